@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from queue import Empty, Queue
@@ -23,6 +24,17 @@ def own_clock() -> Callable[[], float]:
     return partial(time.clock_gettime, time.pthread_getcpuclockid(get_ident()))
 
 
+@dataclass(frozen=True)
+class _Held:
+    """Tells whether a worker still keeps an actor; no worker: it is no actor. No local function, as models are copied."""
+
+    worker: Any
+    key: Any
+
+    def __call__(self) -> bool:
+        return self.worker is None or self.key in self.worker.state.actors
+
+
 def held_here() -> Callable[[], bool]:
     """Return what tells whether this worker still keeps the actor that is being made: its client may let it go, or die.
 
@@ -32,9 +44,8 @@ def held_here() -> Callable[[], bool]:
     try:
         worker = find()
     except ValueError:  # it is no actor
-        return lambda: True
-    key = worker.get_current_task()
-    return lambda: key in worker.state.actors
+        return _Held(None, None)
+    return _Held(worker, worker.get_current_task())
 
 
 class Told:
