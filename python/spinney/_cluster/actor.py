@@ -26,7 +26,7 @@ def own_clock() -> Callable[[], float]:
 
 @dataclass(frozen=True)
 class _Held:
-    """Tells whether a worker still keeps an actor; no worker: it is no actor. No local function, as models are copied."""
+    """Tells whether a worker still keeps an actor; can be copied with the model that it watches. No worker: no actor."""
 
     worker: Any
     key: Any
