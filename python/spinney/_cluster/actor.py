@@ -26,7 +26,7 @@ def own_clock() -> Callable[[], float]:
 
 @dataclass(frozen=True)
 class _Held:
-    """Tells whether a worker still keeps an actor; can be copied with the model that it watches. No worker: no actor."""
+    """Tells whether a worker still keeps an actor; can be copied with the model that it watches. No worker: none."""
 
     worker: Any
     key: Any
