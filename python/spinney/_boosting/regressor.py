@@ -400,7 +400,7 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, Reg
     def alpha(self) -> Any:
         """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name; other losses have none."""
         if not isinstance(self.loss, str) or self.loss not in ("quantile", "huber", "log_cosh"):
-            raise AttributeError("alpha is quantile or huber_share, and this loss reads neither.")
+            raise AttributeError("GradientBoostingRegressor.alpha is quantile or huber_share; this loss reads neither.")
         return self.quantile if self.loss == "quantile" else self.huber_share
 
     @alpha.setter
