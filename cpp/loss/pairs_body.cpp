@@ -143,10 +143,43 @@ double pull(const PairedRows& rows) {
   return is_weighted ? 0.0 : product.logarithm() - taken;
 }
 
+// A pair pulls by the chance that it is ranked wrongly times the change in gain if it were swapped, over the distance of its
+// scores.
+double pull_by_gain(const RankedRows& rows) {
+  const Numbers floor = all(rows.floor), slope = all(rows.slope), none = all(0.0);
+  double total = 0;
+  for (std::size_t i = 0; i + 1 < rows.n && rows.discount[i] > 0; ++i) {
+    const Numbers score = all(rows.score[i]), raised = all(rows.raised[i]), gain = all(rows.gain[i]),
+                  discount = all(rows.discount[i]), weight = all(rows.weight[i]), tied = all(rows.change[i]);
+    Numbers pull = none, curve = none, sum = none;
+    for (std::size_t j = i + 1; j < rows.n; j += width) {
+      const Numbers other = load<width>(rows.raised + j), other_weight = load<width>(rows.weight + j);
+      const Numbers better = gain - load<width>(rows.gain + j);
+      const auto is_better = better > none;
+      const Numbers other_score = load<width>(rows.score + j), distance = floor + slope * (score - other_score);
+      const Numbers swapped = select(other_score == score, tied, discount - load<width>(rows.discount + j));
+      const Numbers inverse = all(1.0) / ((raised + other) * distance);
+      const Numbers change = better * swapped * inverse;
+      const Numbers wrong = select(is_better, other, raised), right = select(is_better, raised, other);
+      const Numbers push = wrong * change, size = size_of(push);
+      const Numbers bend = size * right * inverse * distance;
+      pull -= other_weight * push;
+      curve += other_weight * bend;
+      sum += other_weight * size;
+      store(rows.gradient + j, load<width>(rows.gradient + j) + weight * push);
+      store(rows.hessian + j, load<width>(rows.hessian + j) + weight * bend);
+    }
+    rows.gradient[i] += sum_of(pull);
+    rows.hessian[i] += sum_of(curve);
+    total += rows.weight[i] * sum_of(sum);
+  }
+  return total;
+}
+
 }  // namespace
 
 const PairKernels& pair_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
-  static constexpr PairKernels table{.pull = pull<false>, .pull_weighted = pull<true>};
+  static constexpr PairKernels table{.pull = pull<false>, .pull_weighted = pull<true>, .pull_by_gain = pull_by_gain};
   return table;
 }
 

@@ -5,7 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "base/lanes.h"
 #include "base/math.h"
 #include "base/pool.h"
 #include "loss/pairs.h"
@@ -15,11 +14,9 @@ namespace spinney {
 namespace {
 
 constexpr std::size_t width = pairs_at_a_time;
-using Numbers = Lanes<double, width>;
 
-SPINNEY_INLINE Numbers all(double x) { return every<width>(x); }
-SPINNEY_INLINE Numbers size_of(const Numbers& x) {
-  return each<Numbers>([](auto v) __attribute__((always_inline)) { return v < 0 ? -v : v; }, x);
+const PairKernels& kernels() {
+  return by_isa([](auto isa) -> const PairKernels& { return pair_kernels_of(isa); });
 }
 
 constexpr double farthest = 300;      // scores of a list are told apart up to here from its middle
@@ -226,8 +223,7 @@ void raise(const double* scores, std::size_t n, double middle, double* raised) {
 
 }  // namespace
 
-// Pairs of one row with those ranked below it. A pair pulls by the chance that it is ranked wrongly times the change in gain if
-// it were swapped, over the distance of its scores.
+// Pairs of one row with those ranked below it.
 void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
   const auto [least, most] = std::minmax_element(s.gain.begin(), s.gain.begin() + static_cast<std::ptrdiff_t>(s.n));
   if (!(ideal_[list] > 0) || *least == *most) return;
@@ -236,33 +232,18 @@ void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
   // lanes beyond the end weigh nothing, and must be finite all the same
   std::fill(s.score.begin() + static_cast<std::ptrdiff_t>(s.n), s.score.end(), s.score[s.n - 1]);
   const bool is_apart = s.score[0] != s.score[s.n - 1];
-  const Numbers floor = all(is_apart ? near_scores : 1.0), slope = all(is_apart ? 1.0 : 0.0), none = all(0.0);
-  double total = 0;
-  for (std::size_t i = 0; i + 1 < s.n && s.discount[i] > 0; ++i) {
-    const Numbers score = all(s.score[i]), raised = all(s.raised[i]), gain = all(s.gain[i]),
-                  discount = all(s.discount[i]), weight = all(s.weight[i]), tied = all(s.change[i]);
-    Numbers pull = none, curve = none, sum = none;
-    for (std::size_t j = i + 1; j < s.n; j += width) {
-      const Numbers other = load<width>(&s.raised[j]), other_weight = load<width>(&s.weight[j]);
-      const Numbers better = gain - load<width>(&s.gain[j]);
-      const auto is_better = better > none;
-      const Numbers other_score = load<width>(&s.score[j]), distance = floor + slope * (score - other_score);
-      const Numbers swapped = select(other_score == score, tied, discount - load<width>(&s.discount[j]));
-      const Numbers inverse = all(1.0) / ((raised + other) * distance);
-      const Numbers change = better * swapped * inverse;
-      const Numbers wrong = select(is_better, other, raised), right = select(is_better, raised, other);
-      const Numbers push = wrong * change, size = size_of(push);
-      const Numbers bend = size * right * inverse * distance;
-      pull -= other_weight * push;
-      curve += other_weight * bend;
-      sum += other_weight * size;
-      store(&s.gradient[j], load<width>(&s.gradient[j]) + weight * push);
-      store(&s.hessian[j], load<width>(&s.hessian[j]) + weight * bend);
-    }
-    s.gradient[i] += sum_of(pull);
-    s.hessian[i] += sum_of(curve);
-    total += s.weight[i] * sum_of(sum);
-  }
+  const RankedRows rows{.n = s.n,
+                        .gain = s.gain.data(),
+                        .weight = s.weight.data(),
+                        .score = s.score.data(),
+                        .raised = s.raised.data(),
+                        .discount = s.discount.data(),
+                        .change = s.change.data(),
+                        .gradient = s.gradient.data(),
+                        .hessian = s.hessian.data(),
+                        .floor = is_apart ? near_scores : 1.0,
+                        .slope = is_apart ? 1.0 : 0.0};
+  const double total = kernels().pull_by_gain(rows);
   // A list's pulls add up to the logarithm of what they would: one long list does not outweigh many.
   const double sum = 2.0 * total / ideal_[list];
   const double factor = sum > 0 ? log_ieee(1.0 + sum) * bits_per_nat / sum / ideal_[list] : 0.0;
@@ -313,12 +294,11 @@ double RankedLists::pull_by_pairs(std::size_t list, const double* scores, Scratc
                         .hessian = s.hessian.data(),
                         .farthest = std::min(std::max(high - middle, middle - low), farthest),
                         .near_scores = low != high ? near_pairs : 1.0};
-  const auto& kernels = by_isa([](auto isa) -> const PairKernels& { return pair_kernels_of(isa); });
   double losses = 0, total = static_cast<double>(n);
   if (weight_.empty()) {
-    losses = kernels.pull(rows);
+    losses = kernels().pull(rows);
   } else {
-    kernels.pull_weighted(rows);
+    kernels().pull_weighted(rows);
     losses = weighted_loss(rows);
     total = std::accumulate(rows.weight, rows.weight + n, 0.0);
   }
