@@ -7,7 +7,7 @@ import pytest
 import spinney
 from oracle import ranking as twin
 from sklearn.metrics import ndcg_score
-from spinney._boosting.losses.ranking import engine_lists
+from spinney._boosting.losses.ranking import engine_lists, weight_in_pairs
 
 SMALL = {"n_estimators": 15, "max_leaf_nodes": 6, "min_samples_leaf": 3, "learning_rate": 0.3}
 
@@ -340,6 +340,26 @@ def test_pairs_draw_small_leaves_to_zero_by_the_number_of_rows():
     }
     assert many[28.0, "auto"] == many[28.0, 1.0] != many[28.0, 0.0]
     assert many[140.0, "auto"] == many[140.0, 0.0] != many[140.0, 1.0]
+
+
+def test_pairs_draw_leaves_less_to_zero_where_few_rows_differ_in_grade():
+    X, grades, groups = table()
+    grades = (np.random.default_rng(1).random(len(X)) < 0.1).astype(float)
+    weight = np.where(np.arange(len(X)) % 7 == 0, 0.0, 2.0)
+    differ = 0.0  # the slow way: all pairs of a list, a row with itself included
+    for q in np.unique(groups):
+        w, g = weight[groups == q], grades[groups == q]
+        differ += (np.outer(w, w) * (g[:, np.newaxis] != g)).sum() / w.sum()
+    known = weight_in_pairs(grades, weight, np.unique(groups, return_inverse=True)[1])
+    assert known == pytest.approx(1.5 * differ)
+    assert known < 0.5 * weight.sum()
+    prints = [
+        spinney.GradientBoostingRanker("pairwise", **SMALL, l2_regularization=l2)
+        .fit(X, grades, weight, groups=groups)
+        .fingerprint()
+        for l2 in ("auto", 1e-3 * known, 1e-3 * weight.sum())
+    ]
+    assert prints[0] == prints[1] != prints[2]
 
 
 def test_starts_at_the_scores_of_another_model():

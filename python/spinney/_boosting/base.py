@@ -216,7 +216,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         others = [(name, self._held_out(rows, schema, loss, given, learned, n_scores)) for name, given in sets[1:]]
         has_held_out = held_out is not None or time is not None
-        recipe = resolve(self, rows.n_used, n_scores, has_held_out, rows.total_weight, schema.n_features)
+        recipe = resolve(self, rows.n_used, n_scores, has_held_out, self._weight_by_which(rows), schema.n_features)
         check_stream(X, self, recipe, rows)
         check_dealt(recipe, rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
@@ -303,6 +303,10 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         elif held_out is None and recipe.stops_early:
             return [[set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)]]
         return [[(rows, held_out)]]
+
+    def _weight_by_which(self, rows: LearningRows) -> float:
+        """Return the weight of the table by which what the user left open is decided."""
+        return rows.total_weight
 
     def _holds_rows_out(self) -> bool:
         return stops_early(self)

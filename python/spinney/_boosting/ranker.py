@@ -21,7 +21,9 @@ from spinney._boosting.losses.ranking import (
     read_lists,
     read_metric,
     read_relevance,
+    weight_in_pairs,
 )
+from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.options.goes_with import check_options
 from spinney._boosting.options.recipe import stops_early
 from spinney._boosting.rounds.evaluations import metrics_of
@@ -91,9 +93,9 @@ class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
         With the squared error it is the decrease of the variance that scikit-learn asks for.
     l2_regularization : float or "auto", default="auto"
         Penalty on the squares of the leaves' values. "auto": 1 for 10,000 to 50,000 rows, else 0; with
-        ``loss="pairwise"`` a thousandth of the weight of the rows and at most 10 (chance in one row pulls on all its
-        pairs, so that small leaves know less than their second derivatives say); or what goes with
-        ``n_estimators="auto"``.
+        ``loss="pairwise"`` a thousandth of the weight of the rows, less where fewer than two thirds of the pairs of a
+        list differ in grade, and at most 10 (chance in one row pulls on all its pairs, so that small leaves know less
+        than their second derivatives say); or what goes with ``n_estimators="auto"``.
     l1_regularization : float, default=0.0
         Penalty on the absolute values of the leaves' values.
     max_step : float, "auto" or None, default="auto"
@@ -477,6 +479,10 @@ class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
 
     def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
         return weight
+
+    def _weight_by_which(self, rows: LearningRows) -> float:
+        is_by_pairs = self.loss == "pairwise"
+        return weight_in_pairs(rows.target, rows.seen_weights, rows.more) if is_by_pairs else rows.total_weight
 
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
         return ranking_loss(self.loss, self.gains, self.truncation, self._n_threads)

@@ -116,7 +116,7 @@ class RefitsLeaves:
         grown = {"min_samples_leaf": 1, "forced_splits": None, "feature_weights": None, "sampling": "uniform"}
         plain = _copy(self, **grown)  # what says how trees are grown is not asked
         rate = self._step * self.n_parallel_trees
-        recipe = resolve(plain, rows.n_used, n_scores, True, rows.total_weight)
+        recipe = resolve(plain, rows.n_used, n_scores, True, plain._weight_by_which(rows))
         recipe = replace(recipe, learning_rate=rate, max_bins=2, subsample=1.0)
         step = 0.0 if outside is None else outside.learning.largest_step
         given = rows.n_used, rows.total_weight, n_scores, 0, (), step

@@ -14,7 +14,7 @@ from spinney._boosting.losses.rows import LearningRows
 from spinney._data.given import given_array
 from spinney._learn.one_target import read_one_value
 from spinney._learn.target import is_missing_label, read_weights
-from spinney._numbers.same_bits import exp
+from spinney._numbers.same_bits import any_order_sum, exp
 
 Floats = NDArray[np.float64]
 RANKING_LOSSES = ("lambdamart", "pairwise")
@@ -79,6 +79,22 @@ def gains_of(grades: Floats, gains: str, name: str = "y") -> Floats:
         )
     whole = np.floor(grades)
     return np.asarray(np.ldexp(exp((grades - whole) * _LN2), whole.astype(np.intc)) - 1)
+
+
+def weight_in_pairs(grades: Floats, weight: Floats, lists: NDArray[np.intp] | None) -> float:
+    """Return the weight of the rows, less where few of their list are of another grade: those say less in pairs.
+
+    A list counts whole from two thirds on of pairs that differ, as where three grades are equally frequent.
+    """
+    codes = np.zeros(len(grades), dtype=np.intp) if lists is None else lists
+    known, grade = np.unique(grades, return_inverse=True)
+    cells, cell = np.unique(codes * len(known) + grade, return_inverse=True)
+    of_cell = np.bincount(cell, weight)  # of the rows of a list that have the same grade
+    of_list: Floats = np.bincount(cells // len(known), of_cell).astype(np.float64)
+    alike = np.bincount(cells // len(known), of_cell**2)
+    used = of_list > 0
+    differ = any_order_sum(of_list[used] - alike[used] / of_list[used])
+    return float(min(any_order_sum(of_list), 1.5 * differ))
 
 
 def engine_lists(
