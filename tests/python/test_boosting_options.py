@@ -365,3 +365,13 @@ def test_times_refuse_what_does_not_go_together():
         spinney.GradientBoostingRanker(linear_leaves=True, monotonic_cst=[1, 0, 0, 0]).fit(
             X, THREE, groups=np.arange(300) % 20
         )
+
+
+def test_a_subclass_may_take_other_parameters():
+    class Upper(spinney.GradientBoostingRegressor):
+        def __init__(self, level=0.9):
+            super().__init__("quantile", quantile=level, n_estimators=3)
+            self.level = level
+
+    X = np.arange(60.0)[:, np.newaxis]
+    assert Upper().fit(X, X[:, 0]).predict(X[:1]).shape == (1,)

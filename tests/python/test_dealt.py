@@ -90,6 +90,26 @@ def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, lea
 FEW = {"n_estimators": 4, "max_leaf_nodes": 12}
 
 
+@pytest.mark.parametrize("at", [150, 151])
+def test_answers_that_an_interruption_left_are_no_answers_to_the_next_question(monkeypatch, at):
+    frame, y = make_table(n=30_000)  # from here on it holds folds out where they lie
+    frame = frame[["x0", "x1", "x2"]]
+    n_received = itertools.count(1)
+    receive = LocalCarrier.receive
+
+    def interrupted(carrier):
+        if next(n_received) == at:
+            raise KeyboardInterrupt
+        return receive(carrier)
+
+    monkeypatch.setattr(LocalCarrier, "receive", interrupted)
+    model = spinney.GradientBoostingRegressor(max_leaf_nodes=8, keep_interrupted=True, random_state=0)
+    with pytest.warns(UserWarning, match="these are kept"):
+        model.fit(in_two(frame), y)
+    assert next(n_received) > at + 1  # it asked on, for what it knows of the rows held out
+    assert np.isfinite(model.predict(frame)).all()
+
+
 def test_losses_that_are_sums_over_rows_are_shared_out():
     for loss in ("log_loss", "exponential", "focal", "smooth_hinge"):
         assert kept_whole(spinney.GradientBoostingClassifier(**FEW, loss=loss), {}) is None

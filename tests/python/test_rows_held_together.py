@@ -105,3 +105,26 @@ def test_stacking_tells_its_members() -> None:
     assert len(Recording.told) == 4  # of each fold, and of all rows
     for row, told, _ in Recording.told:
         np.testing.assert_array_equal(told, row.astype(int) // 4)
+
+
+def test_fewer_groups_than_folds_are_not_told_of() -> None:
+    X, y, _ = _rows()
+    groups = np.arange(60) // 5  # twelve, of which a bootstrap sample has seven or eight
+    tree = spinney.DecisionTreeRegressor(prune="cv", random_state=0).fit(X, y, groups=groups)
+    assert spinney.fragility(tree, X, y, groups=groups, n_bootstraps=3, random_state=0).n_bootstraps == 3
+    assert "squared" in str(spinney.bias_variance(tree, X[:15], y[:15], n_repeats=3, random_state=0))
+    stack = spinney.StackingRegressor([("tree", tree), ("boosted", Recording())], cv=2).fit(X, y, groups=groups)
+    assert len(stack.estimators_) == 2
+
+
+def test_a_class_keeps_rows_to_learn_from_where_groups_are_set_aside() -> None:
+    X, _, groups = _rows()
+    labels = groups % 2  # each group is of one class
+    few = groups < 2
+    model = spinney.GradientBoostingClassifier(n_estimators=5, early_stopping=True, random_state=0)
+    with pytest.raises(ValueError, match="leaves none to learn from, or none to judge by"):
+        model.fit(X[few], labels[few], groups=groups[few])
+    few = groups < 3
+    for seed in range(8):
+        fitted = model.set_params(random_state=seed).fit(X[few], labels[few], groups=groups[few])
+        assert list(fitted.classes_) == [0, 1]

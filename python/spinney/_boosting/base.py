@@ -308,8 +308,8 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         """Return the weight of the table by which what the user left open is decided."""
         return rows.total_weight
 
-    def _holds_rows_out(self) -> bool:
-        return stops_early(self)
+    def _n_parts_held_out(self) -> int:
+        return 2 if stops_early(self) else 0
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         self._check_parameters()

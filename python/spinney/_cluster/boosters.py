@@ -78,8 +78,12 @@ class Channel:
 
     def ask(self, question: bytes) -> list[bytes]:
         """Ask all pieces."""
-        self.send(question)
-        return self.receive()
+        try:
+            self.send(question)
+            return self.receive()
+        except BaseException:
+            self.carrier.drop()
+            raise
 
     def send(self, question: bytes) -> None:
         """Send a question to all pieces."""
@@ -141,7 +145,11 @@ class DealtBooster:
 
     def advance(self) -> None:
         """Add a round."""
-        self._engine.advance(self._channel)
+        try:
+            self._engine.advance(self._channel)
+        except BaseException:
+            self._channel.carrier.drop()
+            raise
         added = self._engine.history(self._n_said)
         self._n_said += len(added)
         self._channel.said += added

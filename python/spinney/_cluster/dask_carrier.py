@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -129,9 +130,18 @@ class DaskCarrier(Carrier):
     def _next_answers(self) -> dict[int, Any]:
         """Wait for what living workers say."""
         answers: dict[int, Any] = {}
-        for said in self._sent.popleft()().values():
+        for said in self._sent[0]().values():
             answers |= apart(said)
+        self._sent.popleft()
         return answers
+
+    def drop(self) -> None:
+        """Leave answers where they are read: over a connection they come in order."""
+        self._known.clear()
+        while self._sent:
+            with suppress(Exception):  # of a worker that is lost, which the next question will find out
+                self._sent[0]()
+            self._sent.popleft()
 
     def _make_again(self, coming: list[dict[int, Any]]) -> None:
         """Make the pieces anew that have not answered all of the last questions, and add what they say."""

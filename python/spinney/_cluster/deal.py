@@ -63,6 +63,10 @@ class Carrier(ABC):
         """Wait for the answers, in the order of the blocks, to the first question that was not received yet."""
 
     @abstractmethod
+    def drop(self) -> None:
+        """Leave the answers to all that was sent: who was to receive them has been interrupted."""
+
+    @abstractmethod
     def begin_rounds(self, history: Callable[[], list[bytes]], recut: Callable[[list[int]], tuple[Any, ...]]) -> None:
         """Note what brings a new piece up to date: questions, and what `encode` and `cut` of its holder take."""
 
@@ -94,6 +98,10 @@ class LocalCarrier(Carrier):
         question = self._sent.popleft()
         found = {b: answer for answers in self.each("answer", lambda _: (question,)) for b, answer in answers.items()}
         return [found[b] for b in range(len(self.blocks))]
+
+    def drop(self) -> None:
+        """Forget what was noted."""
+        self._sent.clear()
 
     def begin_rounds(self, history: Callable[[], list[bytes]], recut: Callable[[list[int]], tuple[Any, ...]]) -> None:
         """Do nothing: no holder is lost."""

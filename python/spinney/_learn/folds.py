@@ -97,17 +97,21 @@ def read_time(time: Any, n_rows: int) -> NDArray[Any]:
     return moments
 
 
-def told_of_rows(estimator: Any, groups: Any, time: Any = None) -> dict[str, Any]:
+def told_of_rows(estimator: Any, groups: Any, time: Any = None, weight: Any = None) -> dict[str, Any]:
     """Return what goes with X and y into a fit that holds rows out by itself: which belong together, or their moments.
 
-    Estimators that hold none out refuse both, and those of other libraries do not know them.
+    Estimators that hold none out refuse both, and those of other libraries do not know them. Groups that are fewer than
+    the folds, of the rows that have a weight, cannot be kept together.
     """
-    holds_out = getattr(estimator, "_holds_rows_out", None)
-    if holds_out is None or not holds_out():
+    parts = getattr(estimator, "_n_parts_held_out", None)
+    n_parts = 0 if parts is None else parts()
+    if n_parts == 0:
         return {}
     if time is not None and has_fit_parameter(estimator, "time"):
         return {"time": time}
-    return {} if groups is None or (groups == groups[0]).all() else {"groups": groups}
+    if groups is None or len(np.unique(groups if weight is None else groups[weight > 0])) < n_parts:
+        return {}
+    return {"groups": groups}
 
 
 def _is_vector(cv: Any) -> bool:

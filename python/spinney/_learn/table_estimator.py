@@ -32,9 +32,9 @@ class SavedEstimator(ToldAttributes, NamedParameters, Kept, BaseEstimator):
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
 
-    def _holds_rows_out(self) -> bool:
-        """Whether a fit holds rows out by itself, so that it should be told which belong together."""
-        return False
+    def _n_parts_held_out(self) -> int:
+        """Return how many parts a fit makes of the rows at least, to hold each of them or one out; 0: it does not."""
+        return 0
 
     @property
     def _n_threads(self) -> int:

@@ -52,9 +52,12 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
     }
     tree_: FittedTree
 
-    def _holds_rows_out(self) -> bool:
-        by_folds = "cv" in (self._setting("prune"), self._setting("shrinkage"))
-        return self._setting("dialect") is None and by_folds and isinstance(self.cv, Integral)
+    def _n_parts_held_out(self) -> int:
+        if self._setting("dialect") is not None:
+            return 0
+        if self._setting("prune") == "cv":
+            return int(self.cv) if isinstance(self.cv, Integral) else 0
+        return 2 if self._setting("shrinkage") == "cv" else 0
 
     # ---- files and lists of models ---------------------------------------------------------------------------
 

@@ -150,7 +150,9 @@ def set_aside(
                 moments = _latest_of_group(moments, read_row_groups(groups, n)[used])
             held[used] = moments >= np.sort(moments, kind="stable")[-max(1, round(share * n_used))]
         elif groups is not None:
-            held[used] = _drawn_groups(read_row_groups(groups, n)[used], share, random)
+            labels = read_row_groups(groups, n)[used]
+            drawn_rows = _drawn_groups(labels, share, random)
+            held[used] = _leave_classes(drawn_rows, labels, _strata(rows.target[used])) if by_class else drawn_rows
         else:
             drawn = _drawn_rows(_strata(rows.target[used]) if by_class else None, n_used, share, random)
             held[drawn if isinstance(used, slice) else used[drawn]] = True
@@ -247,6 +249,20 @@ def _drawn_groups(labels: NDArray[Any], share: float, random: np.random.RandomSt
     n_groups = int(codes.max()) + 1
     chosen = random.permutation(n_groups)[: max(1, round(share * n_groups))]
     return np.isin(codes, chosen) if n_groups > 1 else np.zeros(len(labels), dtype=bool)
+
+
+def _leave_classes(held: NDArray[np.bool_], labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Give a group of each class back that has no row left to learn from; if none is left, hold another one out."""
+    for lost in np.setdiff1d(classes[held], classes[~held]):
+        if not (~held & (classes == lost)).any():
+            held = held & (labels != labels[held & (classes == lost)][0])
+    if held.any():
+        return held
+    for label in np.unique(labels):
+        one = np.asarray(labels == label)
+        if not len(np.setdiff1d(classes[one], classes[~one])):
+            return one
+    return held
 
 
 def _drawn_rows(target: Floats | None, n: int, share: float, random: np.random.RandomState) -> NDArray[Any]:

@@ -43,8 +43,12 @@ def _is_set(model: Any, name: str) -> bool:
     """Whether a parameter that an estimator has is another than its default."""
     if name not in vars(model):
         return False
-    value, default = getattr(model, name), inspect.signature(type(model)).parameters[name].default
-    return not (np.ndim(value) == 0 and value == default)
+    value = getattr(model, name)
+    for one in type(model).__mro__:  # a class of the user's may take other parameters
+        taken = inspect.signature(one).parameters.get(name) if "__init__" in vars(one) else None
+        if taken is not None:
+            return not (np.ndim(value) == 0 and value == taken.default)
+    return False
 
 
 def _check_loss(model: Any) -> None:

@@ -188,8 +188,8 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
         self._keep(reader, rounds, rule, learned)
         return self
 
-    def _holds_rows_out(self) -> bool:
-        return bool(self.early_stopping)
+    def _n_parts_held_out(self) -> int:
+        return 2 if self.early_stopping else 0
 
     def _check_request(self, given: tuple[Any, Any, Any], groups: Any, time: Any) -> None:
         self._check_parameters()

@@ -130,7 +130,8 @@ class MemberRows:
         if self.weight is not None and takes_weights(member):
             given["sample_weight"] = self.weight if rows is None else self.weight[rows]
         groups, time = (one if one is None or rows is None else one[rows] for one in (self.groups, self.time))
-        given = told_of_rows(member, groups, time) | given
+        weight = self.weight if self.weight is None or rows is None else self.weight[rows]
+        given = told_of_rows(member, groups, time, weight) | given
         try:
             return member.fit(self.table.take(rows), target if rows is None else target[rows], **given)
         except Exception as error:

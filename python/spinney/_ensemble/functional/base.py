@@ -179,8 +179,8 @@ class BaseFunctionalBoosting(TargetEstimator):
         self._keep(schema, member, model, stages, dictionary, learned | {"_seed": seed})
         return self
 
-    def _holds_rows_out(self) -> bool:
-        return self._stops_early
+    def _n_parts_held_out(self) -> int:
+        return 2 if self._stops_early else 0
 
     def _check_request(self, X_val: Any, y_val: Any, weight_val: Any, groups: Any, time: Any) -> list[Any]:
         self._check_parameters()
