@@ -322,9 +322,11 @@ def test_a_parameter_at_its_default_is_refused_by_no_loss():
     defaults = {"quantile": 0.5, "huber_share": 0.9, "tweedie_power": 1.5, "top_share": 0.2, "linear_l2": 5.0}
     for loss in spinney._engine.losses():
         if loss in ("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"):
-            values(loss=loss, **defaults, n_estimators=1).fit(X, np.abs(Y) + 0.1)
+            model = values(loss=loss, n_estimators=1).fit(X, np.abs(Y) + 0.1)
+            named = values(loss=loss, **defaults, n_estimators=1).fit(X, np.abs(Y) + 0.1)
+            assert named.fingerprint() == model.fingerprint()
     for loss in ("huber", "log_cosh", "quantile"):
-        values(loss=loss, alpha=0.3, n_estimators=1).fit(X, Y)
+        assert values(loss=loss, alpha=0.3, n_estimators=1).fit(X, Y).alpha == 0.3
 
 
 # ---- rankers and times ---------------------------------------------------------------------------------------------

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from spinney._boosting.options.promised import REFITTED
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 _BY_GRADIENT = ("gradient", "goss")
 _READ_BY = {  # parameters of losses: those that read them
@@ -39,16 +43,22 @@ def check_options(model: Any) -> None:
         raise ValueError("linear_l2 draws lines in leaves to 0, and there are none. Set linear_leaves=True.")
 
 
+@lru_cache(maxsize=64)
+def _defaults(kind: Any) -> dict[str, Any]:
+    """Return the defaults of an estimator's parameters; a class of the user's may take others than those it extends."""
+    found: dict[str, Any] = {}
+    for one in reversed(kind.__mro__):
+        if "__init__" in vars(one):
+            found |= {name: taken.default for name, taken in inspect.signature(one).parameters.items()}
+    return found
+
+
 def _is_set(model: Any, name: str) -> bool:
     """Whether a parameter that an estimator has is another than its default."""
     if name not in vars(model):
         return False
-    value = getattr(model, name)
-    for one in type(model).__mro__:  # a class of the user's may take other parameters
-        taken = inspect.signature(one).parameters.get(name) if "__init__" in vars(one) else None
-        if taken is not None:
-            return not (np.ndim(value) == 0 and value == taken.default)
-    return False
+    value, kind = getattr(model, name), cast("Hashable", type(model))
+    return not (np.ndim(value) == 0 and value == _defaults(kind).get(name, value))
 
 
 def _check_loss(model: Any) -> None:
