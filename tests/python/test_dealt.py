@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import sys
 import threading
 import time
 
@@ -315,7 +316,8 @@ def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
     spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=2).fit(in_two(x), x[:, 0])
     coded, given = made[0]
 
-    def share_of_longest_pause():
+    def is_joined():
+        """Whether another thread ran between the first and the last moment of the call."""
         ticks, is_over = [], threading.Event()
 
         def tick():
@@ -329,7 +331,11 @@ def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
         ended = time.monotonic()
         is_over.set()
         thread.join()
-        during = [began, *(t for t in ticks if began < t < ended), ended]
-        return max(np.diff(during)) / (ended - began)
+        return any(began < t < ended for t in ticks)
 
-    assert min(share_of_longest_pause() for _ in range(10)) < 0.5
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # Python itself hands over to nobody in that time: only the call can
+    try:
+        assert any(is_joined() for _ in range(200))
+    finally:
+        sys.setswitchinterval(usual)
