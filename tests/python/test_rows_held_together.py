@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import spinney
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import TimeSeriesSplit
 
 
 class Recording(spinney.GradientBoostingRegressor):
@@ -24,9 +25,11 @@ class RecordingTree(spinney.DecisionTreeRegressor):
     """A tree that notes the same."""
 
     told: ClassVar[list[Any]] = []
+    rows: ClassVar[list[np.ndarray]] = []
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
         self.told.append(groups)
+        self.rows.append(np.asarray(X)[:, 0])
         return super().fit(X, y, sample_weight, groups=groups)
 
 
@@ -34,6 +37,7 @@ class RecordingTree(spinney.DecisionTreeRegressor):
 def nothing_told() -> None:
     Recording.told.clear()
     RecordingTree.told.clear()
+    RecordingTree.rows.clear()
 
 
 def _rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -50,6 +54,40 @@ def test_bias_variance_tells_boosting_which_rows_of_a_sample_belong_together() -
         of_row = row.astype(int) // 4
         assert all(len(np.unique(told[of_row == g])) == 1 for g in np.unique(of_row))
         assert len(np.unique(told)) == len(np.unique(of_row)) > 1
+
+
+def test_bias_variance_judges_the_latest_rows_by_samples_of_those_before() -> None:
+    X, y, _ = _rows()
+    moments = np.random.default_rng(1).permutation(60) // 2  # two rows each
+    is_late = moments >= 24
+    learners = {"ours": Recording(), "its mean": LinearRegression()}
+    report = spinney.bias_variance(learners, X, y, time=moments, n_repeats=3, random_state=0, n_jobs=1)
+    assert report.n_rows == is_late.sum() == 12
+    for row, together, time in Recording.told:
+        assert together is None  # moments hold rows together that were drawn twice
+        np.testing.assert_array_equal(time, moments[row.astype(int)])
+        assert len(row) == 48
+        assert not is_late[row.astype(int)].any()
+        assert len(np.unique(row)) < len(row)
+    dates = np.datetime64("2024-01-01") + moments.astype("timedelta64[D]")
+    again = spinney.bias_variance(learners, X, y, time=dates, n_repeats=3, random_state=0)
+    assert again.parts == report.parts
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"time": np.zeros(60)}, "Most rows have the same time"),
+        ({"time": np.arange(59)}, "time has shape"),
+        ({"time": np.arange(60), "groups": np.arange(60)}, "time and groups both say"),
+    ],
+)
+def test_bias_variance_refuses_moments_that_give_no_order(given: dict[str, Any], message: str) -> None:
+    X, y, _ = _rows()
+    with pytest.raises(ValueError, match=message):
+        spinney.bias_variance(LinearRegression(), X, y, **given)
+    with pytest.raises(ValueError, match="time goes with X and y"):
+        spinney.bias_variance(LinearRegression(), time=y, generator=lambda rng, n: (X, y))
 
 
 def test_bias_variance_holds_a_row_that_was_drawn_twice_out_with_itself() -> None:
@@ -81,6 +119,28 @@ def test_fragility_prunes_by_folds_of_whole_groups() -> None:
     assert len(RecordingTree.told) == 3
     for told in RecordingTree.told:
         np.testing.assert_array_equal(told, groups)
+
+
+class RecordingSplit(TimeSeriesSplit):
+    """Folds in the order of time, that are noted."""
+
+    made: ClassVar[list[tuple[np.ndarray, np.ndarray]]] = []
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        for earlier, later in super().split(X, y, groups):
+            self.made.append((earlier, later))
+            yield earlier, later
+
+
+def test_fragility_keeps_the_order_of_time_that_a_tree_is_pruned_by() -> None:
+    X, y, _ = _rows()
+    tree = RecordingTree(prune="cv", cv=RecordingSplit(3), random_state=0).fit(X, y)
+    RecordingSplit.made.clear()
+    report = spinney.fragility(tree, X, y, n_bootstraps=2, random_state=0)
+    assert report.n_bootstraps == 2
+    assert len(RecordingSplit.made) == 6
+    assert all(earlier.max() < later.min() for earlier, later in RecordingSplit.made)
+    np.testing.assert_array_equal(RecordingTree.rows[-1], X[:, 0])  # samples are weights: rows stay where they are
 
 
 def test_compare_tells_models_of_groups_and_of_time() -> None:

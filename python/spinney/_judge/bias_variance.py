@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
-from spinney._data.pick import PickTable, pick_table
 from spinney._ensemble.member import random_state_names, set_random_states
-from spinney._ensemble.resampling import out_of
-from spinney._judge.bias_variance_rows import Truth, members_say, onehot, predictions, read_estimators
+from spinney._judge.bias_variance_rows import read_estimators
+from spinney._judge.bias_variance_samples import Source, read_source
 from spinney._learn.attributes import warn_renamed
-from spinney._learn.folds import read_row_groups, told_of_rows
-from spinney._learn.target import read_classes, read_values
+from spinney._learn.folds import told_of_rows
 from spinney._learn.threads import count_threads, in_order
 from spinney._words.digits import elide, fixed, one_line, plural
 from spinney._words.frames import Backend, frame_of
@@ -211,6 +209,7 @@ def bias_variance(
     y: Any = None,
     *,
     groups: Any = None,
+    time: Any = None,
     generator: Any = None,
     truth: Any = None,
     n_train: int = 100,
@@ -223,7 +222,7 @@ def bias_variance(
     """Decompose the expected error of learners into noise, bias and variance.
 
     Training samples come from a generator, or are bootstrap samples of a table, whose rows are then judged in the
-    repeats that left them out. All learners get the same samples.
+    repeats that left them out, or, with `time`, the latest of them in every repeat. All learners get the same samples.
 
     *Squared loss*: error = noise + bias² + variance at each row, with unbiased estimates of all three; the bias² of a
     learner that has none may come out slightly negative. Classifiers are judged by their probabilities, summed over
@@ -245,6 +244,9 @@ def bias_variance(
     groups : array-like of shape (n_samples,), optional
         Rows with the same label are drawn, or left out, together. Learners of spinney that hold rows out by themselves,
         as boosting does that stops early, hold them out together too, and those drawn twice in any case.
+    time : array-like of shape (n_samples,), optional
+        Moments of the rows, numbers or dates. The latest fifth is judged, samples are drawn of the rows before it, and
+        learners of spinney that hold rows out by themselves hold out the latest of a sample.
     generator : callable, optional
         Instead of rows: ``generator(rng, n)`` returns X and y of n rows, drawn with a `numpy.random.Generator`. If it
         has a method ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted
@@ -298,23 +300,20 @@ def bias_variance(
         if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}.")
     seed = int(check_random_state(random_state).randint(_LARGEST_SEED))
-    if groups is not None and X is None:
-        raise ValueError("groups goes with X and y: a generator draws rows of its own. Leave it out.")
-    source = _source(generator, X, y, truth, n_train, n_test, seed, all(is_classifier(e) for e in learners.values()))
-    if groups is not None:
-        source = replace(source, units=_units(read_row_groups(groups, source.table.n_rows)))
+    has_classes = all(is_classifier(learner) for learner in learners.values())
+    source = read_source((X, y, groups, time), generator, truth, (n_train, n_test), seed, has_classes)
     n_threads = count_threads(n_jobs, n_repeats)
     heard = {name: _Heard(source, loss) for name in learners}
 
     def repeat(k: int) -> tuple[NDArray[np.intp], dict[str, tuple[Any, Any]]]:
         rng = np.random.default_rng([seed, k])
-        rows, drawn_X, drawn_y, together = source.draw(rng)
+        sample = source.draw(rng)
         said = {}
         for name, learner in learners.items():
             fitted = _seeded(learner, int(rng.integers(_LARGEST_SEED)))
-            fitted.fit(drawn_X, drawn_y, **told_of_rows(fitted, together))
-            said[name] = source.judge(fitted, rows, loss)
-        return rows, said
+            fitted.fit(sample.X, sample.y, **told_of_rows(fitted, sample.groups, sample.time))
+            said[name] = source.judge(fitted, sample.judged, loss)
+        return sample.judged, said
 
     for rows, said in in_order(repeat, n_repeats, n_threads):
         for name, (predicted, by_member) in said.items():
@@ -344,77 +343,6 @@ def _seeded(learner: Any, seed: int) -> Any:
     return fresh
 
 
-# ---- where samples and test rows come from ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Test rows, and a way to draw training samples."""
-
-    table: PickTable  # test rows
-    observed: Values  # one column, or one per class
-    best: Values | None  # the truth about them, likewise
-    classes: NDArray[Any] | None
-    y: NDArray[Any] | None  # of the table that is bootstrapped
-    generator: Any
-    n_train: int
-    units: list[NDArray[np.intp]] | None = None  # rows that are drawn together
-
-    def draw(self, rng: np.random.Generator) -> tuple[NDArray[np.intp], Any, Any, NDArray[np.intp] | None]:
-        """Return the test rows that are judged, a training sample, and which of its rows belong together.
-
-        A row that was drawn twice belongs to itself: a learner that holds one of the two out has seen the other.
-        """
-        if self.y is None:
-            return np.arange(self.table.n_rows), *self.generator(rng, self.n_train), None
-        if self.units is None:
-            rows = together = rng.integers(self.table.n_rows, size=self.table.n_rows)
-        else:
-            drawn = rng.integers(len(self.units), size=len(self.units))
-            rows = np.concatenate([self.units[u] for u in drawn])
-            together = np.repeat(drawn, [len(self.units[u]) for u in drawn])
-        return np.flatnonzero(out_of(rows, self.table.n_rows)), self.table.take(rows), self.y[rows], together
-
-    def judge(self, fitted: Any, rows: NDArray[np.intp], loss: str) -> tuple[Values, Values | None]:
-        """Return what a learner predicts of test rows, and what its members do."""
-        X = self.table.take(None if self.y is None else rows)
-        if not len(rows):
-            return np.empty((0, self.observed.shape[1])), None
-        return predictions(fitted, X, self.classes, loss), members_say(fitted, X, self.classes)
-
-
-def _units(labels: NDArray[Any]) -> list[NDArray[np.intp]]:
-    """Rows of each group."""
-    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
-
-
-def _source(
-    generator: Any, X: Any, y: Any, truth: Any, n_train: int, n_test: int, seed: int, has_classes: bool
-) -> _Source:
-    if (generator is None) == (X is None):
-        raise ValueError("Pass either a generator, or X and y; they say where training samples come from.")
-    if X is not None and y is None:
-        raise ValueError("Pass y with X.")
-    if generator is not None and not callable(generator):
-        raise TypeError(f"generator must be callable as generator(rng, n), not a {type(generator).__name__}.")
-    truth = truth if truth is not None else getattr(generator, "truth", None)
-    if generator is not None:
-        X, y = generator(np.random.default_rng([seed, 0, 0]), n_test)
-    table = pick_table(X)
-    if has_classes:
-        found = read_classes(y, table.n_rows)
-        if found.n_outputs > 1:
-            raise ValueError("y has several outputs; classes are decomposed one output at a time.")
-        classes, labels = found.classes[0], found.classes[0][found.codes[:, 0]]
-        observed, target = onehot(labels, classes), labels
-    else:
-        classes, observed = None, read_values(y, table.n_rows)
-        target = observed[:, 0] if observed.shape[1] == 1 else observed
-    best = None if truth is None else Truth.read(truth(table.native), observed.shape, classes)
-    return _Source(table, observed, best, classes, target if generator is None else None, generator, n_train)
-
-
 # ---- what is remembered of the repeats -------------------------------------------------------------------------------
 
 
@@ -439,7 +367,7 @@ class _Moments:
 class _Heard:
     """What is kept of the repeats, by test row: as much for a thousand of them as for ten."""
 
-    def __init__(self, source: _Source, loss: str) -> None:
+    def __init__(self, source: Source, loss: str) -> None:
         self._source, self._loss = source, loss
         shape = source.observed.shape
         self._said, self._member_means = _Moments(shape), _Moments(shape)
