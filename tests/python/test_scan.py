@@ -268,7 +268,7 @@ def test_refusals_say_what_to_do(tmp_path):
     (tmp_path / "x.csv").write_text("a,y\n1,2\n")
     with pytest.raises(ValueError, match=r"pass polars.scan_csv\(path\)"):
         spinney.scan(tmp_path / "x.csv")
-    with pytest.raises(TypeError, match="A int is no stream of tables"):
+    with pytest.raises(TypeError, match="A value of type int is no stream of tables"):
         spinney.scan(5)
     with pytest.raises(ValueError, match="No column is left to learn from"):
         model.fit(pieces(["y"], 100), "y")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +20,10 @@ from spinney._data.sizes import read_size
 from spinney._data.spool import BATCH_ROWS, SpooledTable, spool
 
 _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+NO_ROWS = (
+    "The stream has no rows. Pass one that has some; a generator or reader that was read before has none left: make a "
+    "new one, or scan it once and use the scan."
+)
 
 
 class Scan:
@@ -79,9 +84,9 @@ class Scan:
                 "that returns a fresh iterator."
             )
         self._is_read = True
-        for batch in self._source():
+        for i, batch in enumerate(self._source()):
             if _n_rows(batch) != 0:
-                yield read_table(batch)
+                yield _as_table(batch, i)
 
     def spooled(self, categorical_features: Any = None) -> SpooledTable:
         """Return all rows as a table that lies in files."""
@@ -91,7 +96,7 @@ class Scan:
         else:
             found = next(tables, None)
             if found is None:
-                raise ValueError("The stream has no rows. A table needs rows to learn from.")
+                raise ValueError(NO_ROWS)
             first = found
         forced = frozenset(forced_categories(categorical_features, first))
         if self._spooled is None:
@@ -145,8 +150,8 @@ def scan(source: Any, *, folder: str | None = None, memory: int | str = "256MB")
     found = _as_source(source)
     if found is None:
         raise TypeError(
-            f"A {type(source).__name__} is no stream of tables. Pass files, a dataset, a lazy frame, a function that "
-            "returns an iterator of tables, or an iterable of tables."
+            f"A value of type {type(source).__name__} is no stream of tables. Pass files, a dataset, a lazy frame, a "
+            "function that returns an iterator of tables, or an iterable of tables."
         )
     return Scan(*found, folder, memory)
 
@@ -158,6 +163,7 @@ def stream_of(X: Any) -> Scan | None:
     is_stream = (
         _is_lazy(X)
         or isinstance(X, (str, Path))
+        or (isinstance(X, (list, tuple)) and (_are_files(X) or _are_frames(X)))
         or (callable(X) and not hasattr(X, "__array__") and not hasattr(X, "__len__"))
         or (hasattr(X, "__next__") and not hasattr(X, "__array__"))
     )
@@ -199,9 +205,24 @@ def _is_lazy(X: Any) -> bool:
     return (
         comes_from(X, "polars", "LazyFrame")
         or comes_from(X, "pyarrow.dataset", "Dataset")
+        or comes_from(X, "pyarrow.dataset", "Scanner")
         or comes_from(X, "pyarrow", "RecordBatchReader")
         or is_dask(X)
     )
+
+
+def _are_files(X: Sequence[Any]) -> bool:
+    """Tell whether a list names tables: text alone is never a row."""
+    return bool(X) and all(isinstance(path, (str, Path)) and _is_table_file(Path(path)) for path in X)
+
+
+def _is_table_file(path: Path) -> bool:
+    return path.suffix.lower() in (*_PARQUET, *_ARROW)
+
+
+def _are_frames(X: Sequence[Any]) -> bool:
+    """Tell whether a list holds tables, which is no table: a row has no columns."""
+    return bool(X) and all(hasattr(table, "columns") and not isinstance(table, Mapping) for table in X)
 
 
 def _as_source(X: Any) -> tuple[Callable[[], Iterable[Any]], bool] | None:
@@ -214,6 +235,8 @@ def _as_source(X: Any) -> tuple[Callable[[], Iterable[Any]], bool] | None:
         return lambda: _polars_batches(X), False
     if comes_from(X, "pyarrow.dataset", "Dataset"):
         return lambda: X.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1), False
+    if comes_from(X, "pyarrow.dataset", "Scanner"):
+        return X.to_batches, False
     if is_dask(X):
         return lambda: (X.get_partition(i).compute() for i in range(X.npartitions)), False
     if isinstance(X, (np.ndarray, Mapping)) or comes_from(X, "pandas", "DataFrame"):
@@ -223,8 +246,20 @@ def _as_source(X: Any) -> tuple[Callable[[], Iterable[Any]], bool] | None:
     if hasattr(X, "__arrow_c_stream__"):
         return lambda: _arrow_batches(X), comes_from(X, "pyarrow", "RecordBatchReader")
     if callable(X):
-        return X, False
+        return lambda: _called(X), False
     return (lambda: X, False) if isinstance(X, Iterable) else None
+
+
+def _called(make: Callable[[], Any]) -> Iterable[Any]:
+    """Return the batches of a function, which may return whatever can be scanned."""
+    made = make()
+    found = _as_source(made)
+    if found is None:
+        raise TypeError(
+            f"The function that was given as a stream has returned a value of type {type(made).__name__}. Have it "
+            "return an iterator of tables: yield them, or return a list of them."
+        )
+    return found[0]()
 
 
 def _polars_batches(rows: Any) -> Iterator[Any]:
@@ -256,15 +291,12 @@ def _files(given: list[str | Path]) -> Callable[[], Iterable[Any]]:
     paths: list[Path] = []
     for item in given:
         text = str(item)
-        path = Path(text)
-        if path.is_dir():
-            found = sorted(p for p in path.iterdir() if p.suffix.lower() in (*_PARQUET, *_ARROW))
-        else:
-            found = [Path(p) for p in sorted(glob(text, recursive=True))] if has_magic(text) else [path]
+        found = [Path(p) for p in sorted(glob(text, recursive=True))] if has_magic(text) else [Path(text)]
         if not found or not found[0].exists():
             raise FileNotFoundError(f"There is no file '{text}'. Name a Parquet or Arrow file, or a pattern of some.")
-        paths += found
-    strange = [str(path) for path in paths if path.suffix.lower() not in (*_PARQUET, *_ARROW)]
+        for path in found:
+            paths += _files_in(path) if path.is_dir() else [path]
+    strange = [str(path) for path in paths if not _is_table_file(path)]
     if strange:
         raise ValueError(
             f"Cannot scan {listed(strange)}: only Parquet and Arrow files are read some rows at a time. Of CSV files, "
@@ -273,7 +305,40 @@ def _files(given: list[str | Path]) -> Callable[[], Iterable[Any]]:
     return lambda: (batch for path in paths for batch in _file_batches(path))
 
 
+def _files_in(folder: Path) -> list[Path]:
+    """Return the tables in a folder, in the order of their names."""
+    found = sorted(path for path in folder.iterdir() if _is_table_file(path) and path.is_file())
+    if not found:
+        raise FileNotFoundError(
+            f"The folder '{folder}' has no Parquet or Arrow files. Name another; of files in folders within it pass a "
+            f"pattern, such as '{folder / '**' / '*.parquet'}'."
+        )
+    return found
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Have what a library says of a file say which one it is, and what to do."""
+    try:
+        yield
+    except (MemoryError, PermissionError):
+        raise
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"There is no file '{path}' any more, and there was when it was scanned. Put it back, or scan the files "
+            "that are left."
+        ) from error
+    except Exception as error:  # of pyarrow or polars, which have many
+        said = (str(error).strip().splitlines() or ["it cannot be understood"])[0].rstrip(".")
+        raise ValueError(f"Cannot read '{path}': {said}. Write the file again, or leave it out.") from error
+
+
 def _file_batches(path: Path) -> Iterator[Any]:
+    with _named(path):
+        yield from _batches_in(path)
+
+
+def _batches_in(path: Path) -> Iterator[Any]:
     try:
         import pyarrow.parquet
     except ImportError:
@@ -301,6 +366,16 @@ def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
         while (batch := coming.result()) is not None:
             coming = thread.submit(next, batches, None)
             yield batch
+
+
+def _as_table(batch: Any, i: int) -> RawTable:
+    """Read a batch; errors say which one it is."""
+    try:
+        return read_table(batch)
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):
+            raise
+        raise type(error)(f"Batch {i} of the stream cannot be read. {error}") from error
 
 
 def _n_rows(batch: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -98,6 +99,7 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
         How much of them is held in memory at a time, roughly.
     """
     parent = tempfile.gettempdir() if folder is None else folder
+    _check_folder(parent)
     writers: list[_Writer] | None = None
     names: list[str] | None = None
     n_rows = 0
@@ -128,6 +130,18 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
             writer.close()
 
 
+def _check_folder(folder: str) -> None:
+    """Refuse a folder that no files can be made in."""
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(
+            errno.ENOTDIR, f"There is no folder {folder} to make files in. Make it, or name another with folder=..."
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(
+            errno.EACCES, f"No files can be made in the folder {folder}. Name another: spinney.scan(..., folder=...)"
+        )
+
+
 def _places(batch: RawTable, names: list[str] | None, n_columns: int, i: int) -> list[int]:
     """Find the columns of the first batch in a later one."""
     if batch.names == names and batch.n_columns == n_columns:
@@ -135,7 +149,8 @@ def _places(batch: RawTable, names: list[str] | None, n_columns: int, i: int) ->
     found, wanted = batch.names or [], names or []
     if set(found) != set(wanted) or names is None:
         absent, more = [n for n in wanted if n not in found], [n for n in found if n not in wanted]
-        what = f"lacks {listed(absent)}" if absent else f"has {listed(more)} beside them" if more else "has others"
+        numbers = f"has {batch.n_columns} columns, and the first has {n_columns}"
+        what = f"lacks {listed(absent)}" if absent else f"has {listed(more)} beside them" if more else numbers
         raise ValueError(f"Batch {i} of the stream {what}: all batches need the columns of the first.")
     place = {name: j for j, name in enumerate(found)}
     return [place[name] for name in wanted]
@@ -311,9 +326,14 @@ class _Writer:
         return found
 
 
-def array_of(table: SpooledTable, name: str, option: str) -> Array:
+def array_of(table: RawTable, name: str, option: str) -> Array:
     """Return a column as the array that a caller would pass; `option` is the parameter that names it."""
     names = table.names or []
+    if not names:
+        raise ValueError(
+            f"{option}={name!r} names a column, and those of the stream have no names. Pass {option} as an array, or a "
+            "stream of tables with names of columns."
+        )
     if name not in names:
         raise ValueError(f"{option}={name!r} names no column of the stream, which has {listed(names)}.")
     column = table.column(names.index(name))

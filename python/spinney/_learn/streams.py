@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spinney._data.columns import RawTable
-from spinney._data.scan import is_dask, stream_of
+from spinney._data.scan import NO_ROWS, is_dask, stream_of
 from spinney._data.schema import Schema
 from spinney._data.spool import SpooledTable, array_of
 
@@ -63,16 +63,61 @@ def check_files(X: Any) -> None:
         X.verify()
 
 
-def with_offset(batches: Iterator[RawTable], offset: Any) -> Iterator[tuple[RawTable, Any]]:
-    """Yield batches with their rows of an offset, if there is one."""
-    first = 0
-    for batch in batches:
-        rows = slice(first, first + batch.n_rows)
-        yield batch, None if offset is None else np.asarray(offset)[rows]
-        first = rows.stop
-
-
 def batches_of(X: Any, schema: Schema) -> Iterator[RawTable] | None:
     """Return the rows of a stream, some at a time, with the columns of a model; None if it is no stream."""
     stream = stream_of(X)
-    return None if stream is None else stream.batches(schema.names if schema.has_names else None)
+    return None if stream is None else _some(stream.batches(schema.names if schema.has_names else None))
+
+
+def _some(batches: Iterator[RawTable]) -> Iterator[RawTable]:
+    """Yield batches; refuse a stream without rows, as a table without rows is refused."""
+    n_rows = 0
+    for batch in batches:
+        n_rows += batch.n_rows
+        yield batch
+    if n_rows == 0:
+        raise ValueError(NO_ROWS)
+
+
+def batches_with(X: Any, schema: Schema, offset: Any) -> Iterator[tuple[RawTable, Any]] | None:
+    """Return the batches of a stream with their rows of an offset, if there is one; None if it is no stream.
+
+    Parameters
+    ----------
+    X : table or stream
+    schema : Schema
+        What the model knows of its columns.
+    offset : array-like, str or None
+        Of all rows; or the name of the column of the stream that has it.
+    """
+    stream = stream_of(X)
+    if stream is None:
+        return None
+    if not isinstance(offset, str):
+        return _with_rows(_some(stream.batches(schema.names if schema.has_names else None)), offset)
+    if not schema.has_names:
+        raise ValueError(
+            f"offset={offset!r} names a column, and the model was fitted without names. Pass offset as an array."
+        )
+    return _with_column(_some(stream.batches([*schema.names, offset])), offset)
+
+
+def _with_rows(batches: Iterator[RawTable], offset: Any) -> Iterator[tuple[RawTable, Any]]:
+    numbers = None if offset is None else np.asarray(offset)
+    first = 0
+    for batch in batches:
+        rows = slice(first, first + batch.n_rows)
+        if numbers is not None and len(numbers) < rows.stop:
+            raise ValueError(f"offset has {len(numbers)} rows, and the stream has more. Pass one for each row.")
+        yield batch, None if numbers is None else numbers[rows]
+        first = rows.stop
+    if numbers is not None and len(numbers) != first:
+        raise ValueError(f"offset has {len(numbers)} rows, and the stream has {first}. Pass one for each row.")
+
+
+def _with_column(batches: Iterator[RawTable], name: str) -> Iterator[tuple[RawTable, Any]]:
+    for batch in batches:
+        assert batch.names is not None
+        names = batch.names[:-1]
+        columns = [batch.column(j) for j in range(len(names))]
+        yield RawTable(batch.n_rows, len(names), names, columns=columns), array_of(batch, name, "offset")

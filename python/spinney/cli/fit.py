@@ -20,7 +20,15 @@ from rich.text import Text
 
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
-from spinney.cli.large import MOST_BINS, MOST_ROUNDS, large_rows, memory_allowed, take_large_apart
+from spinney.cli.large import (
+    MOST_BINS,
+    MOST_ROUNDS,
+    files_of,
+    in_words,
+    large_rows,
+    memory_allowed,
+    take_large_apart,
+)
 from spinney.cli.tables import check_writable, number_column, read_whole
 
 if TYPE_CHECKING:
@@ -180,7 +188,7 @@ def _run_large(
     if kind == "boosting" and isinstance(given["n_estimators"], int):
         given = _STOPPING | given
     named = {"sample_weight": source.weight, "offset": source.offset}
-    with failures_in_words(), warnings_in_words():
+    with failures_in_words(), warnings_in_words(), in_words(files_of(source.path)):
         name = estimator_of(FITTED_BY_COMMAND[kind], task == "classification")
         model = getattr(spinney, str(name))(**given, random_state=seed)
         model.fit(spinney.scan(table.rows), source.target, **{option: n for option, n in named.items() if n})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
@@ -50,22 +51,86 @@ def large_rows(path: Path, allowed: int) -> tuple[pl.LazyFrame, str] | None:
     """Return the rows of a pattern of files, or of a file that takes more than is allowed, and why; else None."""
     import polars as pl
 
-    is_pattern = has_magic(str(path)) and not path.exists()
+    is_pattern = path.is_dir() or (has_magic(str(path)) and not path.exists())
     if not is_pattern and not (path.is_file() and is_parquet(path)):
         return None
-    files = sorted(glob(str(path), recursive=True)) if is_pattern else [str(path)]
-    if not files:
-        raise fail(f"No file is called '{path}'.")
-    strange = [file for file in files if not is_parquet(Path(file))]
-    if strange:
-        raise fail(f"'{strange[0]}' is no Parquet file; only these are read some rows at a time.")
-    with failures_in_words(), reading(Path(files[0]), None):
-        rows = pl.scan_parquet(files, glob=False)
+    files = files_of(path)
+    rows = _rows_of(files)
+    with in_words(files):
         n_bytes = int(rows.select(pl.len()).collect().item()) * len(rows.collect_schema()) * _BYTES_A_CELL
     if n_bytes > allowed:
         more = f"takes about {_in_words(n_bytes)} in memory, of which {_in_words(allowed)} may be used"
         return rows, f"'{path}' {more}: it is read some rows at a time."
     return (rows, f"'{path}' stands for {len(files)} files: they are read some rows at a time.") if is_pattern else None
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the Parquet files that a path, a folder or a pattern stands for."""
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if is_parquet(file) and file.is_file())
+        if not found:
+            raise fail(f"Cannot use '{path}': it is a folder without Parquet files. Name a file, or a pattern of some.")
+        return found
+    found = [Path(file) for file in sorted(glob(str(path), recursive=True))]
+    if not found:
+        raise fail(f"No file is called '{path}'. Check the pattern.")
+    strange = next((file for file in found if not is_parquet(file)), None)
+    if strange is not None:
+        raise fail(f"'{strange}' is no Parquet file; only these are read some rows at a time.")
+    return found
+
+
+def _rows_of(files: list[Path]) -> pl.LazyFrame:
+    """Return the rows of all files; columns of the same name may be in another order, and numbers of another kind."""
+    import polars as pl
+
+    schemas: list[pl.Schema] = []
+    for file in files:
+        with failures_in_words(), reading(file, None):
+            schemas.append(pl.scan_parquet(file, glob=False).collect_schema())
+    names = schemas[0].names()
+    for file, schema in zip(files, schemas, strict=True):
+        others = sorted(set(names) ^ set(schema))
+        if others:
+            whose = files[0] if others[0] in names else file
+            raise fail(
+                f"'{files[0]}' and '{file}' differ in columns: only '{whose}' has '{others[0]}'. Give all the same."
+            )
+    if all(dict(schema) == dict(schemas[0]) for schema in schemas):
+        return pl.scan_parquet(files, glob=False)
+    for file, schema in zip(files, schemas, strict=True):
+        name = next((name for name in names if not _go_together(schemas[0][name], schema[name])), None)
+        if name is not None:
+            raise fail(
+                f"Column '{name}' is {schemas[0][name]} in '{files[0]}' and {schema[name]} in '{file}'. Convert its "
+                "values to one kind."
+            )
+    return pl.concat([pl.scan_parquet(file, glob=False).select(names) for file in files], how="vertical_relaxed")
+
+
+def _go_together(one: pl.DataType, other: pl.DataType) -> bool:
+    """Tell whether two types of a column have one that holds the values of both as they are."""
+    import polars as pl
+
+    texts = (pl.String, pl.Categorical, pl.Enum)
+    both_texts = isinstance(one, texts) and isinstance(other, texts)
+    return one == other or (one.is_numeric() and other.is_numeric()) or both_texts or pl.Null in (one, other)
+
+
+@contextmanager
+def in_words(files: list[Path]) -> Iterator[None]:
+    """Turn what polars raises when it reads files into a sentence that names the one that cannot be read."""
+    import polars as pl
+
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        for file in files:
+            with failures_in_words(), reading(file, None):
+                pl.read_parquet(file, glob=False)
+        raise fail(f"Cannot read the rows: {error}. Check that all files are whole.") from error
 
 
 def _in_words(n_bytes: int) -> str:
@@ -91,9 +156,11 @@ def take_large_apart(source: Any, rows: pl.LazyFrame) -> tuple[LargeTable, Any, 
     known = pl.col(source.target).is_not_null()
     if rows.collect_schema()[source.target].is_float():
         known = known & pl.col(source.target).is_not_nan()
-    with failures_in_words():
+    with in_words(files_of(source.path)):
         n_all = int(rows.select(pl.len()).collect().item())
         target = rows.filter(known).select(source.target).collect()[source.target]
+    if n_all == 0:
+        raise fail(f"'{source.path}' has no rows. Name a table that has some.")
     if target.len() == 0:
         raise fail(f"The target '{source.target}' has no values at all. Name another column with --target.")
     kept = rows if target.len() == n_all else rows.filter(known)

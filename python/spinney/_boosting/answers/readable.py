@@ -17,7 +17,7 @@ from spinney._fitted.lazy import LazyGrid, LazySequence
 from spinney._fitted.tree import FittedTree
 from spinney._learn.about import About, counted
 from spinney._learn.members import SequenceOfMembers
-from spinney._learn.streams import batches_of, with_offset
+from spinney._learn.streams import batches_with
 from spinney.reading.methods import ExplainedByColumns
 from spinney.reading.promises import KeepsPromises
 
@@ -110,10 +110,10 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
 
         check_is_fitted(self)
         model: Any = self
-        batches = batches_of(X, model.schema_)
+        batches = batches_with(X, model.schema_, offset)
         if batches is not None:
             given = {"interactions": interactions, "background": background}
-            return joined([self.shap_values(rows, offset=some, **given) for rows, some in with_offset(batches, offset)])
+            return joined([self.shap_values(rows, offset=some, **given) for rows, some in batches])
         table = read_table(X)
         added = model._read_offset(X, offset, table.n_rows)
         explained = explain(

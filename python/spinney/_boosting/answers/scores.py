@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.scan import is_collection
-from spinney._learn.streams import batches_of, with_offset
+from spinney._learn.streams import batches_with
 from spinney._names import cluster
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class SaysScores:
 
     def _scores(self, X: Any, offset: Any) -> Floats:
         check_is_fitted(self)
-        batches = batches_of(X, self.schema_)
+        batches = batches_with(X, self.schema_, offset)
         if batches is not None:
-            return np.concatenate([self._scores(*part) for part in with_offset(batches, offset)])
+            return np.concatenate([self._scores(*part) for part in batches])
         columns = self._columns(X)
         scores = self.boosting_.scores(columns, self._n_threads)
         given = self._read_offset(X, offset, columns.n_rows)
