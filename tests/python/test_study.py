@@ -640,14 +640,14 @@ def test_a_stack_is_kept_where_what_is_ahead_is_so_by_chance():
     from types import SimpleNamespace
 
     from spinney._study.family import Candidate
+    from spinney._study.finish import Finish
     from spinney._study.run import Trial
-    from spinney._study.session import _Finish
 
     def preferred(ahead):
         stack, boosting = (Trial(Candidate(name, None, 0.0)) for name in ("stack", "boosting"))
         base = np.array([-0.50, -0.48, -0.52, -0.47, -0.53])
         scores = {"stack": {"neg_log_loss": base}, "boosting": {"neg_log_loss": base + ahead}}
-        finish = _Finish.__new__(_Finish)
+        finish = Finish.__new__(Finish)
         finish.session = SimpleNamespace(metrics=["neg_log_loss"])
         finish.folds = [SimpleNamespace(held_out=np.arange(20), grown_on=np.arange(80))] * 5
         return finish._preferred([boosting, stack], scores).name

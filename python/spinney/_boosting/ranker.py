@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._boosting.answers.lists import JudgesLists
-from spinney._boosting.answers.support import KnowsSupport
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.ranking import (
     RANKING_LOSSES,
     HeldOutRanking,
     ListedTarget,
+    listed_held_out,
     ranking_loss,
     read_lists,
     read_metric,
@@ -30,6 +30,7 @@ from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._data import read_table
 from spinney._data.scan import active_client, is_collection
 from spinney._fitted.boosting import FittedBoosting
+from spinney._learn.abstaining import KnowsSupport
 from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.streams import taken_apart
 
@@ -448,15 +449,8 @@ class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
             beside = {"y_val": y_val, "groups_val": groups_val, "sample_weight_val": sample_weight_val}
             found = taken_apart(X_val, beside | {"offset_val": offset_val}, self.categorical_features, "X_val")
             X_val, (y_val, groups_val, sample_weight_val, offset_val) = found
-        later: Any = None if y_val is None else ListedTarget(y_val, groups_val)
-        if isinstance(y_val, dict):
-            later = {name: ListedTarget(y, (groups_val or {}).get(name)) for name, y in y_val.items()}
-        if groups_val is not None and y_val is None:
-            raise ValueError("groups_val goes with X_val. Pass X_val and y_val too.")
-        if groups is not None and y_val is not None and groups_val is None:
-            raise ValueError("groups and groups_val go together. Say which list each row of X_val belongs to.")
+        held_out = X_val, listed_held_out(y_val, groups_val, groups), sample_weight_val, offset_val
         lists = read_lists(groups, read_table(X).n_rows)
-        held_out = X_val, later, sample_weight_val, offset_val
         return self._fit(X, ListedTarget(y, groups), sample_weight, offset, lists, held_out, time, checkpoint)
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:

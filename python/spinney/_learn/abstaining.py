@@ -1,19 +1,60 @@
-"""Predictions of those rows alone that training rows support."""
+"""How far training rows support predictions, and predictions of those rows alone that they do."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from spinney._data import read_table
 from spinney._data.given import given_numbers
 from spinney._data.pick import pick_table
+from spinney._learn.support import REASONS, ColumnRanges, Support
 from spinney._learn.target import check_length
 
+if TYPE_CHECKING:
+    import spinney._engine as _engine
+    from spinney._data import Schema
 
-class MayAbstain:
-    """Mixin for estimators that have `predict_support`."""
+
+class KnowsSupport:
+    """Mixin for estimators that keep the ranges of the training columns."""
+
+    if TYPE_CHECKING:
+        schema_: Schema
+
+    def _effective_rows(self, columns: _engine.Table) -> NDArray[np.float64] | None:
+        """Return how many training rows count for each row; None of a model that does not keep them."""
+        return None
+
+    def predict_support(self, X: Any) -> Support:
+        """How far the training rows support each prediction.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows. Categories that did not occur in training are reported, not refused, whatever `unseen` says.
+
+        Returns
+        -------
+        Support
+            The columns in which a row lies outside what was seen: numbers beyond the range, categories that did not
+            occur, values missing where none ever was. A value outside a declared order counts as missing. Of forests
+            that keep their rows, also the effective number of training rows behind each prediction. Prints as text;
+            has `to_frame()`.
+        """
+        check_is_fitted(self)
+        ranges: ColumnRanges | None = getattr(self, "_ranges", None)
+        if ranges is None:
+            raise AttributeError(
+                "This model does not know the ranges of its columns: it was imported, or saved by a version that did "
+                "not keep them. Fit it here."
+            )
+        columns = self.schema_.encode_inputs(read_table(X), unseen="other", estimator=type(self).__name__)
+        reasons = np.array(REASONS)[ranges.reasons(columns)]
+        return Support(self._effective_rows(columns), reasons, list(self.schema_.names))
 
     def predict_or_abstain(
         self, X: Any, *, max_outside: int = 0, min_rows: float | None = None, offset: Any = None

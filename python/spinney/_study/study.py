@@ -12,6 +12,7 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
+from spinney._study.finish import Finish
 from spinney._study.prepare import Wishes, prepare
 from spinney._study.result import Study
 from spinney._study.session import Asked, Session
@@ -120,7 +121,9 @@ def study(
     data = prepare(table, target, wishes, seed)
     data.notes[:0] = read
     asked = Asked(metric, 60.0 * minutes, peers, models, folds, repeats, progress)
-    result = Session(data, asked, random, start).run()
+    session = Session(data, asked, random, start)
+    with session.teller() as teller:
+        result = Finish(session, *session.tried(teller), teller).study()
     result.source, result.options = source, {name: value for name, value in given.items() if _differs(name, value)}
     return result
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.answers.support import KnowsSupport
 from spinney._boosting.rounds.calibration import Calibration
+from spinney._learn.abstaining import KnowsSupport
 from spinney._learn.attributes import only_if
 from spinney._learn.conformal import check_coverage, class_scores, upper_point
 from spinney._learn.coverage import CoverageReport, report_coverage

@@ -31,6 +31,17 @@ class ListedTarget(NamedTuple):
     groups: Any
 
 
+def listed_held_out(y_val: Any, groups_val: Any, groups: Any) -> Any:
+    """Return the targets of held-out rows with their lists: None, one target, or a dict of them by name."""
+    if groups_val is not None and y_val is None:
+        raise ValueError("groups_val goes with X_val. Pass X_val and y_val too.")
+    if groups is not None and y_val is not None and groups_val is None:
+        raise ValueError("groups and groups_val go together. Say which list each row of X_val belongs to.")
+    if isinstance(y_val, dict):
+        return {name: ListedTarget(y, (groups_val or {}).get(name)) for name, y in y_val.items()}
+    return None if y_val is None else ListedTarget(y_val, groups_val)
+
+
 def read_lists(groups: Any, n_rows: int, name: str = "groups") -> NDArray[np.intp] | None:
     """Return the number of each row's list, from labels in any order; None if all rows are one list."""
     if groups is None:

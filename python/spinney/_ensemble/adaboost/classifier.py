@@ -24,7 +24,6 @@ from spinney._fitted.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, Sayings
 from spinney._fitted.boosting import FittedBoosting
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import known_codes, read_one_class
-from spinney._learn.target import read_weights
 from spinney._numbers.same_bits import log
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
@@ -438,29 +437,6 @@ class AdaBoostClassifier(HasMargins, ClassifierMixin, BaseAdaBoost):
         """
         for labels in self.staged_predict(X):
             yield float(accuracy_score(y, labels, sample_weight=sample_weight))
-
-    # ---- margins -------------------------------------------------------------------------------------
-
-    def staged_weights(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[Floats]:
-        """Weights of the training rows before each round, and after the last.
-
-        Parameters
-        ----------
-        X, y, sample_weight : as in `fit`
-            The rows of the fit.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-            They add up to 1. Where each class has members of its own, (n_samples, n_classes).
-        """
-        check_is_fitted(self)
-        codes = self._known_target(y, len(np.asarray(y)), self.__dict__, "y")
-        rule = self._make_rule(LearningRows(None, codes, read_weights(sample_weight, len(codes))), self.__dict__)  # type: ignore[arg-type]
-        yield rule.weights
-        for said, _ in self._by_round(X):
-            rule.take(rule.judge(said))
-            yield rule.weights
 
     # ---- Shapley values ------------------------------------------------------------------------------
 

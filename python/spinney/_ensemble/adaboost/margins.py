@@ -1,4 +1,4 @@
-"""How far the votes for a row's own class are ahead of all others."""
+"""How far the votes for a row's own class are ahead of all others, and the weights that rows have for being behind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
+
+from spinney._boosting.losses.rows import LearningRows
+from spinney._learn.target import read_weights
+
+if TYPE_CHECKING:
+    from spinney._ensemble.adaboost.rules import ScoresRule
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +26,8 @@ class HasMargins:
 
         def _scores(self, X: Any) -> Floats: ...
         def _staged_scores(self, X: Any) -> Iterator[Floats]: ...
+        def _by_round(self, X: Any) -> Iterator[tuple[list[NDArray[Any]], float]]: ...
+        def _make_rule(self, rows: LearningRows, learned: dict[str, Any]) -> ScoresRule: ...
         def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = ...) -> Floats: ...
 
     def staged_margins(self, X: Any, y: Any) -> Iterator[Floats]:
@@ -71,3 +79,24 @@ class HasMargins:
         others = scores.copy()
         np.put_along_axis(others, codes[:, np.newaxis], -np.inf, axis=1)
         return np.asarray(own - others.max(axis=1))
+
+    def staged_weights(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[Floats]:
+        """Weights of the training rows before each round, and after the last.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+            The rows of the fit.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            They add up to 1. Where each class has members of its own, (n_samples, n_classes).
+        """
+        check_is_fitted(self)
+        codes = self._known_target(y, len(np.asarray(y)), self.__dict__, "y")
+        rule = self._make_rule(LearningRows(None, codes, read_weights(sample_weight, len(codes))), self.__dict__)  # type: ignore[arg-type]
+        yield rule.weights
+        for said, _ in self._by_round(X):
+            rule.take(rule.judge(said))
+            yield rule.weights

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data import read_table
 from spinney._forest.certainty.conformal import Calibration, class_sets, jackknife_plus
 from spinney._forest.certainty.standard_errors import standard_errors
 from spinney._forest.growing.training_rows import TrainingRows
-from spinney._learn.abstaining import MayAbstain
+from spinney._learn.abstaining import KnowsSupport
 from spinney._learn.attributes import only_if
 from spinney._learn.conformal import check_coverage
 from spinney._learn.coverage import CoverageReport, report_coverage
-from spinney._learn.support import REASONS, ColumnRanges, Support
 from spinney._learn.target import encode_labels, read_values, read_weights
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ def _why_none_unseen(model: Any) -> str | None:
     return None if has_unseen else _NONE_UNSEEN
 
 
-class UncertainForest(MayAbstain):
+class UncertainForest(KnowsSupport):
     """What forests of classes and of values share."""
 
     if TYPE_CHECKING:
@@ -145,37 +143,12 @@ class UncertainForest(MayAbstain):
         found = standard_errors(self.forest_, self._leaves(X), draws, method, corrected)
         return self.forest_.spread(found)
 
-    def predict_support(self, X: Any) -> Support:
-        """How far the training rows support each prediction.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows. Categories that did not occur in training are reported, not refused, whatever `unseen` says.
-
-        Returns
-        -------
-        Support
-            Effective number of training rows behind each prediction (if the forest keeps them), and the columns in
-            which a row lies outside what was seen: numbers beyond the range, categories that did not occur, values
-            missing where none ever was. A value outside a declared order counts as missing. Prints as text; has
-            `to_frame()`.
-        """
-        check_is_fitted(self)
-        ranges: ColumnRanges | None = getattr(self, "_ranges", None)
-        if ranges is None:
-            raise AttributeError(
-                "This forest does not know the ranges of its columns: it was imported, or saved by a version that did "
-                "not keep them. Fit it here."
-            )
-        inputs = self.schema_.encode_inputs(read_table(X), unseen="other", estimator=type(self).__name__)
-        reasons = np.array(REASONS)[ranges.reasons(inputs)]
+    def _effective_rows(self, columns: _engine.Table) -> Floats | None:
         kept: TrainingRows | None = getattr(self, "_training_rows", None)
-        rows = None
-        if kept is not None:
-            leaves = self.forest_.engine.apply(self.schema_.combined(inputs), self._n_threads)
-            rows = kept.engine.effective_rows(leaves, self._n_threads)
-        return Support(rows, reasons, list(self.schema_.names))
+        if kept is None:
+            return None
+        leaves = self.forest_.engine.apply(self.schema_.combined(columns), self._n_threads)
+        return kept.engine.effective_rows(leaves, self._n_threads)
 
 
 class UncertainValues(UncertainForest):
