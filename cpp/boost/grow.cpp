@@ -30,6 +30,7 @@ class BoostGrower::Growing : public GrowingTree {
                 params.forced_splits.empty()) {}
 
   BoostedTree grow(const Packed* root_histogram) {
+    adds_drawn_ = root_histogram == nullptr && is_drawn_alone();
     if (params_.symmetric) return grow_levels(plant(root_histogram));
     if (params_.forced_splits.empty())
       push(plant(root_histogram));
@@ -279,6 +280,13 @@ class BoostGrower::Growing : public GrowingTree {
 
   std::unique_ptr<Leaf> plant(const Packed* known) {
     auto root = make_root(rows_.size());
+    if (adds_drawn_) {
+      SearchedNode searched = searched_node(*root, may_split(*root));
+      histograms_.plant_drawn(searched);
+      root->sums = searched.terms.total;
+      root->best = std::move(searched.best);
+      return root;
+    }
     root->histogram = home_.pool_.take(0);
     if (is_worth_listed(*root)) root->listed = home_.listed_pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
@@ -291,6 +299,13 @@ class BoostGrower::Growing : public GrowingTree {
     root->sums = searched.terms.total;
     root->best = std::move(searched.best);
     return root;
+  }
+
+  // Do nodes add up the columns that they look at, and none besides? One thread does so.
+  bool is_drawn_alone() const {
+    if (params_.symmetric || !params_.forced_splits.empty() || home_.codes_.spill != nullptr) return false;
+    const bool is_for_one = n_threads_ == 1 || estimated_ns_of_root() < worth_a_wake_up_ns;
+    return is_for_one && histograms_.are_few(rows_.size(), params_.max_features_per_level * params_.max_features);
   }
 
   SearchedNode searched_node(const Leaf& leaf, bool search) const {
@@ -348,6 +363,15 @@ class BoostGrower::Growing : public GrowingTree {
     outcome.left->made_by = outcome.right->made_by = worker;
     bound(leaf, *outcome.left, *outcome.right);
     Leaf &small = takes_left ? *outcome.left : *outcome.right, &large = takes_left ? *outcome.right : *outcome.left;
+    if (adds_drawn_) {
+      for (Leaf* child : {&small, &large}) {
+        if (!search || !may_split(*child)) continue;
+        SearchedNode searched = searched_node(*child, true);
+        histograms_.search_drawn(searched, worker);
+        child->best = std::move(searched.best);
+      }
+      return outcome;
+    }
     small.histogram = std::move(filled);
     if (!search || (!may_split(small) && !may_split(large))) {
       for (Leaf* one : {&leaf, &small}) give_back(*one, worker);
@@ -381,9 +405,11 @@ class BoostGrower::Growing : public GrowingTree {
   // where all would take as long as the histogram.
   BoostSplit best_counted(const Leaf& leaf, int worker) {
     std::vector<std::vector<Row>> counts(coding_.columns.size());
+    SearchedNode node = searched_node(leaf, true);
+    if (adds_drawn_) histograms_.fill_drawn(node, worker);
     for (std::uint32_t to_count = leaf.best.feature;;) {
       counts[to_count] = counted(leaf, to_count);
-      SearchedNode node = searched_node(leaf, true);
+      node.best = {};
       histograms_.search_counted(node, counts, worker);
       if (!(node.best.gain > 0) || !counts[node.best.feature].empty()) return std::move(node.best);
       to_count = node.best.feature;
@@ -406,7 +432,8 @@ class BoostGrower::Growing : public GrowingTree {
   const bool sweeps_;
 
   bool is_forcing_ = false;
-  double alone_ns_ = 0;  // splits that take no longer are one thread's work
+  bool adds_drawn_ = false;  // leaves have no histograms
+  double alone_ns_ = 0;      // splits that take no longer are one thread's work
 
   // While threads split leaves of their own, what follows is under the mutex, and so are the tree's leaves.
   std::mutex mutex_;

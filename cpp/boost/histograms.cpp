@@ -42,7 +42,10 @@ void SearchedNode::consider(BoostSplit split) {
 }
 
 HistogramScratch::HistogramScratch(std::size_t cells, int n_threads)
-    : n_cells(cells), search(static_cast<std::size_t>(n_threads)), parts(static_cast<std::size_t>(n_threads)) {}
+    : n_cells(cells),
+      search(static_cast<std::size_t>(n_threads)),
+      parts(static_cast<std::size_t>(n_threads)),
+      drawn(static_cast<std::size_t>(n_threads)) {}
 
 HistogramSearch::HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
                                  const Packed* pairs, HistogramScratch& scratch, Interrupt& interrupt)
@@ -118,6 +121,67 @@ void HistogramSearch::search_counted(SearchedNode& node, const Counts& counts, i
       search_column(f, tiles_.cells(f, node.histogram, packed(node.terms.total), scratch.cells), node, scratch,
                     &counts);
   if (!tiles_.listed().empty()) search_listed(0, tiles_.listed().n_columns(), node, scratch, &counts);
+}
+
+// A tree adds the rows of its root to all lanes, and about as many again in the smaller children; or to a share of them at
+// each of its levels, and then has no more cells to clear and to subtract. 1,000 rows of 60 columns and 20 classes: 0.85 of
+// the time with a share of 0.2, as long with 0.35, 1.08 with 0.5.
+bool HistogramSearch::are_few(std::size_t n_rows, double share) const {
+  constexpr std::size_t most_rows = 1 << 14;  // near enough to be read lane by lane
+  return n_rows <= most_rows && share <= 0.3 && tiles_.listed().empty() && !lanes_in_use_.empty();
+}
+
+// Sums of a node's rows.
+Packed HistogramSearch::read_pairs(const SearchedNode& node, int worker) const {
+  std::vector<Packed>& pairs = scratch_.drawn[static_cast<std::size_t>(worker)].pairs;
+  const std::size_t n = node.terms.n_rows;
+  if (pairs.size() < n) pairs.resize(n);
+  Packed sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += pairs[i] = pairs_[node.rows[i]];
+  return sum;
+}
+
+// of_lane(lane) after its cells are those of the node, whose pairs have been read.
+template <class OfLane>
+void HistogramSearch::for_each_drawn(SearchedNode& node, int worker, OfLane&& of_lane) const {
+  HistogramScratch::Drawn& mine = scratch_.drawn[static_cast<std::size_t>(worker)];
+  if (!mine.cells) mine.cells.reset(new Packed[scratch_.n_cells]);
+  node.histogram = mine.cells.get();
+  for (const std::uint32_t t : tiles_in_use_) {
+    const std::span<const std::uint32_t> lanes = tiles_.lanes(t);
+    mine.at.clear();
+    for (std::uint32_t j = 0; j < lanes.size(); ++j) {
+      const auto columns = tiles_.columns(lanes[j]);
+      if (std::none_of(columns.begin(), columns.end(), [&](std::uint32_t f) { return node.columns[f]; })) continue;
+      const auto [first, end] = tiles_.cells_of_lane(lanes[j]);
+      std::memset(node.histogram + first, 0, (end - first) * sizeof(Packed));
+      mine.at.push_back(j);
+    }
+    tiles_.add_lanes(t, mine.at, mine.pairs.data(), node.rows, node.terms.n_rows, node.histogram);
+    for (const std::uint32_t j : mine.at) {
+      tiles_.sum_up(lanes[j], node.histogram);
+      of_lane(lanes[j]);
+    }
+  }
+}
+
+void HistogramSearch::fill_drawn(SearchedNode& node, int worker) const {
+  read_pairs(node, worker);
+  for_each_drawn(node, worker, [](std::uint32_t) {});
+}
+
+void HistogramSearch::search_drawn(SearchedNode& node, int worker) const {
+  interrupt_.check();
+  read_pairs(node, worker);
+  SplitScratch& scratch = scratch_.search[static_cast<std::size_t>(worker)];
+  for_each_drawn(node, worker, [&](std::uint32_t lane) { search_lane(lane, node, scratch); });
+}
+
+void HistogramSearch::plant_drawn(SearchedNode& root) const {
+  const Packed sum = read_pairs(root, 0);
+  root.terms = search_.terms({gradient_of(sum), hessian_of(sum)}, root.terms.n_rows, root.terms.bounds);
+  if (root.columns.empty()) return;
+  for_each_drawn(root, 0, [&](std::uint32_t lane) { search_lane(lane, root, scratch_.search[0]); });
 }
 
 double HistogramSearch::estimated_ns(double n_rows, double n_small) const {

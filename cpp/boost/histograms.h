@@ -2,7 +2,8 @@
 //
 // A tile is a part of every histogram that fits a core's own cache. Where threads share a node they take its tiles if
 // there are enough, else its rows; a tile is filled, taken from the parent's and searched in one go. Listed columns have a
-// histogram of their own in nodes of many entries, and are searched from the rows in others.
+// histogram of their own in nodes of many entries, and are searched from the rows in others. Where a node of few rows looks
+// at few columns, its cells of these alone are added up from its rows, and no histogram is kept.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +50,12 @@ struct HistogramScratch {
   const std::size_t n_cells;
   std::vector<SplitScratch> search;  // by worker
   std::vector<Histogram> parts;      // by worker: sums of the rows that it took
+  struct Drawn {
+    Histogram cells;
+    std::vector<Packed> pairs;      // by place among a node's rows
+    std::vector<std::uint32_t> at;  // lanes, by place in a tile
+  };
+  std::vector<Drawn> drawn;  // by worker: of the columns that a node looks at
 };
 
 class HistogramSearch {
@@ -71,6 +78,14 @@ class HistogramSearch {
     add_and_divide(small, large, {}, n_threads);
   }
 
+  // Is it less work to add up the columns of each node alone, of trees of n_rows that look at a share of them?
+  bool are_few(std::size_t n_rows, double share) const;
+
+  // The same as `plant` and, for one of the children, `divide`, for nodes that have no histograms.
+  void plant_drawn(SearchedNode& root) const;
+  void search_drawn(SearchedNode& node, int worker) const;
+  void fill_drawn(SearchedNode& node, int worker) const;  // until the worker's next node
+
   const std::vector<std::uint32_t>& tiles_in_use() const { return tiles_in_use_; }
 
   // The best split of a node that has its histograms. Rows by code are known of some columns; empty: not of this one.
@@ -86,6 +101,9 @@ class HistogramSearch {
   bool shares_tiles(int n_threads) const { return tiles_in_use_.size() >= 4 * static_cast<std::size_t>(n_threads); }
 
  private:
+  Packed read_pairs(const SearchedNode& node, int worker) const;
+  template <class OfLane>
+  void for_each_drawn(SearchedNode& node, int worker, OfLane&& of_lane) const;
   void fill_tile(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n) const;
   void add_rows(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n, Tiles::Way way) const;
   void subtract_lane(std::uint32_t lane, Packed* large, const Packed* small) const;

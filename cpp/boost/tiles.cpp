@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/pool.h"
+#include "boost/adding.h"
 
 namespace spinney {
 
@@ -336,111 +337,6 @@ const Packed* Tiles::cells(std::uint32_t column, const Packed* histogram, Packed
   return room.data();
 }
 
-namespace {
-
-// One row: a lane's code says which of its cells the pair is added to.
-template <std::uint32_t shift>
-[[gnu::always_inline]] inline void add_narrow_row(const std::uint8_t* row, std::size_t n_lanes, Packed pair,
-                                                  Packed* cell) {
-  constexpr std::size_t room = std::size_t{1} << shift;
-  for (; n_lanes >= 8; n_lanes -= 8, row += 8, cell += 8 * room) {
-    std::uint64_t codes;
-    __builtin_memcpy(&codes, row, 8);
-    cell[codes & 0xff] += pair;
-    cell[room + (codes >> 8 & 0xff)] += pair;
-    cell[2 * room + (codes >> 16 & 0xff)] += pair;
-    cell[3 * room + (codes >> 24 & 0xff)] += pair;
-    cell[4 * room + (codes >> 32 & 0xff)] += pair;
-    cell[5 * room + (codes >> 40 & 0xff)] += pair;
-    cell[6 * room + (codes >> 48 & 0xff)] += pair;
-    cell[7 * room + (codes >> 56)] += pair;
-  }
-  if (n_lanes & 4) {
-    std::uint32_t codes;
-    __builtin_memcpy(&codes, row, 4);
-    cell[codes & 0xff] += pair;
-    cell[room + (codes >> 8 & 0xff)] += pair;
-    cell[2 * room + (codes >> 16 & 0xff)] += pair;
-    cell[3 * room + (codes >> 24)] += pair;
-    row += 4;
-    cell += 4 * room;
-  }
-  if (n_lanes & 2) {
-    cell[row[0]] += pair;
-    cell[room + row[1]] += pair;
-    row += 2;
-    cell += 2 * room;
-  }
-  if (n_lanes & 1) cell[row[0]] += pair;
-}
-
-// The same where codes are places among the tile's cells.
-[[gnu::always_inline]] inline void add_wide_row(const std::uint16_t* row, std::size_t n_lanes, Packed pair,
-                                                Packed* cells) {
-  for (; n_lanes >= 4; n_lanes -= 4, row += 4) {
-    std::uint64_t places;
-    __builtin_memcpy(&places, row, 8);
-    cells[places & 0xffff] += pair;
-    cells[places >> 16 & 0xffff] += pair;
-    cells[places >> 32 & 0xffff] += pair;
-    cells[places >> 48] += pair;
-  }
-  for (; n_lanes > 0; --n_lanes, ++row) cells[*row] += pair;
-}
-
-// add_row(row's codes, its pair) for each row. Rows to come are fetched ahead, as they are far apart in memory.
-template <class Code, class AddRow>
-[[gnu::always_inline]] inline void add_each(const Code* tile, std::size_t stride, const Packed* pairs, const Row* rows,
-                                            std::size_t n, Tiles::Way way, AddRow add_row) {
-  constexpr std::size_t ahead = 16;
-  const int row_shift = std::countr_zero(stride);
-  const auto row_at = [&](std::size_t i) { return tile + (std::size_t{rows[i]} << row_shift); };
-  const Packed flipped = way == Tiles::Way::take ? ~Packed{0} : 0;
-  const auto pair_at = [&](std::size_t i) { return (pairs[rows[i]] ^ flipped) - flipped; };
-#ifdef __aarch64__
-  // Pairs are read a block at a time in a loop of their own, where the processor has many such reads under way by itself:
-  // fetching them ahead beside the codes took twice as long on a Neoverse-N1 (3.1 against 1.5 ns an addition for nodes of
-  // 2,500 of 500,000 rows).
-  constexpr std::size_t block = 512;
-  std::array<Packed, block> near;
-  for (std::size_t begin = 0; begin < n; begin += block) {
-    const std::size_t end = std::min(n, begin + block), end_ahead = std::min(end, n - std::min(n, ahead));
-    for (std::size_t i = begin; i < end; ++i) near[i - begin] = pair_at(i);
-    std::size_t i = begin;
-    for (; i < end_ahead; ++i) {
-      __builtin_prefetch(row_at(i + ahead));
-      add_row(row_at(i), near[i - begin]);
-    }
-    for (; i < end; ++i) add_row(row_at(i), near[i - begin]);
-  }
-#else
-  std::size_t i = 0;
-  for (; i + ahead < n; ++i) {
-    __builtin_prefetch(row_at(i + ahead));
-    __builtin_prefetch(pairs + rows[i + ahead]);
-    add_row(row_at(i), pair_at(i));
-  }
-  for (; i < n; ++i) add_row(row_at(i), pair_at(i));
-#endif
-}
-
-template <std::uint32_t shift>
-void add_narrow(const std::uint8_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
-                std::size_t n, Tiles::Way way, Packed* cells) {
-  add_each(tile, stride, pairs, rows, n, way, [=](const std::uint8_t* row, Packed pair) __attribute__((always_inline)) {
-    add_narrow_row<shift>(row, n_lanes, pair, cells);
-  });
-}
-
-void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
-              std::size_t n, Tiles::Way way, Packed* cells) {
-  add_each(tile, stride, pairs, rows, n, way,
-           [=](const std::uint16_t* row, Packed pair)
-               __attribute__((always_inline)) { add_wide_row(row, n_lanes, pair, cells); });
-}
-
-}  // namespace
-
 Tiles::Cells Tiles::cells_of_tile(std::uint32_t tile) const {
   const Tile& t = tiles_[tile];
   return {t.first_cell, t.end_cell};
@@ -496,6 +392,31 @@ void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std:
 void Tiles::add_rows(std::uint32_t t, const std::uint8_t* codes, std::size_t first, const Packed* pairs,
                      const Row* rows, std::size_t n, Packed* histogram) const {
   add(tiles_[t], from_row_0(codes, first * bytes_a_row(t)), pairs, rows, n, histogram, Way::add);
+}
+
+template <class Code>
+void Tiles::add_some(const Tile& tile, const Code* codes, std::span<const std::uint32_t> at, const Packed* pairs,
+                     const Row* rows, std::size_t n, Packed* histogram) const {
+  static constexpr decltype(&add_some_lanes<1, Code>) by_number[] = {add_some_lanes<1, Code>, add_some_lanes<2, Code>,
+                                                                     add_some_lanes<3, Code>, add_some_lanes<4, Code>};
+  constexpr std::size_t most = std::size(by_number);
+  for (std::size_t begin = 0; begin < at.size(); begin += most) {
+    const std::size_t n_lanes = std::min(most, at.size() - begin);
+    std::array<Packed*, most> cells{};
+    for (std::size_t j = 0; j < n_lanes; ++j)  // wide codes are places among the tile's cells
+      cells[j] = histogram + (tile.is_wide ? tile.first_cell : lanes_[tile.lanes[at[begin + j]]].first_cell);
+    by_number[n_lanes - 1](codes, tile.stride, at.data() + begin, cells.data(), pairs, rows, n);
+  }
+}
+
+void Tiles::add_lanes(std::uint32_t t, std::span<const std::uint32_t> at, const Packed* pairs, const Row* rows,
+                      std::size_t n, Packed* histogram) const {
+  const Tile& tile = tiles_[t];
+  const std::uint8_t* bytes = tile.bytes.data();
+  if (tile.is_wide)
+    add_some(tile, reinterpret_cast<const std::uint16_t*>(bytes), at, pairs, rows, n, histogram);
+  else
+    add_some(tile, bytes, at, pairs, rows, n, histogram);
 }
 
 void Tiles::read(std::uint32_t t, std::size_t begin, std::size_t end, std::uint8_t* to) const {

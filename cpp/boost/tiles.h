@@ -53,6 +53,11 @@ class Tiles {
   // The same where the codes of some rows, from `first` on, were copied to `codes`.
   void add_rows(std::uint32_t tile, const std::uint8_t* codes, std::size_t first, const Packed* pairs, const Row* rows,
                 std::size_t n, Packed* histogram) const;
+
+  // Adds rows to some of the lanes alone, those at these places in the tile; `pairs` is by place among the rows.
+  void add_lanes(std::uint32_t tile, std::span<const std::uint32_t> at, const Packed* pairs, const Row* rows,
+                 std::size_t n, Packed* histogram) const;
+
   std::size_t bytes_a_row(std::uint32_t tile) const { return tiles_[tile].stride * (tiles_[tile].is_wide ? 2 : 1); }
   void read(std::uint32_t tile, std::size_t begin, std::size_t end, std::uint8_t* to) const;
   void fetch_ahead(std::uint32_t tile, std::size_t begin, std::size_t end) const;
@@ -101,6 +106,9 @@ class Tiles {
   void touch(const Tile& tile, const Row* rows, std::size_t n) const;
   static void add(const Tile& tile, const std::uint8_t* bytes, const Packed* pairs, const Row* rows, std::size_t n,
                   Packed* histogram, Way way);
+  template <class Code>
+  void add_some(const Tile& tile, const Code* codes, std::span<const std::uint32_t> at, const Packed* pairs,
+                const Row* rows, std::size_t n, Packed* histogram) const;
   void fill(const Codes& codes, int n_threads, Interrupt& interrupt);
   template <class Code>
   void fill_lane(const Codes& codes, const Lane& lane, std::size_t first_cell, std::size_t begin, std::size_t end,

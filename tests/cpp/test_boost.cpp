@@ -349,6 +349,31 @@ struct CodedRows {
   std::vector<Packed> pairs;
 };
 
+// The cells of some lanes, added up alone, are those that all lanes together have; others are left alone.
+void check_some_lanes(const CodedRows& rows, const Tiles& tiles, const std::vector<Row>& some,
+                      const std::vector<Packed>& histogram) {
+  constexpr Packed untouched = 0x5555;
+  std::mt19937_64 g(9);
+  std::vector<Packed> alone(tiles.n_cells(), untouched), pairs;
+  for (const Row r : some) pairs.push_back(rows.pairs[r]);
+  for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t) {
+    std::vector<std::uint32_t> at;
+    for (std::uint32_t j = 0; j < tiles.lanes(t).size(); ++j) {
+      if (g() % 2) continue;
+      const auto [first, end] = tiles.cells_of_lane(tiles.lanes(t)[j]);
+      std::fill(alone.begin() + static_cast<std::ptrdiff_t>(first), alone.begin() + static_cast<std::ptrdiff_t>(end),
+                0);
+      at.push_back(j);
+    }
+    tiles.add_lanes(t, at, pairs.data(), some.data(), some.size(), alone.data());
+    for (std::uint32_t j = 0; j < tiles.lanes(t).size(); ++j) {
+      const bool is_added = std::find(at.begin(), at.end(), j) != at.end();
+      const auto [first, end] = tiles.cells_of_lane(tiles.lanes(t)[j]);
+      for (std::size_t cell = first; cell < end; ++cell) CHECK_EQ(alone[cell], is_added ? histogram[cell] : untouched);
+    }
+  }
+}
+
 void check_cells(const CodedRows& rows, std::uint32_t n_tiles) {
   Interrupt interrupt;
   const Tiles tiles(rows.coding, rows.codes, 1, interrupt);
@@ -366,6 +391,7 @@ void check_cells(const CodedRows& rows, std::uint32_t n_tiles) {
     const Packed* cells = tiles.cells(f, histogram.data(), rows.total(some), room);
     CHECK(same_bits(expected, std::vector<Packed>(cells, cells + expected.size())));
   }
+  check_some_lanes(rows, tiles, some, histogram);
 }
 
 }  // namespace

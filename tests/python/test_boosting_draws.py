@@ -44,6 +44,24 @@ def test_the_same_bits_for_any_threads_and_everything_reads_it(parameters, y):
     assert longer.set_params(n_estimators=12).fit(X, y).fingerprint() == model.fingerprint()
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [spinney.GradientBoostingRegressor, spinney.GradientBoostingClassifier])
+def test_few_columns_added_up_alone_show_the_splits_of_whole_histograms(kind, weighted):
+    """One thread adds up the columns of a node alone; three share the histograms of so many rows."""
+    n = 4000
+    numbers = np.round(RNG.normal(size=(n, 30)), 1)
+    numbers[RNG.random(numbers.shape) < 0.05] = np.nan
+    flags = np.eye(9)[RNG.integers(9, size=n)][:, :8]  # share a lane
+    many = RNG.integers(400, size=(n, 1))
+    wide = np.column_stack((numbers, flags, many, RNG.integers(3, size=(n, 4))))
+    y = np.nan_to_num(numbers[:, 0]) + 2 * flags[:, 1] + many[:, 0] % 7 / 3 + RNG.normal(size=n)
+    y = y if kind is spinney.GradientBoostingRegressor else (y > y.mean() + 2).astype(int)
+    weight = RNG.integers(1, 4, size=n).astype(float) if weighted else None
+    options = SMALL | {"max_leaf_nodes": 20, "max_features": 0.2, "min_samples_leaf": 40, "categorical_features": [38]}
+    models = [kind(**options, n_jobs=k).fit(wide, y, sample_weight=weight) for k in (1, 3)]
+    assert models[0].fingerprint() == models[1].fingerprint()
+
+
 def test_rows_with_large_gradients_are_drawn_and_stand_for_others():
     """A few rows lie far off: they are drawn for certain, and the mean step is as good as that of all rows."""
     y = np.where(np.arange(400) < 20, 50.0, 0.0)
