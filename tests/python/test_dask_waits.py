@@ -12,6 +12,7 @@ from spinney._cluster.actor import Answering
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_carrier import DaskCarrier
 from spinney._cluster.dask_waits import WorkerLostError, gathered
+from spinney._data.scan import client_of
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
@@ -74,6 +75,23 @@ def test_another_cluster_is_not_asked(kind):
         assert tasks[0] == 0
     assert there.fingerprint() == here.fingerprint()
     assert again.fingerprint() == here.fingerprint()
+
+
+def test_a_graph_is_looked_through_only_where_there_is_a_choice(client, monkeypatch):
+    """Of 10,000 partitions it would take seconds, and the one client is known without."""
+    looked = []
+    monkeypatch.setattr(distributed, "futures_of", lambda rows: looked.append(rows) or [])
+    rows, frame = partitioned(make_frame(600), [250]), make_frame(600)
+    there = spinney.GradientBoostingRegressor(**FEW).fit(rows, "y")
+    assert looked == []
+    here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
+    assert there.fingerprint() == here.fingerprint()
+    with one_worker() as other_cluster, distributed.Client(other_cluster, set_as_default=False):
+        assert client_of(rows) is client
+        assert len(looked) == 1
+    assert client_of(rows) is client  # the other is closed
+    assert len(looked) == 1
+    assert client_of(frame) is None
 
 
 def test_work_that_goes_on_is_waited_for(client, impatient):

@@ -46,7 +46,7 @@ from spinney._boosting.rounds.streams import check_dealt, check_stream
 from spinney._boosting.rounds.task import Parts, Task
 from spinney._data import Schema, read_table
 from spinney._data.dealt import DealtTable
-from spinney._data.scan import active_client, is_collection
+from spinney._data.scan import client_of
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.model import decision_costs
 from spinney._fitted.offsets import read_offset
@@ -155,15 +155,15 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
             The fitted estimator.
         """
         later = X_val, y_val, sample_weight_val, offset_val
-        if is_collection(X) and active_client(X) is not None:
+        if (client := client_of(X)) is not None:
             names = ("X_val", "y_val", "sample_weight_val", "offset_val")
             beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
-            return self._fit_elsewhere(X, beside | dict(zip(names, later, strict=True)), checkpoint)
+            return self._fit_elsewhere(client, X, beside | dict(zip(names, later, strict=True)), checkpoint)
         return self._fit(X, y, sample_weight, offset, groups, later, time, checkpoint)
 
-    def _fit_elsewhere(self, X: Any, beside: dict[str, Any], checkpoint: Any) -> Self:
+    def _fit_elsewhere(self, client: Any, X: Any, beside: dict[str, Any], checkpoint: Any) -> Self:
         """Boost on the workers of a cluster; `beside` are the other parameters of `fit`."""
-        fitted: Self = cluster().fit_boosting(self, X, beside, checkpoint)
+        fitted: Self = cluster().fit_boosting(client, self, X, beside, checkpoint)
         return fitted
 
     def _fit(

@@ -28,7 +28,7 @@ from spinney._boosting.options.goes_with import check_options
 from spinney._boosting.options.recipe import stops_early
 from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._data import read_table
-from spinney._data.scan import active_client, is_collection
+from spinney._data.scan import client_of
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.abstaining import KnowsSupport
 from spinney._learn.one_target import check_held_out, check_scoring
@@ -434,8 +434,9 @@ class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
         self
             The fitted estimator.
         """
-        if is_collection(X) and active_client(X) is not None:
+        if (client := client_of(X)) is not None:
             return self._fit_elsewhere(
+                client,
                 X,
                 {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset, "X_val": X_val}
                 | {"y_val": y_val, "groups_val": groups_val, "offset_val": offset_val}

@@ -19,16 +19,18 @@ from spinney._cluster.deal import Dealt
 from spinney._cluster.holder import n_rows_of
 from spinney._cluster.shares import kept_whole
 from spinney._cluster.workers import joined
-from spinney._data.scan import active_client, is_collection
+from spinney._data.names import listed
+from spinney._data.scan import is_collection
 
 LATER = ("X_val", "y_val", "sample_weight_val", "offset_val")
 
 
-def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) -> Any:
-    """Boost on the workers that the active client knows.
+def fit_boosting(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) -> Any:
+    """Boost on the workers that a client knows.
 
     Parameters
     ----------
+    client : distributed.Client
     model : estimator
     X : dask DataFrame or Array
     beside : dict
@@ -39,22 +41,21 @@ def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) ->
     model._check_parameters()
     why, held = kept_whole(model, beside), list[AllRows]()
     if why is None and makes_folds(model, beside.get("X_val") is not None or beside.get("time") is not None):
-        held = [AllRows(active_client(X), _parts_of(_taken_apart(X, beside)[0])[0])]
+        held = [AllRows(client, _parts_of(_taken_apart(X, beside)[0])[0])]
         if held[0].n_rows < VERY_MANY_ROWS and held[0].fits:
             why = f"n_estimators='auto' looks at all of fewer than {VERY_MANY_ROWS:,} rows at once"
     if why is None:
-        return _share_rows(model, X, beside, checkpoint, held)
+        return _share_rows(client, model, X, beside, checkpoint, held)
     if checkpoint is not None:
         raise ValueError(
             f"checkpoint keeps rounds whose rows are shared out, and here one worker has all of them: {why}. Leave "
             "checkpoint out; or set what shares out the rows, such as n_estimators=300."
         )
-    return fit_alone(model, X, beside, f": {why}", *held)
+    return fit_alone(client, model, X, beside, f": {why}", *held)
 
 
-def _share_rows(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any, held: list[AllRows]) -> Any:
+def _share_rows(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpoint: Any, held: list[AllRows]) -> Any:
     """Boost where the rows lie; `held` keeps the partitions until others have them."""
-    client = active_client(X)
     X, taken = _taken_apart(X, beside)
     parts, names, n_columns = _parts_of(X)
     for attempt in range(MOST_STARTS):
@@ -93,24 +94,25 @@ def _later(client: Any, taken: dict[str, Any], carriers: list[DaskCarrier]) -> t
     return Dealt(carriers[-1], n_columns, names), *beside
 
 
-def fit_forest(model: Any, X: Any, beside: dict[str, Any]) -> Any:
+def fit_forest(client: Any, model: Any, X: Any, beside: dict[str, Any]) -> Any:
     """Grow the trees of a forest on all workers, each of which has all rows."""
-    return _fitted_there(model, X, beside, share_trees, None)
+    return _fitted_there(client, model, X, beside, share_trees, None)
 
 
-def fit_alone(model: Any, X: Any, beside: dict[str, Any], why: str = "", rows: AllRows | None = None) -> Any:
+def fit_alone(
+    client: Any, model: Any, X: Any, beside: dict[str, Any], why: str = "", rows: AllRows | None = None
+) -> Any:
     """Fit a model on one worker that has all rows; `why` says so in words, `rows` are known already, if given."""
     for name in beside:
         sets = beside[name].values() if isinstance(beside[name], dict) else [beside[name]]
         if name.startswith("X_") and any(map(is_collection, sets)):
             raise TypeError(f"{name} is a Dask collection. Pass {name}.compute(): the rows held out are few.")
-    return _fitted_there(model, X, beside, partial(fit_on_one, why=why), rows)
+    return _fitted_there(client, model, X, beside, partial(fit_on_one, why=why), rows)
 
 
-def _fitted_there(model: Any, X: Any, beside: dict[str, Any], fit: Any, rows: AllRows | None) -> Any:
+def _fitted_there(client: Any, model: Any, X: Any, beside: dict[str, Any], fit: Any, rows: AllRows | None) -> Any:
     """Fit a copy of a model to rows that are all in one place, and take over what it has learned."""
     model._check_parameters()
-    client = active_client(X)
     X, taken = _taken_apart(X, beside)
     if rows is None:
         rows = AllRows(client, _parts_of(X)[0])
@@ -160,7 +162,7 @@ def _taken_apart(X: Any, beside: dict[str, Any], table: str = "X") -> tuple[Any,
     columns = list(getattr(X, "columns", []))
     for option, name in named.items():
         if name not in columns:
-            raise ValueError(f"{option}={name!r} names no column of {table}.")
+            raise ValueError(f"{option}={name!r} names no column of {table}, which has {listed(columns)}.")
     return X.drop(columns=list(named.values())), beside | {option: X[name] for option, name in named.items()}
 
 

@@ -199,7 +199,10 @@ def refuse_unread(X: Any) -> None:
     if comes_from(X, "polars", "LazyFrame"):
         raise TypeError("X is a polars LazyFrame; call collect() on it first.")
     if type(X).__module__.startswith("dask."):
-        raise TypeError("X is a Dask collection; call compute() on it first.")
+        raise TypeError(
+            "X is a Dask collection; call compute() on it first. Trees, forests and gradient boosting are fitted to a "
+            "Dask DataFrame or Array as it is where there is a distributed.Client."
+        )
     if type(X).__name__ == "Scan":
         raise TypeError(
             "X is a stream of tables: trees, forests and gradient boosting are fitted to one, and predict from it. All "

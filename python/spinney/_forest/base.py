@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.columns import RawTable
-from spinney._data.scan import active_client, is_collection
+from spinney._data.scan import client_of
 from spinney._fitted.forest import FittedForest
 from spinney._fitted.tree import FittedTree
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
@@ -136,9 +136,9 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
         self
             The fitted estimator.
         """
-        if is_collection(X) and active_client(X) is not None:
+        if (client := client_of(X)) is not None:
             beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
-            fitted: Self = cluster().fit_forest(self, X, beside)
+            fitted: Self = cluster().fit_forest(client, self, X, beside)
             return fitted
         return self._fit(X, y, sample_weight, groups)
 

@@ -31,7 +31,10 @@ def taken_apart(X: Any, beside: dict[str, Any], categorical_features: Any, name:
         return X, list(beside.values())
     for option, value in beside.items():
         if is_dask(value) or type(value).__module__.startswith("dask"):
-            raise TypeError(f"{option} is a Dask collection. Name its column of {name} instead, such as {option}='y'.")
+            raise TypeError(
+                f"{option} is a Dask collection. Name its column of {name} instead, such as {option}='y'; or start a "
+                "distributed.Client, whose workers take both."
+            )
     table = stream.spooled(categorical_features)
     arrays = [_array_of(table, value, option) for option, value in beside.items()]
     taken = {name for value in beside.values() for name in _names_in(value)}

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.scan import active_client, is_collection
+from spinney._data.scan import client_of
 from spinney._file.container import field, refuse
 from spinney._fitted.tree import FittedTree
 from spinney._growing.estimator import NO_LIMIT, GrowingEstimator
@@ -129,9 +129,9 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             The fitted estimator.
         """
         beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
-        if is_collection(X) and active_client(X) is not None:
+        if (client := client_of(X)) is not None:
             later = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
-            fitted: Self = cluster().fit_alone(self, X, beside | later)
+            fitted: Self = cluster().fit_alone(client, self, X, beside | later)
             return fitted
         self._check_parameters()
         refuse_unsupported(self)
