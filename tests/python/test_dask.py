@@ -79,7 +79,7 @@ def test_the_only_worker_is_asked_again_when_its_connection_breaks(monkeypatch):
 
 def test_answers_are_put_together_and_taken_apart():
     for answers in ({}, {7: b"abc", 0: b"", 3: bytes(range(256)) * 100}):
-        found = {block: bytes(some) for block, some in apart(together(answers)).items()}
+        found = {block: bytes(some) for block, some in apart(memoryview(b"".join(together(answers)))).items()}
         assert found == answers
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from spinney._cluster.dask_line import answered, asked, made_line
 from spinney._cluster.dask_waits import (
     LOOK_EVERY,
     Patience,
@@ -40,7 +41,7 @@ class Actors:
         self._client = client
         self._futures: dict[str, Any] = {}  # of actors, which live as long as these are kept
         self._is_direct = False
-        self._comms: dict[str, Any] = {}  # to workers, that are kept
+        self._comms: dict[str, Any] = {}  # to workers, each a line to its actor
         self._to_come: dict[str, int] = {}  # answers, by those that they are to come from
         self._writing, self._reading = asyncio.Lock(), asyncio.Lock()  # questions are sent and answered in order
         self._to_serialize: Any = import_module("distributed.protocol").to_serialize
@@ -93,10 +94,10 @@ class Actors:
         self._hang_up(list(self._comms))
 
     def _hang_up(self, addresses: Sequence[str]) -> None:
-        """Give connections back to the client, who closes those that an answer may still come from."""
+        """Close lines: nobody else can use them."""
         for address in addresses:
             if (comm := self._comms.pop(address, None)) is not None:
-                self._client.loop.add_callback(_give_back, self._client.rpc, address, comm, address in self._to_come)
+                self._client.loop.add_callback(_close, self._client.rpc, address, comm)
             self._to_come.pop(address, None)
 
     def check_wait(self, address: str, began: float) -> None:
@@ -128,7 +129,7 @@ class Actors:
         return self._begun(address, "do", method, *args)
 
     def ask(self, addresses: Sequence[str], question: bytes) -> Callable[[], dict[str, Any]]:
-        """Ask actors that `hear` and answer questions; return what waits for their answers.
+        """Ask actors that `hear_lines`; return what waits for their answers.
 
         Those that do not answer any more are left out. Questions are answered in the order in which they are asked, and
         are to be waited for in it.
@@ -145,44 +146,46 @@ class Actors:
             wait([coming], timeout=LOOK_EVERY)
             if not coming.done():
                 self._look(began)
-        said = coming.result()
+        said: dict[str, Any] = coming.result()
         for reply in said.values():
-            if reply["status"] != "OK":
-                raise reply["exception"]  # by the actor itself
-        return {address: reply["result"] for address, reply in said.items()}
+            if isinstance(reply, Exception):
+                raise reply  # by the actor itself
+        return said
 
     async def _ask_all(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
-        """Send a question over all connections before an answer is waited for."""
-        asked: dict[str, Any] = {}
+        """Send a question over all lines before an answer is waited for."""
+        lines: dict[str, Any] = {}
         async with self._writing:
             for address in addresses:
                 with suppress(OSError):
-                    made, comm = self._futures.get(address), await self._line_to(address)
-                    if made is None or comm is None:
-                        continue
-                    self._to_come[address] = self._to_come.get(address, 0) + 1
-                    message = {"op": "actor_execute", "function": "hear", "actor": made.key}
-                    await comm.write(message | {"args": [question], "kwargs": {}, "reply": True})
-                    asked[address] = comm
+                    line = await self._line_to(address)
+                    if line is not None:
+                        await asked(line, question)
+                        lines[address] = line
         found: dict[str, Any] = {}
         async with self._reading:
-            for address, comm in asked.items():
+            for address, line in lines.items():
                 with suppress(OSError):
-                    found[address] = await comm.read()
-                    self._answered(address)
+                    found[address] = await answered(line)
+                    self._note_answer(address)
         return found
 
     async def _line_to(self, address: str) -> Any:
-        """Return the connection to a worker; None: it was forgotten."""
-        if address in self._futures and address not in self._comms:
+        """Return the line to an actor, of whom one more answer is to come; None: it was forgotten."""
+        made, is_new = self._futures.get(address), address not in self._comms
+        if made is not None and is_new:
             comm = await self._client.rpc.connect(address)
             if address not in self._futures:  # by now
                 self._client.rpc.reuse(address, comm)
                 return None
             self._comms[address] = comm
+        if made is not None:
+            self._to_come[address] = self._to_come.get(address, 0) + 1
+            if is_new:
+                await made_line(self._comms[address], made.key)
         return self._comms.get(address)
 
-    def _answered(self, address: str) -> None:
+    def _note_answer(self, address: str) -> None:
         """Note that an answer has come."""
         if (n_left := self._to_come.pop(address, 1) - 1) > 0:
             self._to_come[address] = n_left
@@ -247,10 +250,9 @@ class Actors:
         return self.answer(address, self.send(address, method, *args))
 
 
-def _give_back(pool: Any, address: str, comm: Any, is_busy: bool) -> None:
-    """Give a connection back to the pool that it is of; on the event loop."""
-    if is_busy:
-        comm.abort()
+def _close(pool: Any, address: str, comm: Any) -> None:
+    """Close a connection of a pool, which counts those that are open; on the event loop."""
+    comm.abort()
     pool.reuse(address, comm)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections import deque
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._cluster.actor import Answering
+from spinney._cluster.dask_line import hear_lines
 from spinney._cluster.left import leave, take
 from spinney._data import Feature, RawTable, Schema, read_table
 from spinney._data.feature import learn_feature
@@ -41,10 +41,10 @@ def rows_between(part: Any, begin: int, end: int) -> Any:
     return part.iloc[begin:end] if hasattr(part, "iloc") else part[begin:end]
 
 
-def together(answers: dict[int, bytes]) -> memoryview:
-    """Put the answers of blocks one behind another: Dask sends one run of bytes as it is, and copies much else."""
+def together(answers: dict[int, bytes]) -> list[bytes]:
+    """Return bytes that are the answers of blocks if they are put one behind another."""
     heads = [_ONE.pack(block, len(some)) for block, some in answers.items()]
-    return memoryview(b"".join([_ALL.pack(len(heads)), *heads, *answers.values()]))
+    return [_ALL.pack(len(heads)), *heads, *answers.values()]
 
 
 def apart(found: memoryview) -> dict[int, memoryview]:
@@ -70,6 +70,7 @@ class Holder(Answering):
     """
 
     def __init__(self, fit: str, n_jobs: int) -> None:
+        hear_lines(self)
         self._fit = fit
         self._n_jobs = n_jobs
         self._frames: dict[int, list[RawTable]] = {}
@@ -158,12 +159,12 @@ class Holder(Answering):
         return {block: piece.answer(asked) for (of, block), piece in self._pieces.items() if of == tag}
 
     def answers_to(self, question: bytes) -> memoryview:
-        """Answer a question; `apart` gives the answers by block."""
-        return together(self.answer(question))
+        """Answer a question; `apart` gives the answers by block. Dask sends one run of bytes as it is."""
+        return memoryview(b"".join(self.heard(question)))
 
-    async def hear(self, question: bytes) -> memoryview:
-        """Do the same in a thread, so that the worker's event loop goes on."""
-        return await asyncio.to_thread(self.answers_to, question)
+    def heard(self, question: bytes) -> list[bytes]:
+        """Answer a question that has come over a line."""
+        return together(self.answer(question))
 
     def answers_of(self, block: int, questions: Sequence[bytes], n_last: int) -> list[bytes]:
         """Answer questions in order for one block alone; return the last answers."""

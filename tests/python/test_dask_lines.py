@@ -1,0 +1,78 @@
+"""Lines to actors on Dask workers: what is asked over them is answered in order, and errors are the actor's own."""
+
+from types import SimpleNamespace
+
+import pytest
+from spinney._cluster import dask_line
+from spinney._cluster.actor import Answering
+from spinney._cluster.dask_actors import Actors
+from spinney._cluster.dask_line import hear_lines
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
+    pytest.mark.timeout(120),
+]
+
+
+class UnreadableError(Exception):
+    """An error that is not made of one text alone, and so cannot be read again."""
+
+    def __init__(self, what, where):
+        super().__init__(f"{what} at {where}")
+
+
+class Echo(Answering):
+    """An actor that says what it hears, many times."""
+
+    def __init__(self):
+        hear_lines(self)
+
+    def heard(self, question):
+        if question == b"disk":
+            raise OSError("the disk of the actor is full")
+        if question == b"odd":
+            raise UnreadableError("something", "somewhere")
+        return [question, question * 100_000]
+
+
+@pytest.fixture(params=["tcp", "inproc"])
+def asked(request, monkeypatch):
+    """Actors on two workers, to whom there is a stream, or a way within the process."""
+    streams = []
+    find = dask_line._stream_of
+    monkeypatch.setattr(dask_line, "_stream_of", lambda comm: streams.append(find(comm)) or streams[-1])
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None, "protocol": request.param}
+    with distributed.LocalCluster(n_workers=2, **options) as cluster, distributed.Client(cluster) as client:
+        actors = Actors(client)
+        for address in client.scheduler_info()["workers"]:
+            actors.make(address, Echo)
+        actors.connect()
+        yield actors
+        actors.close()
+    assert any(stream is not None for stream in streams) == (request.param == "tcp")
+
+
+def test_answers_come_in_the_order_of_questions(asked):
+    questions = [bytes([65 + i]) * 30 for i in range(8)]
+    waits = [asked.ask(asked.addresses, question) for question in questions]
+    for question, wait in zip(questions, waits, strict=True):
+        found = wait()
+        assert list(found) == asked.addresses
+        assert all(bytes(said) == question * 100_001 for said in found.values())
+
+
+def test_errors_of_an_actor_are_not_those_of_the_way_to_it(asked):
+    with pytest.raises(OSError, match="disk of the actor"):
+        asked.ask(asked.addresses, b"disk")()
+    with pytest.raises(RuntimeError, match="UnreadableError: something at somewhere"):
+        asked.ask(asked.addresses, b"odd")()
+    assert len(asked.ask(asked.addresses, b"after")()) == 2
+
+
+def test_an_actor_that_is_gone_is_left_out(asked):
+    gone, here = asked.addresses
+    asked._futures[gone] = SimpleNamespace(key="no such actor", status="finished")
+    assert list(asked.ask(asked.addresses, b"who")()) == [here]
+    assert list(asked.ask(asked.addresses, b"and then")()) == [here]
