@@ -26,6 +26,14 @@ def saved(model):
     return file.getvalue()
 
 
+def assert_same_attributes_and_parameters(again, model):
+    assert vars(again).keys() == vars(model).keys()
+    parameters = again.get_params(deep=False)
+    for parameter, value in model.get_params(deep=False).items():
+        assert repr(parameters[parameter]) == repr(value)
+        assert type(parameters[parameter]) is type(value)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_saved_loads_and_what_is_pickled_comes_back(name):
     model = MODELS[name]()
@@ -34,7 +42,9 @@ def test_what_is_saved_loads_and_what_is_pickled_comes_back(name):
     loaded = spinney.load(io.BytesIO(data))
     assert_same_answers(answers(loaded), said)
     assert saved(loaded) == data
-    for again in (pickle.loads(pickle.dumps(model)), pickle.loads(pickle.dumps(loaded, 2)), copy.deepcopy(model)):
+    pickled = pickle.loads(pickle.dumps(model))
+    assert_same_attributes_and_parameters(pickled, model)
+    for again in (pickled, pickle.loads(pickle.dumps(loaded, 2)), copy.deepcopy(model)):
         assert_same_answers(answers(again), said)
         assert saved(again) == data
         assert again.get_params().keys() == model.get_params().keys()
@@ -42,17 +52,6 @@ def test_what_is_saved_loads_and_what_is_pickled_comes_back(name):
     assert not hasattr(clone(model), "n_features_in_")
     if hasattr(model, "fingerprint"):
         assert loaded.fingerprint() == model.fingerprint()
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_attributes_and_parameters_survive_a_pickle(name):
-    model = MODELS[name]()
-    again = pickle.loads(pickle.dumps(model))
-    assert vars(again).keys() == vars(model).keys()
-    parameters = again.get_params(deep=False)
-    for parameter, value in model.get_params(deep=False).items():
-        assert repr(parameters[parameter]) == repr(value)
-        assert type(parameters[parameter]) is type(value)
 
 
 def test_a_mapped_file_of_joblib_is_checked_too(tmp_path):

@@ -252,7 +252,7 @@ def test_small_systems_are_solved():
 
 
 def test_kernel_ridge_shrinks_to_nothing_as_alpha_grows(numbers):
-    X, y = numbers
+    X, y = numbers[0][:150], numbers[1][:150]
     errors = [
         np.mean(
             (regressor(KernelRidge(alpha), n_estimators=1, learning_rate=1, step="fixed").fit(X, y).predict(X) - y) ** 2
@@ -345,7 +345,7 @@ def test_a_loss_of_ones_own_is_checked(numbers):
 
 @pytest.mark.parametrize("learners", NAMES)
 def test_strings_missing_values_and_every_frame(mixed, learners):
-    frame, y = mixed
+    frame, y = mixed[0][:200], mixed[1][:200]
     model = regressor(learners, n_estimators=20).fit(frame, y)
     assert model.score(frame, y) > 0.02
     polars = pl.DataFrame({name: frame[name].to_list() for name in frame}, strict=False)
@@ -373,7 +373,7 @@ def test_sparse_input_gives_the_same_model(numbers):
 
 @pytest.mark.parametrize("learners", [*NAMES, ["linear", "splines", "stumps"]], ids=str)
 def test_models_are_kept(mixed, learners):
-    frame, y = mixed
+    frame, y = mixed[0][:120], mixed[1][:120]
     for model in (
         regressor(learners, early_stopping=True).fit(frame, y),
         classifier(learners, n_estimators=4).fit(frame, np.digitize(y, [0, 1.5])),
@@ -396,7 +396,7 @@ def test_models_are_kept(mixed, learners):
 
 
 def test_settings_of_learners_are_kept(mixed):
-    frame, y = mixed
+    frame, y = mixed[0][:120], mixed[1][:120]
     file = io.BytesIO()
     regressor([Trees(n_splits=2), "linear", KernelRidge(2.0)], n_estimators=3).fit(frame, y).save(file)
     again = spinney.load(io.BytesIO(file.getvalue()))
@@ -413,7 +413,7 @@ def test_any_number_of_threads_gives_the_same_model(mixed):
 
 
 def test_weight_two_is_a_row_twice(numbers):
-    X, y = numbers
+    X, y = numbers[0][:120], numbers[1][:120]
     weight = np.random.RandomState(5).randint(0, 3, len(y)).astype(float)
     rows = np.repeat(np.arange(len(y)), weight.astype(int))
     for learners in ("stumps", "linear_pairs", "logistic", "splines", KernelRidge(max_rows=2000)):
@@ -468,7 +468,7 @@ def test_a_metric_of_ones_own_sees_the_held_out_rows(numbers, model, given):
 
 
 def test_staged_predictions_end_in_the_prediction(numbers):
-    X, y = numbers
+    X, y = numbers[0][:150], numbers[1][:150]
     model = regressor(["linear", "trees", "kernel_ridge"]).fit(X, y)
     *_, last = model.staged_predict(X)
     np.testing.assert_allclose(last, model.predict(X), rtol=1e-10)

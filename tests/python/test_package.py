@@ -69,6 +69,7 @@ def test_help_shows_the_parameters_of_an_estimator(estimator):
     assert signature.return_annotation is inspect.Signature.empty  # calling a class does not return None
     shown = signature.parameters
     assert list(shown.values()) == list(inspect.signature(estimator.__init__).parameters.values())[1:]
+    assert inspect.signature(estimator.__init__) is inspect.signature(estimator.__init__)  # kept: every fit asks for it
     assert sorted(shown) == estimator._get_param_names()  # those that scikit-learn knows; it sorts them
     above_the_docstring = pydoc.plain(pydoc.render_doc(estimator)).partition("Parameters\n")[0]
     assert [name for name in shown if f"{name}: " not in above_the_docstring] == []

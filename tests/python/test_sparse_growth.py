@@ -96,11 +96,12 @@ def test_growing_from_entries_is_growing_from_all_rows(seed):
         y = target_of(X, np.random.default_rng(seed), n_classes)
         if hasattr(model, "bootstrap"):  # samples are drawn by the rows' values
             model.set_params(bootstrap=False)
+        who = str(model)
         is_drawn = "Extra" in type(model).__name__ or getattr(model, "splitter", "best") == "random"
         for entries, all_rows in zip(grown(model, S, y, w), grown(model, X + SHIFT, y, w), strict=True):
             a, b = entries.tree_, all_rows.tree_
             for name in ("children_left", "children_right", "feature", "impurity", "value", "weighted_n_node_samples"):
-                np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=f"{model} {name}")
+                np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=f"{who} {name}")
             splits = a.feature >= 0
             compare = np.testing.assert_allclose if is_drawn else np.testing.assert_array_equal
             compare(a.threshold[splits], b.threshold[splits] - SHIFT)

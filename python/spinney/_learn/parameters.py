@@ -54,8 +54,11 @@ class NamedParameters:
             cls.fit = _named_arguments(cls.__dict__["fit"])  # type: ignore[attr-defined]
         if "__init__" in cls.__dict__ and cls._other_names:
             cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
-        if "__init__" in cls.__dict__:  # help() and documentation show it, not that of __new__
+        if "__init__" in cls.__dict__:
             own = inspect.signature(cls.__init__)
+            # Kept, as scikit-learn asks for it in every fit, clone and repr: each time a millisecond for 40 parameters.
+            cls.__init__.__signature__ = own  # type: ignore[attr-defined]
+            # help() and documentation show this one, not that of __new__.
             cls.__signature__ = own.replace(  # type: ignore[attr-defined]
                 parameters=list(own.parameters.values())[1:], return_annotation=inspect.Signature.empty
             )
