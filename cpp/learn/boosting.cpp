@@ -22,27 +22,6 @@ namespace spinney {
 
 namespace {
 
-// body(leaf, begin, end) for the rows of all leaves, in pieces. Rows of a leaf are in ascending order, and a task takes those
-// of all leaves that are near one another in the table: what is kept by row stays in one core's cache.
-template <class Body>
-void for_each_piece(const BoostedTree& grown, std::span<const Row> rows, std::size_t n_table_rows, int n_threads,
-                    double ns_per_row, Body&& body) {
-  const std::size_t n_wanted = 2 * static_cast<std::size_t>(n_threads);
-  const std::size_t most =
-      std::max<std::size_t>(32768, 16 * grown.leaves.size());  // each leaf is searched for each block
-  const std::size_t block = std::clamp<std::size_t>(n_table_rows / n_wanted + 1, 4096, most);
-  const double estimated_ns = ns_per_row * static_cast<double>(rows.size());
-  parallel_for_if_worth(estimated_ns, (n_table_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
-    for (std::size_t i = 0; i < grown.leaves.size(); ++i) {
-      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(grown.leaves[i].begin),
-                 end = rows.begin() + static_cast<std::ptrdiff_t>(grown.leaves[i].end),
-                 from = std::lower_bound(begin, end, b * block), to = std::lower_bound(from, end, (b + 1) * block);
-      if (from != to)
-        body(i, static_cast<std::size_t>(from - rows.begin()), static_cast<std::size_t>(to - rows.begin()));
-    }
-  });
-}
-
 // Adds what a leaf's line says to the scores of its rows, by the same operations in the same order as `leaf_value`.
 void add_line(const Tree& tree, std::size_t node, const Table& table, std::span<const Row> rows, double* scores) {
   constexpr std::size_t block = 256;
@@ -258,7 +237,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
   }
   const LeafScales scales(totals_[k]);
   std::vector<std::atomic<std::int64_t>> g(n_leaves), h(n_leaves);
-  for_each_piece(grown, rows, n_rows(), n_threads, 3.0, [&](std::size_t i, std::size_t begin, std::size_t end) {
+  for_each_piece(grown.leaves, rows, n_rows(), n_threads, 3.0, [&](std::size_t i, std::size_t begin, std::size_t end) {
     touch((end - begin) * sizeof(Pair));
     const WholeSums sums =
         boost_kernels().sum_pairs(pairs_[k].data(), rows.data() + begin, end - begin, scales.gradient, scales.hessian);
@@ -328,7 +307,7 @@ void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
     return set_weights(grown, weights, weight_scale_);
   }
   std::vector<std::atomic<std::int64_t>> sums(grown.leaves.size());
-  for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
+  for_each_piece(grown.leaves, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
                    touch(rows_, end - begin);
                    std::int64_t sum = 0;
@@ -344,7 +323,7 @@ void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
 
 void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) {
   double* scores = rows_.scores[k].data();
-  for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
+  for_each_piece(grown.leaves, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
                    touch((end - begin) * sizeof(double));
                    const std::size_t node = grown.leaves[i].node;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <span>
+#include <vector>
 
 #include "base/pool.h"
 #include "boost/kernels.h"
@@ -20,6 +22,26 @@ void for_each_chunk(std::size_t n, int n_threads, double ns_per_row, Body&& body
   const std::size_t n_chunks = (n + chunk_rows - 1) / chunk_rows;
   parallel_for_if_worth(ns_per_row * static_cast<double>(n), n_chunks, n_threads,
                         [&](std::size_t c, int) { body(c, c * chunk_rows, std::min(n, (c + 1) * chunk_rows)); });
+}
+
+// body(leaf, begin, end) for the rows of all leaves, in pieces. Rows of a leaf are in ascending order, and a task takes those
+// of all leaves that are near one another in the table: what is kept by row stays in one core's cache.
+template <class Leaf, class Body>
+void for_each_piece(const std::vector<Leaf>& leaves, std::span<const Row> rows, std::size_t n_table_rows, int n_threads,
+                    double ns_per_row, Body&& body) {
+  const std::size_t n_wanted = 2 * static_cast<std::size_t>(n_threads);
+  const std::size_t most = std::max<std::size_t>(32768, 16 * leaves.size());  // each leaf is searched for each block
+  const std::size_t block = std::clamp<std::size_t>(n_table_rows / n_wanted + 1, 4096, most);
+  const double estimated_ns = ns_per_row * static_cast<double>(rows.size());
+  parallel_for_if_worth(estimated_ns, (n_table_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(leaves[i].begin),
+                 end = rows.begin() + static_cast<std::ptrdiff_t>(leaves[i].end),
+                 from = std::lower_bound(begin, end, b * block), to = std::lower_bound(from, end, (b + 1) * block);
+      if (from != to)
+        body(i, static_cast<std::size_t>(from - rows.begin()), static_cast<std::size_t>(to - rows.begin()));
+    }
+  });
 }
 
 // Sums in lanes, for speed; which row goes to which is the same for all instruction sets.

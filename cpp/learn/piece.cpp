@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 
 #include "base/pool.h"
@@ -14,14 +15,6 @@
 namespace spinney {
 
 namespace {
-
-// body(begin, end) for some of n rows at a time
-template <class Body>
-void for_each_some(std::size_t n, int n_threads, double ns_per_row, Body&& body) {
-  constexpr std::size_t some = 32768;
-  parallel_for_if_worth(ns_per_row * static_cast<double>(n), (n + some - 1) / some, n_threads,
-                        [&](std::size_t i, int) { body(i * some, std::min(n, (i + 1) * some)); });
-}
 
 [[noreturn]] void refuse() { throw std::invalid_argument("a piece is asked for what it does not have"); }
 
@@ -54,10 +47,29 @@ struct Piece::TreeRows {
 
   struct Range {
     std::size_t begin, end;
+    std::uint32_t left = 0;  // name of the left child; 0: its rows are in ascending order
+  };
+  struct Ascending {
+    std::size_t begin, end, of;
   };
   const Range& at(std::uint32_t name) const {
     if (name >= nodes.size()) refuse();
     return nodes[name];
+  }
+  // Runs of rows in ascending order that nodes are made of; `of` is a place among their names.
+  std::vector<Ascending> ascending(std::span<const std::uint32_t> names) const {
+    std::vector<Ascending> found;
+    std::vector<std::uint32_t> below;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      for (below.assign(1, names[i]); !below.empty();) {
+        const Range& node = at(below.back());
+        below.pop_back();
+        if (node.left == 0)
+          found.push_back({node.begin, node.end, i});
+        else
+          below.insert(below.end(), {node.left, node.left + 1});
+      }
+    return found;
   }
   HistogramSearch histograms(Interrupt& interrupt) const {
     return {coded.tiles, search, drawn.of_tree(), room.packed.data(), room.scratch, interrupt};
@@ -184,7 +196,8 @@ void Piece::divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt)
   const Coding& coding = coded_->coding;
   for (auto n = from.get<std::uint32_t>(); n > 0; --n) {
     TreeRows& tree = tree_of(from.get<std::uint32_t>());
-    const TreeRows::Range node = tree.at(from.get<std::uint32_t>());
+    const auto name = from.get<std::uint32_t>();
+    const TreeRows::Range node = tree.at(name);
     Row* rows = tree.room.rows.data() + node.begin;
     const std::size_t n_rows = node.end - node.begin;
     if (from.get<std::uint8_t>() != 0) {  // to be counted
@@ -199,9 +212,11 @@ void Piece::divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt)
     const auto left = from.get<std::uint32_t>();
     const auto child = static_cast<OfChild>(from.get<std::uint8_t>());
     if (split.feature >= coding.columns.size() || left != tree.nodes.size()) refuse();
+    if (node.left != 0) std::sort(rows, rows + n_rows);  // it was parted by a split that left too few on a side
     const std::size_t n_left =
         tree.room.parter.part(split, rows, n_rows, tree.threads_for(static_cast<double>(n_rows)), 0);
     const std::size_t middle = node.begin + n_left;
+    tree.nodes[name].left = left;
     tree.nodes.push_back({node.begin, middle});
     tree.nodes.push_back({middle, node.end});
     to.put<std::uint64_t>(n_left);
@@ -214,33 +229,37 @@ void Piece::leaf_sums(MessageReader& from, MessageWriter& to) {
   for (auto n_trees = from.get<std::uint32_t>(); n_trees > 0; --n_trees) {
     const auto k = from.get<std::uint32_t>();
     const TreeRows& tree = tree_of(k);
+    const auto names = from.get_run<std::uint32_t>();
+    const std::vector<TreeRows::Ascending> runs = tree.ascending(names);
     const LeafScales scales(totals_[k]);
-    for (const std::uint32_t name : from.get_run<std::uint32_t>()) {
-      const auto [first, last] = tree.at(name);
-      const Row* rows = tree.room.rows.data() + first;
-      std::atomic<std::int64_t> g{0}, h{0}, w{0};
-      for_each_some(last - first, params_.tree.n_threads, 4.0, [&](std::size_t begin, std::size_t end) {
-        const WholeSums sums =
-            boost_kernels().sum_pairs(pairs_[k].data(), rows + begin, end - begin, scales.gradient, scales.hessian);
-        std::int64_t weight = 0;
-        for (std::size_t i = begin; rows_.weight != nullptr && i < end; ++i)
-          weight += static_cast<std::int64_t>(weight_of(rows[i]) * weight_scale_);
-        g.fetch_add(sums.gradient, std::memory_order_relaxed);
-        h.fetch_add(sums.hessian, std::memory_order_relaxed);
-        w.fetch_add(weight, std::memory_order_relaxed);
-      });
-      to.put(LeafSums{g.load(), h.load(), w.load()});
-    }
+    const Row* rows = tree.room.rows.data();
+    std::vector<std::atomic<std::int64_t>> g(names.size()), h(names.size()), w(names.size());
+    for_each_piece(runs, std::span(tree.room.rows), n_rows(), params_.tree.n_threads, 4.0,
+                   [&](std::size_t run, std::size_t begin, std::size_t end) {
+                     const WholeSums sums = boost_kernels().sum_pairs(pairs_[k].data(), rows + begin, end - begin,
+                                                                      scales.gradient, scales.hessian);
+                     std::int64_t weight = 0;
+                     for (std::size_t i = begin; rows_.weight != nullptr && i < end; ++i)
+                       weight += static_cast<std::int64_t>(weight_of(rows[i]) * weight_scale_);
+                     const std::size_t of = runs[run].of;
+                     g[of].fetch_add(sums.gradient, std::memory_order_relaxed);
+                     h[of].fetch_add(sums.hessian, std::memory_order_relaxed);
+                     w[of].fetch_add(weight, std::memory_order_relaxed);
+                   });
+    for (std::size_t i = 0; i < names.size(); ++i) to.put(LeafSums{g[i].load(), h[i].load(), w[i].load()});
   }
 }
 
-void Piece::add_leaf(const TreeRows& tree, std::uint32_t name, double value, std::uint32_t k) {
-  const auto [first, last] = tree.at(name);
+void Piece::add_leaves(const std::vector<std::uint32_t>& names, const std::vector<double>& values, std::uint32_t k) {
+  const TreeRows& tree = tree_of(k);
+  const std::vector<TreeRows::Ascending> runs = tree.ascending(names);
+  const Row* rows = tree.room.rows.data();
   double* scores = rows_.scores[k].data();
-  const Row* rows = tree.room.rows.data() + first;
-  for_each_some(last - first, params_.tree.n_threads, 2.0, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) scores[rows[i]] += value;
-  });
+  for_each_piece(runs, std::span(tree.room.rows), n_rows(), params_.tree.n_threads, 2.0,
+                 [&](std::size_t run, std::size_t begin, std::size_t end) {
+                   const double value = values[runs[run].of];
+                   for (std::size_t i = begin; i < end; ++i) scores[rows[i]] += value;
+                 });
 }
 
 // Trees come with the names of their leaves if this piece has helped to grow them, else all rows find their way.
@@ -264,7 +283,9 @@ void Piece::add(MessageReader& from, MessageWriter& to) {
       std::iota(every.begin(), every.end(), Row{0});
       walk({&grown, 1}, k, coded_->codes, every, rows_);
     } else {
-      for (std::size_t i = 0; i < names.size(); ++i) add_leaf(tree_of(k), names[i], tree.value[nodes[i]], k);
+      std::vector<double> values;
+      for (const std::uint32_t node : nodes) values.push_back(tree.value.at(node));
+      add_leaves(names, values, k);
       walk({&grown, 1}, k, coded_->codes, out_of_bag_, rows_);
     }
     if (held_out_.table != nullptr) walk({&grown, 1}, k, coded_->codes, judged_, held_out_);

@@ -41,7 +41,7 @@ class Piece final : private Boosting {
                  bool is_root = false);
   void leaf_sums(MessageReader& from, MessageWriter& to);
   void add(MessageReader& from, MessageWriter& to);
-  void add_leaf(const TreeRows& tree, std::uint32_t name, double value, std::uint32_t k);
+  void add_leaves(const std::vector<std::uint32_t>& names, const std::vector<double>& values, std::uint32_t k);
   void out_of_bag(MessageReader& from, MessageWriter& to);
   void put_scores(const std::vector<RowVector<double>>& scores, MessageWriter& to) const;
   TreeRows& tree_of(std::uint32_t k);
