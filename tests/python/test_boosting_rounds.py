@@ -391,11 +391,11 @@ def test_a_signal_ends_a_long_fit_within_a_second():
     model = spinney.GradientBoostingRegressor(n_estimators=100_000, n_jobs=1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs behind
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, X[:, 0])
     signal.signal(signal.SIGINT, before)
-    assert time.perf_counter() - began < 5  # half a second, one more, and a busy machine
+    assert time.process_time() - began < 3  # half a second, one more, and the same again; all rounds take minutes
     assert not hasattr(model, "boosting_")
 
 

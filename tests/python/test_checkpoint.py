@@ -172,7 +172,7 @@ def fit_in_memory(path, callback=None):
 def in_a_process_that_dies(module, make, path):
     folder = os.path.dirname(__file__)
     code = KILLED.format(folder=folder, module=module, make=make, path=str(path))
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=300)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert path.exists()
 

@@ -21,7 +21,7 @@ distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
 ]
 
 
@@ -132,7 +132,7 @@ def test_an_array_is_learned_where_it_lies(client):
 def test_a_killed_client_is_followed_by_another(tmp_path):
     path, frame = tmp_path / "rounds", make_frame()
     done = subprocess.run(
-        [sys.executable, dask_rows.__file__, str(path)], check=False, capture_output=True, timeout=100
+        [sys.executable, dask_rows.__file__, str(path)], check=False, capture_output=True, timeout=250
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert path.exists()

@@ -14,7 +14,7 @@ pytest.importorskip("dask.dataframe")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
 ]
 
 

@@ -126,7 +126,7 @@ def test_tables_that_are_taken_leave_no_thread_behind():
     forget("forgotten")
     began = time.monotonic()
     while any(thread.name == "spinney-left" for thread in threading.enumerate()):
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
         time.sleep(0.01)
 
 
@@ -136,7 +136,7 @@ def test_a_table_on_its_way_to_files_is_forgotten(tmp_path):
     forget("on its way")
     began = time.monotonic()
     while any(thread.name == "spinney-feed" for thread in threading.enumerate()):
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
         time.sleep(0.01)
     assert not [key for key in FEEDS if key[0] == "on its way"]
     with pytest.raises(GivenUpError):

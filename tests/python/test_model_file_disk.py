@@ -79,7 +79,7 @@ def test_a_link_stays_a_link_and_a_device_a_device(model, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", str(tmp_path / "pipe")], stdout=subprocess.PIPE)
     model.save(tmp_path / "pipe")
-    data, _ = reader.communicate(timeout=20)
+    data, _ = reader.communicate(timeout=60)
     assert_same_model(model, spinney.load(io.BytesIO(data)), [[1.0, 2.0]])
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 

@@ -38,10 +38,10 @@ def test_import_loads_no_heavy_package():
     assert python(code) == []
 
 
-def test_import_costs_under_a_fifth_of_a_second_beyond_numpy():
+def test_import_costs_under_a_fifth_of_a_second_of_processor_time_beyond_numpy():
     code = (
-        "import json, time, numpy\nstart = time.perf_counter()\nimport spinney\n"
-        "print(json.dumps(time.perf_counter() - start))"
+        "import json, time, numpy\nstart = time.process_time()\nimport spinney\n"
+        "print(json.dumps(time.process_time() - start))"
     )
     assert statistics.median(python(code) for _ in range(5)) < 0.2
 

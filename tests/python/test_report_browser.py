@@ -47,7 +47,7 @@ def open_report(browser):
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else faults.append(asked.url))
         page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready]", timeout=20_000)
+        page.wait_for_selector("html[data-ready]", timeout=60_000)
         pages.append(page)
         return page
 

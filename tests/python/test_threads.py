@@ -44,7 +44,7 @@ def run_python(code, **environment):
     return output.strip()
 
 
-def exit_status_of_fork(body, timeout=20.0):
+def exit_status_of_fork(body, timeout=60.0):
     """Exit status of a forked child that runs `body`; fails where it hangs."""
     pid = os.fork()
     if pid == 0:
@@ -118,9 +118,9 @@ def test_multiprocessing_fork_after_use():
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=spin_and_send, args=(sender,))
     process.start()
-    assert receiver.poll(20), "the forked child hangs"
+    assert receiver.poll(60), "the forked child hangs"
     assert receiver.recv() == 42
-    process.join(20)
+    process.join(60)
     assert process.exitcode == 0
 
 
@@ -147,9 +147,9 @@ def test_ctrl_c_ends_a_long_call(n_jobs):
         start = time.monotonic()
         line = process.stdout.readline()
         elapsed = time.monotonic() - start
-        output, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=60)
     assert (line, output, errors, process.returncode) == ("interrupted\n", "and well\n", "", 0)
-    assert elapsed < 1.0
+    assert elapsed < 30.0  # half of what it would have taken; some milliseconds on an idle machine
 
 
 def test_a_signal_handler_that_returns_does_not_stop_the_call():
@@ -158,14 +158,14 @@ def test_a_signal_handler_that_returns_does_not_stop_the_call():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         start = time.monotonic()
-        _engine._spin(0.4, 2)
+        _engine._spin(3.0, 2)
         end = time.monotonic()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert end - start >= 0.4
+    assert end - start >= 3.0
     assert len(seen) == 1
-    assert seen[0] < start + 0.3, "the handler runs during the call"
+    assert seen[0] < start + 2.5, "the handler runs during the call"
 
 
 def test_the_exception_of_a_signal_handler_arrives_unchanged():
@@ -177,11 +177,11 @@ def test_the_exception_of_a_signal_handler_arrives_unchanged():
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         start = time.monotonic()
         with pytest.raises(LookupError, match="from the handler"):
-            _engine._spin(30.0, 2)
+            _engine._spin(60.0, 2)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < 30.0
 
 
 # ---- several Python threads, many workers --------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_the_exception_of_a_signal_handler_arrives_unchanged():
 
 def test_the_gil_is_free_during_a_call():
     ticks = []
-    thread = threading.Thread(target=_engine._spin, args=(0.3, 1))
+    thread = threading.Thread(target=_engine._spin, args=(2.0, 1))
     thread.start()
     while thread.is_alive():
         ticks.append(time.monotonic())
@@ -214,7 +214,7 @@ def test_two_python_threads_at_once():
         thread.join()
     assert len(durations) == 2
     assert min(durations) >= 0.3
-    assert time.monotonic() - start < 5.0
+    assert time.monotonic() - start < 30.0
 
 
 def test_one_hundred_threads_whatever_the_cores():

@@ -652,8 +652,11 @@ def test_an_error_in_a_thread_comes_out_there():
 
 
 def test_ctrl_c_stops_a_fit():
+    asked = []
+
     class Slow(Squares):
         def evaluate(self, y, weight):
+            asked.append(len(y))
             time.sleep(0.002)
             return super().evaluate(y, weight)
 
@@ -661,10 +664,9 @@ def test_ctrl_c_stops_a_fit():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs behind
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         DecisionTreeRegressor(criterion=Slow()).fit(X, y)
-    assert time.perf_counter() - started < 1.3
+    assert len(asked) < 5_000  # of 27,726; about 150 in the time until it is stopped
     timer.join()
     signal.signal(signal.SIGINT, before)
 
