@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
+from sklearn.base import clone
 from spinney._cluster import actor, dask_carrier, dask_waits, left
 from spinney._cluster.actor import Answering
 from spinney._cluster.dask_actors import Actors
@@ -92,6 +93,21 @@ def test_a_graph_is_looked_through_only_where_there_is_a_choice(client, monkeypa
     assert client_of(rows) is client  # the other is closed
     assert len(looked) == 1
     assert client_of(frame) is None
+
+
+def fit_in_a_task(model):
+    return model.fit(partitioned(make_frame(600), [250]), "y").fingerprint()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_fit_in_a_task_leaves_its_thread_to_others(client, kind):
+    """A worker of one thread would wait for itself."""
+    frame = make_frame(600)
+    here = MODELS[kind].fit(frame.drop(columns="y"), frame["y"]).fingerprint()
+    addresses = client.nthreads()
+    tasks = [client.submit(fit_in_a_task, clone(MODELS[kind]), pure=False, workers=[a]) for a in addresses]
+    assert client.gather(tasks) == [here, here]
+    assert client.submit(sum, [1, 2], pure=False).result() == 3  # the threads are those of the workers again
 
 
 def test_work_that_goes_on_is_waited_for(client, impatient):

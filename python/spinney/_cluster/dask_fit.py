@@ -14,7 +14,7 @@ from spinney._cluster.dask_forest import fit_forest as share_trees
 from spinney._cluster.dask_one import fit_on_one
 from spinney._cluster.dask_tables import AllRows
 from spinney._cluster.dask_talk import MOST_STARTS
-from spinney._cluster.dask_waits import WorkerLostError, gathered
+from spinney._cluster.dask_waits import WorkerLostError, beside_others, gathered
 from spinney._cluster.deal import Dealt
 from spinney._cluster.holder import n_rows_of
 from spinney._cluster.shares import kept_whole
@@ -25,6 +25,7 @@ from spinney._data.scan import is_collection
 LATER = ("X_val", "y_val", "sample_weight_val", "offset_val")
 
 
+@beside_others()
 def fit_boosting(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) -> Any:
     """Boost on the workers that a client knows.
 
@@ -94,11 +95,13 @@ def _later(client: Any, taken: dict[str, Any], carriers: list[DaskCarrier]) -> t
     return Dealt(carriers[-1], n_columns, names), *beside
 
 
+@beside_others()
 def fit_forest(client: Any, model: Any, X: Any, beside: dict[str, Any]) -> Any:
     """Grow the trees of a forest on all workers, each of which has all rows."""
     return _fitted_there(client, model, X, beside, share_trees, None)
 
 
+@beside_others()
 def fit_alone(
     client: Any, model: Any, X: Any, beside: dict[str, Any], why: str = "", rows: AllRows | None = None
 ) -> Any:

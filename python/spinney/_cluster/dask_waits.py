@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 LONGEST_WAIT = 600.0  # seconds for one answer, for one more partition, or without any work
@@ -70,6 +72,21 @@ def waited_for(waiting: Future[Any], look: Callable[[], None]) -> Any:
 def in_time(client: Any, call: Callable[[], Awaitable[Any]], who: str = "The scheduler") -> Any:
     """Return what a method of the client returns, in time or not at all."""
     return waited_for(begun(client, call), Patience(who).check)
+
+
+@contextmanager
+def beside_others() -> Iterator[None]:
+    """Leave the thread of a worker to others while a fit in one of its tasks waits, as Dask's `compute` does."""
+    distributed: Any = import_module("distributed")  # it has no types
+    try:
+        distributed.secede()
+    except (ValueError, AttributeError, KeyError):  # this is no task, or it has left its thread already
+        yield
+        return
+    try:
+        yield
+    finally:
+        distributed.rejoin()
 
 
 def threads_of(client: Any) -> dict[str, int]:
