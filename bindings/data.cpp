@@ -78,6 +78,16 @@ static void require_rows(std::size_t got, std::size_t expected) {
         ("a column of " + std::to_string(got) + " rows does not fit a table of " + std::to_string(expected)).c_str());
 }
 
+// look() at so many of the caller's numbers. Other threads of Python go on meanwhile, unless they are just a few.
+template <class Look>
+static void look_at(std::size_t n, Look&& look) {
+  constexpr std::size_t few = 1 << 16;
+  if (n <= few)
+    look();
+  else
+    run_interruptible([&](Interrupt&) { look(); });
+}
+
 void TableHandle::add_number(nb::object values, nb::object missing) {
   const auto array = view<Array1>(values);
   require_rows(array.shape(0), table.n_rows);
@@ -119,18 +129,13 @@ void TableHandle::add_category(nb::object codes, std::uint32_t n_categories) {
   c.data = reinterpret_cast<const std::byte*>(array.data());
   c.stride = array.stride(0) * 4;
   c.n_categories = n_categories;
-  const auto check = [&] {
+  look_at(table.n_rows, [&] {
     for (std::size_t r = 0; r < table.n_rows; ++r) {
       const std::int32_t code = array.data()[static_cast<std::ptrdiff_t>(r) * array.stride(0)];
       if (code < -1 || code > static_cast<std::int64_t>(n_categories))
         throw nb::value_error("a category code is out of range");
     }
-  };
-  constexpr std::size_t few = 1 << 16;  // rows for which letting other threads go on is not worth it
-  if (table.n_rows <= few)
-    check();
-  else
-    run_interruptible([&](Interrupt&) { check(); });
+  });
   owners.push_back(codes);
   table.columns.push_back(c);
 }
@@ -161,27 +166,35 @@ void TableHandle::add_sparse(nb::object rows, nb::object values) {
   const auto array = view<Array1>(values);
   if (index.shape(0) != array.shape(0)) throw nb::value_error("sparse rows and values differ in length");
   if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("sparse rows must be contiguous");
-  require_ascending(index.data(), index.shape(0), table.n_rows);
+  look_at(index.shape(0), [&] { require_ascending(index.data(), index.shape(0), table.n_rows); });
   table.columns.push_back(sparse_column(index.data(), array, 0, index.shape(0)));
   owners.push_back(rows);
   owners.push_back(values);
 }
 
 void TableHandle::add_csc(nb::object starts, nb::object rows, nb::object values) {
-  const auto bounds = view<Starts1>(starts);
+  const auto given = view<Starts1>(starts);
+  const std::vector<std::int64_t> bounds(given.data(), given.data() + given.shape(0));  // no one changes them meanwhile
   const auto index = view<Codes1>(rows);
   const auto array = view<Array1>(values);
   const auto n_stored = static_cast<std::int64_t>(index.shape(0));
   if (index.shape(0) != array.shape(0)) throw nb::value_error("sparse rows and values differ in length");
-  if (bounds.shape(0) < 1 || bounds.data()[0] != 0 || bounds.data()[bounds.shape(0) - 1] > n_stored)
+  if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("sparse rows must be contiguous");
+  if (bounds.empty() || bounds.front() != 0 || bounds.back() > n_stored)
     throw nb::value_error("sparse columns must start at 0 and end within the values");
-  for (std::size_t j = 0; j + 1 < bounds.shape(0); ++j)
-    if (bounds.data()[j] > bounds.data()[j + 1]) throw nb::value_error("sparse columns must not overlap");
-  for (std::size_t j = 0; j + 1 < bounds.shape(0); ++j) {
-    const auto begin = static_cast<std::size_t>(bounds.data()[j]), end = static_cast<std::size_t>(bounds.data()[j + 1]);
-    require_ascending(index.data() + begin, end - begin, table.n_rows);
+  if (!std::is_sorted(bounds.begin(), bounds.end())) throw nb::value_error("sparse columns must not overlap");
+  const auto for_each_column = [&](auto body) {
+    for (std::size_t j = 0; j + 1 < bounds.size(); ++j)
+      body(static_cast<std::size_t>(bounds[j]), static_cast<std::size_t>(bounds[j + 1]));
+  };
+  look_at(index.shape(0), [&] {
+    for_each_column([&](std::size_t begin, std::size_t end) {
+      require_ascending(index.data() + begin, end - begin, table.n_rows);
+    });
+  });
+  for_each_column([&](std::size_t begin, std::size_t end) {
     table.columns.push_back(sparse_column(index.data(), array, begin, end));
-  }
+  });
   owners.push_back(rows);
   owners.push_back(values);
 }
@@ -203,7 +216,7 @@ static TableHandle pooled(const TableHandle& handle, double least, const std::op
 }
 
 static nb::object column_as_float64(const TableHandle& handle, std::size_t j) {
-  const Column& column = handle.at(j);
+  const Column column = handle.at(j);  // a copy: other threads may add columns meanwhile
   const std::size_t n = handle.table.n_rows;
   auto* out = new double[n];
   const nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<double*>(p); });
@@ -267,10 +280,13 @@ static nb::object kept(const TableHandle& handle, nb::object given) {
 }
 
 static Array<double> values_at(const TableHandle& handle, std::size_t j, const Numbers1& rows) {
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows(i) >= handle.table.n_rows) throw nb::index_error("the table has no such row");
+  const Column column = handle.at(j);  // a copy: other threads may add columns meanwhile
   std::vector<double> out(rows.size());
-  read_rows(handle.at(j), rows.data(), rows.size(), [&](std::size_t i, double value) { out[i] = value; });
+  look_at(rows.size(), [&] {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (rows(i) >= handle.table.n_rows) throw nb::index_error("the table has no such row");
+    read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double value) { out[i] = value; });
+  });
   return own(std::move(out));
 }
 

@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
 from spinney import _engine
 
@@ -196,6 +197,45 @@ def test_the_gil_is_free_during_a_call():
         time.sleep(0.01)
     thread.join()
     assert len(ticks) >= 5
+
+
+def looked_at():
+    """Calls that look at all numbers of a large array, and do nothing else."""
+    n = 200_000
+    table = _engine.Table(n)
+    rows, numbers, codes = np.arange(n, dtype=np.int32), np.arange(n, dtype=np.uint32), np.zeros(n, dtype=np.int32)
+    values = np.ones(n)
+    table.add_number(values)
+    starts, some = np.array([0, n // 2, n], dtype=np.int64), np.tile(rows[: n // 2], 2)
+    return {
+        "add_category": lambda: _engine.Table(n).add_category(codes, 2),
+        "add_sparse": lambda: _engine.Table(n).add_sparse(rows, values),
+        "add_csc": lambda: _engine.Table(n).add_csc(starts, some, values),
+        "column": lambda: table.column(0),
+        "values_at": lambda: table.values_at(0, numbers),
+    }
+
+
+@pytest.mark.parametrize("name", looked_at())
+def test_other_threads_go_on_while_numbers_are_looked_at(name):
+    call, gate, went_on = looked_at()[name], threading.Lock(), threading.Event()
+    gate.acquire()
+    thread = threading.Thread(target=lambda: (gate.acquire(), went_on.set()))
+    thread.start()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(
+        1e3
+    )  # seconds: nobody is made to give way, so that the thread goes on only if the call lets it
+    try:
+        gate.release()
+        end = time.monotonic() + 20.0
+        while not went_on.is_set() and time.monotonic() < end:
+            call()
+        has_gone_on = went_on.is_set()
+    finally:
+        sys.setswitchinterval(before)
+    thread.join()
+    assert has_gone_on
 
 
 def test_two_python_threads_at_once():
