@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from spinney._data.scan import scan
     from spinney._ensemble.adaboost.classifier import AdaBoostClassifier
     from spinney._ensemble.adaboost.regressor import AdaBoostRegressor
-    from spinney._ensemble.bagging import BaggingClassifier, BaggingRegressor
+    from spinney._ensemble.bagging.classifier import BaggingClassifier
+    from spinney._ensemble.bagging.regressor import BaggingRegressor
     from spinney._ensemble.functional.classifier import FunctionalBoostingClassifier
     from spinney._ensemble.functional.regressor import FunctionalBoostingRegressor
     from spinney._ensemble.stacking.classifier import StackingClassifier

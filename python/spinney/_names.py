@@ -14,8 +14,8 @@ __version__ = "0.1.0"
 MODULE_OF = {
     "AdaBoostClassifier": "spinney._ensemble.adaboost.classifier",
     "AdaBoostRegressor": "spinney._ensemble.adaboost.regressor",
-    "BaggingClassifier": "spinney._ensemble.bagging",
-    "BaggingRegressor": "spinney._ensemble.bagging",
+    "BaggingClassifier": "spinney._ensemble.bagging.classifier",
+    "BaggingRegressor": "spinney._ensemble.bagging.regressor",
     "BiasVariance": "spinney._judge.bias_variance",
     "BrokenPromise": "spinney.reading.promises",
     "Comparison": "spinney._judge.compare.result",

@@ -1,27 +1,25 @@
-"""Bagging of any estimator: members fitted to samples of the rows and columns, their votes or means."""
+"""Bagging of classifiers."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 
 from spinney._data.given import given_array
-from spinney._ensemble.base_bagging import BaseBagging
+from spinney._ensemble.bagging.base import BaseBagging, parameters_of_member
 from spinney._ensemble.out_of_bag import Values, Weights
 from spinney._learn.attributes import only_if
-from spinney._learn.known import KnownShares, KnownValues
-from spinney._learn.target import read_classes, read_values
+from spinney._learn.known import KnownShares
+from spinney._learn.target import read_classes
 from spinney._numbers.same_bits import log
 from spinney._tree.classifier import DecisionTreeClassifier
-from spinney._tree.regressor import DecisionTreeRegressor
 
 
 def _why_no_decisions(model: Any) -> str | None:
@@ -30,14 +28,6 @@ def _why_no_decisions(model: Any) -> str | None:
         return None
     who = "members" if member is None else type(member).__name__
     return f"needs members that have one, and {who} have none. Use predict_proba."
-
-
-def _of_member(kind: Any) -> dict[str, str]:
-    """Say of the parameters of the usual member that they belong there."""
-    return {
-        name: f"It belongs to the members: estimator={kind.__name__}({name}=...)."
-        for name in inspect.signature(kind).parameters
-    }
 
 
 class BaggingClassifier(ClassifierMixin, BaseBagging):
@@ -127,7 +117,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
 
     _oob_name = "oob_decision_function_"
     _is_class_target = True
-    _elsewhere: ClassVar[dict[str, str]] = _of_member(DecisionTreeClassifier)
+    _elsewhere: ClassVar[dict[str, str]] = parameters_of_member(DecisionTreeClassifier)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBagging._parameter_constraints,
         "voting": [StrOptions({"soft", "hard"}), None],
@@ -336,182 +326,3 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
             As `predict_proba`.
         """
         yield from self._running_means(X)
-
-
-class BaggingRegressor(RegressorMixin, BaseBagging):
-    """Regressors fitted to samples of the rows, whose predictions are averaged.
-
-    Averaging removes much of the variance of members that a small change of the rows changes much, such as deep trees,
-    and leaves their bias. Members run on threads and share the table: none of them copies more than its own sample, and
-    trees copy nothing, because they get the number of times each row was drawn as its weight. (A row drawn twice then
-    counts once for `min_samples_leaf`.) The ensemble is the same for any number of threads.
-
-    Parameters
-    ----------
-    estimator : estimator, optional
-        What to fit to each sample: anything with `fit` and `predict`. None: a decision tree.
-    n_estimators : int or "auto", default=10
-        Number of members. "auto" adds members until the out-of-bag error has settled: at least 100, at most 1000.
-    max_samples : int or float, optional
-        Rows drawn for each member: a number or a share. None: as many as there are.
-    max_features : int or float, default=1.0
-        Columns drawn for each member: a number, or a share of the columns.
-    bootstrap : bool, default=True
-        Whether to draw rows with replacement.
-    bootstrap_features : bool, default=False
-        Whether to draw columns with replacement.
-    oob_score : bool, str or callable, default=False
-        Whether to score out-of-bag predictions, which come for each row from those trees or members that have not seen
-        it. True: by R²; or the name of a scikit-learn scorer, or ``metric(y, predicted)``.
-    warm_start : bool, default=False
-        Whether `fit` keeps the members of the last fit and adds to them.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. Decision trees with ``n_jobs=None`` use one each.
-    random_state : int, RandomState or None, default=None
-        Seed of the samples, and of the random states of the members.
-    verbose : int, default=0
-        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, elsewhere
-        in about ten lines. 2 reports every member, each in a line of its own unless on a terminal.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        What was cloned for each member.
-    estimators_ : list of estimators
-        The members.
-    estimators_samples_ : list of ndarray
-        Rows of each member.
-    estimators_features_ : list of ndarray
-        Columns of each member.
-    oob_score_ : float
-        With `oob_score`: R², or the score asked for, of the out-of-bag predictions. Rows without one are left out.
-    oob_curve_ : ndarray of shape (len(estimators_),)
-        With `oob_score`: mean squared error of the out-of-bag predictions after each tree or member.
-    oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        With `oob_score`: means over the trees or members that have not seen the row; NaN if all have.
-    feature_importances_ : ndarray of shape (n_features,)
-        Mean of the members' importances, if they have any.
-    n_features_in_ : int
-        Number of columns.
-    n_outputs_ : int
-        Number of outputs.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
-    References
-    ----------
-    L. Breiman (1996). Bagging predictors. Machine Learning 24, 123-140.
-
-    Examples
-    --------
-    >>> import spinney
-    >>> from sklearn.datasets import load_diabetes
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = spinney.BaggingRegressor(n_estimators=100, oob_score=True, random_state=0).fit(X, y)
-    >>> round(model.oob_score_, 2)
-    0.42
-    """
-
-    _oob_name = "oob_prediction_"
-
-    _elsewhere: ClassVar[dict[str, str]] = _of_member(DecisionTreeRegressor)
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int | str = 10,
-        *,
-        max_samples: int | float | None = None,
-        max_features: int | float = 1.0,
-        bootstrap: bool = True,
-        bootstrap_features: bool = False,
-        oob_score: Any = False,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.bootstrap_features = bootstrap_features
-        self.oob_score = oob_score
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _default_estimator(self) -> Any:
-        return DecisionTreeRegressor()
-
-    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
-        if y is not None and not self.__sklearn_tags__().target_tags.multi_output:
-            y = column_or_1d(given_array(y, "y"), warn=True)
-        values = read_values(y, n_rows)
-        return values[:, 0] if values.shape[1] == 1 else values, {"n_outputs_": values.shape[1]}
-
-    def _class_strata(self, target: Any) -> Any:
-        raise AssertionError("a regression has no classes")
-
-    def _say(self, member: Any, X: Any, **params: Any) -> Values:
-        said = np.asarray(member.predict(X, **params), dtype=np.float64)
-        return said.reshape(len(said), -1)
-
-    def _shaped(self, mean: Values) -> Values:
-        return mean[:, 0] if self.n_outputs_ == 1 else mean
-
-    def _row_losses(self, target: Any, mean: Values) -> Values:
-        return np.asarray(((target.reshape(mean.shape) - mean) ** 2).mean(axis=1))
-
-    def _smooth_losses(self, target: Any, mean: Values) -> Values:
-        return self._row_losses(target, mean)
-
-    def _answers(self, mean: Values) -> NDArray[Any]:
-        return self._shaped(mean)
-
-    def _own_score(self, actual: Any, answers: NDArray[Any], weight: Weights) -> float:
-        return float(r2_score(actual, answers, sample_weight=weight))
-
-    def _as_model(self, mean: Values) -> Any:
-        return KnownValues(self._shaped(mean))
-
-    def predict(self, X: Any, **params: Any) -> Values:
-        """Mean of the members' predictions.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        **params : dict
-            For `predict` of the members that request it, with scikit-learn's metadata routing.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        return self._shaped(self._mean(X, self._routed("predict", params)))
-
-    def staged_predict(self, X: Any) -> Iterator[Values]:
-        """Yield the predictions of the first member, of the first two, and so on.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        for mean in self._running_means(X):
-            yield self._shaped(mean)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        member = get_tags(self._unfitted_member())
-        tags.target_tags.multi_output = member.target_tags.multi_output
-        return tags

@@ -1,0 +1,1 @@
+"""Bagging: members fitted to samples of the rows and columns, their votes or means."""
