@@ -27,6 +27,8 @@ _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a
 _PATIENCE_OF_CLASSES = 30  # the same of few rows of several classes, or
 _PATIENCE_OF_FEW = 10, 40  # of folds of them, and of two classes, whose steps are longer
 _WIDE = 30  # columns from which on a node of few rows of several classes looks at fewer, and folds are fewer
+_WIDE_OF_TWO = 12  # columns from which on a node of few rows of two classes looks at fewer
+_FEW_COLUMNS = 0.2  # share that it then looks at
 
 
 @dataclass(frozen=True)
@@ -205,15 +207,16 @@ def _few_of_classes(model: Any, n_scores: int, n_columns: int, work: float) -> d
     """Return what suits folds of few rows of classes: long steps that grow, and fewer of many columns.
 
     The mean of boosters forgives each of them its long steps, and a fit of 1,000 rows of many classes takes half a
-    second. Steps are not longer still where less work is asked for.
+    second. Steps are not longer still where less work is asked for. Boosters that look at fewer columns differ more,
+    and their mean errs less; of very few columns each may be needed beside all others.
     """
     found: dict[str, Any] = {}
     has_classes, more = n_scores > 1, max(1.0, work)
     if _is_open(model.learning_rate):
         first, after, most = (0.4, 15, 200) if has_classes else (0.1, 50, 500)
         found = {"learning_rate": first / more, "steps_grow_after": round(after * more), "n_rounds": round(most * more)}
-    if has_classes and n_columns >= _WIDE:
-        found = found | {"max_features": 0.2}
+    if n_columns >= (_WIDE if has_classes else _WIDE_OF_TWO):
+        found = found | {"max_features": _FEW_COLUMNS}
     return found
 
 
@@ -250,10 +253,11 @@ def searched(model: Any, recipe: Recipe) -> list[Recipe]:
             f"{_FEWEST_ROWS} rows."
         )
     leaves, rows = recipe.max_leaf_nodes or 31, recipe.min_samples_leaf or 1
+    other_columns = 0.5 if recipe.max_features == _FEW_COLUMNS else _FEW_COLUMNS
     others: list[dict[str, Any]] = [
         {"max_leaf_nodes": 3},
         {"max_leaf_nodes": 4 * leaves},
-        {"max_features": 0.2, "varies_trees": False},
+        {"max_features": other_columns, "varies_trees": False},
         {"min_samples_leaf": 4 * rows, "l2_regularization": 10 * recipe.l2_regularization, "varies_trees": False},
     ]
     found = [recipe]
