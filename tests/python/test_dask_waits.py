@@ -12,6 +12,7 @@ from spinney._cluster import actor, dask_carrier, dask_waits, left
 from spinney._cluster.actor import Answering
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_carrier import DaskCarrier
+from spinney._cluster.dask_tables import AllRows
 from spinney._cluster.dask_waits import WorkerLostError, gathered
 from spinney._data.scan import client_of
 
@@ -159,6 +160,29 @@ def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
         warnings.simplefilter("error", UserWarning)
         there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [250]), "y")
     assert there.fingerprint() == here.fingerprint()
+
+
+@pytest.mark.parametrize("kind", ["rows shared out", "trees shared out"])
+def test_a_cluster_without_workers_says_so_and_is_not_waited_for_without_end(kind, monkeypatch):
+    frame, model, closed = make_frame(6000), clone(MODELS[kind]), []
+    call = "send" if kind == "rows shared out" else "bring"
+    of = DaskCarrier if kind == "rows shared out" else AllRows
+    goes_on = getattr(of, call)
+    with one_worker() as cluster, distributed.Client(cluster):
+
+        def close_before(*args):
+            closed.append(args)
+            if len(closed) == (5 if kind == "rows shared out" else 1):
+                cluster.sync(cluster.workers[0].close)
+                monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 5.0)
+            return goes_on(*args)
+
+        monkeypatch.setattr(of, call, close_before)
+        with (
+            pytest.warns(UserWarning, match="lost all of its workers. The fit waits up to 5 s for another one"),
+            pytest.raises(RuntimeError, match=r"no other one has come in 5 s\. Start some, and fit again"),
+        ):
+            model.fit(partitioned(frame, [3000]), "y")
 
 
 def test_a_worker_is_lost_once_however_many_blocks_it_has(monkeypatch):

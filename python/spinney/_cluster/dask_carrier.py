@@ -10,7 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 from spinney._cluster.dask_actors import Actors
-from spinney._cluster.dask_waits import LONGEST_WAIT, LOOK_EVERY, WorkerLostError, gathered, in_time, threads_of
+from spinney._cluster.dask_waits import (
+    LOOK_EVERY,
+    WorkerLostError,
+    gathered,
+    in_time,
+    threads_of,
+    wait_for_a_worker,
+)
 from spinney._cluster.deal import Carrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, apart, leave_block, n_rows_of
 from spinney._cluster.left import forget_everywhere
@@ -158,7 +165,7 @@ class DaskCarrier(Carrier):
         assert self._recut is not None
         while True:
             lost = self._where[block]
-            self._client.wait_for_workers(1, timeout=LONGEST_WAIT)
+            wait_for_a_worker(self._client)
             alive = list(threads_of(self._client))
             others = [address for address in alive if address != lost]
             if not others:

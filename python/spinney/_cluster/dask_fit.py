@@ -14,7 +14,7 @@ from spinney._cluster.dask_forest import fit_forest as share_trees
 from spinney._cluster.dask_one import fit_on_one
 from spinney._cluster.dask_tables import AllRows
 from spinney._cluster.dask_talk import MOST_STARTS
-from spinney._cluster.dask_waits import WorkerLostError, beside_others, gathered
+from spinney._cluster.dask_waits import WorkerLostError, beside_others, gathered, wait_for_a_worker
 from spinney._cluster.deal import Dealt
 from spinney._cluster.holder import n_rows_of
 from spinney._cluster.shares import kept_whole
@@ -74,8 +74,10 @@ def _share_rows(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpo
         except WorkerLostError as lost:  # before the first round
             if attempt + 1 == MOST_STARTS:
                 raise RuntimeError(
-                    f"The cluster loses workers before the fit begins, the last of them {lost}."
+                    f"The cluster loses workers before the fit begins, the last of them {lost}. They may lack memory: "
+                    "make smaller partitions, or use larger workers."
                 ) from lost
+            wait_for_a_worker(client)
         finally:
             for carrier in carriers:
                 carrier.close()

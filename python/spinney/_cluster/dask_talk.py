@@ -9,11 +9,10 @@ from uuid import uuid4
 
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_tables import AllRows
-from spinney._cluster.dask_waits import Patience, WorkerLostError, worker_in_words
+from spinney._cluster.dask_waits import Patience, WorkerLostError, wait_for_a_worker, worker_in_words
 from spinney._cluster.left import forget_everywhere
 
 MOST_STARTS = 5
-_FOR_ANOTHER = 60  # seconds, for a worker to come if there is none
 
 Model = TypeVar("Model")
 
@@ -72,6 +71,6 @@ def begun_again(client: Any, rows: AllRows, fit: Callable[[], Model]) -> Model:
                     f"The cluster has lost workers {MOST_STARTS} times during the fit, the last of them {lost}. They "
                     "may lack memory: use larger workers."
                 ) from lost
-            client.wait_for_workers(1, timeout=_FOR_ANOTHER)
+            wait_for_a_worker(client)
             rows.renew()
     raise AssertionError

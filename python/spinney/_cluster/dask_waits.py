@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -93,6 +94,23 @@ def threads_of(client: Any) -> dict[str, int]:
     """Return how many threads each worker has, by address."""
     found: dict[str, int] = in_time(client, client.nthreads)
     return found
+
+
+def wait_for_a_worker(client: Any) -> None:
+    """Wait until there is a worker; whoever fits is told where there is none."""
+    if threads_of(client):
+        return
+    warnings.warn(
+        f"The cluster has lost all of its workers. The fit waits up to {LONGEST_WAIT:.0f} s for another one.",
+        stacklevel=2,
+    )
+    try:
+        client.wait_for_workers(1, timeout=LONGEST_WAIT)
+    except TimeoutError as error:
+        raise RuntimeError(
+            f"The cluster has lost all of its workers, and no other one has come in {LONGEST_WAIT:.0f} s. Start some, "
+            "and fit again; what checkpoint=... of gradient boosting keeps is gone on with."
+        ) from error
 
 
 def check_lives(client: Any, address: str | None) -> None:
