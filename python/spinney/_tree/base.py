@@ -143,17 +143,21 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
                     "rpart's rules use neither groups nor held-out rows. Pass folds as xval, or set dialect=None."
                 )
             return self._fit_by_rpart(X, y, sample_weight, exposure)
+        return self._fit(X, y, sample_weight, exposure, groups, (X_val, y_val, sample_weight_val))
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any, groups: Any, later: tuple[Any, Any, Any]) -> Self:
+        """Grow the tree, prune and shrink it; `later` are the table, target and weights of held-out rows."""
         table = read_table(X)
         schema = self._learn_schema(table)
         sample_weight = read_weights(sample_weight, table.n_rows)
         time = None
         if exposure is not None or self.criterion == "exponential":
-            y, sample_weight, time = self._read_time(y, sample_weight, exposure, X_val is not None, table.n_rows)
+            y, sample_weight, time = self._read_time(y, sample_weight, exposure, later[0] is not None, table.n_rows)
         target = self._read_target(y, table.n_rows)
         weight = self._target_weights(target, y, sample_weight)
         costs = self._read_costs(target, weight)
         random = check_random_state(self.random_state)
-        held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val, costs)
+        held_out = self._read_held_out(schema, target, *later, costs)
         check_request(self, held_out is not None or self.validation_fraction is not None, groups, table.n_rows)
         columns = self._pooled(schema.encode(table, unseen=self.unseen, estimator=type(self).__name__), sample_weight)
         loss = self._losses(self._engine_target(target)[0], costs)
