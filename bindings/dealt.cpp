@@ -141,7 +141,7 @@ struct DealtHandle {
 
 void start_dealt(DealtHandle* self, const PlainCoding& coding, std::vector<std::uint32_t> n_categories,
                  std::size_t n_rows, const std::optional<Doubles1>& weight, const BoostingOptions& options,
-                 std::uint32_t n_done) {
+                 std::uint32_t n_done, double work_of_message) {
   new (self) DealtHandle;
   if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight: one number for each row");
   if (n_categories.size() != coding.size()) throw nb::value_error("n_categories: one entry per column");
@@ -150,7 +150,7 @@ void start_dealt(DealtHandle* self, const PlainCoding& coding, std::vector<std::
   Coding known = read_coding(coding);
   self->boosting = run_interruptible([&](Interrupt&) {
     return std::make_unique<DealtBoosting>(std::move(known), options.params, n_rows, weight ? weight->data() : nullptr,
-                                           n_done);
+                                           n_done, work_of_message);
   });
 }
 
@@ -254,7 +254,7 @@ void init_dealt(nb::module_& m) {
       .def("answer", &answer, "question"_a, "Answer a question of `DealtBoosting`.");
   nb::class_<DealtHandle>(m, "DealtBoosting", "Gradient boosting of rows that are dealt out to pieces.")
       .def("__init__", &start_dealt, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a,
-           "n_done"_a)
+           "n_done"_a, "work_of_message"_a)
       .def(
           "advance", &advance, "way"_a,
           "One more round. `way.send` sends a question to all pieces; `way.receive` returns their answers to the first "

@@ -15,6 +15,7 @@ DealtTree::DealtTree(const Coding& coding, const BoostParams& params, Units unit
 void DealtTree::plant(std::size_t n_rows, std::span<MessageReader> pieces) {
   Packed sum = 0;
   for (MessageReader& piece : pieces) sum += piece.get<Packed>();
+  n_pieces_ = pieces.size();
   auto root = make_root(n_rows);
   root->sums = {gradient_of(sum), hessian_of(sum)};
   root->histogram = read_cells(pieces);
@@ -34,6 +35,16 @@ OfChild DealtTree::child_to_add_up(const Leaf& leaf) const {
   return 2 * leaf.best.left.hessian <= leaf.sums.hessian ? OfChild::left : OfChild::right;
 }
 
+// Three in four of the turns to come, as leaves to come take turns too.
+std::vector<GrowingLeaf*> DealtTree::leaves_to_ask_for() const { return next_leaves((3 * n_to_come() + 3) / 4); }
+
+double DealtTree::work_to_ask_for() const {
+  std::size_t n_rows = 0;
+  for (const auto& counting : counting_) n_rows += counting->is_asked ? 0 : counting->leaf->n();
+  for (const Leaf* leaf : leaves_to_ask_for()) n_rows += leaf->n();
+  return static_cast<double>(n_rows) * static_cast<double>(cells_.columns().size()) / static_cast<double>(n_pieces_);
+}
+
 std::uint32_t DealtTree::ask(std::uint32_t tree, bool some, MessageWriter& to) {
   std::vector<Asked> batch;
   for (auto& counting : counting_) {
@@ -45,8 +56,7 @@ std::uint32_t DealtTree::ask(std::uint32_t tree, bool some, MessageWriter& to) {
     to.put<std::uint32_t>(counting->column);
     batch.push_back({.leaf = counting->leaf, .counting = counting.get()});
   }
-  // three in four of the turns to come, as leaves to come take turns too
-  std::vector<Leaf*> leaves = next_leaves((3 * n_to_come() + 3) / 4);
+  std::vector<Leaf*> leaves = leaves_to_ask_for();
   if (some) leaves.resize((leaves.size() + 1) / 2);
   for (Leaf* leaf : leaves) {
     leaf->is_taken = true;

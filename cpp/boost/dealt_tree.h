@@ -27,6 +27,9 @@ class DealtTree final : private GrowingTree {
 
   bool is_grown() const { return batches_.empty() && is_done(); }
 
+  // How much work each piece has with what it would ask for: rows times columns.
+  double work_to_ask_for() const;
+
   // Adds what it wants to know next to a message, and returns how many questions these are; `some`: about half of them.
   std::uint32_t ask(std::uint32_t tree, bool some, MessageWriter& to);
 
@@ -66,6 +69,7 @@ class DealtTree final : private GrowingTree {
   void let_go(Leaf& leaf) override { leaf.histogram.reset(); }
   void rejoin(Leaf&) override {}  // the order of a leaf's rows is of no matter
 
+  std::vector<Leaf*> leaves_to_ask_for() const;
   OfChild child_to_add_up(const Leaf& leaf) const;
   Histogram read_cells(std::span<MessageReader> pieces) const;
   void read_division(const Asked& asked, std::span<MessageReader> pieces);
@@ -75,6 +79,7 @@ class DealtTree final : private GrowingTree {
 
   const int n_threads_;
   const PlainCells cells_;
+  std::size_t n_pieces_ = 1;
   std::vector<SplitScratch> scratch_;       // by thread
   std::deque<std::vector<Asked>> batches_;  // that were asked for and not read yet
   std::vector<std::unique_ptr<Counting>> counting_;

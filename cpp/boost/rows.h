@@ -19,7 +19,7 @@ namespace spinney {
 enum class Question : std::uint8_t {
   gradients,    // at the present scores: their sums, and the rows' losses, chunk by chunk
   plant,        // rows and rounded gradients of trees to be grown: histograms of the roots
-  divide,       // nodes to be parted (and histograms of a child), or counted by the codes of a column
+  divide,       // nodes to be parted (and histograms of a child), or counted by the codes of a column; then leaf_sums
   leaf_sums,    // gradients, hessians and weights of leaves
   add,          // finished trees, to be added to the scores
   out_of_bag,   // targets, weights and scores of some rows that were not drawn

@@ -41,10 +41,11 @@ std::size_t DealtBoosting::Drawn::n_rows() const {
 }
 
 DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight,
-                             std::uint32_t n_done)
+                             std::uint32_t n_done, double work_of_message)
     : coding_(std::move(coding)),
       params_(std::move(params)),
       is_weighted_(weight != nullptr),
+      work_of_message_(work_of_message),
       parts_(placed(params_.parts)),
       training_loss_(unknown),
       held_out_loss_(unknown),
@@ -103,11 +104,12 @@ void DealtBoosting::read_state(std::vector<MessageReader> pieces) {
   held_out_loss_ = held_out.empty() ? unknown : mean_of(held_out);
 }
 
-// Two messages are on their way as long as there is enough to ask for: while pieces answer one, the other waits for them.
+// Two messages are on their way as long as there is much to ask for: while pieces answer one, the other waits for them.
+// Where it is little, one message asks for all of it: two would be answered no sooner.
 class DealtBoosting::Growth {
  public:
-  Growth(Way& way, Trees& trees, std::uint32_t first, Interrupt& interrupt)
-      : way_(way), trees_(trees), first_(first), interrupt_(interrupt) {}
+  Growth(Way& way, Trees& trees, std::uint32_t first, double work_of_message, Interrupt& interrupt)
+      : way_(way), trees_(trees), first_(first), work_of_message_(work_of_message), interrupt_(interrupt) {}
 
   // Grows all trees, and asks for the sums of their leaves.
   void run() {
@@ -126,9 +128,13 @@ class DealtBoosting::Growth {
   }
 
  private:
-  struct OfTree {
+  struct SumsOf {
     DealtTree* tree;
-    std::vector<std::uint32_t> names;  // of the nodes whose sums are asked for; empty: it is a batch of divisions
+    std::vector<std::uint32_t> names;  // of nodes
+  };
+  struct Sent {
+    std::vector<DealtTree*> divided;  // a batch of each
+    std::vector<SumsOf> summed;
   };
 
   bool is_grown() const {
@@ -136,46 +142,68 @@ class DealtBoosting::Growth {
   }
 
   bool send_divisions() {
+    double work = 0;
+    for (const auto& tree : trees_) work += tree->is_grown() ? 0 : tree->work_to_ask_for();
+    if (!sent_.empty() && work < work_of_message_) return false;
+    const bool some = sent_.empty() && work >= 2 * work_of_message_;
     MessageWriter asked;
     std::uint32_t n_asked = 0;
-    std::vector<OfTree> of;
+    Sent sent;
     for (std::uint32_t i = 0; i < trees_.size(); ++i) {
       if (trees_[i]->is_grown()) continue;
-      const std::uint32_t n = trees_[i]->ask(first_ + i, sent_.empty(), asked);
-      if (n > 0) of.push_back({trees_[i].get(), {}});
+      const std::uint32_t n = trees_[i]->ask(first_ + i, some, asked);
+      if (n > 0) sent.divided.push_back(trees_[i].get());
       n_asked += n;
     }
     if (n_asked == 0) return false;
     MessageWriter to = question(Question::divide);
     to.put<std::uint32_t>(n_asked);
-    send(to.take() + asked.take(), std::move(of));
-    are_sums_asked_ = false;
+    std::string message = to.take() + asked.take();
+    are_sums_asked_ = is_end_in_sight();
+    message += sums_of([&](std::size_t i) { return leaves_in_sight(i); }, sent.summed);
+    send(message, std::move(sent));
     return true;
   }
 
-  // Sums of what will be the leaves, as it seems, once the last divisions are answered.
+  bool is_end_in_sight() const {
+    return std::all_of(trees_.begin(), trees_.end(), [](const auto& tree) { return tree->is_end_in_sight(); });
+  }
+
+  // What will be the leaves of a tree, as it seems, once all divisions that were asked for are made.
+  std::vector<std::uint32_t> leaves_in_sight(std::size_t i) const {
+    return are_sums_asked_ ? trees_[i]->without_sums() : std::vector<std::uint32_t>{};
+  }
+
+  // Their sums, if it shows only now.
   bool send_early_sums() {
-    if (sent_.empty() || are_sums_asked_) return false;
-    if (!std::all_of(trees_.begin(), trees_.end(), [](const auto& tree) { return tree->is_end_in_sight(); }))
-      return false;
+    if (sent_.empty() || are_sums_asked_ || !is_end_in_sight()) return false;
     are_sums_asked_ = true;
-    return send_sums([&](std::size_t i) { return trees_[i]->without_sums(); });
+    return send_sums([&](std::size_t i) { return leaves_in_sight(i); });
   }
 
   template <class NamesOf>
   bool send_sums(NamesOf&& names_of) {
-    MessageWriter to = question(Question::leaf_sums);
-    to.put<std::uint32_t>(static_cast<std::uint32_t>(trees_.size()));
-    std::vector<OfTree> of;
+    Sent sent;
+    const std::string asked = sums_of(names_of, sent.summed);
+    if (sent.summed.empty()) return false;
+    send(question(Question::leaf_sums).take() + asked, std::move(sent));
+    return true;
+  }
+
+  // The part of a message that asks for sums; maybe of no nodes.
+  template <class NamesOf>
+  std::string sums_of(NamesOf&& names_of, std::vector<SumsOf>& summed) {
+    MessageWriter asked;
     for (std::uint32_t i = 0; i < trees_.size(); ++i) {
       std::vector<std::uint32_t> names = names_of(i);
-      to.put<std::uint32_t>(first_ + i);
-      to.put_run(names);
-      if (!names.empty()) of.push_back({trees_[i].get(), std::move(names)});
+      if (names.empty()) continue;
+      asked.put<std::uint32_t>(first_ + i);
+      asked.put_run(names);
+      summed.push_back({trees_[i].get(), std::move(names)});
     }
-    if (of.empty()) return false;
-    send(to.take(), std::move(of));
-    return true;
+    MessageWriter to;
+    to.put<std::uint32_t>(static_cast<std::uint32_t>(summed.size()));
+    return to.take() + asked.take();
   }
 
   static std::vector<std::uint32_t> leaves_without_sums(const DealtTree& tree, const BoostedTree& grown) {
@@ -185,28 +213,26 @@ class DealtBoosting::Growth {
     return names;
   }
 
-  void send(const std::string& message, std::vector<OfTree> of) {
+  void send(const std::string& message, Sent sent) {
     interrupt_.check();
     way_.send(message);
-    sent_.push_back(std::move(of));
+    sent_.push_back(std::move(sent));
   }
 
   void receive() {
     const std::vector<std::string_view> answers = way_.receive();
     std::vector<MessageReader> pieces(answers.begin(), answers.end());
-    for (const OfTree& one : sent_.front())
-      if (one.names.empty())
-        one.tree->read(pieces);
-      else
-        one.tree->read_sums(one.names, pieces);
+    for (DealtTree* tree : sent_.front().divided) tree->read(pieces);
+    for (const SumsOf& sums : sent_.front().summed) sums.tree->read_sums(sums.names, pieces);
     sent_.pop_front();
   }
 
   Way& way_;
   Trees& trees_;
   const std::uint32_t first_;
+  const double work_of_message_;
   Interrupt& interrupt_;
-  std::deque<std::vector<OfTree>> sent_;
+  std::deque<Sent> sent_;
   bool are_sums_asked_ = false;
 };
 
@@ -220,7 +246,7 @@ void DealtBoosting::advance(Way& way, Interrupt& interrupt) {
   for (std::uint32_t first = 0; first < n; first += most_beside) {
     const std::uint32_t beside = std::min(most_beside, n - first);
     Trees growing = plant(way, first, beside, false, drawn, interrupt);
-    Growth growth(way, growing, first, interrupt);
+    Growth growth(way, growing, first, work_of_message_, interrupt);
     growth.run();
     if (first == 0) before = mean_out_of_bag(way, drawn, interrupt);
     std::vector<BoostedTree> grown = growth.finished();

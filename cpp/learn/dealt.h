@@ -30,9 +30,10 @@ class Way {
 
 class DealtBoosting {
  public:
-  // `weight` is of all rows; null: every row counts once. The pieces' scores are those after `n_done` rounds.
-  DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight,
-                std::uint32_t n_done = 0);
+  // `weight` is of all rows; null: every row counts once. The pieces' scores are those after `n_done` rounds. A message is
+  // worth this much work of a piece, in rows times columns: as long as a way to it and back takes.
+  DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight, std::uint32_t n_done,
+                double work_of_message);
 
   // What a piece is to know of all rows; its own place is left open.
   const PieceOfTable& of_all_rows() const { return whole_; }
@@ -77,6 +78,7 @@ class DealtBoosting {
   BoostingParams params_;
   PieceOfTable whole_;
   bool is_weighted_;
+  double work_of_message_;
   std::vector<PlacedPart> parts_;
   std::vector<std::size_t> part_of_;  // by score
   std::vector<BoostParams> of_score_;

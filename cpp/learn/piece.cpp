@@ -32,7 +32,7 @@ struct Piece::Room {
   HistogramScratch scratch;
   RowParter parter;
   Histogram histogram;
-  std::vector<Packed> cells, plain;
+  std::vector<Packed> cells;
 };
 
 struct Piece::TreeRows {
@@ -109,6 +109,7 @@ std::string Piece::answer(std::string_view question, Interrupt& interrupt) {
       break;
     case Question::divide:
       divide(from, to, interrupt);
+      leaf_sums(from, to);
       break;
     case Question::leaf_sums:
       leaf_sums(from, to);
@@ -184,12 +185,10 @@ void Piece::put_cells(TreeRows& tree, std::size_t begin, std::size_t end, Messag
   const int n_threads = tree.threads_for(histograms.estimated_ns(static_cast<double>(n), static_cast<double>(n)));
   const Packed total = histograms.fill(tree.room.histogram.get(), tree.room.rows.data() + begin, n, n_threads);
   if (is_root) to.put(total);
-  tree.room.plain.resize(tree.cells.n_cells());
   for (const std::uint32_t f : tree.cells.columns()) {
     const Packed* cells = coded_->tiles.cells(f, tree.room.histogram.get(), total, tree.room.cells);
-    std::copy_n(cells, coded_->coding.columns[f].n_codes, tree.room.plain.data() + tree.cells.first(f));
+    to.put_all(std::span(cells, coded_->coding.columns[f].n_codes));
   }
-  to.put_all(std::span<const Packed>(tree.room.plain));
 }
 
 void Piece::divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt) {

@@ -1016,6 +1016,7 @@ class DealtBoosting:
         | None,
         options: BoostingOptions,
         n_done: int,
+        work_of_message: float,
     ) -> None: ...
     def advance(self, way: object) -> None:
         """

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import spinney
 from dask_rows import FEW, N, make_frame, partitioned
+from spinney._cluster import deal
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_carrier import DaskCarrier
 from spinney._cluster.holder import apart, together
@@ -23,6 +24,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
     pytest.mark.timeout(300),
 ]
+
+
+@pytest.fixture(autouse=True)
+def two_on_their_way(monkeypatch):
+    """Have two questions asked at a time, as of tables that are not small."""
+    monkeypatch.setattr(deal, "WORK_OF_MESSAGE", 0.0)
 
 
 def test_a_frame_is_learned_where_it_lies(client):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import spinney
+import spinney._cluster.deal as deal_module
 import spinney._engine as _engine
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,7 +64,14 @@ def spinney_clone(model):
     return type(model)(**model.get_params())
 
 
+@pytest.fixture
+def much_work(monkeypatch):
+    """Have little work taken for much: two questions are on their way."""
+    monkeypatch.setattr(deal_module, "WORK_OF_MESSAGE", 0.0)
+
+
 @pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians promise more rows
+@pytest.mark.usefixtures("much_work")
 def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, least):
     under_way, left_waiting, counted = [0], [], []
     send, receive = LocalCarrier.send, LocalCarrier.receive
@@ -88,10 +96,27 @@ def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, lea
     assert any(counted) == (least == 700)
 
 
+def test_little_work_is_asked_for_in_one_question(monkeypatch):
+    asked = []
+    send = LocalCarrier.send
+
+    def count(self, question):
+        assert not self._sent
+        asked.append(question[1])
+        send(self, question)
+
+    monkeypatch.setattr(LocalCarrier, "send", count)
+    frame, y = make_table()
+    check_same(spinney.GradientBoostingRegressor(n_estimators=5), frame, y)
+    assert asked.count(2) < 10 * 5  # divisions
+    assert asked.count(3) < 5  # sums of leaves: most are asked for with the last divisions
+
+
 FEW = {"n_estimators": 4, "max_leaf_nodes": 12}
 
 
 @pytest.mark.parametrize("at", [150, 151])
+@pytest.mark.usefixtures("much_work")
 def test_answers_that_an_interruption_left_are_no_answers_to_the_next_question(monkeypatch, at):
     frame, y = make_table(n=30_000)  # from here on it holds folds out where they lie
     frame = frame[["x0", "x1", "x2"]]

@@ -23,6 +23,7 @@ from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 Ranges = tuple[Floats, Floats, NDArray[np.bool_]]
+WORK_OF_MESSAGE = 4e6  # rows times columns of a holder that take as long as a way to it and back, about 1.5 ms
 CHUNK_ROWS = 4096  # that the engine adds up together: blocks begin at multiples of it
 
 
@@ -234,7 +235,8 @@ class DealtColumns:
         if coding is None:
             coding = self._coding(rows.weight, later, read)  # which asks for ranges while the columns are there
         n_done, trees = (0, []) if earlier is None else (earlier.n_rounds, earlier.trees())
-        engine = _engine.DealtBoosting(coding, self.n_categories_of, self.n_rows, rows.weight, read, n_done)
+        work = WORK_OF_MESSAGE
+        engine = _engine.DealtBoosting(coding, self.n_categories_of, self.n_rows, rows.weight, read, n_done, work)
         held_weight = None if held_out is None or later is not self else held_out.weights()
         target, scores = _first_scores(rows, loss, start)
         channel = self.channel(Cut(target, rows.weight, held_weight, scores, trees, options, engine.scales), coding)
