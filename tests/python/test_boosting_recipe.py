@@ -155,14 +155,16 @@ def test_the_number_of_trees_of_few_rows_is_bounded(n_scores, n_columns):
     assert recipe.max_features == (0.2 if n_columns >= (60 if n_scores > 1 else 20) else 0.5)
 
 
-def test_nodes_of_few_rows_of_two_classes_look_at_a_fifth_of_many_columns():
+def test_nodes_of_two_classes_look_at_fewer_of_many_columns():
     def share(n_rows, n_columns, **parameters):
         model = spinney.GradientBoostingClassifier(**parameters)
         recipe = resolve(model, n_rows, 1, False, n_columns=n_columns)
         return [tried.max_features for tried in searched(model, recipe)]
 
     assert share(2999, 12) == share(50, 800) == [0.2]
-    assert share(2999, 11) == share(3000, 12) == [0.5]  # each of few columns may be needed beside all others
+    assert share(3000, 12) == share(19_999, 12) == [0.3]
+    assert share(2999, 11) == share(3000, 11) == [0.5]  # each of few columns may be needed beside all others
+    assert share(20_000, 12) == [0.5]
     assert share(500, 40, max_features=0.7) == [0.7]
     assert set(share(500, 40, effort="search")) == set(share(500, 5, effort="search")) == {0.2, 0.5}
 

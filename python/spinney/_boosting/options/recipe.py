@@ -27,8 +27,9 @@ _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a
 _PATIENCE_OF_CLASSES = 30  # the same of few rows of several classes, or
 _PATIENCE_OF_FEW = 10, 40  # of folds of them, and of two classes, whose steps are longer
 _WIDE = 30  # columns from which on a node of few rows of several classes looks at fewer, and folds are fewer
-_WIDE_OF_TWO = 12  # columns from which on a node of few rows of two classes looks at fewer
-_FEW_COLUMNS = 0.2  # share that it then looks at
+_WIDE_OF_TWO = 12  # columns from which on a node of two classes looks at fewer, unless rows are many
+_FEW_COLUMNS = 0.2  # share that they then look at, of few rows; of more
+_FEW_COLUMNS_OF_MORE = 0.3
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,9 @@ def resolve(
     patience = _patience(is_auto, is_few and has_classes)
     if n_folds and is_few and model._is_class_target:
         patience = _patience_of_few(model, has_classes) or patience
-        found = found | _few_of_classes(model, n_scores, n_columns, _work(model))
+        found = found | _few_of_classes(model, n_scores, _work(model))
+    if n_folds and model._is_class_target:
+        found = found | _fewer_columns(n_rows, n_columns, has_classes)
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
@@ -203,21 +206,31 @@ def _growing_steps(n_rows: int, work: float) -> dict[str, Any]:
     return {"learning_rate": first / work, "steps_grow_after": round(after * work), "n_rounds": round(most * work)}
 
 
-def _few_of_classes(model: Any, n_scores: int, n_columns: int, work: float) -> dict[str, Any]:
-    """Return what suits folds of few rows of classes: long steps that grow, and fewer of many columns.
+def _few_of_classes(model: Any, n_scores: int, work: float) -> dict[str, Any]:
+    """Return what suits folds of few rows of classes: long steps that grow.
 
     The mean of boosters forgives each of them its long steps, and a fit of 1,000 rows of many classes takes half a
-    second. Steps are not longer still where less work is asked for. Boosters that look at fewer columns differ more,
-    and their mean errs less; of very few columns each may be needed beside all others.
+    second. Steps are not longer still where less work is asked for.
     """
     found: dict[str, Any] = {}
     has_classes, more = n_scores > 1, max(1.0, work)
     if _is_open(model.learning_rate):
         first, after, most = (0.4, 15, 200) if has_classes else (0.1, 50, 500)
         found = {"learning_rate": first / more, "steps_grow_after": round(after * more), "n_rounds": round(most * more)}
-    if n_columns >= (_WIDE if has_classes else _WIDE_OF_TWO):
-        found = found | {"max_features": _FEW_COLUMNS}
     return found
+
+
+def _fewer_columns(n_rows: int, n_columns: int, has_classes: bool) -> dict[str, Any]:
+    """Return the share of many columns that a node looks at, if it is not half of them.
+
+    Boosters that look at fewer differ more, and their mean errs less; of very few columns each may be needed beside
+    all others.
+    """
+    if n_columns < (_WIDE if has_classes else _WIDE_OF_TWO):
+        return {}
+    if n_rows < _FEW_ROWS:
+        return {"max_features": _FEW_COLUMNS}
+    return {} if has_classes or n_rows >= _MANY_ROWS else {"max_features": _FEW_COLUMNS_OF_MORE}
 
 
 def _patience(is_auto: bool, are_few_of_classes: bool) -> int:
