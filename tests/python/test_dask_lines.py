@@ -76,3 +76,25 @@ def test_an_actor_that_is_gone_is_left_out(asked):
     asked._futures[gone] = SimpleNamespace(key="no such actor", status="finished")
     assert list(asked.ask(asked.addresses, b"who")()) == [here]
     assert list(asked.ask(asked.addresses, b"and then")()) == [here]
+
+
+def test_an_actor_that_goes_while_its_line_is_open_is_left_out(asked):
+    gone, here = asked.addresses
+    assert len(asked.ask(asked.addresses, b"who")()) == 2
+    dask_line._HEARERS.pop(asked._futures[gone].key)
+    assert list(asked.ask(asked.addresses, b"and then")()) == [here]
+
+
+def test_a_worker_that_cannot_answer_any_more_hangs_up(asked, monkeypatch):
+    """What Dask would say of it is no answer: its first bytes were read as the number of those to come."""
+    ending, here = asked.addresses
+    assert len(asked.ask(asked.addresses, b"who")()) == 2
+    answer = dask_line._answered
+
+    def answer_unless_ending(actor, question):
+        if actor == asked._futures[ending].key:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        return answer(actor, question)
+
+    monkeypatch.setattr(dask_line, "_answered", answer_unless_ending)
+    assert list(asked.ask(asked.addresses, b"and then")()) == [here]

@@ -37,19 +37,23 @@ def hear_lines(actor: Any) -> None:
 async def _serve(comm: Any, actor: Any) -> Any:
     """Answer what comes over a line until it is closed; a connection to no such actor is closed at once."""
     loop = asyncio.get_running_loop()
-    with suppress(OSError):  # whoever asked has hung up
-        if actor in _HEARERS:
-            await comm.write(_READY)
-        while actor in _HEARERS:
-            question = await _taken(comm)
-            await _put(comm, await loop.run_in_executor(None, _answered, actor, question))
-        comm.abort()
+    try:
+        with suppress(OSError, KeyError):  # whoever asked has hung up, or the actor is gone
+            if actor in _HEARERS:
+                await comm.write(_READY)
+            while actor in _HEARERS:
+                question = await _taken(comm)
+                await _put(comm, await loop.run_in_executor(None, _answered, actor, question))
+    finally:
+        comm.abort()  # whatever ends it: Dask would say so over the line, where it would be read as an answer
     return import_module("distributed.core").Status.dont_reply
 
 
 def _answered(actor: Any, question: Any) -> Sequence[Any]:
+    """Return what an actor says; a KeyError is raised if it is gone."""
+    hearer = _HEARERS[actor]
     try:
-        return _DONE, *_HEARERS[actor].heard(bytes(question))
+        return _DONE, *hearer.heard(bytes(question))
     except Exception as error:
         return _FAILED, _pickled(error)
 
