@@ -71,6 +71,15 @@ def test_a_file_that_is_gone_is_named(files):
         model().fit(table, "y")
 
 
+def test_a_folder_and_a_file_with_brackets_in_their_names_are_no_patterns(tmp_path):
+    folder = tmp_path / "run[1]"
+    folder.mkdir()
+    FRAME[COLUMNS].to_parquet(folder / "part?.parquet", index=False)
+    fitted = model().fit(FRAME[FEATURES], FRAME["y"])
+    for source in (folder, str(folder), folder / "part?.parquet", [folder / "part?.parquet"]):
+        np.testing.assert_array_equal(fitted.predict(source), fitted.predict(FRAME[FEATURES]))
+
+
 def test_a_folder_of_folders_is_read_by_a_pattern(tmp_path):
     (tmp_path / "year=1").mkdir()
     HALVES[0].to_parquet(tmp_path / "year=1" / "a.parquet")

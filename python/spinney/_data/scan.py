@@ -302,7 +302,8 @@ def _files(given: list[str | Path]) -> Callable[[], Iterable[Any]]:
     paths: list[Path] = []
     for item in given:
         text = str(item)
-        found = [Path(p) for p in sorted(glob(text, recursive=True))] if has_magic(text) else [Path(text)]
+        is_pattern = has_magic(text) and not Path(text).exists()  # names may have brackets
+        found = [Path(p) for p in sorted(glob(text, recursive=True))] if is_pattern else [Path(text)]
         if not found or not found[0].exists():
             raise FileNotFoundError(f"There is no file '{text}'. Name a Parquet or Arrow file, or a pattern of some.")
         for path in found:
