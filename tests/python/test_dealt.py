@@ -5,6 +5,7 @@ import pickle
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import spinney._cluster.deal as deal_module
 import spinney._engine as _engine
 from hypothesis import given
 from hypothesis import strategies as st
+from spinney._cluster.actor import _Held
 from spinney._cluster.deal import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, rows_between
 from spinney._cluster.left import FEEDS, forget, leave, take
@@ -153,6 +155,15 @@ def test_tables_that_are_taken_leave_no_thread_behind():
     while any(thread.name == "spinney-left" for thread in threading.enumerate()):
         assert time.monotonic() - began < 60
         time.sleep(0.01)
+
+
+def test_a_worker_that_is_closed_keeps_no_actor():
+    """One that is a thread of this process goes on to be there, and its fits would."""
+    worker = SimpleNamespace(state=SimpleNamespace(actors={"mine": None}), status=SimpleNamespace(name="running"))
+    is_held = _Held(worker, "mine")
+    assert is_held()
+    worker.status = SimpleNamespace(name="closed")
+    assert not is_held()
 
 
 def test_a_table_on_its_way_to_files_is_forgotten(tmp_path):

@@ -14,6 +14,7 @@ from queue import Empty, Queue
 from threading import Thread, get_ident
 from typing import Any
 
+_OVER = ("closing", "closed", "failed")  # states of a worker, which may be threads of a process that lives on
 SAY_EVERY = 5.0  # seconds between two answers to whoever waits
 
 
@@ -32,7 +33,9 @@ class _Held:
     key: Any
 
     def __call__(self) -> bool:
-        return self.worker is None or self.key in self.worker.state.actors
+        if self.worker is None:
+            return True
+        return self.worker.status.name not in _OVER and self.key in self.worker.state.actors
 
 
 def held_here() -> Callable[[], bool]:
