@@ -410,36 +410,36 @@ def test_learning_curves_take_the_folds_with_most_rows(studies, few_fits):
 
 @pytest.fixture
 def refusing(studies, few_fits, monkeypatch):
-    """Return a study whose tree refuses fewer rows than 50."""
-    study = copy(studies["binary"])
-    kind = type(study.tree)
-    fit = kind.fit
+    """Return a way to make a study whose tree refuses fewer rows than a number."""
 
-    def picky(self, X, y, **given):
-        if len(y) < 50:
-            raise ValueError("y holds one class")
-        return fit(self, X, y, **given)
+    def made(n_rows):
+        study = copy(studies["binary"])
+        kind = type(study.tree)
+        fit = kind.fit
 
-    monkeypatch.setattr(kind, "fit", picky)
-    return study
+        def picky(self, X, y, **given):
+            if len(y) < n_rows:
+                raise ValueError("y holds too few rows of a class")
+            return fit(self, X, y, **given)
+
+        monkeypatch.setattr(kind, "fit", picky)
+        return study
+
+    return made
 
 
-def test_learning_curves_leave_out_sizes_that_a_model_refuses_for_a_row_alone_in_its_class(refusing):
-    learned, judged = max(refusing.folds, key=lambda fold: len(fold[0]))
-    order = np.random.default_rng(0).permutation(learned)  # as the curve takes more and more of them
-    refusing.y_train = np.zeros(len(refusing.y_train), dtype=int)
-    refusing.y_train[[order[0], *order[60:120], *judged[::2]]] = 1
-    refusing.classes = np.array([0, 1])
-    found = learning_section(refusing)
-    [curve] = [curve for curve in found["curves"] if refusing.models[curve["name"]] is refusing.tree]
+def test_learning_curves_leave_out_sizes_that_a_model_refuses(refusing):
+    study = refusing(50)
+    found = learning_section(study)
+    [curve] = [curve for curve in found["curves"] if study.models[curve["name"]] is study.tree]
     is_known = ~np.isnan(curve["mean"])
     assert is_known.tolist() == [size >= 50 for size in found["sizes"]]
     assert 0 < is_known.sum() < len(is_known)
 
 
-def test_learning_curves_pass_other_errors_of_a_fit_on(refusing):
-    with pytest.raises(ValueError, match="y holds one class"):
-        learning_section(refusing)
+def test_learning_curves_pass_an_error_on_where_a_model_refuses_all_rows(refusing):
+    with pytest.raises(ValueError, match="too few rows of a class"):
+        learning_section(refusing(10**6))
 
 
 def test_learning_curves_pass_errors_of_a_metric_on(studies, few_fits, monkeypatch):
