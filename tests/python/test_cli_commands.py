@@ -418,7 +418,8 @@ def test_show_and_predict_take_a_forest(folder, forest, penguins, tmp_path):
         ("fit penguins.csv --target species --delimiter ;", "try --delimiter ','"),
         ("fit penguins.csv --target species --delimiter ;;", "one character"),
         ("fit absent.csv --target species", "no such file"),
-        ("fit . --target species", "it is a folder"),
+        ("fit plain --target species", "it is a folder without Parquet files. Name a file, or a pattern of some."),
+        ("fit . --target species", "Cannot read 'fake.parquet'"),
         ("fit penguins.csv --target species --out nowhere/m", "no folder"),
         ("fit penguins.csv --target species --out .", "it is a folder"),
         ("fit species.tree --target species", "Cannot read"),
@@ -448,6 +449,7 @@ def test_an_error_is_one_line_with_a_remedy(folder, penguins, monkeypatch, words
     Path("latin.csv").write_bytes("a,b\n1,é\n".encode("latin-1"))
     Path("two.csv").write_text("a,b\n1,2\n3,4\n")
     Path("fake.parquet").write_text("a,b\n1,2\n")
+    Path("plain").mkdir(exist_ok=True)
     penguins.rename({"sex": "sexx"}).write_csv("lacking.csv")
     penguins.head(0).write_csv("norows.csv")
     assert said in refused(*words.split())
