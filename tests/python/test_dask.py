@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import dask_rows
@@ -51,8 +50,19 @@ def test_a_client_that_reaches_the_scheduler_alone(client, monkeypatch):
     assert there.fingerprint() == here.fingerprint()
 
 
+def test_a_cluster_in_this_process_has_no_sockets():
+    frame = make_frame()
+    here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
+    with (
+        distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+        there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [7000]), "y")
+    assert there.fingerprint() == here.fingerprint()
+
+
 def test_many_workers_do_not_take_all_connections(client, monkeypatch):
-    monkeypatch.setattr(Actors, "_ask_all", None)
+    monkeypatch.setattr(Actors, "_open_lines", None)
     monkeypatch.setattr(client.rpc, "limit", 5)
     frame = make_frame()
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
@@ -65,7 +75,9 @@ def test_the_only_worker_is_asked_again_when_its_connection_breaks(monkeypatch):
     frame, asked, broken, send = make_frame(6000), [], [], DaskCarrier.send
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
     with (
-        distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=2, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
 
@@ -74,8 +86,8 @@ def test_the_only_worker_is_asked_again_when_its_connection_breaks(monkeypatch):
             if len(asked) == 5:  # from now on one worker has two blocks
                 cluster.sync(cluster.workers[0].close)
             if len(asked) == 12:
-                (comm,) = self._holders._comms.values()
-                broken.append(client.sync(comm.close))
+                (line,) = self._holders._lines.values()
+                broken.append(client.sync(line.comm.close))
             send(self, question)
 
         monkeypatch.setattr(DaskCarrier, "send", send_over_broken)
@@ -92,10 +104,8 @@ def test_answers_are_put_together_and_taken_apart():
 
 def test_nobody_waits_for_a_worker_that_is_forgotten():
     actors = Actors(SimpleNamespace(loop=SimpleNamespace(add_callback=lambda *_: None), rpc=SimpleNamespace(limit=9)))
-    actors._comms["gone"] = None
-    actors._to_come["gone"] = 1  # it has died over a question
+    actors._lines["gone"] = SimpleNamespace(comm=None)  # it has died over a question
     actors.forget("gone")
-    actors._look(time.monotonic())  # the next question takes longer than a second
     assert actors.ask(["gone"], b"")() == {}  # it has blocks still
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from spinney._cluster.dask_line import answered, asked, made_line
+from spinney._cluster.dask_line import Line, can_be_line, moved, opened
 from spinney._cluster.dask_waits import (
     LOOK_EVERY,
     Patience,
@@ -41,9 +41,7 @@ class Actors:
         self._client = client
         self._futures: dict[str, Any] = {}  # of actors, which live as long as these are kept
         self._is_direct = False
-        self._comms: dict[str, Any] = {}  # to workers, each a line to its actor
-        self._to_come: dict[str, int] = {}  # answers, by those that they are to come from
-        self._writing, self._reading = asyncio.Lock(), asyncio.Lock()  # questions are sent and answered in order
+        self._lines: dict[str, Line] = {}
         self._to_serialize: Any = import_module("distributed.protocol").to_serialize
 
     @property
@@ -91,14 +89,13 @@ class Actors:
     def close(self) -> None:
         """Let all go."""
         self._futures.clear()
-        self._hang_up(list(self._comms))
+        self._hang_up(list(self._lines))
 
     def _hang_up(self, addresses: Sequence[str]) -> None:
         """Close lines: nobody else can use them."""
         for address in addresses:
-            if (comm := self._comms.pop(address, None)) is not None:
-                self._client.loop.add_callback(_close, self._client.rpc, address, comm)
-            self._to_come.pop(address, None)
+            if (line := self._lines.pop(address, None)) is not None:
+                self._client.loop.add_callback(_close, self._client.rpc, address, line.comm)
 
     def check_wait(self, address: str, began: float) -> None:
         """Fail if a worker is gone, or has not answered since `began` for longer than any answer takes."""
@@ -136,68 +133,60 @@ class Actors:
         """
         if not self._is_direct or len(self._futures) * _SHARE_OF_POOL > self._client.rpc.limit:
             return lambda: self._asked_one_by_one(addresses, question)
-        coming = asyncio.run_coroutine_threadsafe(self._ask_all(addresses, question), self._client.loop.asyncio_loop)
-        return lambda: self._answers_to(coming)
+        if not self._open_lines([a for a in addresses if a in self._futures and a not in self._lines]):
+            return lambda: self._asked_one_by_one(addresses, question)
+        lines = {address: self._lines[address] for address in addresses if address in self._lines}
+        for line in lines.values():
+            line.ask(question)
+        known: list[dict[str, Any]] = []
 
-    def _answers_to(self, coming: Any) -> dict[str, Any]:
-        """Wait for answers. Who interrupts it has to close the connections that they come by."""
+        def wait_for_them() -> dict[str, Any]:
+            if not known:  # whoever asks again, after an error or an interrupt, hears the same
+                known.append(self._answers_over(lines))
+            for reply in known[0].values():
+                if isinstance(reply, Exception):
+                    raise reply  # by the actor itself
+            return known[0]
+
+        return wait_for_them
+
+    def _open_lines(self, addresses: Sequence[str]) -> bool:
+        """Open lines to actors that have none; False: the connections of this client are of another kind."""
+        coming = {address: begun(self._client, partial(self._line_to, address)) for address in addresses}
+        lines: dict[str, Line | None] = {}
+        for address, line in coming.items():
+            with suppress(OSError, WorkerLostError):
+                lines[address] = waited_for(line, self._look_at(address))
+        self._lines |= {address: line for address, line in lines.items() if line is not None}
+        return None not in lines.values()
+
+    async def _line_to(self, address: str) -> Line | None:
+        """Make a connection of the client's a line to an actor; None: it cannot be one."""
+        comm = await self._client.rpc.connect(address)
+        if not can_be_line(comm):
+            self._client.rpc.reuse(address, comm)
+            return None
+        try:
+            return await opened(comm, self._futures[address].key)
+        except BaseException:
+            _close(self._client.rpc, address, comm)
+            raise
+
+    def _answers_over(self, lines: dict[str, Line]) -> dict[str, Any]:
+        """Wait for one answer over each line that is open."""
         began = time.monotonic()
-        while not coming.done():
-            wait([coming], timeout=LOOK_EVERY)
-            if not coming.done():
-                self._look(began)
-        said: dict[str, Any] = coming.result()
-        for reply in said.values():
-            if isinstance(reply, Exception):
-                raise reply  # by the actor itself
-        return said
+        while silent := {a: line for a, line in lines.items() if line.is_open and not line.answers}:
+            if not moved(silent.values(), LOOK_EVERY):
+                self._look(silent, began)
+        return {address: line.answers.popleft() for address, line in lines.items() if line.answers}
 
-    async def _ask_all(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
-        """Send a question over all lines before an answer is waited for."""
-        lines: dict[str, Any] = {}
-        async with self._writing:
-            for address in addresses:
-                with suppress(OSError):
-                    line = await self._line_to(address)
-                    if line is not None:
-                        await asked(line, question)
-                        lines[address] = line
-        found: dict[str, Any] = {}
-        async with self._reading:
-            for address, line in lines.items():
-                with suppress(OSError):
-                    found[address] = await answered(line)
-                    self._note_answer(address)
-        return found
-
-    async def _line_to(self, address: str) -> Any:
-        """Return the line to an actor, of whom one more answer is to come; None: it was forgotten."""
-        made, is_new = self._futures.get(address), address not in self._comms
-        if made is not None and is_new:
-            comm = await self._client.rpc.connect(address)
-            if address not in self._futures:  # by now
-                self._client.rpc.reuse(address, comm)
-                return None
-            self._comms[address] = comm
-        if made is not None:
-            self._to_come[address] = self._to_come.get(address, 0) + 1
-            if is_new:
-                await made_line(self._comms[address], made.key)
-        return self._comms.get(address)
-
-    def _note_answer(self, address: str) -> None:
-        """Note that an answer has come."""
-        if (n_left := self._to_come.pop(address, 1) - 1) > 0:
-            self._to_come[address] = n_left
-
-    def _look(self, began: float) -> None:
+    def _look(self, lines: dict[str, Line], began: float) -> None:
         """Stop waiting for workers that are gone."""
-        for address in list(self._to_come):
+        for address, line in lines.items():
             try:
                 self.check_wait(address, began)
             except WorkerLostError:
-                if (comm := self._comms.get(address)) is not None:
-                    self._client.loop.add_callback(comm.abort)
+                line.is_open = False
 
     def _asked_one_by_one(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
         found, sent = {}, {}

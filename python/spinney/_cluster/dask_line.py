@@ -1,17 +1,22 @@
 """Lines to actors: connections of Dask's that carry questions and answers as they are.
 
 A message of Dask's is a dictionary that is looked through, measured, packed and unpacked at both ends, which takes as
-long as to send it. Over a line go bytes alone: their number, then they.
+long as to send it. Over a line go bytes alone: their number, then they. Whoever asks and whoever answers reads and
+writes them in its own thread: on the event loops of both, each question would wait for four other threads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import pickle
+import selectors
+import ssl
 import struct
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from threading import Thread
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -20,9 +25,10 @@ import numpy as np
 _OPEN = "spinney-line"  # what a connection is asked to become one
 _READY = "ready"
 _SIZE = struct.Struct("!Q")
-_MOST_AT_ONCE = 1 << 30  # bytes: streams of TLS take fewer than 2^31
 _DONE, _FAILED = b"\0", b"\1"  # what an answer begins with
 _HEARERS: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # actors of this process, by their keys
+_LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_LOOK_EVERY = 1.0  # seconds between looks whether a worker closes its connections
 
 
 def hear_lines(actor: Any) -> None:
@@ -37,19 +43,52 @@ def hear_lines(actor: Any) -> None:
 async def _serve(comm: Any, actor: Any) -> Any:
     """Answer what comes over a line until it is closed; a connection to no such actor is closed at once."""
     loop = asyncio.get_running_loop()
+    is_over = asyncio.Event()
     try:
-        with suppress(OSError, KeyError):  # whoever asked has hung up, or the actor is gone
-            if actor in _HEARERS:
-                await comm.write(_READY)
-            while actor in _HEARERS:
-                question = await _taken(comm)
-                await _put(comm, await loop.run_in_executor(None, _answered, actor, question))
+        if actor in _HEARERS:
+            await comm.write(_READY)
+            Thread(target=_listen, args=(comm, _taken(comm), actor, loop, is_over), daemon=True).start()
+            await is_over.wait()
     finally:
         comm.abort()  # whatever ends it: Dask would say so over the line, where it would be read as an answer
     return import_module("distributed.core").Status.dont_reply
 
 
-def _answered(actor: Any, question: Any) -> Sequence[Any]:
+def _listen(comm: Any, socket: Any, actor: Any, loop: Any, is_over: asyncio.Event) -> None:
+    """Answer what comes over a line, in a thread of its own."""
+    try:
+        socket.settimeout(None)
+        with suppress(OSError, ValueError, KeyError):  # whoever asked has hung up, or the actor is gone
+            while actor in _HEARERS and not comm.closed():
+                if _is_coming(socket):
+                    (size,) = _SIZE.unpack(_received(socket, _SIZE.size))
+                    answer = _answered(actor, _received(socket, size))
+                    socket.sendall(b"".join([_SIZE.pack(sum(map(len, answer))), *answer]))
+    finally:
+        with suppress(RuntimeError):  # the worker has ended
+            loop.call_soon_threadsafe(is_over.set)
+
+
+def _is_coming(socket: Any) -> bool:
+    """Whether something comes before the next look at the connection."""
+    if isinstance(socket, ssl.SSLSocket) and socket.pending():
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(socket, selectors.EVENT_READ)
+        return bool(selector.select(_LOOK_EVERY))
+
+
+def _received(socket: Any, size: int) -> memoryview:
+    """Wait for some bytes."""
+    whole = left = memoryview(bytearray(size))
+    while len(left):
+        if (n := socket.recv_into(left)) == 0:
+            raise ConnectionResetError
+        left = left[n:]
+    return whole
+
+
+def _answered(actor: Any, question: memoryview) -> Sequence[Any]:
     """Return what an actor says; a KeyError is raised if it is gone."""
     hearer = _HEARERS[actor]
     try:
@@ -67,47 +106,118 @@ def _pickled(error: Exception) -> bytes:
     return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
-async def made_line(comm: Any, actor: Any) -> None:
+def _error_in(said: memoryview) -> Exception:
+    """Return what an actor has raised."""
+    try:
+        error: Exception = pickle.loads(said)
+        return error
+    except Exception as unread:  # its class is not known here
+        return RuntimeError(f"The worker has raised an error that cannot be read here ({unread}). Look at its log.")
+
+
+def can_be_line(comm: Any) -> bool:
+    """Whether a connection is a socket: the two ends may be in one process, or Dask have a way of its own to it."""
+    return hasattr(getattr(comm, "stream", None), "socket")
+
+
+async def opened(comm: Any, actor: Any) -> Line:
     """Make a connection a line to an actor."""
     await comm.write({"op": _OPEN, "actor": actor})
     if await comm.read() != _READY:
-        raise OSError("The worker has no such actor.")
+        raise ConnectionRefusedError("The worker has no such actor.")
+    return Line(comm)
 
 
-async def asked(comm: Any, question: bytes) -> None:
-    """Send a question."""
-    await _put(comm, [question])
+def _taken(comm: Any) -> Any:
+    """Take the socket of a connection from the event loop; it is closed with the connection."""
+    stream = comm.stream
+    stream.io_loop.remove_handler(stream.fileno())
+    return stream.socket
 
 
-async def answered(comm: Any) -> memoryview | Exception:
-    """Wait for the answer to the first question that was not answered yet; return it, or what the actor has raised."""
-    said = memoryview(await _taken(comm))
-    if said[:1] == _FAILED:
-        error: Exception = pickle.loads(said[1:])
-        return error
-    return said[1:]
+class Line:
+    """The end of a line that asks; questions are answered in order.
+
+    Attributes
+    ----------
+    comm : distributed.comm.Comm
+    answers : deque of memoryview or Exception
+        Those that have come, and what the actor has raised.
+    is_open : bool
+    """
+
+    def __init__(self, comm: Any) -> None:
+        self.comm = comm
+        self.answers: deque[memoryview | Exception] = deque()
+        self.is_open = True
+        self._socket = _taken(comm)
+        self._to_send: deque[memoryview] = deque()
+        self._size = memoryview(bytearray(_SIZE.size))
+        self._whole = self._left = self._size  # what comes now, and what is to come of it
+
+    def ask(self, question: bytes) -> None:
+        """Send a question, or as much of it as goes at once."""
+        self._to_send.append(memoryview(_SIZE.pack(len(question)) + question))
+        self.move()
+
+    def move(self) -> None:
+        """Send and receive what goes at once."""
+        was_open, self.is_open = self.is_open, False  # for whoever interrupts this: nobody knows how far it has come
+        if was_open:
+            with suppress(OSError, ValueError):
+                self._send()
+                self._receive()
+                self.is_open = True
+
+    def _send(self) -> None:
+        with suppress(*_LATER):
+            while self._to_send:
+                n = self._socket.send(self._to_send[0])
+                if n < len(self._to_send[0]):
+                    self._to_send[0] = self._to_send[0][n:]
+                else:
+                    self._to_send.popleft()
+
+    def _receive(self) -> None:
+        with suppress(*_LATER):
+            while True:
+                if (n := self._socket.recv_into(self._left)) == 0:
+                    raise ConnectionResetError
+                self._left = self._left[n:]
+                if not len(self._left):
+                    self._begin_next()
+
+    def _begin_next(self) -> None:
+        """Note what has come as a whole: the number of bytes of an answer, or these."""
+        if self._whole is self._size:
+            (size,) = _SIZE.unpack(self._size)
+            self._whole = np.empty(size, dtype=np.uint8).data  # which nobody fills with zeros first
+        else:
+            said = self._whole
+            self.answers.append(_error_in(said[1:]) if said[:1] == _FAILED else said[1:])
+            self._whole = self._size
+        self._left = self._whole
+
+    def fileno(self) -> int:
+        """Return what an operating system knows the socket by; -1: it is closed."""
+        found: int = self._socket.fileno()
+        return found
+
+    @property
+    def events(self) -> int:
+        """What is waited for."""
+        return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._to_send else 0)
 
 
-async def _put(comm: Any, parts: Sequence[Any]) -> None:
-    if (stream := _stream_of(comm)) is None:
-        await comm.write(b"".join(parts))
-        return
-    whole = memoryview(b"".join([_SIZE.pack(sum(map(len, parts))), *parts]))
-    for begin in range(0, len(whole), _MOST_AT_ONCE):
-        stream.write(whole[begin : begin + _MOST_AT_ONCE])
-
-
-async def _taken(comm: Any) -> Any:
-    if (stream := _stream_of(comm)) is None:
-        return await comm.read()
-    (size,) = _SIZE.unpack(await stream.read_bytes(_SIZE.size))
-    whole = np.empty(size, dtype=np.uint8).data  # which nobody fills with zeros first
-    for begin in range(0, size, _MOST_AT_ONCE):
-        await stream.read_into(whole[begin : begin + _MOST_AT_ONCE])
-    return whole
-
-
-def _stream_of(comm: Any) -> Any:
-    """Return what carries bytes; None: the two ends are in one process, or Dask has a way of its own between them."""
-    stream = getattr(comm, "stream", None)
-    return stream if hasattr(stream, "read_into") else None
+def moved(lines: Iterable[Line], seconds: float) -> bool:
+    """Wait until some lines can go on, and let them; return whether any could."""
+    with selectors.DefaultSelector() as selector:
+        for line in lines:
+            if line.fileno() < 0:
+                line.is_open = False
+                return True
+            selector.register(line, line.events, line)
+        ready = selector.select(seconds)
+    for key, _ in ready:
+        key.data.move()
+    return bool(ready)
