@@ -99,18 +99,20 @@ def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, lea
 
 
 def test_little_work_is_asked_for_in_one_question(monkeypatch):
-    asked = []
+    asked, n_divisions = [], []
     send = LocalCarrier.send
 
     def count(self, question):
         assert not self._sent
         asked.append(question[1])
+        n_divisions.append(int.from_bytes(question[2:6], sys.byteorder) if question[1] == 2 else 0)
         send(self, question)
 
     monkeypatch.setattr(LocalCarrier, "send", count)
     frame, y = make_table()
     check_same(spinney.GradientBoostingRegressor(n_estimators=5), frame, y)
-    assert asked.count(2) < 10 * 5  # divisions
+    assert asked.count(2) < 12 * 5  # divisions
+    assert sum(n_divisions) < 36 * 5  # 30 of which a tree needs: the others are made in vain
     assert asked.count(3) < 5  # sums of leaves: most are asked for with the last divisions
 
 
