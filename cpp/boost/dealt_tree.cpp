@@ -1,13 +1,16 @@
 #include "boost/dealt_tree.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/pool.h"
 
 namespace spinney {
 
-DealtTree::DealtTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, int n_threads)
+DealtTree::DealtTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, double least_gain,
+                     int n_threads)
     : GrowingTree(coding, params, units, key),
+      least_gain_before_(least_gain),
       n_threads_(n_threads),
       cells_(coding, columns_.of_tree()),
       scratch_(static_cast<std::size_t>(n_threads)) {}
@@ -35,9 +38,15 @@ OfChild DealtTree::child_to_add_up(const Leaf& leaf) const {
   return 2 * leaf.best.left.hessian <= leaf.sums.hessian ? OfChild::left : OfChild::right;
 }
 
-// A third of the turns to come, as leaves to come take turns too: a message more takes pieces less time than a histogram that
-// is not wanted in the end.
-std::vector<GrowingLeaf*> DealtTree::leaves_to_ask_for() const { return next_leaves((n_to_come() + 2) / 3); }
+// Those of a third of the turns to come, as leaves to come take turns too, and others whose gain was enough for the tree before: a
+// message more takes pieces less time than a histogram that is not wanted in the end.
+std::vector<GrowingLeaf*> DealtTree::leaves_to_ask_for() const {
+  std::vector<Leaf*> leaves = next_leaves(n_to_come());
+  std::size_t n = next_leaves((n_to_come() + 2) / 3).size();
+  while (n < leaves.size() && leaves[n]->best.gain >= least_gain_before_) ++n;
+  leaves.resize(n);
+  return leaves;
+}
 
 double DealtTree::work_to_ask_for() const {
   std::size_t n_rows = 0;
@@ -194,6 +203,14 @@ BoostSplit DealtTree::best_of(const Leaf& leaf, const std::vector<std::vector<Ro
   SearchedNode best;
   for (SearchedNode& node : found) best.consider(std::move(node.best));
   return std::move(best.best);
+}
+
+double DealtTree::least_gain() const {
+  if (n_to_come() > 0) return 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (const NodeRecord& node : nodes_)
+    if (node.left != 0) least = std::min(least, node.split.gain);
+  return least;
 }
 
 BoostedTree DealtTree::finished() {

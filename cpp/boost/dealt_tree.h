@@ -20,7 +20,9 @@ namespace spinney {
 
 class DealtTree final : private GrowingTree {
  public:
-  DealtTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, int n_threads);
+  // `least_gain`: that the tree before it made a split for; it tells which leaves this one is likely to split.
+  DealtTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, double least_gain,
+            int n_threads);
 
   // The root, from what the pieces say of it, each its sum and cells.
   void plant(std::size_t n_rows, std::span<MessageReader> pieces);
@@ -47,6 +49,9 @@ class DealtTree final : private GrowingTree {
   std::optional<LeafSums> sums_of(std::uint32_t name) const;
 
   BoostedTree finished();
+
+  // That a split was made for; 0: for any.
+  double least_gain() const;
 
  private:
   struct Counting {                        // a leaf of fewer rows than its hessian had promised
@@ -77,6 +82,7 @@ class DealtTree final : private GrowingTree {
   void search_children(Leaf& leaf, Leaf& small, Leaf& large, Histogram cells);
   BoostSplit best_of(const Leaf& leaf, const std::vector<std::vector<Row>>* counts = nullptr);
 
+  const double least_gain_before_;
   const int n_threads_;
   const PlainCells cells_;
   std::size_t n_pieces_ = 1;

@@ -68,6 +68,7 @@ DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n
       throw std::invalid_argument("rows that are dealt out cannot refit leaves");
     part_of_.insert(part_of_.end(), parts_[p].n_scores, p);
   }
+  least_gains_.assign(n_scores(), std::numeric_limits<double>::infinity());
   if (params_.draws_by_gradient || params_.vector_leaves || params_.tree.symmetric || params_.n_parallel_trees > 1)
     throw std::invalid_argument("rows that are dealt out take plain trees");
   for (const auto& monotone : params_.monotonic_cst) {
@@ -250,6 +251,7 @@ void DealtBoosting::advance(Way& way, Interrupt& interrupt) {
     growth.run();
     if (first == 0) before = mean_out_of_bag(way, drawn, interrupt);
     std::vector<BoostedTree> grown = growth.finished();
+    for (std::uint32_t i = 0; i < beside; ++i) least_gains_[first + i] = growing[i]->least_gain();
     set_values(first, growing, grown);
     added_now.push_back(added(first, grown, false, false));
     const bool is_last = first + beside == n;
@@ -283,9 +285,9 @@ DealtBoosting::Trees DealtBoosting::plant(Way& way, std::uint32_t first, std::ui
   if (drawn.n_rows() == 0 && !takes_all) return plant(way, first, n, true, drawn, interrupt);
   Trees trees;
   for (std::uint32_t k = first; k < first + n; ++k) {
-    trees.push_back(
-        std::make_unique<DealtTree>(coding_, tree_params(k), PackedScales(totals_[k], whole_.n_all_rows).units(),
-                                    key_of_boosted_tree(params_.tree.seed, round_, k), params_.tree.n_threads));
+    trees.push_back(std::make_unique<DealtTree>(
+        coding_, tree_params(k), PackedScales(totals_[k], whole_.n_all_rows).units(),
+        key_of_boosted_tree(params_.tree.seed, round_, k), least_gains_[k], params_.tree.n_threads));
     trees.back()->plant(drawn.n_rows(), pieces);
   }
   return trees;

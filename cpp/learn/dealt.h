@@ -83,6 +83,7 @@ class DealtBoosting {
   std::vector<std::size_t> part_of_;  // by score
   std::vector<BoostParams> of_score_;
   std::vector<GradientSums> totals_;  // by score; empty: not known yet
+  std::vector<double> least_gains_;   // by score: that the last tree made a split for
   double training_loss_, held_out_loss_, before_, after_;
   std::vector<std::string> history_;
   std::uint32_t round_ = 0;

@@ -1,12 +1,19 @@
 """Lines to actors on Dask workers: what is asked over them is answered in order, and errors are the actor's own."""
 
+import dis
+import sys
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from spinney._cluster import dask_line
+import spinney
+from dask_rows import FEW, make_frame, partitioned
+from spinney._cluster import dask_actors, dask_line, dask_waits
 from spinney._cluster.actor import Answering
 from spinney._cluster.dask_actors import Actors
-from spinney._cluster.dask_line import hear_lines
+from spinney._cluster.dask_line import hear_lines, move_lines
 
 distributed = pytest.importorskip("distributed")
 
@@ -107,11 +114,144 @@ def test_large_questions_and_answers_pass_one_another(asked):
 
 def test_an_interrupt_while_bytes_come_closes_the_line(asked, monkeypatch):
     """Nobody knows how many have come: what comes later would be read as something else."""
-    wait = asked.ask(asked.addresses, b"who")
+    asked.ask(asked.addresses, b"who")()
     one, other = asked._lines.values()
     monkeypatch.setattr(one, "_begin_next", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        wait()
+        asked.ask(asked.addresses, b"and then")()
     assert not one.is_open
     assert other.is_open
-    assert list(wait()) == list(asked.ask(asked.addresses, b"and then")()) == asked.addresses[1:]
+    assert list(asked.ask(asked.addresses, b"and now")()) == asked.addresses[1:]
+
+
+def test_an_interrupt_between_two_lines_leaves_none_behind(asked, monkeypatch):
+    """The answers to one question were taken for those to the next."""
+    asked.ask(asked.addresses, b"who")()
+    _, other = asked._lines.values()
+    ask, calls = other.ask, []
+
+    def interrupted(number, question):
+        calls.append(number)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        ask(number, question)
+
+    monkeypatch.setattr(other, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asked.ask(asked.addresses, b"first")
+    found = asked.ask(asked.addresses, b"second")()
+    assert [bytes(said[:6]) for said in found.values()] == [b"second"] * 2
+
+
+def test_answers_that_an_interrupt_has_found_are_heard_again(asked, monkeypatch):
+    """They were taken from the line, and waited for once more."""
+    wait = asked.ask(asked.addresses, b"who")
+    over = asked._answers_over
+
+    def interrupted(lines, number):
+        over(lines, number)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(asked, "_answers_over", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    monkeypatch.undo()
+    assert [bytes(said[:3]) for said in wait().values()] == [b"who"] * 2
+    assert not any(line.answers for line in asked._lines.values())
+
+
+def test_connections_are_given_back_whatever_ends_their_opening(asked, client, monkeypatch):
+    wait, calls = dask_actors.waited_for, []
+
+    def interrupted(coming, look):
+        calls.append(coming)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return wait(coming, look)
+
+    monkeypatch.setattr(dask_actors, "waited_for", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asked.ask(asked.addresses, b"who")
+    monkeypatch.undo()
+    assert len(asked.ask(asked.addresses, b"and then")()) == 2
+    addresses = asked.addresses
+    asked.close()
+    began = time.monotonic()
+    while any(client.rpc.occupied[address] for address in addresses):
+        assert time.monotonic() - began < 30
+        time.sleep(0.05)
+    for address in addresses:
+        asked.make(address, Echo)
+    asked.ask(asked.addresses, b"once more")()
+
+
+def test_a_connection_that_the_client_closes_meanwhile_is_no_line_any_more(asked, client):
+    wait = asked.ask(asked.addresses, b"who")
+    gone, here = asked._lines.values()
+    gone.answers.clear()
+    client.sync(_closed, gone.comm)
+    move_lines([gone, here], 0.0)
+    assert [line.is_open for line in (gone, here)] == [False, True]
+    assert len(wait()) >= 1
+
+
+async def _closed(comm):
+    comm.abort()
+
+
+POINTS = "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD", "RESUME"  # after which Python looks for signals
+ASKING = "dask_line.py", "dask_actors.py", "dask_carrier.py"
+
+
+class Interrupt:
+    """A trace that raises KeyboardInterrupt at a point of the files that ask."""
+
+    def __init__(self, at):
+        self.at, self.is_on, self.n_points = at, False, 0
+
+    def __call__(self, frame, event, arg):
+        if Path(frame.f_code.co_filename).name not in ASKING:
+            return None
+        frame.f_trace_opcodes = True
+        before = [None]
+
+        def trace(frame, event, arg):
+            if event == "opcode":
+                if before[0] in POINTS and self.is_on:
+                    self.n_points += 1
+                    if self.n_points == self.at:
+                        self.is_on = False
+                        raise KeyboardInterrupt
+                before[0] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            return trace
+
+        return trace
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(4))
+def test_an_interrupt_at_any_point_keeps_the_rounds_before_it(client, monkeypatch, first):
+    monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 20.0)
+    options = FEW | {"n_estimators": 5, "keep_interrupted": True}
+    frame = make_frame(9000)
+    rows, plain = partitioned(frame, [4096]), frame.drop(columns="y")
+    expected = spinney.GradientBoostingRegressor(**options | {"n_estimators": 2}).fit(plain, frame["y"]).predict(plain)
+    n_interrupted = 0
+    for at in range(1 + 5 * first, 400, 20):
+        interrupt = Interrupt(at)
+
+        def after_two_rounds(progress, interrupt=interrupt):
+            interrupt.is_on = progress["round"] == 2
+
+        model = spinney.GradientBoostingRegressor(**options, callbacks=after_two_rounds)
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            model.fit(rows, "y")
+        finally:
+            sys.settrace(before)
+        if interrupt.n_points < at:
+            break
+        n_interrupted += 1
+        assert np.array_equal(model.predict(plain), expected)
+    assert n_interrupted >= 5

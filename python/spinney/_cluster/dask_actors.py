@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from spinney._cluster.dask_line import Line, can_be_line, moved, opened
+from spinney._cluster.dask_line import Line, can_be_line, hang_up, move_lines, opened
 from spinney._cluster.dask_waits import (
     LOOK_EVERY,
     Patience,
@@ -42,6 +42,7 @@ class Actors:
         self._futures: dict[str, Any] = {}  # of actors, which live as long as these are kept
         self._is_direct = False
         self._lines: dict[str, Line] = {}
+        self._n_asked = 0
         self._to_serialize: Any = import_module("distributed.protocol").to_serialize
 
     @property
@@ -136,13 +137,22 @@ class Actors:
         if not self._open_lines([a for a in addresses if a in self._futures and a not in self._lines]):
             return lambda: self._asked_one_by_one(addresses, question)
         lines = {address: self._lines[address] for address in addresses if address in self._lines}
-        for line in lines.values():
-            line.ask(question)
+        self._n_asked += 1
+        number = self._n_asked
+        try:
+            for line in lines.values():
+                line.ask(number, question)
+        except BaseException:
+            for line in lines.values():  # who interrupts it finds all of them asked
+                line.ask(number, question)
+            raise
         known: list[dict[str, Any]] = []
 
         def wait_for_them() -> dict[str, Any]:
             if not known:  # whoever asks again, after an error or an interrupt, hears the same
-                known.append(self._answers_over(lines))
+                known.append(self._answers_over(lines, number))
+            for line in lines.values():
+                line.answers.pop(number, None)
             for reply in known[0].values():
                 if isinstance(reply, Exception):
                     raise reply  # by the actor itself
@@ -152,33 +162,44 @@ class Actors:
 
     def _open_lines(self, addresses: Sequence[str]) -> bool:
         """Open lines to actors that have none; False: the connections of this client are of another kind."""
-        coming = {address: begun(self._client, partial(self._line_to, address)) for address in addresses}
-        lines: dict[str, Line | None] = {}
-        for address, line in coming.items():
-            with suppress(OSError, WorkerLostError):
-                lines[address] = waited_for(line, self._look_at(address))
-        self._lines |= {address: line for address, line in lines.items() if line is not None}
-        return None not in lines.values()
-
-    async def _line_to(self, address: str) -> Line | None:
-        """Make a connection of the client's a line to an actor; None: it cannot be one."""
-        comm = await self._client.rpc.connect(address)
-        if not can_be_line(comm):
-            self._client.rpc.reuse(address, comm)
-            return None
+        coming = {address: begun(self._client, partial(self._open_line, address)) for address in addresses}
+        can_be = True
         try:
-            return await opened(comm, self._futures[address].key)
-        except BaseException:
-            _close(self._client.rpc, address, comm)
-            raise
+            for address, line in coming.items():
+                with suppress(OSError, WorkerLostError):
+                    can_be &= waited_for(line, self._look_at(address))
+        finally:
+            for line in coming.values():
+                line.cancel()
+        return can_be
 
-    def _answers_over(self, lines: dict[str, Line]) -> dict[str, Any]:
-        """Wait for one answer over each line that is open."""
+    async def _open_line(self, address: str) -> bool:
+        """Make a connection of the client's a line to an actor; False: it cannot be one."""
+        made, pool = self._futures[address], self._client.rpc
+        comm = await pool.connect(address)
+        if not can_be_line(comm):
+            pool.reuse(address, comm)
+            return False
+        try:
+            line = await opened(comm, made.key)
+        except BaseException:
+            _close(pool, address, comm)
+            raise
+        self._lines[address] = line
+        if self._futures.get(address) is not made:  # it was forgotten by now
+            self._hang_up([address])
+        return True
+
+    def _answers_over(self, lines: dict[str, Line], number: int) -> dict[str, Any]:
+        """Wait for the answer to a question over each line that is open."""
         began = time.monotonic()
-        while silent := {a: line for a, line in lines.items() if line.is_open and not line.answers}:
-            if not moved(silent.values(), LOOK_EVERY):
+        look_at = began + LOOK_EVERY
+        while silent := {a: line for a, line in lines.items() if line.is_open and number not in line.answers}:
+            move_lines(silent.values(), LOOK_EVERY)
+            if time.monotonic() >= look_at:
                 self._look(silent, began)
-        return {address: line.answers.popleft() for address, line in lines.items() if line.answers}
+                look_at = time.monotonic() + LOOK_EVERY
+        return {address: line.answers[number] for address, line in lines.items() if number in line.answers}
 
     def _look(self, lines: dict[str, Line], began: float) -> None:
         """Stop waiting for workers that are gone."""
@@ -241,7 +262,7 @@ class Actors:
 
 def _close(pool: Any, address: str, comm: Any) -> None:
     """Close a connection of a pool, which counts those that are open; on the event loop."""
-    comm.abort()
+    hang_up(comm)
     pool.reuse(address, comm)
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import pickle
 import selectors
+import socket
 import ssl
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from importlib import import_module
 from threading import Thread
@@ -50,39 +51,39 @@ async def _serve(comm: Any, actor: Any) -> Any:
             Thread(target=_listen, args=(comm, _taken(comm), actor, loop, is_over), daemon=True).start()
             await is_over.wait()
     finally:
-        comm.abort()  # whatever ends it: Dask would say so over the line, where it would be read as an answer
+        hang_up(comm)  # whatever ends it: Dask would say so over the line, where it would be read as an answer
     return import_module("distributed.core").Status.dont_reply
 
 
-def _listen(comm: Any, socket: Any, actor: Any, loop: Any, is_over: asyncio.Event) -> None:
-    """Answer what comes over a line, in a thread of its own."""
+def _listen(comm: Any, line: Any, actor: Any, loop: Any, is_over: asyncio.Event) -> None:
+    """Answer what comes over a socket, in a thread of its own."""
     try:
-        socket.settimeout(None)
+        line.settimeout(None)
         with suppress(OSError, ValueError, KeyError):  # whoever asked has hung up, or the actor is gone
             while actor in _HEARERS and not comm.closed():
-                if _is_coming(socket):
-                    (size,) = _SIZE.unpack(_received(socket, _SIZE.size))
-                    answer = _answered(actor, _received(socket, size))
-                    socket.sendall(b"".join([_SIZE.pack(sum(map(len, answer))), *answer]))
+                if _is_coming(line):
+                    (size,) = _SIZE.unpack(_received(line, _SIZE.size))
+                    answer = _answered(actor, _received(line, size))
+                    line.sendall(b"".join([_SIZE.pack(sum(map(len, answer))), *answer]))
     finally:
         with suppress(RuntimeError):  # the worker has ended
             loop.call_soon_threadsafe(is_over.set)
 
 
-def _is_coming(socket: Any) -> bool:
+def _is_coming(line: Any) -> bool:
     """Whether something comes before the next look at the connection."""
-    if isinstance(socket, ssl.SSLSocket) and socket.pending():
+    if isinstance(line, ssl.SSLSocket) and line.pending():
         return True
     with selectors.DefaultSelector() as selector:
-        selector.register(socket, selectors.EVENT_READ)
+        selector.register(line, selectors.EVENT_READ)
         return bool(selector.select(_LOOK_EVERY))
 
 
-def _received(socket: Any, size: int) -> memoryview:
+def _received(line: Any, size: int) -> memoryview:
     """Wait for some bytes."""
     whole = left = memoryview(bytearray(size))
     while len(left):
-        if (n := socket.recv_into(left)) == 0:
+        if (n := line.recv_into(left)) == 0:
             raise ConnectionResetError
         left = left[n:]
     return whole
@@ -135,34 +136,52 @@ def _taken(comm: Any) -> Any:
     return stream.socket
 
 
+def hang_up(comm: Any) -> None:
+    """Close a line; whoever reads it in another thread is woken."""
+    if can_be_line(comm):
+        with suppress(OSError):
+            socket.socket.shutdown(comm.stream.socket, socket.SHUT_RDWR)
+    comm.abort()
+
+
 class Line:
     """The end of a line that asks; questions are answered in order.
+
+    Whoever interrupts it, or asks it, closes it, as nobody knows how far it has come; all else may be done again.
 
     Attributes
     ----------
     comm : distributed.comm.Comm
-    answers : deque of memoryview or Exception
-        Those that have come, and what the actor has raised.
+    answers : dict of int to memoryview or Exception
+        Those that have come, by the numbers of their questions, and what the actor has raised.
     is_open : bool
     """
 
     def __init__(self, comm: Any) -> None:
         self.comm = comm
-        self.answers: deque[memoryview | Exception] = deque()
+        self.answers: dict[int, memoryview | Exception] = {}
         self.is_open = True
+        self._last = -1  # question
+        self._unanswered: deque[int] = deque()
         self._socket = _taken(comm)
         self._to_send: deque[memoryview] = deque()
         self._size = memoryview(bytearray(_SIZE.size))
         self._whole = self._left = self._size  # what comes now, and what is to come of it
 
-    def ask(self, question: bytes) -> None:
-        """Send a question, or as much of it as goes at once."""
+    def ask(self, number: int, question: bytes) -> None:
+        """Send a question, or as much of it as goes at once, if it was not sent before; numbers rise."""
+        if self._last >= number:
+            return
+        was_open, self.is_open = self.is_open, False
+        self._last = number
+        self._unanswered.append(number)
         self._to_send.append(memoryview(_SIZE.pack(len(question)) + question))
+        self.is_open = was_open
         self.move()
 
     def move(self) -> None:
         """Send and receive what goes at once."""
-        was_open, self.is_open = self.is_open, False  # for whoever interrupts this: nobody knows how far it has come
+        was_open, self.is_open = self.is_open, False
         if was_open:
             with suppress(OSError, ValueError):
                 self._send()
@@ -194,7 +213,7 @@ class Line:
             self._whole = np.empty(size, dtype=np.uint8).data  # which nobody fills with zeros first
         else:
             said = self._whole
-            self.answers.append(_error_in(said[1:]) if said[:1] == _FAILED else said[1:])
+            self.answers[self._unanswered.popleft()] = _error_in(said[1:]) if said[:1] == _FAILED else said[1:]
             self._whole = self._size
         self._left = self._whole
 
@@ -209,15 +228,19 @@ class Line:
         return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._to_send else 0)
 
 
-def moved(lines: Iterable[Line], seconds: float) -> bool:
-    """Wait until some lines can go on, and let them; return whether any could."""
-    with selectors.DefaultSelector() as selector:
-        for line in lines:
-            if line.fileno() < 0:
-                line.is_open = False
-                return True
-            selector.register(line, line.events, line)
-        ready = selector.select(seconds)
+def move_lines(lines: Collection[Line], seconds: float) -> None:
+    """Wait until some lines can go on, for so long at most, and let them."""
+    try:
+        with selectors.DefaultSelector() as selector:
+            for line in lines:
+                selector.register(line, line.events, line)
+            ready = selector.select(seconds)
+    except (OSError, ValueError):
+        closed = [line for line in lines if line.fileno() < 0]  # by the client, in another thread
+        for line in closed:
+            line.is_open = False
+        if not closed:
+            raise
+        return
     for key, _ in ready:
         key.data.move()
-    return bool(ready)
