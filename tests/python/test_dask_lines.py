@@ -112,6 +112,12 @@ def test_large_questions_and_answers_pass_one_another(asked):
         assert [len(said) for said in wait().values()] == [2 * len(question)] * 2
 
 
+def test_messages_go_in_parts(asked, monkeypatch):
+    monkeypatch.setattr(dask_line, "_MOST_AT_ONCE", 1000)
+    question = bytes(range(256)) * 50
+    assert [bytes(said) for said in asked.ask(asked.addresses, question)().values()] == [question * 2] * 2
+
+
 def test_an_interrupt_while_bytes_come_closes_the_line(asked, monkeypatch):
     """Nobody knows how many have come: what comes later would be read as something else."""
     asked.ask(asked.addresses, b"who")()

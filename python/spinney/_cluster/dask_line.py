@@ -28,6 +28,7 @@ _READY = "ready"
 _SIZE = struct.Struct("!Q")
 _DONE, _FAILED = b"\0", b"\1"  # what an answer begins with
 _HEARERS: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # actors of this process, by their keys
+_MOST_AT_ONCE = 1 << 30  # bytes: sockets of TLS take fewer than 2^31
 _LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _LOOK_EVERY = 1.0  # seconds between looks whether a worker closes its connections
 
@@ -64,7 +65,7 @@ def _listen(comm: Any, line: Any, actor: Any, loop: Any, is_over: asyncio.Event)
                 if _is_coming(line):
                     (size,) = _SIZE.unpack(_received(line, _SIZE.size))
                     answer = _answered(actor, _received(line, size))
-                    line.sendall(b"".join([_SIZE.pack(sum(map(len, answer))), *answer]))
+                    _send_all(line, b"".join([_SIZE.pack(sum(map(len, answer))), *answer]))
     finally:
         with suppress(RuntimeError):  # the worker has ended
             loop.call_soon_threadsafe(is_over.set)
@@ -79,11 +80,18 @@ def _is_coming(line: Any) -> bool:
         return bool(selector.select(_LOOK_EVERY))
 
 
+def _send_all(line: Any, message: bytes) -> None:
+    """Send bytes, however many."""
+    whole = memoryview(message)
+    for begin in range(0, len(whole), _MOST_AT_ONCE):
+        line.sendall(whole[begin : begin + _MOST_AT_ONCE])
+
+
 def _received(line: Any, size: int) -> memoryview:
     """Wait for some bytes."""
     whole = left = memoryview(bytearray(size))
     while len(left):
-        if (n := line.recv_into(left)) == 0:
+        if (n := line.recv_into(left[:_MOST_AT_ONCE])) == 0:
             raise ConnectionResetError
         left = left[n:]
     return whole
@@ -147,7 +155,7 @@ def hang_up(comm: Any) -> None:
 class Line:
     """The end of a line that asks; questions are answered in order.
 
-    Whoever interrupts it, or asks it, closes it, as nobody knows how far it has come; all else may be done again.
+    Whoever interrupts `ask` or `move` closes it, as nobody knows how far these have come; all else may be done again.
 
     Attributes
     ----------
@@ -191,7 +199,7 @@ class Line:
     def _send(self) -> None:
         with suppress(*_LATER):
             while self._to_send:
-                n = self._socket.send(self._to_send[0])
+                n = self._socket.send(self._to_send[0][:_MOST_AT_ONCE])
                 if n < len(self._to_send[0]):
                     self._to_send[0] = self._to_send[0][n:]
                 else:
@@ -200,7 +208,7 @@ class Line:
     def _receive(self) -> None:
         with suppress(*_LATER):
             while True:
-                if (n := self._socket.recv_into(self._left)) == 0:
+                if (n := self._socket.recv_into(self._left[:_MOST_AT_ONCE])) == 0:
                     raise ConnectionResetError
                 self._left = self._left[n:]
                 if not len(self._left):
