@@ -106,6 +106,7 @@ def test_nobody_waits_for_a_worker_that_is_forgotten():
     actors = Actors(SimpleNamespace(loop=SimpleNamespace(add_callback=lambda *_: None), rpc=SimpleNamespace(limit=9)))
     actors._lines["gone"] = SimpleNamespace(comm=None)  # it has died over a question
     actors.forget("gone")
+    assert not actors._lines
     assert actors.ask(["gone"], b"")() == {}  # it has blocks still
 
 

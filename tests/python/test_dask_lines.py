@@ -198,7 +198,7 @@ def test_a_connection_that_the_client_closes_meanwhile_is_no_line_any_more(asked
     client.sync(_closed, gone.comm)
     move_lines([gone, here], 0.0)
     assert [line.is_open for line in (gone, here)] == [False, True]
-    assert len(wait()) >= 1
+    assert list(wait()) == asked.addresses[1:]
 
 
 async def _closed(comm):

@@ -23,6 +23,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from spinney._cluster.dask_waits import LOOK_EVERY
+
 _OPEN = "spinney-line"  # what a connection is asked to become one
 _READY = "ready"
 _SIZE = struct.Struct("!Q")
@@ -30,7 +32,6 @@ _DONE, _FAILED = b"\0", b"\1"  # what an answer begins with
 _HEARERS: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # actors of this process, by their keys
 _MOST_AT_ONCE = 1 << 30  # bytes: sockets of TLS take fewer than 2^31
 _LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-_LOOK_EVERY = 1.0  # seconds between looks whether a worker closes its connections
 
 
 def hear_lines(actor: Any) -> None:
@@ -77,7 +78,7 @@ def _is_coming(line: Any) -> bool:
         return True
     with selectors.DefaultSelector() as selector:
         selector.register(line, selectors.EVENT_READ)
-        return bool(selector.select(_LOOK_EVERY))
+        return bool(selector.select(LOOK_EVERY))
 
 
 def _send_all(line: Any, message: bytes) -> None:
@@ -107,21 +108,20 @@ def _answered(actor: Any, question: memoryview) -> Sequence[Any]:
 
 
 def _pickled(error: Exception) -> bytes:
-    """Return an error as it can be read again; what it says, if it cannot."""
+    """Return what an error says, and the error itself where it can be sent."""
+    found = b""
     with suppress(Exception):
         found = pickle.dumps(error)
-        pickle.loads(found)
-        return found
-    return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return pickle.dumps((f"{type(error).__name__}: {error}", found))
 
 
 def _error_in(said: memoryview) -> Exception:
-    """Return what an actor has raised."""
-    try:
-        error: Exception = pickle.loads(said)
+    """Return what an actor has raised; what it says, if it cannot be read here."""
+    text, found = pickle.loads(said)
+    with suppress(Exception):
+        error: Exception = pickle.loads(found)
         return error
-    except Exception as unread:  # its class is not known here
-        return RuntimeError(f"The worker has raised an error that cannot be read here ({unread}). Look at its log.")
+    return RuntimeError(text)
 
 
 def can_be_line(comm: Any) -> bool:
