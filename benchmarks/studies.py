@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import spinney
-import spinney._study.run as run
-import spinney._study.study as entry
-from spinney._study.family import Size
-from spinney._study.peers import peer_candidates
+import spinney._evaluate.study.run as run
+import spinney._evaluate.study.study as entry
+from spinney._evaluate.study.family import Size
+from spinney._evaluate.study.peers import peer_candidates
 
 STUDY = "study"
 TEST_SHARE = 0.3  # of the rows of a set: more than a study locks away, so that differences show

@@ -33,35 +33,24 @@ SYSTEM_FILE = "cpp/base/platform.cpp"
 SYSTEM_HEADERS = re.compile(r"^(sys/|mach/|(unistd|fcntl|pthread|signal|sched|dlfcn|io|process|[Ww]indows)\.h$)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 
-# The floors of python/spinney, lowest first. A module imports from its own room and from the floors below it, be it at
-# module level, inside a function or for type checkers only; rooms of one floor do not know each other.
-FLOORS: tuple[tuple[str, ...], ...] = (
+# The layers of python/spinney, lowest first. A module imports from its own package and from the layers below it, at
+# module level, inside a function and for type checkers alike; packages of one layer do not know each other.
+LAYERS: tuple[tuple[str, ...], ...] = (
     ("_engine", "_names"),
-    ("criteria", "datasets"),
-    ("_numbers", "_words"),
-    ("_data",),
-    ("_file", "_charts"),
-    ("_fitted", "_tables"),
-    ("_keep",),
-    ("_learn",),
-    ("reading",),
-    ("drawing", "explaining"),
-    ("_growing",),
-    ("_pruning",),
-    ("_rpart",),
-    ("_tree",),
-    ("_forest", "_boosting", "_linear", "_margin", "_neighbours", "learners"),
-    ("_ensemble", "_cluster"),
-    ("_interchange",),
-    ("_judge",),
-    ("_report",),
-    ("_study",),
-    ("cli",),
+    ("_data", "datasets", "criteria"),
+    ("_model",),
+    ("_estimator",),
+    ("inspect",),
+    ("_tree", "_neighbours", "_svm", "_linear"),
+    ("_forest", "_boosting"),
+    ("_ensemble", "_interchange", "_cluster"),
+    ("_evaluate",),
+    ("cli", "learners"),
 )
-FACE = "spinney"  # loads all public names: only what stands above every floor may import it
+FACE = "spinney"  # loads all public names: only what stands above every layer may import it
 FACE_ALLOWED = ("cli", "__main__")
-FLOOR_OF_ROOM = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-FIRST_FLOOR_OF_SKLEARN = FLOOR_OF_ROOM["_learn"]  # what predicts, and its files, do without scikit-learn
+LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
+FIRST_LAYER_OF_SKLEARN = LAYER_OF["_estimator"]  # what predicts, and its files, do without scikit-learn
 
 OPTIONAL_PACKAGES = frozenset(
     {"pandas", "polars", "pyarrow", "matplotlib", "click", "rich", "onnx", "treelite", "dask", "distributed"}
@@ -207,8 +196,8 @@ def check_optional_packages(path: Path, module: str, syntax: ast.Module, root: P
             yield f"{where}: imports {package} at module level; import it where it is used"
 
 
-def room_of(module: str) -> str:
-    """Return the room of a module: the first name below spinney; empty for the face itself."""
+def package_of(module: str) -> str:
+    """Return the package of a module: the first name below spinney; empty for spinney itself."""
     return module.split(".")[1] if "." in module else ""
 
 
@@ -229,17 +218,17 @@ def _nearest_module(name: str, known: Iterable[str]) -> str:
     return name
 
 
-def check_floor(module: str, target: str) -> str | None:
+def check_layer(module: str, target: str) -> str | None:
     """Say what is wrong with one module of spinney importing another; None if nothing is."""
-    own, other = room_of(module), room_of(target)
+    own, other = package_of(module), package_of(target)
     if other == "":
         return None if own in FACE_ALLOWED else "imports spinney itself, which imports everything; name the module"
     if own == other or own in ("", "__main__"):
         return None
-    if FLOOR_OF_ROOM[other] > FLOOR_OF_ROOM[own]:
+    if LAYER_OF[other] > LAYER_OF[own]:
         return f"imports {target}, which stands above it; imports only go down"
-    if FLOOR_OF_ROOM[other] == FLOOR_OF_ROOM[own]:
-        return f"imports {target}, which stands beside it; put what both need on a floor below"
+    if LAYER_OF[other] == LAYER_OF[own]:
+        return f"imports {target}, which stands beside it; put what both need on a layer below"
     return None
 
 
@@ -249,20 +238,20 @@ def check_imports(modules: dict[str, tuple[Path, ast.Module]], root: Path) -> It
     graph: dict[str, set[str]] = {}
     for module, (path, syntax) in modules.items():
         graph[module] = set()
-        room = room_of(module)
-        if room not in ("", "__main__") and room not in FLOOR_OF_ROOM:
-            yield f"{path.relative_to(root)}: spinney.{room} has no floor; add it to FLOORS"
+        package = package_of(module)
+        if package not in ("", "__main__") and package not in LAYER_OF:
+            yield f"{path.relative_to(root)}: spinney.{package} has no layer; add it to LAYERS"
             continue
         for node in ast.walk(syntax):
             for target in imported_modules(node, module, path.name == "__init__.py", known):
                 where = f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}"
-                if target.split(".")[0] == "sklearn" and FLOOR_OF_ROOM.get(room, 99) < FIRST_FLOOR_OF_SKLEARN:
-                    yield f"{where}: imports scikit-learn below _learn"
+                if target.split(".")[0] == "sklearn" and LAYER_OF.get(package, 99) < FIRST_LAYER_OF_SKLEARN:
+                    yield f"{where}: imports scikit-learn below _estimator"
                 if is_within(target, FACE) and target != module:
                     graph[module].add(target)
-                    if room_of(target) not in ("", *FLOOR_OF_ROOM):
+                    if package_of(target) not in ("", *LAYER_OF):
                         continue  # said of the file itself
-                    if fault := check_floor(module, target):
+                    if fault := check_layer(module, target):
                         yield f"{where}: {module} {fault}"
     yield from circles(graph)
 

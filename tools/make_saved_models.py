@@ -121,7 +121,12 @@ def models() -> dict[str, Any]:
             ["linear_pairs", "logistic", "stumps"], n_estimators=4, random_state=4
         ).fit(X, labels),
         "functions_regressor": spinney.FunctionalBoostingRegressor(
-            ["splines", spinney.learners.Neighbors(5), spinney.learners.KernelRidge(max_rows=12), "trees"],
+            [
+                "splines",
+                spinney.learners.Neighbors(5),
+                spinney.learners.KernelRidge(max_rows=12),
+                "trees",
+            ],
             n_estimators=8,
             learning_rate=0.5,
             random_state=4,

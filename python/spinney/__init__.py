@@ -14,7 +14,7 @@ from spinney import _names
 from spinney._names import __version__
 
 if TYPE_CHECKING:
-    from spinney import datasets, explaining, learners
+    from spinney import datasets
     from spinney._boosting.classifier import GradientBoostingClassifier
     from spinney._boosting.losses.ranking import ranking_score
     from spinney._boosting.ranker import GradientBoostingRanker
@@ -26,17 +26,25 @@ if TYPE_CHECKING:
     from spinney._ensemble.adaboost.regressor import AdaBoostRegressor
     from spinney._ensemble.bagging.classifier import BaggingClassifier
     from spinney._ensemble.bagging.regressor import BaggingRegressor
+    from spinney._ensemble.functional import learners
     from spinney._ensemble.functional.classifier import FunctionalBoostingClassifier
     from spinney._ensemble.functional.regressor import FunctionalBoostingRegressor
     from spinney._ensemble.stacking.classifier import StackingClassifier
     from spinney._ensemble.stacking.regressor import StackingRegressor
     from spinney._ensemble.voting import VotingClassifier, VotingRegressor
-    from spinney._file.container import ModelFileError
+    from spinney._estimator.support import Support
+    from spinney._evaluate.bias_variance import BiasVariance, bias_variance
+    from spinney._evaluate.compare.compare import compare
+    from spinney._evaluate.compare.result import Comparison
+    from spinney._evaluate.fragility import Fragility, fragility
+    from spinney._evaluate.james_stein import JamesStein, james_stein
+    from spinney._evaluate.study.result import Study
+    from spinney._evaluate.study.study import study
     from spinney._forest.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
-    from spinney._forest.near.imputation import ProximityImputer
+    from spinney._forest.proximities.imputation import ProximityImputer
     from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
-    from spinney._forest.unlabelled.embedding import RandomTreesEmbedding
-    from spinney._forest.unlabelled.isolation import IsolationForest
+    from spinney._forest.unsupervised.embedding import RandomTreesEmbedding
+    from spinney._forest.unsupervised.isolation import IsolationForest
     from spinney._interchange.reading.catboost import from_catboost
     from spinney._interchange.reading.estimators import ImportedClassifier, ImportedRegressor
     from spinney._interchange.reading.lightgbm import from_lightgbm
@@ -50,58 +58,51 @@ if TYPE_CHECKING:
     from spinney._interchange.writing.sql import to_sql
     from spinney._interchange.writing.treelite_model import to_treelite
     from spinney._interchange.writing.xgboost_json import to_xgboost
-    from spinney._judge.bias_variance import BiasVariance, bias_variance
-    from spinney._judge.compare.compare import compare
-    from spinney._judge.compare.result import Comparison
-    from spinney._judge.fragility import Fragility, fragility
-    from spinney._judge.james_stein import JamesStein, james_stein
-    from spinney._keep.estimator import load
-    from spinney._keep.predictor import load_predictor
-    from spinney._learn.coverage import CoverageReport
-    from spinney._learn.support import Support
     from spinney._linear.classifier import LinearClassifier
     from spinney._linear.regressor import LinearRegressor
-    from spinney._margin.classifier import SVC
-    from spinney._margin.linear_classifier import LinearSVC
-    from spinney._margin.linear_regressor import LinearSVR
-    from spinney._margin.nu_classifier import NuSVC
-    from spinney._margin.nu_regressor import NuSVR
-    from spinney._margin.perceptron import Perceptron
-    from spinney._margin.regressor import SVR
+    from spinney._model.file.container import ModelFileError
+    from spinney._model.saving.estimator import load
+    from spinney._model.saving.predictor import load_predictor
     from spinney._neighbours.classifier import KNeighborsClassifier
     from spinney._neighbours.density import HistogramDensity
     from spinney._neighbours.histogram_classifier import HistogramClassifier
     from spinney._neighbours.histogram_regressor import HistogramRegressor
     from spinney._neighbours.regressor import KNeighborsRegressor
-    from spinney._pruning.table import ComplexityTable
-    from spinney._study.result import Study
-    from spinney._study.study import study
+    from spinney._svm.classifier import SVC
+    from spinney._svm.linear_classifier import LinearSVC
+    from spinney._svm.linear_regressor import LinearSVR
+    from spinney._svm.nu_classifier import NuSVC
+    from spinney._svm.nu_regressor import NuSVR
+    from spinney._svm.perceptron import Perceptron
+    from spinney._svm.regressor import SVR
     from spinney._tree.classifier import DecisionTreeClassifier
     from spinney._tree.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+    from spinney._tree.prune.table import ComplexityTable
     from spinney._tree.regressor import DecisionTreeRegressor
     from spinney._tree.shrinkage import shrink_tree
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
-    from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
-    from spinney.drawing.error_curve import plot_error_curve
-    from spinney.drawing.learning_curve import plot_learning_curve
-    from spinney.drawing.margins import plot_margins
-    from spinney.drawing.neighbours import plot_isolation, plot_outlier_scores, plot_proximity_map
-    from spinney.drawing.plane import plot_partition
-    from spinney.drawing.support import plot_support
-    from spinney.drawing.svg import tree_svg
-    from spinney.drawing.tree_plot import plot_pruning, plot_tree
-    from spinney.explaining.counterfactual import Counterfactual, Counterfactuals, counterfactual
-    from spinney.explaining.dependence import PartialDependence, partial_dependence
-    from spinney.explaining.interactions import Interactions, interaction_strength
-    from spinney.explaining.nearest import NearestRows, nearest_rows
-    from spinney.explaining.permutation import permutation_importance
-    from spinney.reading.importances import Importances
-    from spinney.reading.promises import BrokenPromise, Promises
-    from spinney.reading.rule_list import Rule, rules
-    from spinney.reading.shap import ShapValues
-    from spinney.reading.split_tables import split_table
-    from spinney.reading.tables import importance_frame, splits_frame, to_dict, to_frame, to_json
-    from spinney.reading.text import explain_row, export_text
+    from spinney.inspect.constraints.verify import BrokenPromise, Promises
+    from spinney.inspect.draw.curves import plot_cp, plot_importances, plot_impurity_curves
+    from spinney.inspect.draw.error_curve import plot_error_curve
+    from spinney.inspect.draw.learning_curve import plot_learning_curve
+    from spinney.inspect.draw.margins import plot_margins
+    from spinney.inspect.draw.neighbours import plot_isolation, plot_outlier_scores, plot_proximity_map
+    from spinney.inspect.draw.plane import plot_partition
+    from spinney.inspect.draw.support import plot_support
+    from spinney.inspect.draw.svg import tree_svg
+    from spinney.inspect.draw.tree_plot import plot_pruning, plot_tree
+    from spinney.inspect.explain.counterfactual import Counterfactual, Counterfactuals, counterfactual
+    from spinney.inspect.explain.coverage import CoverageReport
+    from spinney.inspect.explain.dependence import PartialDependence, partial_dependence
+    from spinney.inspect.explain.importances import Importances
+    from spinney.inspect.explain.interactions import Interactions, interaction_strength
+    from spinney.inspect.explain.nearest import NearestRows, nearest_rows
+    from spinney.inspect.explain.permutation import permutation_importance
+    from spinney.inspect.explain.shap import ShapValues
+    from spinney.inspect.text.rule_list import Rule, rules
+    from spinney.inspect.text.split_tables import split_table
+    from spinney.inspect.text.tables import importance_frame, splits_frame, to_dict, to_frame, to_json
+    from spinney.inspect.text.text import explain_row, export_text
 
 __all__ = [
     "SVC",
@@ -174,7 +175,6 @@ __all__ = [
     "datasets",
     "date_parts",
     "explain_row",
-    "explaining",
     "export_text",
     "fragility",
     "from_catboost",
@@ -183,6 +183,7 @@ __all__ = [
     "from_treelite",
     "from_xgboost",
     "importance_frame",
+    "inspect",
     "interaction_strength",
     "james_stein",
     "learners",

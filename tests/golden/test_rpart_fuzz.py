@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.rpart_layout import describe as describe_twin
 from oracle.rpart_methods import exposure
-from spinney._learn.exposure import hazard_exposure
+from spinney._estimator.exposure import hazard_exposure
 from sweep import examples
 
 from golden.cases import Case

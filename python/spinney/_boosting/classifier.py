@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from spinney._boosting.answers.certainty import CertainClasses
-from spinney._boosting.answers.refit import RefitsLeaves
-from spinney._boosting.answers.shares import SaysShares
-from spinney._boosting.base import BaseBoosting
+from spinney._boosting.boosting import BaseBoosting
+from spinney._boosting.fitted.intervals import CertainClasses
+from spinney._boosting.fitted.probabilities import SaysShares
+from spinney._boosting.fitted.refit import RefitsLeaves
 from spinney._boosting.losses.loss import TWO_CLASS_LOSSES, Loss, class_loss, own_loss
 from spinney._boosting.losses.outputs import loss_of_outputs
 from spinney._boosting.losses.rows import LearningRows
-from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.costs import ClassCosts, read_cost_matrix, read_priors
-from spinney._learn.one_target import known_codes, read_some_classes
+from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._estimator.single_target import known_codes, read_some_classes
+from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from spinney._boosting.answers.lists import JudgesLists
-from spinney._boosting.base import BaseBoosting
+from spinney._boosting.boosting import BaseBoosting
+from spinney._boosting.fitted.ranking import JudgesLists
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.ranking import (
     RANKING_LOSSES,
@@ -24,15 +24,15 @@ from spinney._boosting.losses.ranking import (
     weight_in_pairs,
 )
 from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.options.goes_with import check_options
+from spinney._boosting.options.compatibility import check_options
 from spinney._boosting.options.recipe import stops_early
 from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._data import read_table
 from spinney._data.scan import client_of
-from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.abstaining import KnowsSupport
-from spinney._learn.one_target import check_held_out, check_scoring
-from spinney._learn.streams import taken_apart
+from spinney._estimator.abstention import KnowsSupport
+from spinney._estimator.single_target import check_held_out, check_scoring
+from spinney._estimator.streams import taken_apart
+from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 

@@ -12,15 +12,15 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from spinney._boosting.answers.certainty import CertainValues
-from spinney._boosting.answers.refit import RefitsLeaves
-from spinney._boosting.base import BaseBoosting
+from spinney._boosting.boosting import BaseBoosting
+from spinney._boosting.fitted.intervals import CertainValues
+from spinney._boosting.fitted.refit import RefitsLeaves
 from spinney._boosting.losses.loss import NUMBER_LOSSES, Loss, own_loss, regression_loss
 from spinney._boosting.losses.outputs import is_several, loss_of_outputs, loss_of_quantiles, read_quantiles
 from spinney._boosting.losses.spread import PredictsSpread
-from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.one_target import read_one_value
-from spinney._learn.target import read_values
+from spinney._estimator.single_target import read_one_value
+from spinney._estimator.target import read_values
+from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 

@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import spinney._engine as _engine
-from spinney._boosting.answers.kept import times_from_json, times_to_json
-from spinney._boosting.answers.times import SaysTimes
-from spinney._boosting.base import BaseBoosting
+from spinney._boosting.boosting import BaseBoosting
+from spinney._boosting.fitted.saved_state import times_from_json, times_to_json
+from spinney._boosting.fitted.survival import SaysTimes
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.losses.times import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, time_loss
-from spinney._boosting.options.goes_with import check_options
+from spinney._boosting.losses.survival import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, time_loss
+from spinney._boosting.options.compatibility import check_options
 from spinney._boosting.options.recipe import stops_early
 from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._boosting.rounds.task import Task
-from spinney._fitted.boosting import FittedBoosting
-from spinney._keep.part import FittedPart
-from spinney._learn.one_target import check_held_out, check_scoring
+from spinney._estimator.single_target import check_held_out, check_scoring
+from spinney._model.boosting import FittedBoosting
+from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]
 _MOST_TIMES = 100  # of curves without a baseline of their own

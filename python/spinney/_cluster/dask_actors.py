@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from spinney._cluster.dask_line import Line, can_be_line, hang_up, move_lines, opened
+from spinney._cluster.dask_channel import Line, can_be_line, hang_up, move_lines, opened
 from spinney._cluster.dask_waits import (
     LOOK_EVERY,
     Patience,

@@ -18,9 +18,9 @@ from spinney._cluster.dask_waits import (
     threads_of,
     wait_for_a_worker,
 )
-from spinney._cluster.deal import Carrier, aligned_blocks, slices_of
-from spinney._cluster.holder import Holder, apart, leave_block, n_rows_of
-from spinney._cluster.left import forget_everywhere
+from spinney._cluster.partition_holder import Holder, apart, leave_block, n_rows_of
+from spinney._cluster.partitioned_table import Carrier, aligned_blocks, slices_of
+from spinney._cluster.worker_tables import forget_everywhere
 
 _MOST_LOSSES = 20  # workers that a fit may lose
 

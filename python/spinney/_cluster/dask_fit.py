@@ -11,15 +11,15 @@ import numpy as np
 from spinney._boosting.options.recipe import VERY_MANY_ROWS, makes_folds
 from spinney._cluster.dask_carrier import DaskCarrier
 from spinney._cluster.dask_forest import fit_forest as share_trees
-from spinney._cluster.dask_one import fit_on_one
+from spinney._cluster.dask_session import MOST_STARTS
+from spinney._cluster.dask_single_worker import fit_on_one
 from spinney._cluster.dask_tables import AllRows
-from spinney._cluster.dask_talk import MOST_STARTS
 from spinney._cluster.dask_waits import WorkerLostError, beside_others, gathered, wait_for_a_worker
-from spinney._cluster.deal import Dealt
-from spinney._cluster.holder import n_rows_of
-from spinney._cluster.shares import kept_whole
+from spinney._cluster.partition_holder import n_rows_of
+from spinney._cluster.partitioned_table import Dealt
+from spinney._cluster.support import kept_whole
 from spinney._cluster.workers import joined
-from spinney._data.names import listed
+from spinney._data.column_names import listed
 from spinney._data.scan import is_collection
 
 LATER = ("X_val", "y_val", "sample_weight_val", "offset_val")

@@ -12,12 +12,12 @@ from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
 from spinney._cluster.dask_actors import Actors
+from spinney._cluster.dask_session import begun_again, conversation, talk
 from spinney._cluster.dask_tables import AllRows
-from spinney._cluster.dask_talk import begun_again, conversation, talk
 from spinney._cluster.dask_waits import WorkerLostError, threads_of
 from spinney._cluster.grower import Grower, Wanted
-from spinney._forest.growing.turns import MOST_MEMBERS
-from spinney._learn.progress import Progress
+from spinney._estimator.progress import Progress
+from spinney._forest.growing.batches import MOST_MEMBERS
 
 _TREES_A_TIME = 4  # at most, that a thread grows between two looks at whether its worker lives
 _SOON = 30.0  # seconds that so many may take: slower ones are asked for one by one, as an answer has a limit of time

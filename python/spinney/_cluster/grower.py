@@ -14,7 +14,7 @@ from typing import Any
 
 import spinney._engine as _engine
 from spinney._cluster.actor import Answering, Told, held_here
-from spinney._cluster.left import take
+from spinney._cluster.worker_tables import take
 
 Wanted = tuple[int, int, float]  # number of the first tree, how many, the strength of their shrinkage
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spinney._cluster.actor import SAY_EVERY, Answering, Told, held_here
-from spinney._cluster.left import FEEDS, forget, is_over, leave, take
+from spinney._cluster.worker_tables import FEEDS, forget, is_over, leave, take
 from spinney._data.scan import Scan
 
 _LONGEST_WAIT = 600.0  # seconds for the next partition

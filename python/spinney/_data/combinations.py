@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.hashing import random_bits, random_shares
-from spinney._numbers.same_bits import times
+from spinney._data.numeric.reproducible import times
 
 if TYPE_CHECKING:
     from spinney._data.feature import Feature

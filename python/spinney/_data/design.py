@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.display.warn import warn
 from spinney._data.schema import Schema
-from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 VALUE, MISSING, CATEGORY = 0, 1, 2

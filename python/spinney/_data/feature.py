@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 import spinney._engine as _engine
+from spinney._data.column_names import listed
 from spinney._data.columns import (
     Array,
     CodedColumn,
@@ -23,7 +24,6 @@ from spinney._data.columns import (
     missing_column,
 )
 from spinney._data.dates import CLOCKS, RESOLUTIONS, clock_error, parsed, resolution_of
-from spinney._data.names import listed
 
 Unseen = Literal["missing", "error", "other"]
 

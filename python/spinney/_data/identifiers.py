@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._data.columns import CodedColumn, Column
+from spinney._data.display.warn import warn
 from spinney._data.feature import Feature
-from spinney._words.warn import warn
 
 _FEWEST_VALUES = 100  # with fewer, a table is small rather than its column an identifier
 _LEAST_SHARE = 0.5  # of the rows that have a value

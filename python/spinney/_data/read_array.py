@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.cells import TIME_REMEDY, read_cells
+from spinney._data.arguments import masked_array
+from spinney._data.column_names import usable_names
 from spinney._data.columns import Array, Column, RawTable, number_column, raise_not_2d, readable, require_some
 from spinney._data.dates import date_column
-from spinney._data.given import masked_array
-from spinney._data.names import usable_names
+from spinney._data.object_columns import TIME_REMEDY, read_cells
 
 
 def read_other(X: Any) -> RawTable:

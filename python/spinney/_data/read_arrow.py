@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import spinney._engine as _engine
-from spinney._data.cells import TIME_REMEDY
+from spinney._data.column_names import usable_names
 from spinney._data.columns import (
     CodedColumn,
     Column,
@@ -18,7 +18,7 @@ from spinney._data.columns import (
     raise_not_2d,
 )
 from spinney._data.dates import arrow_dates
-from spinney._data.names import usable_names
+from spinney._data.object_columns import TIME_REMEDY
 
 # (name, kind, format, values or codes, missing, categories, ordered)
 _Parts = tuple[str, str, str, Any, Any, Any, bool]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.cells import kind_of, mixed_error, read_cells, refuse_kinds
+from spinney._data.column_names import usable_names
 from spinney._data.columns import (
     Array,
     CodedColumn,
@@ -19,7 +19,7 @@ from spinney._data.columns import (
     require_some,
 )
 from spinney._data.dates import date_column
-from spinney._data.names import usable_names
+from spinney._data.object_columns import kind_of, mixed_error, read_cells, refuse_kinds
 from spinney._data.read_array import read_array_column
 from spinney._data.read_arrow import read_arrow_column
 

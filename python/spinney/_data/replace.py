@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.columns import comes_from
-from spinney._data.pick import PickTable
+from spinney._data.select import PickTable
 
 Places = NDArray[np.intp]
 

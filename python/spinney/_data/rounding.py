@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable
-from spinney._words.warn import warn
+from spinney._data.display.warn import warn
 
 _EXACT = 2**53  # from here on float64 has no digit for ones
 

@@ -20,13 +20,13 @@ from typing import Any, cast
 import numpy as np
 
 import spinney._engine as _engine
+from spinney._data.column_names import listed, match_columns, position_names
 from spinney._data.columns import (
     Array,
     RawTable,
     column_label,
 )
 from spinney._data.combinations import Combinations
-from spinney._data.dealt import DealtTable
 from spinney._data.feature import (
     Feature,
     PlainFeatures,
@@ -38,7 +38,7 @@ from spinney._data.feature import (
     learn_feature,
 )
 from spinney._data.identifiers import warn_of_identifier
-from spinney._data.names import listed, match_columns, position_names
+from spinney._data.partitioned import DealtTable
 from spinney._data.rounding import warn_of_rounding
 
 _UNSEEN = ("missing", "error", "other")

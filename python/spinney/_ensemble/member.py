@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import has_fit_parameter
 
-from spinney._data.pick import PickTable
+from spinney._data.select import PickTable
 from spinney._ensemble.out_of_bag import Weights
 from spinney._ensemble.resampling import Places, Sampling
-from spinney._tree.base import BaseTree
+from spinney._tree.tree_estimator import BaseTree
 
 LARGEST_SEED = np.iinfo(np.int32).max
 # Below this share of the rows, a copy of a member's rows is cheaper than reading past those of weight 0.

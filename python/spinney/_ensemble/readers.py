@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.losses.rows import LearningRows
 from spinney._data import Schema, read_table
-from spinney._data.names import match_columns
-from spinney._data.pick import PickTable, pick_table
+from spinney._data.column_names import match_columns
+from spinney._data.select import PickTable, pick_table
 from spinney._ensemble.weak import WeakEstimators, WeakLearner, WeakTrees
 
 

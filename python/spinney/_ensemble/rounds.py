@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.display.warn import warn
 from spinney._ensemble.weak import WeakLearner
-from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 # why rounds end

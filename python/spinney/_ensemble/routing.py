@@ -7,7 +7,7 @@ from typing import Any
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from spinney._learn.table_estimator import SavedEstimator
+from spinney._estimator.table_estimator import SavedEstimator
 
 
 class RoutesToMembers(SavedEstimator):

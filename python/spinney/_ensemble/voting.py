@@ -13,18 +13,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.given import given_numbers
-from spinney._data.pick import pick_table
-from spinney._ensemble.combination.base import BaseCombination
+from spinney._data.arguments import given_numbers
+from spinney._data.numeric.reproducible import log
+from spinney._data.select import pick_table
+from spinney._ensemble.combination.estimator import BaseCombination
 from spinney._ensemble.combination.fitting import MemberRows, Sharing, released, seeded
-from spinney._file.container import refuse
-from spinney._fitted.said import mean_said, member_says
-from spinney._keep.several import check_member
-from spinney._learn.one_target import read_one_class, read_one_value
-from spinney._learn.progress import Progress
-from spinney._learn.table_estimator import SavedEstimator
-from spinney._learn.target import read_weights
-from spinney._numbers.same_bits import log
+from spinney._estimator.progress import Progress
+from spinney._estimator.single_target import read_one_class, read_one_value
+from spinney._estimator.table_estimator import SavedEstimator
+from spinney._estimator.target import read_weights
+from spinney._model.file.container import refuse
+from spinney._model.predictions import mean_said, member_says
+from spinney._model.saving.members import check_member
 
 Floats = NDArray[np.float64]
 

@@ -18,9 +18,9 @@ from sklearn.base import clone
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.pick import PickTable
+from spinney._data.select import PickTable
 from spinney._ensemble.member import random_state_names, set_random_states, takes_weights
-from spinney._tree.base import BaseTree
+from spinney._tree.tree_estimator import BaseTree
 
 Floats = NDArray[np.float64]
 _PLAIN = {"prune": None, "validation_fraction": None, "ccp_alpha": 0.0, "cost_matrix": None, "priors": None} | {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from spinney._forest.base import ForestClassifier, ForestRegressor
-from spinney._growing.estimator import GrowingEstimator
+from spinney._forest.forest import ForestClassifier, ForestRegressor
 from spinney._tree.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+from spinney._tree.grow.estimator import GrowingEstimator
 
 
 class ExtraTreesClassifier(ForestClassifier):

@@ -23,11 +23,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._growing.task import OfValues
-from spinney._learn.parameters import read_column_groups
-from spinney._learn.target import read_weights
-from spinney._learn.user_criterion import is_user
-from spinney.reading.importances import Importances
+from spinney._estimator.parameters import read_column_groups
+from spinney._estimator.target import read_weights
+from spinney._estimator.user_criterion import is_user
+from spinney._tree.grow.task import OfValues
+from spinney.inspect.explain.importances import Importances
 
 Floats = NDArray[np.float64]
 KINDS = ("permutation", "unbiased", "impurity")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spinney._fitted.forest import FittedForest
+from spinney._model.forest import FittedForest
 
 
 def leaf_columns(forest: FittedForest) -> NDArray[np.int64]:

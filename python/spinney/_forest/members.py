@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._fitted.forest import FittedForest
-from spinney._fitted.lazy import LazySequence
+from spinney._estimator.members import SequenceOfMembers
+from spinney._estimator.summary import About, counted
+from spinney._estimator.table_estimator import TableEstimator, TargetEstimator
 from spinney._forest.growing.rows import Draws
-from spinney._learn.about import About, counted
-from spinney._learn.members import SequenceOfMembers
-from spinney._learn.table_estimator import TableEstimator, TargetEstimator
+from spinney._model.forest import FittedForest
+from spinney._model.lazy_sequence import LazySequence
 
 Floats = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney._forest.base import ForestClassifier, ForestRegressor
+from spinney._forest.forest import ForestClassifier, ForestRegressor
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 
-from spinney._learn.class_scores import ScoresClasses
-from spinney._learn.one_target import read_one_class
-from spinney._linear.base import BaseLinear, Floats
+from spinney._estimator.class_scores import ScoresClasses
+from spinney._estimator.single_target import read_one_class
+from spinney._linear.linear_model import BaseLinear, Floats
 from spinney._linear.solve import Logistic
 
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from spinney._file.container import refuse
-from spinney._keep.part import FittedPart
-from spinney._learn.one_target import read_one_value
-from spinney._linear.base import BaseLinear, Floats
+from spinney._estimator.single_target import read_one_value
+from spinney._linear.linear_model import BaseLinear, Floats
 from spinney._linear.solve import Ridge
+from spinney._model.file.container import refuse
+from spinney._model.saving.model_part import FittedPart
 
 _STRENGTHS = (0.1, 1.0, 10.0)  # tried by alpha="cv", as scikit-learn's RidgeCV
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from spinney._file.container import refuse
-from spinney._fitted.neighbours.model import Find, FittedNeighbours
-from spinney._fitted.neighbours.votes import Rows
+from spinney._model.file.container import refuse
+from spinney._model.neighbours.model import Find, FittedNeighbours
+from spinney._model.neighbours.votes import Rows
 
 Floats = NDArray[np.float64]
 

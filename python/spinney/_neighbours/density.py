@@ -11,16 +11,16 @@ from sklearn.base import DensityMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._charts.histogram import draw_histogram
 from spinney._data import Schema, read_table
-from spinney._data.given import given_numbers
-from spinney._file.container import field, refuse
-from spinney._fitted.neighbours.cells import Grid, Places, table_values
-from spinney._fitted.neighbours.density import FittedDensity
-from spinney._keep.part import FittedPart
-from spinney._learn.about import About, counted
-from spinney._learn.table_estimator import TableEstimator
-from spinney._learn.target import read_weights
+from spinney._data.arguments import given_numbers
+from spinney._estimator.summary import About, counted
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.target import read_weights
+from spinney._model.file.container import field, refuse
+from spinney._model.neighbours.density import FittedDensity
+from spinney._model.neighbours.histogram import Grid, Places, table_values
+from spinney._model.saving.model_part import FittedPart
+from spinney.inspect.charts.histogram import draw_histogram
 
 Floats = NDArray[np.float64]
 _MOST_TRIED = 100  # bins of a column, if the caller does not say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from spinney._neighbours.histogram_base import BaseHistogram
+from spinney._neighbours.histogram import BaseHistogram
 from spinney._neighbours.target import OfValues
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._neighbours.base import BaseNeighbors, Floats
+from spinney._neighbours.nearest import BaseNeighbors, Floats
 
 
 class FindsNeighbors(BaseNeighbors):

@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
 from spinney._data import Schema
-from spinney._learn.costs import ClassCosts, read_cost_matrix, read_priors
-from spinney._learn.table_estimator import TargetEstimator
-from spinney._learn.target import read_classes, read_values
+from spinney._data.numeric.reproducible import log
+from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.target import read_classes, read_values
 from spinney._neighbours.choice import Judge, SaidClasses, SaidValues
-from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney._tree.base import TreeClassifier, TreeRegressor
+from spinney._tree.tree_estimator import TreeClassifier, TreeRegressor
 
 
 class ExtraTreeClassifier(TreeClassifier):

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
-    from spinney.reading.rule_list import RuleList
+    from spinney.inspect.text.rule_list import RuleList
 
 
 class ReadableTree:
@@ -27,7 +27,7 @@ class ReadableTree:
         str
             The tree, a line per node.
         """
-        from spinney.reading.text import export_text
+        from spinney.inspect.text.text import export_text
 
         return export_text(self, **options)
 
@@ -44,7 +44,7 @@ class ReadableTree:
         RuleList
             A list of `Rule`.
         """
-        from spinney.reading.rule_list import rules
+        from spinney.inspect.text.rule_list import rules
 
         return rules(self, **options)
 
@@ -63,7 +63,7 @@ class ReadableTree:
         str
             The conditions that the row meets, and what follows.
         """
-        from spinney.reading.text import explain_row
+        from spinney.inspect.text.text import explain_row
 
         return explain_row(self, row, **options)
 
@@ -76,7 +76,7 @@ class ReadableTree:
             check_is_fitted(self)
         except NotFittedError:
             return str(estimator_html_repr(self))
-        from spinney.drawing.svg import notebook_html
+        from spinney.inspect.draw.svg import notebook_html
 
         return notebook_html(self)
 

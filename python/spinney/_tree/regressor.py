@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney._pruning.parameter import PruneParameter
-from spinney._rpart.preset import RpartTree, refuse_twice
-from spinney._rpart.preset import control as rpart_control
-from spinney._tree.base import TreeRegressor
+from spinney._tree.prune.parameter import PruneParameter
+from spinney._tree.rpart.preset import RpartTree, refuse_twice
+from spinney._tree.rpart.preset import control as rpart_control
+from spinney._tree.tree_estimator import TreeRegressor
 
 
 class DecisionTreeRegressor(RpartTree, TreeRegressor):

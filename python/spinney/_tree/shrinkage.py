@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._fitted.tree import FittedTree
-from spinney._growing.growth import Growth
-from spinney._numbers.same_bits import dot
+from spinney._data.numeric.reproducible import dot
+from spinney._model.tree import FittedTree
+from spinney._tree.grow.growth import Growth
 
 _N_FOLDS = 5
 # Strengths that cross-validation tries, in rows: each is multiplied by the mean weight of a row.
@@ -95,7 +95,7 @@ def shrink_tree(model: Any, strength: float) -> Any:
     >>> spinney.shrink_tree(tree, 4).predict(X)
     array([1., 1., 1., 5.])
     """
-    from spinney.reading.reader import TreeReader
+    from spinney.inspect.text.reader import TreeReader
 
     tree = TreeReader(model).tree
     if isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= strength < math.inf:

@@ -13,11 +13,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from spinney._study.family import CARES, Care, Size, estimator_for
-from spinney._study.peers import peer_candidates
-from spinney._study.prepare import Prepared, Wishes, prepare
-from spinney._study.split import split_off_test
-from spinney._tables.read import MOST_BYTES, read_file
+from spinney._data.files.read import MOST_BYTES, read_file
+from spinney._evaluate.study.family import CARES, Care, Size, estimator_for
+from spinney._evaluate.study.peers import peer_candidates
+from spinney._evaluate.study.prepare import Prepared, Wishes, prepare
+from spinney._evaluate.study.split import split_off_test
 from spinney.cli.failures import failures_in_words
 from spinney.cli.study import Source
 

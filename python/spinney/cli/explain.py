@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from spinney._words.digits import shortest
+from spinney._data.display.digits import shortest
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
 from spinney.cli.predict import derived_parts, with_parts
 from spinney.cli.tables import read_whole

@@ -71,7 +71,7 @@ _BINARY = frozenset({"onnx", "treelite"})
 def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None) -> None:
     """Write a saved model in another format."""
     from spinney import load
-    from spinney._file.disk import write_file
+    from spinney._model.file.disk import write_file
 
     if out is None and to in _BINARY and sys.stdout.isatty():
         raise fail(f"{to} is not text: name a file with --out.")

@@ -55,7 +55,7 @@ def _in_one_line() -> Iterator[None]:
 
 def _other_option(error: click.NoSuchOption) -> str | None:
     """Say what an option is here that goes by another library's word; None if it does not."""
-    from spinney._learn.other_words import advise_option
+    from spinney._estimator.other_libraries import advise_option
 
     known = [] if error.ctx is None else [name for option in error.ctx.command.params for name in option.opts]
     advice = advise_option(error.option_name, known)

@@ -32,7 +32,7 @@ from spinney.cli.large import (
 from spinney.cli.tables import check_writable, number_column, read_whole
 
 if TYPE_CHECKING:
-    from spinney._learn.about import About
+    from spinney._estimator.summary import About
 
 MOST_INTEGER_CLASSES = 10
 _MOST_NAMED = 4  # columns in the report
@@ -421,7 +421,7 @@ def summary(
     source: Source, problem: Problem, model: Any, scores: Scores, n_folds: int, out: Path | None
 ) -> dict[str, Any]:
     """Gather what is printed, as JSON can hold it."""
-    from spinney.reading.tables import importance_columns
+    from spinney.inspect.text.tables import importance_columns
 
     about: About = model._about()
     ranked = importance_columns(model) if hasattr(model, "feature_importances_") else {"column": [], "importance": []}

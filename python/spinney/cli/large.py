@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney._data.sizes import read_size
-from spinney._tables.faults import is_parquet, reading
+from spinney._data.files.faults import is_parquet, reading
+from spinney._data.memory_size import read_size
 from spinney.cli.failures import fail, failures_in_words, nearest
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinney._tables.faults import is_parquet, one_column_only
+from spinney._data.files.faults import is_parquet, one_column_only
 from spinney.cli.failures import fail, failures_in_words, nearest
 from spinney.cli.tables import batches, check_writable, column_names, in_batches, number_column, replacing
 
@@ -128,7 +128,7 @@ def with_parts(batch: Any, schema: Any, parts: dict[str, tuple[int, str]]) -> An
 
     from spinney._data import read_table
     from spinney._data.date_parts import part_of
-    from spinney._data.values import feature_values
+    from spinney._data.value_arrays import feature_values
 
     columns = []
     for name, (j, part) in parts.items():

@@ -15,14 +15,14 @@ from spinney.cli.failures import fail, failures_in_words
 from spinney.cli.tables import check_writable
 
 if TYPE_CHECKING:
-    from spinney._learn.about import About
+    from spinney._estimator.summary import About
 
 
 def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, number: int | None, as_json: bool) -> None:
     """Print a saved tree and draw it if a file is named; of an ensemble, its size and columns."""
     from spinney import export_text, load, to_dict, tree_svg
-    from spinney._file.disk import write_file
-    from spinney.reading.tables import write_json
+    from spinney._model.file.disk import write_file
+    from spinney.inspect.text.tables import write_json
 
     if svg is not None:
         check_writable(svg)
@@ -111,7 +111,7 @@ def described_columns(model: Any) -> list[dict[str, Any]]:
 
     Trees that are cut at random, without a target, have no importances: their columns are in the order of the table.
     """
-    from spinney.reading.tables import importance_columns
+    from spinney.inspect.text.tables import importance_columns
 
     if not hasattr(model, "feature_importances_"):
         return [

@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from spinney._tables.read import MOST_BYTES, STANDARD_INPUT, read_file
+from spinney._data.files.read import MOST_BYTES, STANDARD_INPUT, read_file
 from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
 
 STUDY_SHARE = 0.85  # of the minutes; the rest is for the report
@@ -64,7 +64,7 @@ def studied(table: Any, target: str, options: dict[str, Any]) -> Any:
 
 def command_of(source: Source, options: dict[str, Any]) -> str:
     """Write the command that was given, with all options that are not the usual ones."""
-    from spinney._report.made import command_line
+    from spinney._evaluate.report.provenance import command_line
 
     usual = {"minutes": 2.0, "folds": 5, "random_state": 0, "task": "auto"}
     given = {name: value for name, value in options.items() if value != usual.get(name)}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney._tables.faults import is_csv, is_parquet, reading
-from spinney._tables.read import decoded, on_disk, read_file
-from spinney._tables.records import MISSING, delimiter_of, opened, record_blocks
+from spinney._data.files.faults import is_csv, is_parquet, reading
+from spinney._data.files.read import decoded, on_disk, read_file
+from spinney._data.files.records import MISSING, delimiter_of, opened, record_blocks
 from spinney.cli.failures import fail, failures_in_words
 
 if TYPE_CHECKING:

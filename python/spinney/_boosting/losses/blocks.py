@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._learn.threads import count_threads, in_order
+from spinney._estimator.threads import count_threads, in_order
 
 Floats = NDArray[np.float64]
 Formula = Callable[[Floats, Floats], tuple[Floats, ...]]  # of targets and scores, row by row

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._boosting.losses.blocks import InBlocks
-from spinney._numbers.jets import derivatives
-from spinney._numbers.recorded import recorded
+from spinney._data.numeric.jets import derivatives
+from spinney._data.numeric.recorded import recorded
 
 Floats = NDArray[np.float64]
 _TRIED, _OFF = 1000, 1e-9  # rows that show whether the engine computes the same, and what it may be off, of the largest

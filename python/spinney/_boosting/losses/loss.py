@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.losses.outside import Outside, OwnLoss
+from spinney._boosting.losses.custom import Outside, OwnLoss
 from spinney._boosting.losses.row_losses import row_slopes, weighted_quantile
-from spinney._numbers.same_bits import exp, log
+from spinney._data.numeric.reproducible import exp, log
 
 NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from spinney._boosting.losses.loss import Loss, regression_loss
 from spinney._boosting.losses.rows import LearningRows
 from spinney._data import Schema
-from spinney._data.given import given_array
-from spinney._learn.parameters import read_monotone
-from spinney._numbers.same_bits import exp
+from spinney._data.arguments import given_array
+from spinney._data.numeric.reproducible import exp
+from spinney._estimator.parameters import read_monotone
 
 Floats = NDArray[np.float64]
 _SQUARED = ("squared_error", "huber", "log_cosh")  # losses whose unit is that of the target, squared

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.rows import LearningRows
-from spinney._data.given import given_array
-from spinney._learn.one_target import read_one_value
-from spinney._learn.target import is_missing_label, read_weights
-from spinney._numbers.same_bits import any_order_sum, exp
+from spinney._data.arguments import given_array
+from spinney._data.numeric.reproducible import any_order_sum, exp
+from spinney._estimator.single_target import read_one_value
+from spinney._estimator.target import is_missing_label, read_weights
 
 Floats = NDArray[np.float64]
 RANKING_LOSSES = ("lambdamart", "pairwise")

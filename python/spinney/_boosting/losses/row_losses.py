@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._boosting.losses.rows import LearningRows
-from spinney._numbers.same_bits import exp, log, log_sum_exp
+from spinney._data.numeric.reproducible import exp, log, log_sum_exp
 
 Floats = NDArray[np.float64]
 BENDING = ("huber", "log_cosh")  # quadratic up to where a share of the residuals lies, linear beyond

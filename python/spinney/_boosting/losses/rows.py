@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.pick import pick_table
-from spinney._data.some_rows import rows_of
-from spinney._learn.folds import read_folds, read_row_groups, read_time
+from spinney._data.row_subset import rows_of
+from spinney._data.select import pick_table
+from spinney._estimator.folds import read_folds, read_row_groups, read_time
 
 Floats = NDArray[np.float64]
 _BLOCK = 1 << 20  # rows

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._learn.attributes import only_if
-from spinney._numbers.same_bits import exp
+from spinney._data.numeric.reproducible import exp
+from spinney._estimator.attributes import only_if
 
 if TYPE_CHECKING:
     import spinney._engine as _engine
-    from spinney._fitted.boosting import FittedBoosting
+    from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 

@@ -9,12 +9,13 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from spinney._boosting.losses.loss import Loss
+from spinney._boosting.options.compatibility import draws_by_gradient
+from spinney._boosting.options.constraints import promised_directions
 from spinney._boosting.options.forced import ForcedSplit, read_forced_splits
-from spinney._boosting.options.goes_with import draws_by_gradient
-from spinney._boosting.options.promised import promised_directions
 from spinney._boosting.options.recipe import SEARCH, Recipe
 from spinney._data import Schema
-from spinney._learn.parameters import (
+from spinney._data.display.warn import warn
+from spinney._estimator.parameters import (
     COUNT,
     count_features,
     count_rows,
@@ -22,7 +23,6 @@ from spinney._learn.parameters import (
     read_feature_costs,
     read_groups,
 )
-from spinney._words.warn import warn
 
 AUTO = StrOptions({"auto"})
 NO_LIMIT = 2**32 - 1

@@ -12,7 +12,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.dates import seconds_of
 from spinney._data.feature import Feature
-from spinney._learn.parameters import column_index
+from spinney._estimator.parameters import column_index
 
 _NO_CODES: tuple[int, ...] = ()
 _KEYS = {"feature", "threshold", "categories", "left", "right"}

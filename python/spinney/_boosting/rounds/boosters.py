@@ -14,7 +14,7 @@ from spinney._boosting.losses.rows import LearningRows, kept
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.statistics import Statistic, columns_of_many, tables_with_statistics
 from spinney._boosting.rounds.task import Task
-from spinney._fitted.boosting import FittedBoosting
+from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.rounds.members import Member
-from spinney._file.arrays import array_from_json, array_to_json
-from spinney._file.container import refuse
-from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.conformal import upper_point
+from spinney._boosting.rounds.member import Member
+from spinney._estimator.conformal import upper_point
+from spinney._model.boosting import FittedBoosting
+from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.container import refuse
 
 Floats = NDArray[np.float64]
 _MANY = 20_000  # rows tell the coverage to a fifth of a percent

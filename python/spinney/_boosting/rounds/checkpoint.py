@@ -20,14 +20,14 @@ import spinney._engine as _engine
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.evaluations import metrics_of
-from spinney._boosting.rounds.members import Member
+from spinney._boosting.rounds.member import Member
 from spinney._boosting.rounds.task import Task
-from spinney._file.arrays import array_from_json, array_to_json
-from spinney._file.container import CHECKPOINT, faults_named, field, from_bytes, refuse, to_bytes
-from spinney._file.disk import label_of, read_file, write_file
-from spinney._file.values import parameters_to_json
-from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.row_print import in_order
+from spinney._estimator.row_fingerprint import in_order
+from spinney._model.boosting import FittedBoosting
+from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.container import CHECKPOINT, faults_named, field, from_bytes, refuse, to_bytes
+from spinney._model.file.disk import label_of, read_file, write_file
+from spinney._model.file.values import parameters_to_json
 from spinney._names import __version__
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.rounds.boosters import scores_so_far
-from spinney._boosting.rounds.judge import sign_of
+from spinney._boosting.rounds.evaluation import sign_of
 from spinney._boosting.rounds.task import Task
 
 Floats = NDArray[np.float64]

@@ -11,12 +11,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.rows import LearningRows
-from spinney._data.pick import pick_table
-from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.links import is_of_classes
-from spinney._fitted.offsets import read_offset
-from spinney._learn.table_estimator import TargetEstimator
-from spinney._numbers.same_bits import log
+from spinney._data.numeric.reproducible import log
+from spinney._data.select import pick_table
+from spinney._estimator.table_estimator import TargetEstimator
+from spinney._model.boosting import FittedBoosting
+from spinney._model.links import is_of_classes
+from spinney._model.offsets import read_offset
 
 Floats = NDArray[np.float64]
 _INVERTED = ("logit", "half_logit", "softmax")  # links by which a share has one score

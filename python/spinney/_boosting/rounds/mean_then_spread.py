@@ -21,8 +21,8 @@ from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.calibration import Calibration
 from spinney._boosting.rounds.run import Rounds
 from spinney._boosting.rounds.task import Parts, Task
-from spinney._fitted.boosting import FittedBoosting
-from spinney._numbers.same_bits import log
+from spinney._data.numeric.reproducible import log
+from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 Begin = Callable[[Any, Recipe, Task], Rounds]  # of a model

@@ -20,9 +20,9 @@ from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.calibration import Calibration, errors_of_mean, scores_out_of_folds
 from spinney._boosting.rounds.checkpoint import Checkpoint
 from spinney._boosting.rounds.evaluations import Evaluations, metrics_of
-from spinney._boosting.rounds.members import Member, added_up, in_turns, mean_curve
-from spinney._fitted.boosting import FittedBoosting
-from spinney._words.warn import warn
+from spinney._boosting.rounds.member import Member, added_up, in_turns, mean_curve
+from spinney._data.display.warn import warn
+from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.row_losses import row_losses
 from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.rounds.members import Member
+from spinney._boosting.rounds.member import Member
 
 Floats = NDArray[np.float64]
 _STEPS = 32  # to a factor of 1

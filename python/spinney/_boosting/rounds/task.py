@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.rows import LearningRows
 from spinney._data import Schema
-from spinney._fitted.boosting import FittedBoosting
+from spinney._model.boosting import FittedBoosting
 
 Parts = list[tuple[LearningRows, LearningRows | None]]
 

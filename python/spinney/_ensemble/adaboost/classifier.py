@@ -14,22 +14,22 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.rounds.judge import HeldOutScore
+from spinney._boosting.rounds.evaluation import HeldOutScore
 from spinney._data import Schema, read_table
-from spinney._ensemble.adaboost.base import BaseAdaBoost, Say
+from spinney._data.numeric.reproducible import log
+from spinney._ensemble.adaboost.adaboost import BaseAdaBoost, Say
 from spinney._ensemble.adaboost.margins import HasMargins
 from spinney._ensemble.adaboost.rules import ScoresRule, make_rule
 from spinney._ensemble.weak import WeakLearner
-from spinney._fitted.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, Sayings
-from spinney._fitted.boosting import FittedBoosting
-from spinney._keep.part import FittedPart
-from spinney._learn.one_target import known_codes, read_one_class
-from spinney._numbers.same_bits import log
+from spinney._estimator.single_target import known_codes, read_one_class
+from spinney._model.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, Sayings
+from spinney._model.boosting import FittedBoosting
+from spinney._model.saving.model_part import FittedPart
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
 
 if TYPE_CHECKING:
-    from spinney.reading.shap import ShapValues
+    from spinney.inspect.explain.shap import ShapValues
 
 Floats = NDArray[np.float64]
 
@@ -463,7 +463,7 @@ class AdaBoostClassifier(HasMargins, ClassifierMixin, BaseAdaBoost):
         ShapValues
             Has `values`, `base_value` and, if asked for, `interactions`; with more than two classes, for each class.
         """
-        from spinney.reading.shap import ShapValues, explain
+        from spinney.inspect.explain.shap import ShapValues, explain
 
         check_is_fitted(self)
         self._fitted  # noqa: B018

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.losses.rows import LearningRows
-from spinney._learn.target import read_weights
+from spinney._estimator.target import read_weights
 
 if TYPE_CHECKING:
     from spinney._ensemble.adaboost.rules import ScoresRule

@@ -15,12 +15,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 import spinney._engine as _engine
 from spinney._boosting.losses.rows import LearningRows
 from spinney._data import Schema
-from spinney._data.pick import pick_table
-from spinney._ensemble.adaboost.base import BaseAdaBoost, Say
+from spinney._data.select import pick_table
+from spinney._ensemble.adaboost.adaboost import BaseAdaBoost, Say
 from spinney._ensemble.adaboost.rules import R2Rule
 from spinney._ensemble.weak import WeakLearner
-from spinney._fitted.median import FittedMedian, weighted_medians
-from spinney._learn.one_target import read_one_value
+from spinney._estimator.single_target import read_one_value
+from spinney._model.adaboost_r2 import FittedMedian, weighted_medians
 from spinney._tree.regressor import DecisionTreeRegressor
 
 Floats = NDArray[np.float64]

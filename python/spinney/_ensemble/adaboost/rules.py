@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.numeric.reproducible import dot, exp, log, log_sum_exp
 from spinney._ensemble.rounds import CHANCE, PERFECT, Rule, Step
-from spinney._fitted.adaboost import VOTES, Sayings
-from spinney._numbers.same_bits import dot, exp, log, log_sum_exp
+from spinney._model.adaboost import VOTES, Sayings
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -12,13 +12,13 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._data.given import given_array
-from spinney._ensemble.bagging.base import BaseBagging, parameters_of_member
+from spinney._data.arguments import given_array
+from spinney._data.numeric.reproducible import log
+from spinney._ensemble.bagging.bagging import BaseBagging, parameters_of_member
 from spinney._ensemble.out_of_bag import Values, Weights
-from spinney._learn.attributes import only_if
-from spinney._learn.known import KnownShares
-from spinney._learn.target import read_classes
-from spinney._numbers.same_bits import log
+from spinney._estimator.attributes import only_if
+from spinney._estimator.known_predictions import KnownShares
+from spinney._estimator.target import read_classes
 from spinney._tree.classifier import DecisionTreeClassifier
 
 

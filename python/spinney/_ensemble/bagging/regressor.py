@@ -11,11 +11,11 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d, get_tags
 
-from spinney._data.given import given_array
-from spinney._ensemble.bagging.base import BaseBagging, parameters_of_member
+from spinney._data.arguments import given_array
+from spinney._ensemble.bagging.bagging import BaseBagging, parameters_of_member
 from spinney._ensemble.out_of_bag import Values, Weights
-from spinney._learn.known import KnownValues
-from spinney._learn.target import read_values
+from spinney._estimator.known_predictions import KnownValues
+from spinney._estimator.target import read_values
 from spinney._tree.regressor import DecisionTreeRegressor
 
 

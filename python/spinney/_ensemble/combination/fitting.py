@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
-from spinney._data.pick import PickTable, Places
+from spinney._data.select import PickTable, Places
 from spinney._ensemble.member import LARGEST_SEED, random_state_names, rows_of, takes_weights
-from spinney._learn.elsewhere import is_spread, spread
-from spinney._learn.folds import told_of_rows
-from spinney._learn.table_estimator import SavedEstimator
-from spinney._learn.threads import count_threads, in_order
+from spinney._estimator.folds import told_of_rows
+from spinney._estimator.joblib_backend import is_spread, spread
+from spinney._estimator.table_estimator import SavedEstimator
+from spinney._estimator.threads import count_threads, in_order
 
 Result = TypeVar("Result")
 Weights = NDArray[np.float64] | None

@@ -11,12 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from spinney._boosting.losses.rows import LearningRows
-from spinney._ensemble.functional.base import BaseFunctionalBoosting, Floats
+from spinney._ensemble.functional.functional import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
-from spinney._fitted.functions.model import FittedFunctions
-from spinney._learn.class_scores import ScoresClasses
-from spinney._learn.one_target import known_codes, read_one_class
+from spinney._estimator.class_scores import ScoresClasses
+from spinney._estimator.single_target import known_codes, read_one_class
+from spinney._model.functional.model import FittedFunctions
 
 
 class FunctionalBoostingClassifier(WithShapes, ScoresClasses, ClassifierMixin, BaseFunctionalBoosting):

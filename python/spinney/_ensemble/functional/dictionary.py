@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from spinney._data.design import Design
-from spinney._data.pick import pick_table
+from spinney._data.select import pick_table
+from spinney._ensemble.functional.learners.linear import Linear, Logistic
+from spinney._ensemble.functional.learners.local import KernelRidge, Neighbors
+from spinney._ensemble.functional.learners.splines import Splines
+from spinney._ensemble.functional.learners.trees import Trees
+from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
 from spinney._ensemble.member import LARGEST_SEED, random_state_names, set_random_states, takes_weights
-from spinney._file.container import refuse
-from spinney._fitted.functions.steps import Inputs, Steps
-from spinney.learners.linear import Linear, Logistic
-from spinney.learners.local import KernelRidge, Neighbors
-from spinney.learners.splines import Splines
-from spinney.learners.trees import Trees
-from spinney.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
+from spinney._model.file.container import refuse
+from spinney._model.functional.steps import Inputs, Steps
 
 BY_NAME: dict[str, WeakLearner] = {
     "stumps": Trees(),

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._boosting.losses.custom import OwnLoss
 from spinney._boosting.losses.loss import Loss, class_constants, class_loss, regression_loss
-from spinney._boosting.losses.outside import OwnLoss
 from spinney._boosting.losses.row_losses import BENDING, bend_of, row_losses, row_slopes, values_at
 from spinney._boosting.losses.rows import LearningRows
+from spinney._data.numeric.reproducible import exp
 from spinney._ensemble.functional.line_search import least_along
-from spinney._numbers.same_bits import exp
 
 Floats = NDArray[np.float64]
 

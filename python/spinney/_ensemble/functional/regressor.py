@@ -10,11 +10,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.losses.loss import NUMBER_LOSSES
-from spinney._ensemble.functional.base import BaseFunctionalBoosting, Floats
+from spinney._ensemble.functional.functional import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
-from spinney._fitted.functions.model import FittedFunctions
-from spinney._learn.one_target import read_one_value
+from spinney._estimator.single_target import read_one_value
+from spinney._model.functional.model import FittedFunctions
 
 
 class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoosting):

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._charts.functions import draw_shapes
 from spinney._data import Schema, read_table
-from spinney._fitted.functions.model import FittedFunctions
-from spinney._fitted.functions.steps import TreeSteps
+from spinney._model.functional.model import FittedFunctions
+from spinney._model.functional.steps import TreeSteps
+from spinney.inspect.charts.functions import draw_shapes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spinney.reading.shap import ShapValues
+    from spinney.inspect.explain.shap import ShapValues
 
 Floats = NDArray[np.float64]
 _N_POINTS = 200
@@ -139,7 +139,7 @@ class WithShapes:
         ValueError
             If a step that is no tree reads several columns.
         """
-        from spinney.reading.shap import ShapValues, explain
+        from spinney.inspect.explain.shap import ShapValues, explain
 
         check_is_fitted(self)
         classes = getattr(self, "classes_", None)

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.rounds.members import Member
+from spinney._boosting.rounds.member import Member
 from spinney._boosting.rounds.run import Rounds
 from spinney._ensemble.functional.dictionary import Dictionary
 from spinney._ensemble.functional.line_search import least_along
 from spinney._ensemble.functional.losses import FunctionalLoss
-from spinney._fitted.functions.steps import Inputs
+from spinney._model.functional.steps import Inputs
 
 Floats = NDArray[np.float64]
 

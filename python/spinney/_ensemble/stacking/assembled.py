@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.pick import pick_table
-from spinney._ensemble.stacking.base import GREEDY
+from spinney._data.select import pick_table
 from spinney._ensemble.stacking.classifier import StackingClassifier
 from spinney._ensemble.stacking.greedy import GreedySelection
 from spinney._ensemble.stacking.regressor import StackingRegressor
-from spinney._fitted.calibration import Calibration
+from spinney._ensemble.stacking.stacking import GREEDY
+from spinney._model.calibration import Calibration
 
 Floats = NDArray[np.float64]
 

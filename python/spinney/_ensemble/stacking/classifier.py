@@ -10,14 +10,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._ensemble.combination.saying import method_of
-from spinney._ensemble.stacking.base import BaseStacking, Floats
-from spinney._fitted.said import shares_said
-from spinney._learn.attributes import only_if
-from spinney._learn.one_target import read_one_class
-from spinney._learn.table_estimator import SavedEstimator
+from spinney._data.numeric.reproducible import log
+from spinney._ensemble.combination.prediction import method_of
+from spinney._ensemble.stacking.stacking import BaseStacking, Floats
+from spinney._estimator.attributes import only_if
+from spinney._estimator.single_target import read_one_class
+from spinney._estimator.table_estimator import SavedEstimator
 from spinney._linear.classifier import LinearClassifier
-from spinney._numbers.same_bits import log
+from spinney._model.predictions import shares_said
 
 
 def _final_lacks(method: str) -> Any:

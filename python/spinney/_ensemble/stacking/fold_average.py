@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._fitted.said import codes_said, decisions_said, mean_said, onehot, shares_said, values_said
-from spinney._learn.attributes import only_if
+from spinney._estimator.attributes import only_if
+from spinney._model.predictions import codes_said, decisions_said, mean_said, onehot, shares_said, values_said
 
 Floats = NDArray[np.float64]
 

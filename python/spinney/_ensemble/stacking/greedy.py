@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from spinney._fitted.calibration import Calibration, calibrated
-from spinney._fitted.said import as_shares, mean_said, tempered_columns
-from spinney._numbers.same_bits import log
+from spinney._data.numeric.reproducible import log
+from spinney._model.calibration import Calibration, calibrated
+from spinney._model.predictions import as_shares, mean_said, tempered_columns
 
 Floats = NDArray[np.float64]
 N_STEPS = 100

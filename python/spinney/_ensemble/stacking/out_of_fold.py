@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._learn.folds import Fold, Rows
+from spinney._estimator.folds import Fold, Rows
 
 Floats = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from spinney._ensemble.stacking.base import BaseStacking
-from spinney._learn.one_target import read_one_value
-from spinney._learn.table_estimator import SavedEstimator
+from spinney._ensemble.stacking.stacking import BaseStacking
+from spinney._estimator.single_target import read_one_value
+from spinney._estimator.table_estimator import SavedEstimator
 from spinney._linear.regressor import LinearRegressor
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Combinations, Schema
 from spinney._data.combinations import n_for_all
+from spinney._estimator.row_copies import whole_weights
 from spinney._forest.growing.warm_start import check_pool
-from spinney._learn.copies import whole_weights
 
 Floats = NDArray[np.float64]
 _LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.numeric.reproducible import any_order_sum
+from spinney._estimator.costs import ClassCosts
+from spinney._estimator.row_copies import relative_weights
 from spinney._forest.growing.strength import JudgingRows
-from spinney._learn.copies import relative_weights
-from spinney._learn.costs import ClassCosts
-from spinney._numbers.same_bits import any_order_sum
 
 Floats = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
-from spinney._fitted.forest import FittedForest
+from spinney._estimator.known_predictions import KnownShares, KnownValues
 from spinney._forest.growing.rows import Draws
-from spinney._learn.known import KnownShares, KnownValues
+from spinney._model.forest import FittedForest
 
 Floats = NDArray[np.float64]
 Metric = Callable[[Any, Any], float] | str | None

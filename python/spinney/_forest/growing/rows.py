@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.hashing import keys_of
-from spinney._learn.folds import read_row_groups
-from spinney._numbers.same_bits import exp
+from spinney._data.numeric.reproducible import exp
+from spinney._estimator.folds import read_row_groups
 
 _NEVER = 2**32 - 1
 _SUBSAMPLE = 0.632  # share of the rows that a bootstrap of all draws at least once

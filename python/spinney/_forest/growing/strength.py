@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.some_rows import rows_of
-from spinney._fitted.forest import FittedForest
+from spinney._data.numeric.reproducible import any_order_sum, log
+from spinney._data.row_subset import rows_of
+from spinney._forest.growing.batches import ForestRequest
 from spinney._forest.growing.rows import Draws
-from spinney._forest.growing.turns import ForestRequest
-from spinney._numbers.same_bits import any_order_sum, log
+from spinney._model.forest import FittedForest
 
 STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 USUAL = 1  # its place: a tenth of a row

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._fitted.forest import FittedForest
+from spinney._forest.growing.batches import balanced_weights
 from spinney._forest.growing.rows import Draws
-from spinney._forest.growing.turns import balanced_weights
+from spinney._model.forest import FittedForest
 
 LEFT_OUT = np.uint32(2**32 - 1)  # in place of a leaf: the tree says nothing of the row
 

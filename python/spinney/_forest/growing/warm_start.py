@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 from spinney._data import Combinations
-from spinney._fitted.forest import FittedForest
+from spinney._estimator.warm_start import check_target_goes_on
 from spinney._forest.growing.rows import Draws
-from spinney._learn.warm_start import check_target_goes_on
+from spinney._model.forest import FittedForest
 
 
 def check_extension(model: Any, earlier: FittedForest, learned: dict[str, Any]) -> None:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Feature, Schema
-from spinney._data.names import position_names
-from spinney._file.container import refuse
-from spinney._fitted.imported import FittedImport
-from spinney._fitted.links import is_imported_link
+from spinney._data.column_names import position_names
 from spinney._interchange.reading.estimators import Imported, ImportedClassifier, ImportedRegressor
 from spinney._interchange.reading.nodes import constant_tree
-from spinney._keep.part import FittedPart
+from spinney._model.file.container import refuse
+from spinney._model.imported import FittedImport
+from spinney._model.links import is_imported_link
+from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]
 

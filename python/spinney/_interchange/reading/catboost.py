@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._file.container import faults_named, refuse
 from spinney._interchange.reading.assemble import Sum, labels_of, schema_of
 from spinney._interchange.reading.city_hash import category_hash
 from spinney._interchange.reading.entries import (
@@ -34,6 +33,7 @@ from spinney._interchange.reading.entries import (
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import Nodes, reach_of_singles
 from spinney._interchange.reading.signs import expect, refuse_unfitted
+from spinney._model.file.container import faults_named, refuse
 
 Floats = NDArray[np.float64]
 _LINKS = {

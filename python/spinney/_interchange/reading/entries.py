@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._file.container import refuse
-from spinney._file.disk import label_of
+from spinney._model.file.container import refuse
+from spinney._model.file.disk import label_of
 
 Floats = NDArray[np.float64]
 MAX_COLUMNS = 2**20

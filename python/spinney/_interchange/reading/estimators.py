@@ -11,17 +11,17 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.answers.readable import ReadableBoosting
-from spinney._boosting.answers.tree import BoostedTree
-from spinney._file.container import field, refuse
-from spinney._fitted.imported import FittedImport
-from spinney._fitted.lazy import LazySequence
-from spinney._fitted.offsets import read_offset
-from spinney._fitted.tree import FittedTree
-from spinney._keep.part import FittedPart
-from spinney._learn.about import About, counted
-from spinney._learn.table_estimator import TargetEstimator
-from spinney._numbers.same_bits import log
+from spinney._boosting.fitted.readable import ReadableBoosting
+from spinney._boosting.fitted.tree import BoostedTree
+from spinney._data.numeric.reproducible import log
+from spinney._estimator.summary import About, counted
+from spinney._estimator.table_estimator import TargetEstimator
+from spinney._model.file.container import field, refuse
+from spinney._model.imported import FittedImport
+from spinney._model.lazy_sequence import LazySequence
+from spinney._model.offsets import read_offset
+from spinney._model.saving.model_part import FittedPart
+from spinney._model.tree import FittedTree
 
 Floats = NDArray[np.float64]
 _MOST_LETTERS = 200  # of what a file says of its origin

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._file.container import faults_named, refuse
 from spinney._interchange.reading.assemble import Sum, labels_of, schema_of
 from spinney._interchange.reading.entries import (
     MAX_COLUMNS,
@@ -32,6 +31,7 @@ from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.lightgbm_trees import LightTree, nested_tree, text_tree
 from spinney._interchange.reading.nodes import Nodes
 from spinney._interchange.reading.signs import expect, refuse_unfitted
+from spinney._model.file.container import faults_named, refuse
 
 Floats = NDArray[np.float64]
 _IDENTITY = (

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._file.container import refuse
 from spinney._interchange.reading.entries import entry, integers, number, numbers, whole
 from spinney._interchange.reading.nodes import Nodes
+from spinney._model.file.container import refuse
 
 Floats = NDArray[np.float64]
 _NONE, _ZERO, _NAN = 0, 1, 2  # what a split takes for a missing value

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._file.container import refuse
+from spinney._model.file.container import refuse
 
 Floats = NDArray[np.float64]
 MISSING_LEFT, CATEGORY, OTHERS_LEFT = 1, 2, 4  # the engine's flags

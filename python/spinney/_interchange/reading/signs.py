@@ -7,8 +7,8 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
-from spinney._file.container import refuse
 from spinney._interchange.reading.ubjson import is_ubjson
+from spinney._model.file.container import refuse
 
 
 def _is_object(data: bytes) -> bool:

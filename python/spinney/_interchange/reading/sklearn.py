@@ -17,14 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._file.container import faults_named, refuse
-from spinney._fitted.forest import FittedForest
-from spinney._fitted.tree import FittedTree
 from spinney._interchange.reading.assemble import Sum, schema_of
 from spinney._interchange.reading.entries import is_file
 from spinney._interchange.reading.nodes import Nodes, cuts_of_singles
 from spinney._interchange.reading.sklearn_histograms import histogram_sum
-from spinney._keep.part import FittedPart
+from spinney._model.file.container import faults_named, refuse
+from spinney._model.forest import FittedForest
+from spinney._model.saving.model_part import FittedPart
+from spinney._model.tree import FittedTree
 from spinney._names import public
 
 Floats = NDArray[np.float64]

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._file.container import refuse
 from spinney._interchange.reading.assemble import Sum, schema_of
 from spinney._interchange.reading.nodes import Nodes
+from spinney._model.file.container import refuse
 
 _LOG = ("poisson", "gamma")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._file.container import refuse
+from spinney._model.file.container import refuse
 
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 _FORMATS = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}

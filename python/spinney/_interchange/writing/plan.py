@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data.combinations import Combinations
 from spinney._data.feature import Feature
-from spinney._fitted.adaboost import FittedAdaBoost
-from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.forest import FittedForest
-from spinney._fitted.imported import FittedImport
-from spinney._fitted.model import FittedModel
-from spinney._fitted.tree import FittedTree
-from spinney._forest.unlabelled.isolation import IsolationForest, average_path_length
-from spinney._learn.table_estimator import TableEstimator
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._forest.unsupervised.isolation import IsolationForest, average_path_length
+from spinney._model.adaboost import FittedAdaBoost
+from spinney._model.boosting import FittedBoosting
+from spinney._model.forest import FittedForest
+from spinney._model.imported import FittedImport
+from spinney._model.model import FittedModel
+from spinney._model.tree import FittedTree
 
 Floats = NDArray[np.float64]
 _MISSING_LEFT, _CATEGORY, _OTHER_LEFT, _STOPS = 1, 2, 4, 8

@@ -1,0 +1,58 @@
+"""Which boosted models learn from rows that are shared out, and why others do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import spinney._engine as _engine
+from spinney._boosting.options.recipe import SEARCH, makes_folds
+from spinney._boosting.rounds.evaluation import takes_predictions
+from spinney._boosting.rounds.evaluations import metrics_of
+
+
+def kept_whole(model: Any, beside: dict[str, Any]) -> str | None:
+    """Say, in words, why a model needs all of its rows in one place; None if it does not.
+
+    Parameters
+    ----------
+    model : estimator
+        A boosted one.
+    beside : dict
+        The other parameters of `fit`, by name.
+    """
+    loss = getattr(model, "loss", None)
+    folds = makes_folds(model, beside.get("X_val") is not None or beside.get("time") is not None)
+    reasons = {
+        f"effort={SEARCH!r} tries several recipes on the same rows": model.effort == SEARCH,
+        "growth='symmetric' has one cut for all leaves of a level": model.growth == "symmetric",
+        "leaves='vector' has several values in a leaf": model._setting("leaves") == "vector",
+        f"sampling={model._setting('sampling')!r} compares the gradients of all rows": (
+            model._setting("sampling") != "uniform"
+        ),
+        "drop_rate takes earlier rounds off all rows": model._setting("drop_rate") > 0,
+        "forced_splits cuts between the values of all rows": model._setting("forced_splits") is not None,
+        "hierarchical_shrinkage draws leaves to the nodes above": model._setting("hierarchical_shrinkage") > 0,
+        "linear_leaves reads the values of all rows of a leaf": bool(model._setting("linear_leaves")),
+        "n_parallel_trees fits several trees to one gradient": model._setting("n_parallel_trees") > 1,
+        f"init={type(getattr(model, 'init', None)).__name__} is fitted to all rows": model._starts_at_model,
+        "scoring looks at the rows themselves": any(map(_reads_rows, metrics_of(model.scoring))),
+        "several sets or metrics are judged after each round": (
+            isinstance(beside.get("y_val"), dict) or len(metrics_of(model.scoring)) > 1
+        ),
+        f"loss={loss if isinstance(loss, str) else type(loss).__name__!r} looks at all rows of a leaf": (
+            not _adds_up(loss) or (loss == "normal" and folds)
+        ),
+    }
+    return next((reason for reason, is_so in reasons.items() if is_so), None)
+
+
+def _reads_rows(metric: Any) -> bool:
+    return not (metric is None or isinstance(metric, str) or takes_predictions(metric))
+
+
+def _adds_up(loss: Any) -> bool:
+    """Whether leaves of a loss are sums over rows, wherever these are."""
+    if not isinstance(loss, str):
+        return False
+    known = _engine.losses().get("logistic" if loss == "log_loss" else loss)  # of classes, however many
+    return known is not None and not known["refits_leaves"] and loss != "log_cosh"

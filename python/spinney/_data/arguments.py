@@ -1,0 +1,95 @@
+"""What callers give beside a table, as arrays: targets, weights, groups, offsets, costs.
+
+NumPy's own conversion would drop masks, take dates for counts of their unit and wrap a sparse matrix as one object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.columns import comes_from
+from spinney._data.object_columns import kind_of
+
+Array = NDArray[Any]
+
+
+def masked_array(values: Any) -> np.ma.MaskedArray[Any, Any] | None:
+    """Return masked values, or a list of these, as one masked array; None for anything else."""
+    if isinstance(values, np.ma.MaskedArray):
+        return values
+    if isinstance(values, (list, tuple)) and any(isinstance(value, np.ma.MaskedArray) for value in values):
+        return np.ma.array(values)
+    return None
+
+
+def given_array(values: Any, name: str) -> Array:
+    """Return values as an array in which none is missing behind a mask.
+
+    Parameters
+    ----------
+    values : array-like
+        What the caller gave.
+    name : str
+        What the caller calls it.
+
+    Returns
+    -------
+    ndarray
+        Of any dtype and shape, in place where possible.
+    """
+    if comes_from(values, "scipy.sparse", "sparray", "spmatrix"):
+        raise TypeError(
+            f"Sparse data was passed for {name}, but dense data is required. Use '.toarray()' to convert it."
+        )
+    masked = masked_array(values)
+    if masked is not None:
+        mask = np.ma.getmaskarray(masked)
+        if mask.any():
+            row = int(np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1))[0]) if mask.ndim else 0
+            raise ValueError(
+                f"{name} has {int(mask.sum())} masked value(s), the first in row {row}, and must not lack any. Drop "
+                "what is masked, or fill in what belongs there."
+            )
+        return np.asarray(np.ma.getdata(masked))
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        if "inhomogeneous" in str(error):
+            raise ValueError(f"The rows of {name} differ in length. Give each as many values as the others.") from None
+        raise
+
+
+def given_numbers(values: Any, name: str, remedy: str = "Convert it to numbers") -> NDArray[np.float64]:
+    """Return values as numbers; what is not a number is refused, with its row."""
+    array = given_array(values, name)
+    if _holds_times(array):
+        raise TypeError(
+            f"{name} holds dates or times, whose numbers depend on their unit. Convert them to numbers in the unit "
+            "that you want, such as days: (dates - numpy.datetime64('2020-01-01')) / numpy.timedelta64(1, 'D')."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers.")
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must hold numbers{_first_other(array)}. {remedy}.") from None
+
+
+def _holds_times(array: Array) -> bool:
+    if array.dtype.kind == "O":
+        return any(kind_of(type_) in ("date", "time") for type_ in set(map(type, array.ravel().tolist())))
+    return array.dtype.kind in "mM"
+
+
+def _first_other(array: Array) -> str:
+    """Say which is the first value that is not a number."""
+    for row, values in enumerate(np.atleast_1d(array).tolist()):
+        for value in values if isinstance(values, list) else [values]:
+            try:
+                float(value)
+            except (TypeError, ValueError, OverflowError):
+                return f": row {row} has {value!r:.100}"
+    return ""

@@ -1,0 +1,1 @@
+"""Weak learners for functional boosting; `spinney.learners` is their public name."""

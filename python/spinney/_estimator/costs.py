@@ -1,0 +1,264 @@
+"""Costs of mistakes and class probabilities: what they may be, and what they change.
+
+Vocabulary, for classes i (true) and j (predicted):
+  cost          C[i, j], 0 where i = j
+  priors        class probabilities to assume
+  prior_factor  prior_i over class i's share of the training weight: what a row of class i counts when values are stated
+  split_factor  what a row of class i counts when splits are sought; altered priors put the sum of the costs of missing
+                class i here. Not normalised: no split depends on the scale, and whole costs keep whole weights exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.arguments import given_numbers
+from spinney._data.numeric.reproducible import log2, sums_by_code, times
+from spinney._model.file.values import labelled_rows
+from spinney._model.model import decision_costs
+from spinney._model.tree import FittedTree
+
+Floats = NDArray[np.float64]
+_DEAREST = 1e100  # cost that sums over rows and products with weights can take
+
+
+# ---- reading -----------------------------------------------------------------------------------------------
+
+
+def _code_of(label: Any, code_of: Mapping[Any, int], parameter: str) -> int:
+    if label not in code_of:
+        known = ", ".join(repr(known) for known in list(code_of)[:10])
+        raise ValueError(f"{parameter} names a class that does not occur in y: {label!r}. The classes are: {known}.")
+    return code_of[label]
+
+
+def _by_label(rows: Mapping[Any, Any], classes: NDArray[Any], is_frame: bool) -> Floats:
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    if is_frame:
+        code_of = _as_named(code_of, rows)
+        if len(rows) != len(classes) or any(len(row) != len(classes) for row in rows.values()):
+            raise ValueError(
+                f"cost_matrix must have one row and one column for each of the {len(classes)} classes, with their "
+                "labels."
+            )
+    cost = 1.0 - np.eye(len(classes))
+    for true, row in rows.items():
+        if not isinstance(row, Mapping):
+            raise ValueError(
+                f"cost_matrix as a dict must hold dicts: {{true: {{predicted: cost}}}}. Got {row!r} for class {true!r}."
+            )
+        i = _code_of(true, code_of, "cost_matrix")
+        for predicted, value in row.items():
+            cost[i, _code_of(predicted, code_of, "cost_matrix")] = _number(value, "cost_matrix")
+    return cost
+
+
+def _as_named(code_of: dict[Any, int], rows: Mapping[Any, Any]) -> dict[Any, int]:
+    """Labels as the frame names them: some frames can name columns by strings only."""
+    named = {name for row in rows.values() for name in row}
+    texts = {str(label): code for label, code in code_of.items()}
+    return {**texts, **code_of} if named <= set(texts) and len(texts) == len(code_of) else code_of
+
+
+def _number(value: Any, parameter: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{parameter} must hold numbers. Got {value!r}.") from None
+
+
+def read_cost_matrix(cost: Any, classes: NDArray[Any]) -> Floats:
+    """Costs as an array in the order of the classes, checked."""
+    n = len(classes)
+    rows = cost if isinstance(cost, Mapping) else labelled_rows(cost)
+    if rows is not None:
+        array = _by_label(rows, classes, not isinstance(cost, Mapping))
+    else:
+        array = np.array(given_numbers(cost, "cost_matrix"))
+        if array.shape != (n, n):
+            raise ValueError(
+                f"cost_matrix has shape {array.shape}, but y has {n} classes. Give {n} rows (true class) of {n} "
+                "costs (predicted class), in the order of classes_, or a dict of dicts by label."
+            )
+    _check_costs(array, classes.tolist())
+    return np.ascontiguousarray(array)
+
+
+def _check_costs(cost: Floats, classes: list[Any]) -> None:
+    if not np.isfinite(cost).all() or (cost < 0).any():
+        i, j = np.argwhere(~np.isfinite(cost) | (cost < 0))[0]
+        raise ValueError(
+            f"cost_matrix must hold finite costs of at least 0. Predicting {classes[j]!r} for {classes[i]!r} costs "
+            f"{cost[i, j]}."
+        )
+    if cost.max(initial=0.0) > _DEAREST:
+        i, j = np.unravel_index(cost.argmax(), cost.shape)
+        raise ValueError(
+            f"cost_matrix holds {cost[i, j]:g}, the cost of predicting {classes[j]!r} for {classes[i]!r}, which is too "
+            f"large to be summed over the rows. Only ratios of costs matter: divide them all by it."
+        )
+    if cost.diagonal().any():
+        i = int(np.flatnonzero(cost.diagonal())[0])
+        raise ValueError(
+            f"cost_matrix must be 0 on its diagonal: a right prediction of {classes[i]!r} costs {cost[i, i]}. "
+            "Subtract the cost of the right prediction from each row."
+        )
+    free = ~cost.any(axis=1)
+    if len(classes) > 1 and free.any():
+        raise ValueError(
+            f"cost_matrix has a row of zeros: no mistake about class {classes[np.argmax(free)]!r} costs anything. "
+            "Give each class a mistake that costs something, or leave its rows out."
+        )
+
+
+def read_priors(priors: Any, classes: NDArray[Any]) -> Floats:
+    """Class probabilities in the order of the classes, checked; their sum is 1."""
+    n = len(classes)
+    if isinstance(priors, str):  # "uniform"
+        return np.full(n, 1.0 / n)
+    if isinstance(priors, Mapping):
+        code_of = {label: code for code, label in enumerate(classes.tolist())}
+        array = np.full(n, np.nan)
+        for label, value in priors.items():
+            array[_code_of(label, code_of, "priors")] = _number(value, "priors")
+        if len(priors) < n:
+            left_out = [label for label in classes.tolist() if label not in priors]
+            raise ValueError(f"priors leaves out the class {left_out[0]!r}. Give every class a probability.")
+    else:
+        array = np.array([_number(value, "priors") for value in priors], dtype=np.float64)
+        if array.shape != (n,):
+            raise ValueError(
+                f"priors has {len(array)} entries, but y has {n} classes. Give one probability per class, in the "
+                "order of classes_, or a dict by label."
+            )
+    if not np.isfinite(array).all() or not (array > 0).all():
+        raise ValueError(
+            f"priors must be positive probabilities. Got {array.tolist()}. To leave a class out, drop its rows."
+        )
+    if abs(array.sum() - 1.0) > 1e-6:
+        raise ValueError(f"priors must sum to 1. They sum to {array.sum():g}: divide them by that.")
+    return np.asarray(array / array.sum())
+
+
+# ---- what they change --------------------------------------------------------------------------------------
+
+
+def is_even(cost: Floats) -> bool:
+    """Whether every mistake costs the same: then the least cost is at the largest share."""
+    n = len(cost)
+    return bool(n < 2 or (cost[~np.eye(n, dtype=bool)] == cost[0, 1]).all())
+
+
+def class_impurity(criterion: str, shares: Floats, cost: Floats | None) -> Floats:
+    """Impurity of class shares, one row per node."""
+    if criterion in ("entropy", "log_loss", "gain_ratio"):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(-np.where(shares > 0, shares * log2(shares), 0.0).sum(axis=1))
+    if criterion == "misclassification":
+        return np.asarray(1.0 - shares.max(axis=1))
+    if cost is not None:
+        return np.asarray((times(shares, cost) * shares).sum(axis=1))
+    return np.asarray((shares * (1.0 - shares)).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class ClassCosts:
+    """Costs and priors of one fit.
+
+    Attributes
+    ----------
+    cost : ndarray of shape (n_classes, n_classes) or None
+        Cost of each mistake; None: all cost 1.
+    priors : ndarray of shape (n_classes,) or None
+        Class probabilities; None: those of the training rows.
+    prior_factor, split_factor : ndarray of shape (n_classes,) or None
+        See the head of this file; None: 1 for every class.
+    pairs : ndarray of shape (n_classes, n_classes) or None
+        Costs that the generalised Gini index goes by, if it does.
+    """
+
+    cost: Floats | None = None
+    priors: Floats | None = None
+    prior_factor: Floats | None = None
+    split_factor: Floats | None = None
+    pairs: Floats | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cost: Floats | None,
+        priors: Floats | None,
+        splits: str | None,
+        codes: NDArray[np.int32],
+        weight: Floats | None,
+        classes: NDArray[Any],
+    ) -> ClassCosts:
+        """Work out the factors from the training rows' class shares."""
+        share = sums_by_code(codes, weight, len(classes))
+        share = share / share.sum()
+        factor = None
+        if priors is not None:
+            if not share.all():
+                raise ValueError(
+                    f"priors cannot be met: class {classes.tolist()[np.argmin(share)]!r} has no rows of positive "
+                    "weight. Drop its rows."
+                )
+            factor = priors / share
+        split_factor, pairs = factor, None
+        if cost is not None and not is_even(cost) and splits == "altered_priors":
+            dearness = cost.sum(axis=1)
+            split_factor = dearness if factor is None else dearness * factor
+        elif cost is not None and splits == "generalised_gini" and not (is_even(cost) and cost.max() == 1):
+            pairs = cost
+        return cls(cost, priors, factor, split_factor, pairs)
+
+    @property
+    def decision(self) -> Floats:
+        """Costs that decide what a node predicts."""
+        return np.asarray(decision_costs(self.cost, self.priors))
+
+    def split_weights(self, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
+        """Weights of the rows in the search for splits."""
+        return _times_class(self.split_factor, codes, weight)
+
+    def value_weights(self, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
+        """Weights of the rows in the class shares of nodes: by the priors, without what the costs add."""
+        return _times_class(self.prior_factor, codes, weight)
+
+    def restate(self, tree: FittedTree, criterion: str) -> FittedTree:
+        """Return a grown tree with the values that the priors give, without what the costs did to the weights."""
+        return self._rescaled(tree, self.split_factor, self.prior_factor, criterion)
+
+    def as_searched(self, tree: FittedTree, criterion: str) -> FittedTree:
+        """Return a restated tree with the values by which its splits were chosen."""
+        return self._rescaled(tree, self.prior_factor, self.split_factor, criterion)
+
+    def _rescaled(self, tree: FittedTree, old: Floats | None, new: Floats | None, criterion: str) -> FittedTree:
+        if old is new:
+            return tree
+        ones = np.ones(tree.flat_value.shape[1])
+        ratio = (ones if new is None else new) / (ones if old is None else old)
+        counts = tree.flat_value * tree.weighted_n_node_samples[:, np.newaxis] * ratio
+        weight = counts.sum(axis=1)
+        shares = counts / weight[:, np.newaxis]
+        return tree.with_values(shares, weight, class_impurity(criterion, shares, self.pairs))
+
+    def loss(self, true: NDArray[np.int32], predicted: NDArray[Any]) -> Floats:
+        """Cost of each prediction; a class that did not occur in training costs as the worst mistake would."""
+        cost = self.decision
+        found = np.where(true >= 0, cost[true, predicted], cost.max(axis=0)[predicted])
+        if self.prior_factor is not None:
+            found = found * np.where(true >= 0, self.prior_factor[true], 1.0)
+        return np.asarray(found)
+
+
+def _times_class(factor: Floats | None, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
+    if factor is None:
+        return weight
+    by_class = factor[codes]
+    return np.ascontiguousarray(by_class if weight is None else weight * by_class)

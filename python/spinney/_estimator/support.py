@@ -1,0 +1,196 @@
+"""How far training rows support a prediction: how many count, and which columns lie outside what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data.display.digits import elide, one_line, plural, shortest
+from spinney._data.display.frames import Backend, frame_of
+from spinney._model.file.arrays import array_from_json, array_to_json
+
+Floats = NDArray[np.float64]
+
+REASONS = ("", "below", "above", "unseen", "missing")
+_BELOW, _ABOVE, _UNSEEN, _MISSING = 1, 2, 3, 4
+_MOST_LINES = 15
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRanges:
+    """What the training rows had in each column.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_columns,)
+        Smallest and largest number, or position in the order of ordered categories; NaN for categories and for columns
+        without a value.
+    has_missing : ndarray of shape (n_columns,), bool
+    """
+
+    low: Floats
+    high: Floats
+    has_missing: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, columns: _engine.Table, weight: Floats | None, n_jobs: int) -> ColumnRanges:
+        """Look through the rows of positive weight."""
+        low, high, has_missing = columns.ranges(weight, n_jobs)
+        return cls(low, high, has_missing.astype(bool))
+
+    def reasons(self, columns: _engine.Table) -> NDArray[np.uint8]:
+        """Say why each value lies outside, as positions in `REASONS`; new categories have the code n."""
+        found = np.zeros((columns.n_rows, columns.n_columns), dtype=np.uint8)
+        for j in range(columns.n_columns):
+            values = np.asarray(columns.column(j), dtype=np.float64)
+            n_categories = columns.n_categories(j)
+            if n_categories:
+                found[values >= n_categories, j] = _UNSEEN
+            elif np.isnan(self.low[j]):
+                found[~np.isnan(values), j] = _UNSEEN
+            else:
+                found[values < self.low[j], j] = _BELOW
+                found[values > self.high[j], j] = _ABOVE
+            if not self.has_missing[j]:
+                found[np.isnan(values), j] = _MISSING
+        return found
+
+
+def ranges_to_json(ranges: ColumnRanges) -> dict[str, Any]:
+    """Return the entry of the columns' ranges."""
+    return {name: array_to_json(getattr(ranges, name)) for name in ("low", "high", "has_missing")}
+
+
+def ranges_from_json(entry: dict[str, Any], n_features: int) -> ColumnRanges:
+    """Turn back what `ranges_to_json` gives."""
+    low, high = (array_from_json(entry.get(name), ("float64",), (n_features,)) for name in ("low", "high"))
+    return ColumnRanges(low, high, array_from_json(entry.get("has_missing"), ("bool",), (n_features,)))
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """What `predict_support` found; prints as text.
+
+    Attributes
+    ----------
+    effective_rows : ndarray of shape (n_samples,), or None
+        Training rows of equal weight that would count as much as those behind each prediction: 1 / Σ w² of the
+        weights that `leaf_weights` gives. None unless the forest keeps its rows.
+    outside : ndarray of shape (n_samples, n_features), bool
+        Whether a value lies outside what the training rows had in its column.
+    reason : ndarray of shape (n_samples, n_features), str
+        Why: "below" or "above" the range, a category (or a value in a column that had none) "unseen", "missing" where
+        nothing ever was; else "".
+    names : list of str
+        The columns.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> forest = spinney.RandomForestRegressor(random_state=0).fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
+    >>> print(forest.predict_support([[2.5], [9.0]]))
+    2 rows, 1 with a value outside what the training rows had
+      x0: above 1
+    """
+
+    effective_rows: Floats | None
+    reason: NDArray[np.str_]
+    names: list[str]
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Whether each value lies outside what the training rows had in its column."""
+        return np.asarray(self.reason != "")
+
+    def __len__(self) -> int:
+        return len(self.reason)
+
+    def columns_outside(self, row: int) -> list[str]:
+        """Name the columns in which a row lies outside.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+
+        Returns
+        -------
+        list of str
+            Names.
+        """
+        return [name for name, reason in zip(self.names, self.reason[row], strict=True) if reason]
+
+    def is_enough(self, max_outside: int = 0, min_rows: float | None = None) -> NDArray[np.bool_]:
+        """Say which rows are supported well enough to be predicted.
+
+        Parameters
+        ----------
+        max_outside : int, default=0
+            Most columns in which a row may lie outside what was seen.
+        min_rows : float, optional
+            Fewest effective training rows behind a prediction; for forests that keep their rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), bool
+            Whether each row is.
+        """
+        if isinstance(max_outside, bool) or not isinstance(max_outside, Integral) or max_outside < 0:
+            raise ValueError(f"max_outside must be a number of columns from 0 up, not {max_outside!r}.")
+        enough = np.asarray(self.outside.sum(axis=1) <= int(max_outside))
+        if min_rows is None:
+            return enough
+        if isinstance(min_rows, bool) or not isinstance(min_rows, Real) or not float(min_rows) >= 0:
+            raise ValueError(f"min_rows must be a number of training rows from 0 up, not {min_rows!r}.")
+        if self.effective_rows is None:
+            raise ValueError(
+                "min_rows counts the training rows behind a prediction, which this model does not keep. Fit a forest "
+                "with keep_rows=True, or leave it out."
+            )
+        return enough & (self.effective_rows >= float(min_rows))
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Lay the rows out as a table.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per row: `effective_rows` (if known), `n_outside` (columns) and `outside` (which, and why).
+        """
+        columns: dict[str, list[Any]] = {}
+        if self.effective_rows is not None:
+            columns["effective_rows"] = self.effective_rows.tolist()
+        columns["n_outside"] = self.outside.sum(axis=1).tolist()
+        columns["outside"] = [""] * len(self)
+        for row in np.flatnonzero(self.outside.any(axis=1)).tolist():
+            pairs = zip(self.names, self.reason[row].tolist(), strict=True)
+            columns["outside"][row] = ", ".join(f"{name} ({reason})" for name, reason in pairs if reason)
+        return frame_of(columns, backend)
+
+    def __repr__(self) -> str:
+        return f"<Support: {plural(len(self), 'row')}, {int(self.outside.any(axis=1).sum())} outside>"
+
+    def __str__(self) -> str:
+        n_outside = int(self.outside.any(axis=1).sum())
+        lines = [f"{plural(len(self), 'row')}, {n_outside} with a value outside what the training rows had"]
+        if self.effective_rows is not None and len(self):
+            low, middle, high = (shortest(float(v), 3) for v in np.quantile(self.effective_rows, (0, 0.5, 1)))
+            lines.append(f"Effective training rows: {low} to {high}, median {middle}")
+        counts = self.outside.sum(axis=0)
+        worst = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
+        for j in worst[:_MOST_LINES]:
+            parts = [f"{why} {int((self.reason[:, j] == why).sum())}" for why in REASONS[1:]]
+            lines.append(f"  {elide(one_line(self.names[j]), 40)}: " + ", ".join(p for p in parts if p[-2:] != " 0"))
+        if len(worst) > _MOST_LINES:
+            lines.append(f"  … and {len(worst) - _MOST_LINES} more columns")
+        return "\n".join(lines)

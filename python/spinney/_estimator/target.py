@@ -1,0 +1,254 @@
+"""Targets and weights: what y may be, and what is wrong with it in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from spinney._data.arguments import given_array, given_numbers, masked_array
+from spinney._data.display.warn import warn
+
+_BLOCK = 2**20  # rows that are worked on at a time
+_WIDEST = 1e300  # range of a target whose sums over any rows stay finite
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """Class labels as codes."""
+
+    codes: NDArray[np.int32]  # n_rows x n_outputs
+    classes: list[NDArray[Any]]  # sorted labels, one array per output
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.classes)
+
+
+def _as_array(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    array = given_array(y, name)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported\n{array}\n")
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} should be a 1d array, or 2d for several outputs, got an array of shape {array.shape} instead."
+        )
+    check_length(array.shape[0], n_rows, name)
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise ValueError(f"{name} has no columns. Pass one value per row of X.")
+    return array
+
+
+def is_missing_label(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return bool(value != value)
+
+
+def _refuse_missing(y: NDArray[Any], name: str = "y") -> None:
+    if y.dtype.kind == "f":
+        missing = np.isnan(y)
+    elif y.dtype.kind in "mM":
+        missing = np.isnat(y)
+    elif y.dtype.kind == "O":
+        try:
+            suspects = {v for v in set(y.ravel().tolist()) if is_missing_label(v)}
+        except TypeError as error:
+            raise TypeError(
+                f"{name} holds values that are not labels, such as lists. Pass one label per row."
+            ) from error
+        if not suspects:
+            return
+        missing = np.array([is_missing_label(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
+    else:
+        return
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        row = int(np.flatnonzero(np.isinf(y).reshape(len(y), -1).any(axis=1))[0])
+        raise ValueError(f"{name} contains infinity, first in row {row}. Drop or cap such rows before fitting.")
+    if missing.any():
+        first = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
+        raise ValueError(
+            f"{name} contains NaN: {int(missing.sum())} missing value(s), the first in row {first}. "
+            "Drop these rows before fitting."
+        )
+
+
+def _count_labels(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """`np.unique` of integers that lie close together, without sorting; None if they do not."""
+    if column.dtype.kind not in "iu" or not column.size:
+        return None
+    low, high = int(column.min()), int(column.max())
+    if high - low > 1000 or not -(2**62) < low <= high < 2**62:
+        return None
+    blocks = [slice(begin, begin + _BLOCK) for begin in range(0, len(column), _BLOCK)]  # numbers of eight bytes each
+    counts = np.zeros(high - low + 1, dtype=np.int64)
+    for block in blocks:
+        counts += np.bincount(column[block].astype(np.int64) - low, minlength=len(counts))
+    labels = np.flatnonzero(counts)
+    code_of = np.zeros(len(counts), dtype=np.int32)
+    code_of[labels] = np.arange(len(labels))
+    codes = np.empty(len(column), dtype=np.int32)
+    for block in blocks:
+        codes[block] = code_of[column[block].astype(np.int64) - low]
+    return (labels + low).astype(column.dtype), codes
+
+
+def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sorted labels and codes of one output; `np.unique`, but fast for Python objects such as strings."""
+    if column.dtype.kind != "O":
+        if column.dtype.kind == "f" and (column != np.floor(column)).any():
+            check_classification_targets(column)  # refuses it
+        return _count_labels(column) or np.unique(column, return_inverse=True)
+    values = column.tolist()
+    distinct = list(dict.fromkeys(values))
+    if not all(isinstance(v, str) for v in distinct):
+        plain = np.array(distinct)
+        if plain.dtype.kind not in "biuf" or any(isinstance(v, str) for v in distinct):
+            kinds = ", ".join(sorted({type(v).__name__ for v in distinct}))
+            raise TypeError(
+                f"y mixes labels that cannot be ordered, or that are not labels: {kinds}. Use labels of one type."
+            )
+        if len(set(plain.tolist())) < len(distinct):
+            raise TypeError("y mixes integers and floating-point numbers that cannot be told apart. Use one type.")
+        return _factorise(column.astype(plain.dtype))
+    code_of = {label: code for code, label in enumerate(sorted(distinct))}
+    return np.array(sorted(distinct), dtype=object), np.array([code_of[v] for v in values])
+
+
+def read_classes(y: Any, n_rows: int) -> ClassTarget:
+    """Labels as codes per output."""
+    array = _as_array(y, n_rows)
+    _refuse_missing(array)
+    columns = array.reshape(n_rows, -1)
+    codes = np.empty(columns.shape, dtype=np.int32)
+    classes = []
+    for k in range(columns.shape[1]):
+        labels, codes[:, k] = _factorise(columns[:, k])
+        classes.append(labels)
+    return ClassTarget(codes, classes)
+
+
+def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int, name: str = "y") -> NDArray[np.int32]:
+    """Codes of known labels; -1 for a label that is not among `classes`. `name` is what the caller calls `y`."""
+    array = _as_array(y, n_rows, name)
+    _refuse_missing(array, name)
+    columns = array.reshape(n_rows, -1)
+    if columns.shape[1] != len(classes):
+        raise ValueError(f"{name} has {columns.shape[1]} outputs here and {len(classes)} in the training data.")
+    codes = np.empty(columns.shape, dtype=np.int32)
+    for k, labels in enumerate(classes):
+        codes[:, k] = _codes_of(columns[:, k], labels)
+        if (codes[:, k] < 0).all():
+            known = "is a class of the model" if name == "y" else "occurs in y"
+            raise ValueError(
+                f"None of the labels in {name} {known}: {columns[0, k]!r} is not among {labels[:5].tolist()}. "
+                "Pass labels of the same type."
+            )
+    return codes
+
+
+def _codes_of(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Find labels among sorted ones; -1 for those that are not there."""
+    if all(array.dtype.kind in "biuf" for array in (column, labels)):
+        at = np.minimum(np.searchsorted(labels, column), len(labels) - 1)
+        return np.where(labels[at] == column, at, -1)
+    code_of = {label: code for code, label in enumerate(labels.tolist())}
+    return np.array([code_of.get(label, -1) for label in column.tolist()])
+
+
+def read_values(y: Any, n_rows: int, name: str = "y") -> NDArray[np.float64]:
+    """Return targets of a regression, n_rows x n_outputs, float64 and C-contiguous; `name` as above."""
+    array = _as_array(y, n_rows, name)
+    _refuse_missing(array, name)
+    values = given_numbers(array, name, "Convert them to numbers, or predict labels with a classifier")
+    if values is not array:
+        _refuse_missing(values, name)  # what was text may be "nan"
+    if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > _WIDEST / 2:
+        raise ValueError(f"The range of {name} is too wide for sums of its numbers. Rescale {name}.")
+    return np.ascontiguousarray(values.reshape(n_rows, -1))
+
+
+def warn_if_coarse(y: NDArray[np.float64]) -> None:
+    """Warn if a few values of y lie so far out that the engine's integers cannot tell most others apart.
+
+    The engine's unit is about the range of y times the number of rows over 2**61; most values should differ by many.
+    """
+    for k in range(y.shape[1]):
+        low, high = float(y[:, k].min()), float(y[:, k].max())
+        unit = (high / 2 - low / 2) * (len(y) / 2.0**60)
+        if unit == 0 or len(y) < 4 or _is_spread(y[:, k], 2.0**11 * unit):
+            continue
+        first, third = np.partition(y[:, k], [len(y) // 4, 3 * len(y) // 4])[[len(y) // 4, 3 * len(y) // 4]]
+        if 0 < third / 2 - first / 2 < 2.0**11 * unit:
+            warn(
+                f"y reaches from {low:g} to {high:g}, while half of its values lie within {third - first:g}. "
+                "Splits among them may be arbitrary: drop the outliers, or fit a transform such as log(y)."
+            )
+
+
+def _is_spread(values: NDArray[np.float64], least: float) -> bool:
+    """Tell whether the halves of the quartiles are sure to lie `least` apart: a sample says where to count."""
+    n, sample = len(values), np.sort(values[:: max(1, len(values) // 1024)])
+    low, high = float(sample[len(sample) * 3 // 8]), float(sample[len(sample) * 5 // 8])
+    n_low, n_below = int(np.count_nonzero(values <= low)), int(np.count_nonzero(values < high))
+    return high / 2 - low / 2 >= least and n_low > n // 4 and n_below <= 3 * n // 4
+
+
+def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Return checked weights, or None if all are 1."""
+    if sample_weight is None:
+        return None
+    weight = given_numbers(sample_weight, "sample_weight")
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got an array of shape {weight.shape}.")
+    if len(weight) != n_rows:
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_rows},)! Pass one weight per row of X.")
+    if not np.isfinite(weight).all():
+        raise ValueError("Input sample_weight contains NaN or infinity. Weights must be finite numbers of at least 0.")
+    if (weight < 0).any():
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight`: row {int(np.argmax(weight < 0))} has "
+            f"{weight.min()}. Weights must be at least 0; a weight of 0 leaves the row out."
+        )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError("The sum of sample_weight is too large for a floating-point number. Rescale the weights.")
+    if not (weight > 0).any():
+        raise ValueError("Sample weights must contain at least one non-zero number: all of them are 0.")
+    return np.ascontiguousarray(weight)
+
+
+def read_numbers(y: Any, n_rows: int, n_columns: tuple[int, ...], called: str = "y") -> NDArray[np.float64]:
+    """Return y as floats, (n_rows, k), with one of the allowed numbers of columns; NaN where missing."""
+    masked = masked_array(y)
+    array = given_array(y if masked is None else np.ma.getdata(masked), called)
+    if array.dtype.names is not None:  # such as survival times
+        array = np.column_stack([given_numbers(array[name], f"{called}[{name!r}]") for name in array.dtype.names])
+    values = given_numbers(array, called)
+    if masked is not None:
+        values = np.where(np.ma.getmaskarray(masked), np.nan, values)
+    values = values.reshape(len(values) if values.ndim else 1, -1)
+    check_length(len(values), n_rows, called)
+    if values.shape[1] not in n_columns:
+        wanted = " or ".join(str(n) for n in n_columns)
+        raise ValueError(f"{called} has {values.shape[1]} columns; this method needs {wanted}.")
+    if np.isinf(values).any():
+        raise ValueError(f"{called} contains infinity. Drop or cap such rows before fitting.")
+    return np.ascontiguousarray(values)
+
+
+def check_length(n_values: int, n_rows: int, name: str = "y") -> None:
+    """Refuse a target that does not have a row per row of X."""
+    if n_values != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {[n_rows, n_values]}. "
+            f"X and {name} must have one row each per observation."
+        )

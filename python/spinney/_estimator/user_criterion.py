@@ -1,0 +1,241 @@
+"""From a user's criterion to what the engine calls, with checks of what the user's code returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._estimator.held_out import Loss
+from spinney._model.tree import FittedTree
+from spinney.criteria import CompiledCriterion
+
+Array = NDArray[np.float64]
+
+# parameters that only built-in criteria understand, and what they are when not used
+_UNSUPPORTED = {
+    "monotonic_cst": None,
+    "max_bins": None,
+    "min_purity": None,
+    "cost_matrix": None,
+    "priors": None,
+    "rate_shrinkage": 0.0,
+    "dialect": None,
+}
+SAVED_NAME = "user"  # stands for the criterion in a model file
+
+
+def is_user(criterion: Any) -> bool:
+    """Whether a criterion is an object instead of a name; the name left by a model file counts too."""
+    return not isinstance(criterion, str) or criterion == SAVED_NAME
+
+
+def name_of(criterion: Any) -> str:
+    """Return the criterion's name, for reading."""
+    return SAVED_NAME if is_user(criterion) else str(criterion)
+
+
+@dataclass(frozen=True)
+class UserTarget:
+    """What growth by a user's criterion needs."""
+
+    criterion: _engine.UserCriterion
+    y: Array  # n_rows x k
+    n_values: int
+
+
+def refuse_unsupported(model: Any) -> None:
+    """Raise if a user's criterion is not usable as one, or if another parameter needs a built-in criterion."""
+    criterion = model.criterion
+    if not is_user(criterion):
+        return
+    if isinstance(criterion, str):
+        raise ValueError(
+            "This model was saved without its criterion, which is code. Set it again, model.set_params(criterion=…), "
+            "before you fit."
+        )
+    if isinstance(criterion, type):
+        raise TypeError(
+            f"criterion must be an object, not the class {criterion.__name__}. Make one: {criterion.__name__}()."
+        )
+    for name, unused in _UNSUPPORTED.items():
+        given = getattr(model, name, unused)
+        if given is not None if unused is None else given != unused:
+            raise ValueError(f"{name} does not go with a criterion of your own. Leave it at {unused}.")
+
+
+def prepare(model: Any, y: NDArray[Any], weight: Array | None, n_classes: list[int] | None) -> UserTarget | None:
+    """Start the user's criterion of a model that is about to be fitted; None if its criterion is a built-in one.
+
+    Parameters
+    ----------
+    model : estimator
+        With its parameters.
+    y : ndarray of shape (n_rows, n_outputs)
+        Numbers or class codes.
+    weight : ndarray or None
+        Weights of the rows.
+    n_classes : list of int or None
+        Numbers of classes; None in a regression.
+
+    Returns
+    -------
+    UserTarget or None
+    """
+    criterion = model.criterion
+    if not is_user(criterion):
+        return None
+    if n_classes is not None and len(n_classes) > 1:
+        raise ValueError("A criterion of your own goes with one output of classes. Fit one tree per output.")
+    weight = np.ones(len(y)) if weight is None else weight
+    values = _start(criterion, np.array(y, dtype=np.float64), weight)
+    if isinstance(criterion, CompiledCriterion):
+        n_values = criterion.n_values
+        handle = criterion._for_engine(values.shape[1])
+    else:
+        checked = CheckedCriterion(criterion)
+        rows = weight > 0
+        n_values = len(checked.evaluate(_narrow(values[rows]), weight[rows])[0])
+        handle = _engine.python_criterion(CheckedCriterion(criterion, n_values), values.shape[1], n_values)
+    if n_classes is not None and n_values != n_classes[0]:
+        raise ValueError(
+            f"In a classifier, the value that evaluate returns is the shares of the classes: {n_classes[0]} numbers, "
+            f"not {n_values}."
+        )
+    return UserTarget(handle, values, n_values)
+
+
+def check_shares(tree: _engine.Tree) -> None:
+    """Raise if the values of a classifier's nodes are not shares."""
+    value = tree.value.reshape(tree.size, tree.value_width)
+    if (value < 0).any() or not np.allclose(value.sum(axis=1), 1.0, rtol=0, atol=1e-6):
+        raise ValueError(
+            "In a classifier, the value that evaluate returns is the shares of the classes: numbers of at least 0 "
+            f"that sum to 1, not {value[np.argmax(np.abs(value.sum(axis=1) - 1.0))].tolist()}."
+        )
+
+
+def row_losses(criterion: Any, y: Array) -> Loss:
+    """Loss of held-out rows by the criterion's own measure, if it has one for single rows."""
+
+    def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> Array:
+        if not callable(getattr(criterion, "row_loss", None)):
+            raise ValueError(
+                f"Held-out rows are judged by the method row_loss(y, value) of the criterion, and {criterion!r} has "
+                "none. Write one, or do without held-out rows and cross-validation."
+            )
+        losses = np.asarray(criterion.row_loss(_narrow(y[rows]), _narrow(tree.flat_value[nodes])), dtype=np.float64)
+        if losses.shape != (len(rows),):
+            raise ValueError(f"row_loss returned an array of shape {losses.shape}; expected ({len(rows)},).")
+        return losses
+
+    return loss
+
+
+def _narrow(y: Array) -> Array:
+    """One column as an array of one dimension, as users see it."""
+    return y[:, 0] if y.shape[1] == 1 else y
+
+
+def _start(criterion: Any, y: Array, weight: Array) -> Array:
+    """Return the y that the criterion's init gives, n_rows x k."""
+    if not callable(getattr(criterion, "init", None)):
+        return y
+    given = criterion.init(_narrow(y), weight.copy())
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(())
+    if values.ndim not in (1, 2) or len(values) != len(y) or values.size == 0:
+        raise ValueError(
+            f"The criterion's init must return y as numbers, of shape ({len(y)},) or ({len(y)}, k). It returned "
+            f"{_described(given)}."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("The criterion's init returned a y with NaN or infinity. Use finite numbers.")
+    return np.ascontiguousarray(values.reshape(len(y), -1))
+
+
+def _described(given: Any) -> str:
+    shape = getattr(given, "shape", None)
+    return f"a {type(given).__name__}" if shape is None else f"a {type(given).__name__} of shape {tuple(shape)}"
+
+
+class CheckedCriterion:
+    """Calls a user's object and checks what it returns.
+
+    Parameters
+    ----------
+    criterion : object
+        The user's.
+    n_values : int, optional
+        How many numbers a value has; None: any number.
+    """
+
+    def __init__(self, criterion: Any, n_values: int | None = None) -> None:
+        self._criterion = criterion
+        self._n_values = n_values
+
+    def evaluate(self, y: Array, weight: Array) -> tuple[Array, float]:
+        """Return value and risk as the engine takes them."""
+        given = self._criterion.evaluate(y, weight)
+        try:
+            value, risk = given
+            values = np.asarray(value, dtype=np.float64)
+            risk = float(risk)
+        except (TypeError, ValueError):
+            raise TypeError(
+                "The criterion's evaluate must return a value (a number, or an array of numbers) and a risk (a "
+                f"number). It returned {_shown(given)}."
+            ) from None
+        values = np.array(values.ravel())
+        if values.size == 0 or (self._n_values is not None and len(values) != self._n_values):
+            expected = "at least one" if self._n_values is None else f"{self._n_values} as for the root"
+            raise ValueError(
+                f"The criterion's evaluate returned a value of {values.size} numbers; expected {expected}."
+            )
+        return values, risk
+
+    def split(self, y: Array, weight: Array, x: Array) -> Array:
+        """Return the goodness of each cut of numbers."""
+        return _goodness(
+            self._criterion.split(y, weight, x, False), len(x) - 1, "one for the cut after each row but the last"
+        )
+
+    def split_groups(self, y: Array, weight: Array, group: Array, n_groups: int) -> tuple[NDArray[np.uint32], Array]:
+        """Return an order of groups and the goodness of each of its cuts."""
+        given = self._criterion.split(y, weight, group, True)
+        try:
+            order, goodness = given
+            order = np.asarray(order)
+            is_order = np.array_equal(np.sort(order), np.arange(n_groups))
+        except (TypeError, ValueError):
+            order, goodness, is_order = None, None, False
+        if not is_order or order is None:
+            raise ValueError(
+                f"For a category column, the criterion's split must return an order of the {n_groups} groups, each of "
+                f"0 to {n_groups - 1} once, and the goodness of its {n_groups - 1} cut(s). It returned {_shown(given)}."
+            )
+        return order.astype(np.uint32), _goodness(goodness, n_groups - 1, "one for each cut of the order")
+
+
+def _goodness(given: Any, n: int, meaning: str) -> Array:
+    try:
+        goodness = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"The criterion's split must return numbers. It returned {_shown(given)}.") from None
+    if given is None:
+        raise TypeError("The criterion's split returned nothing. It must return numbers.")
+    if goodness.shape != (n,):
+        raise ValueError(
+            f"The criterion's split returned an array of shape {goodness.shape}; expected ({n},): {meaning}."
+        )
+    return goodness
+
+
+def _shown(given: Any) -> str:
+    text = repr(given)
+    return text if len(text) <= 80 else _described(given)

@@ -1,0 +1,454 @@
+"""Why a learner errs: noise, bias and variance of its predictions over training samples.
+
+Vocabulary. A *repeat* draws a training sample and fits every learner to it. A *test row* is predicted in every repeat,
+or, with a bootstrap of a table, in the repeats whose sample lacks it. The *main prediction* of a row is what the
+repeats predict on the whole: their mean for squared loss, the most frequent class for 0-1 loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils import check_random_state
+
+from spinney._data.display.digits import elide, fixed, one_line, plural
+from spinney._data.display.frames import Backend, frame_of
+from spinney._ensemble.member import random_state_names, set_random_states
+from spinney._estimator.attributes import warn_renamed
+from spinney._estimator.folds import told_of_rows
+from spinney._estimator.threads import count_threads, in_order
+from spinney._evaluate.bias_variance_rows import read_estimators
+from spinney._evaluate.bias_variance_samples import Source, read_source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LARGEST_SEED = np.iinfo(np.int32).max
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """Parts of one learner's expected error, averaged over test rows.
+
+    Attributes
+    ----------
+    error : float
+        Expected loss; the sum of noise_effect (or 0, where the truth is not known), bias and variance.
+    noise : float or None
+        Least loss that any prediction can have; None where the truth is not known.
+    noise_effect : float or None
+        What noise adds to the error: the noise itself for squared loss; less for 0-1 loss, where a wrong prediction may
+        be right by luck.
+    bias : float
+        Loss of the main prediction against the best one: squared bias, or share of rows whose main class is wrong.
+        Where the truth is not known, against the observed target, so that it contains the noise.
+    variance : float
+        What the spread around the main prediction adds. For 0-1 loss it is the net variance, unbiased - biased.
+    variance_unbiased, variance_biased : float or None
+        0-1 loss only. Spread harms rows whose main class is right, and helps those whose main class is wrong.
+    n_members : int or None
+        Members, if the learner averages any.
+    member_variance : float or None
+        Variance of one member's predictions, squared loss.
+    correlation : float or None
+        Mean correlation ρ of two members' predictions over training samples. With σ² = member_variance, the variance of
+        the mean of B members is ρσ² + (1 - ρ)σ²/B.
+    """
+
+    error: float
+    noise: float | None
+    noise_effect: float | None
+    bias: float
+    variance: float
+    variance_unbiased: float | None = None
+    variance_biased: float | None = None
+    n_members: int | None = None
+    member_variance: float | None = None
+    correlation: float | None = None
+
+    def variance_with(self, n_members: int | float) -> float:
+        """Return the variance that the mean of another number of members would have: ρσ² + (1 - ρ)σ²/B.
+
+        Parameters
+        ----------
+        n_members : int or float
+            B; ``float("inf")`` gives the limit ρσ².
+
+        Returns
+        -------
+        float
+            For squared loss.
+        """
+        if self.correlation is None or self.member_variance is None:
+            raise ValueError("The learner is not an average of members, so there is no number of members to change.")
+        shared = self.correlation * self.member_variance
+        return shared + (self.member_variance - shared) / n_members
+
+
+@dataclass(frozen=True, eq=False)
+class BiasVariance:
+    """What `bias_variance` found; prints as text.
+
+    Attributes
+    ----------
+    parts : dict from str to Decomposition
+        By name of the learner; ``result["name"]`` is one of them.
+    loss : {"squared", "zero_one"}
+    n_repeats : int
+        Training samples.
+    n_rows : int
+        Test rows.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> source = spinney.datasets.ThresholdClasses()
+    >>> tree = spinney.DecisionTreeClassifier()
+    >>> found = spinney.bias_variance(tree, generator=source, n_train=30, n_repeats=20, random_state=0)
+    >>> found.loss
+    'zero_one'
+    >>> list(found.parts)
+    ['DecisionTreeClassifier']
+    """
+
+    parts: dict[str, Decomposition]
+    loss: str
+    n_repeats: int
+    n_rows: int
+
+    def __getitem__(self, name: str) -> Decomposition:
+        return self.parts[name]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Return the parts as a frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per learner; NaN where a part does not apply.
+        """
+        columns: dict[str, list[Any]] = {"learner": list(self.parts)}
+        for field in fields(Decomposition):
+            values = [getattr(part, field.name) for part in self.parts.values()]
+            if field.name != "n_members":
+                values = [np.nan if value is None else value for value in values]
+            if any(value is not None and value == value for value in values):
+                columns[field.name] = values
+        return frame_of(columns, backend)
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw one bar per learner, stacked from noise, bias and variance.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        from spinney.inspect.charts.error_parts import draw_parts
+
+        return draw_parts(self, ax)
+
+    def __repr__(self) -> str:
+        return f"<BiasVariance: {plural(len(self), 'learner')}, {plural(self.n_repeats, 'training sample')}>"
+
+    def __str__(self) -> str:
+        what = {"squared": "squared loss", "zero_one": "0-1 loss"}[self.loss]
+        has_noise = any(part.noise is not None for part in self.parts.values())
+        noise, bias, variance = ("noise", "bias²", "variance")
+        if self.loss == "zero_one":
+            noise, bias, variance = ("net noise", "bias", "net variance")
+        head = ["", "error", *([noise, bias] if has_noise else [f"{bias} + noise"]), variance]
+        head += ["unbiased", "biased"] if self.loss == "zero_one" else []
+        has_members = any(part.correlation is not None for part in self.parts.values())
+        head += ["correlation"] if has_members else []
+        rows = [head, *(self._line(name, has_noise, has_members) for name in self.parts)]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
+        lines = [f"{what}, {plural(self.n_repeats, 'training sample')}, {plural(self.n_rows, 'test row')}", ""]
+        for row in rows:
+            cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def _line(self, name: str, has_noise: bool, has_members: bool) -> list[str]:
+        part = self.parts[name]
+        numbers = [part.error, *([part.noise_effect] if has_noise else []), part.bias, part.variance]
+        if self.loss == "zero_one":
+            numbers += [part.variance_unbiased, part.variance_biased]
+        largest = max(max(abs(part.error), abs(part.bias)) for part in self.parts.values())
+        decimals = 3 if self.loss == "zero_one" or largest == 0 else max(0, 3 - math.floor(math.log10(largest)))
+        texts = ["" if value is None else fixed(value, decimals) for value in numbers]
+        if has_members:
+            texts.append("" if part.correlation is None else f"{part.correlation:.2f}")
+        return [elide(one_line(name), 40), *texts]
+
+
+def bias_variance(
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    time: Any = None,
+    generator: Any = None,
+    truth: Any = None,
+    n_train: int = 100,
+    n_test: int = 1000,
+    n_repeats: int = 100,
+    loss: str | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> BiasVariance:
+    """Decompose the expected error of learners into noise, bias and variance.
+
+    Training samples come from a generator, or are bootstrap samples of a table, whose rows are then judged in the
+    repeats that left them out, or, with `time`, the latest of them in every repeat. All learners get the same samples.
+
+    *Squared loss*: error = noise + bias² + variance at each row, with unbiased estimates of all three; the bias² of a
+    learner that has none may come out slightly negative. Classifiers are judged by their probabilities, summed over
+    classes (the Brier score).
+
+    *0-1 loss* (Domingos 2000): the main prediction is the most frequent class; the bias of a row is 1 if that is not
+    the class that is most probable in truth. On unbiased rows the repeats that predict another class add to the error;
+    on biased ones those that predict the best class take away from it. The net variance is the difference.
+
+    Where members are averaged (anything fitted that has `estimators_`, whose mean is the prediction), the report gives
+    the correlation of their predictions, which limits what averaging can do.
+
+    Parameters
+    ----------
+    estimator : estimator or dict from str to estimator
+        Learners to judge.
+    X, y : table and array-like, optional
+        Rows to draw bootstrap samples from.
+    groups : array-like of shape (n_samples,), optional
+        Rows with the same label are drawn, or left out, together. Learners of spinney that hold rows out by themselves,
+        as boosting does that stops early, hold them out together too, and those drawn twice in any case.
+    time : array-like of shape (n_samples,), optional
+        Moments of the rows, numbers or dates. The latest fifth is judged, samples are drawn of the rows before it, and
+        learners of spinney that hold rows out by themselves hold out the latest of a sample.
+    generator : callable, optional
+        Instead of rows: ``generator(rng, n)`` returns X and y of n rows, drawn with a `numpy.random.Generator`. If it
+        has a method ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted
+        labels.
+    truth : callable, optional
+        As the method of a generator.
+    n_train, n_test : int, default=100 and 1000
+        Rows of a training sample and test rows, from a generator.
+    n_repeats : int, default=100
+        Training samples.
+    loss : {"squared", "zero_one"}, optional
+        None: 0-1 loss for classifiers, squared loss for others.
+    random_state : int, RandomState or None, default=None
+        Draws the samples, and the random states of the learners.
+    n_jobs : int, optional
+        Threads; None: all cores the process may use. The report is the same for any number.
+
+    Returns
+    -------
+    BiasVariance
+        Prints as text; has `to_frame()` and `plot()`.
+
+    References
+    ----------
+    P. Domingos (2000). A unified bias-variance decomposition and its applications. ICML, 231-238.
+    T. Hastie, R. Tibshirani and J. Friedman (2009). The Elements of Statistical Learning, sections 7.3 and 15.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import spinney
+    >>> def wave(rng, n):
+    ...     x = rng.uniform(0, 6, (n, 1))
+    ...     return x, np.sin(x[:, 0]) + rng.normal(0, 0.3, n)
+    >>> learners = {"stump": spinney.DecisionTreeRegressor(max_depth=1), "deep tree": spinney.DecisionTreeRegressor()}
+    >>> truth = lambda X: np.sin(X[:, 0])
+    >>> print(spinney.bias_variance(learners, generator=wave, truth=truth, n_train=50, random_state=0))
+    squared loss, 100 training samples, 1,000 test rows
+    <BLANKLINE>
+                error   noise   bias²  variance
+    stump      0.1922  0.0930  0.0618    0.0374
+    deep tree  0.1888  0.0930  0.0000    0.0958
+    """
+    if callable(X) and y is None and generator is None:
+        warn_renamed("The second argument of bias_variance, if it draws rows,", "generator=")
+        generator, X = X, None
+    learners = read_estimators(estimator)
+    loss = _read_loss(loss, learners)
+    for name, number in (("n_train", n_train), ("n_test", n_test), ("n_repeats", n_repeats)):
+        least = 2 if name == "n_repeats" else 1
+        if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}.")
+    seed = int(check_random_state(random_state).randint(_LARGEST_SEED))
+    has_classes = all(is_classifier(learner) for learner in learners.values())
+    source = read_source((X, y, groups, time), generator, truth, (n_train, n_test), seed, has_classes)
+    n_threads = count_threads(n_jobs, n_repeats)
+    heard = {name: _Heard(source, loss) for name in learners}
+
+    def repeat(k: int) -> tuple[NDArray[np.intp], dict[str, tuple[Any, Any]]]:
+        rng = np.random.default_rng([seed, k])
+        sample = source.draw(rng)
+        said = {}
+        for name, learner in learners.items():
+            fitted = _seeded(learner, int(rng.integers(_LARGEST_SEED)))
+            fitted.fit(sample.X, sample.y, **told_of_rows(fitted, sample.groups, sample.time))
+            said[name] = source.judge(fitted, sample.judged, loss)
+        return sample.judged, said
+
+    for rows, said in in_order(repeat, n_repeats, n_threads):
+        for name, (predicted, by_member) in said.items():
+            heard[name].add(rows, predicted, by_member)
+    parts = {name: one.decomposed() for name, one in heard.items()}
+    return BiasVariance(parts, loss, n_repeats, int(next(iter(heard.values())).is_judged().sum()))
+
+
+def _read_loss(loss: str | None, learners: Mapping[str, Any]) -> str:
+    kinds = {is_classifier(learner) for learner in learners.values()}
+    if len(kinds) > 1:
+        raise ValueError("Some learners are classifiers and some are not. Compare those of one kind.")
+    if loss is None:
+        return "zero_one" if kinds == {True} else "squared"
+    if loss not in ("squared", "zero_one"):
+        raise ValueError(f"loss must be 'squared' or 'zero_one', not {loss!r}.")
+    if loss == "zero_one" and kinds == {False}:
+        raise ValueError("loss='zero_one' counts wrong classes, but the learners are not classifiers. Use 'squared'.")
+    return loss
+
+
+def _seeded(learner: Any, seed: int) -> Any:
+    fresh = clone(learner)
+    set_random_states(fresh, random_state_names(fresh), seed)
+    if getattr(fresh, "n_jobs", 0) is None:
+        fresh.set_params(n_jobs=1)  # repeats run side by side
+    return fresh
+
+
+# ---- what is remembered of the repeats -------------------------------------------------------------------------------
+
+
+class _Moments:
+    """Mean and spread of the values of each row, one repeat at a time (Welford), exact for values that never change."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.n = np.zeros((shape[0], 1))
+        self.mean, self._squares = np.zeros(shape), np.zeros(shape)
+
+    def add(self, rows: NDArray[np.intp], values: Values) -> None:
+        self.n[rows] += 1
+        step = values - self.mean[rows]
+        self.mean[rows] += step / self.n[rows]
+        self._squares[rows] += step * (values - self.mean[rows])
+
+    def variance(self, rows: NDArray[np.bool_]) -> Values:
+        """Return the unbiased variance of rows with two values or more."""
+        return np.asarray(self._squares[rows] / (self.n[rows] - 1))
+
+
+class _Heard:
+    """What is kept of the repeats, by test row: as much for a thousand of them as for ten."""
+
+    def __init__(self, source: Source, loss: str) -> None:
+        self._source, self._loss = source, loss
+        shape = source.observed.shape
+        self._said, self._member_means = _Moments(shape), _Moments(shape)
+        self._total = np.zeros(shape)  # of classes, counts: means would blur ties
+        self._within = np.zeros(shape[0])
+        self._n_members: set[int | None] = set()
+
+    def add(self, rows: NDArray[np.intp], predicted: Values, by_member: Values | None) -> None:
+        """Take in one repeat: predictions (rows, values) and those of members (members, rows, values)."""
+        if not len(rows):
+            return
+        self._said.add(rows, predicted)
+        self._total[rows] += predicted
+        self._n_members.add(None if by_member is None else len(by_member))
+        if by_member is not None:
+            self._within[rows] += by_member.var(axis=0, ddof=1).sum(axis=1)
+            self._member_means.add(rows, by_member.mean(axis=0))
+
+    def is_judged(self) -> NDArray[np.bool_]:
+        """Mark the rows with enough predictions for a variance."""
+        return np.asarray(self._said.n[:, 0] >= 2)
+
+    def decomposed(self) -> Decomposition:
+        """Decompose the error."""
+        rows = self.is_judged()
+        if not rows.any():
+            raise ValueError("No row was judged twice. Raise n_repeats.")
+        parts = self._squared(rows) if self._loss == "squared" else self._zero_one(rows)
+        return Decomposition(**parts, **self._about_members(rows))
+
+    def _squared(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
+        observed, n, mean = self._source.observed[rows], self._said.n[rows], self._said.mean[rows]
+        variance = self._said.variance(rows)
+        best = observed if self._source.best is None else self._source.best[rows]
+        bias = (mean - best) ** 2 - variance / n  # the mean of n predictions varies too
+        noise = None
+        if self._source.best is not None:
+            spread = (observed - best) ** 2 if self._source.classes is None else best * (1 - best)
+            noise = _mean(spread)
+        error = (noise or 0.0) + _mean(bias) + _mean(variance)
+        parts = {"noise": noise, "noise_effect": noise, "bias": _mean(bias), "variance": _mean(variance)}
+        return {"error": error, **parts}
+
+    def _zero_one(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
+        observed = self._source.observed[rows]
+        share = self._total[rows] / self._said.n[rows]  # of the repeats that predict each class
+        chance = observed if self._source.best is None else self._source.best[rows]
+        main, best = share.argmax(axis=1), chance.argmax(axis=1)
+        every = np.arange(len(share))
+        is_biased = main != best
+        error = 1 - (share * chance).sum(axis=1)
+        against_best = 1 - share[every, best]
+        unbiased = np.where(is_biased, 0.0, against_best)
+        biased = np.where(is_biased, share[every, best], 0.0)
+        has_truth = self._source.best is not None
+        return {
+            "error": float(error.mean()),
+            "noise": float((1 - chance.max(axis=1)).mean()) if has_truth else None,
+            "noise_effect": float((error - against_best).mean()) if has_truth else None,
+            "bias": float(is_biased.mean()),
+            "variance": float((unbiased - biased).mean()),
+            "variance_unbiased": float(unbiased.mean()),
+            "variance_biased": float(biased.mean()),
+        }
+
+    def _about_members(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
+        """Split the variance of a mean of B members: V = ρσ² + (1 - ρ)σ²/B, and (1 - ρ)σ² is that within repeats."""
+        if len(self._n_members) != 1 or None in self._n_members:
+            return {}
+        n_members = int(next(iter(self._n_members)) or 0)
+        of_mean = _mean(self._member_means.variance(rows))
+        within = float((self._within[rows] / self._said.n[rows, 0]).mean())
+        one = of_mean + within * (1 - 1 / n_members)
+        shared = of_mean - within / n_members
+        return {
+            "n_members": n_members,
+            "member_variance": one,
+            "correlation": shared / one if one > 0 else None,
+        }
+
+
+def _mean(values: Values) -> float:
+    """Mean over rows of sums over outputs."""
+    return float(values.sum(axis=1).mean())

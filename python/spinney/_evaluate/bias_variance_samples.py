@@ -1,0 +1,153 @@
+"""Where training samples come from, and the rows they are judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.select import PickTable, pick_table
+from spinney._ensemble.resampling import out_of
+from spinney._estimator.folds import read_row_groups, read_time
+from spinney._estimator.target import read_classes, read_values
+from spinney._evaluate.bias_variance_rows import Truth, members_say, onehot, predictions
+
+Values = NDArray[np.float64]
+Rows = NDArray[np.intp]
+_LATEST = 0.2  # share of the rows that are judged, where rows have moments
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to learn from, and which test rows they are judged by."""
+
+    judged: Rows
+    X: Any
+    y: Any
+    groups: NDArray[Any] | None  # labels of those that belong together
+    time: NDArray[Any] | None  # their moments
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Test rows, and a way to draw training samples."""
+
+    table: PickTable  # test rows
+    observed: Values  # one column, or one per class
+    best: Values | None  # the truth about them, likewise
+    classes: NDArray[Any] | None
+    y: NDArray[Any] | None  # of the table that is bootstrapped
+    generator: Any
+    n_train: int
+    units: list[Rows] | None = None  # rows that are drawn together
+    time: NDArray[Any] | None = None
+    parts: tuple[Rows, Rows] | None = None  # with `time`: rows to draw from, and the latest, which are judged
+
+    def draw(self, rng: np.random.Generator) -> Sample:
+        """Draw a training sample.
+
+        A row that was drawn twice belongs to itself: a learner that holds one of the two out has seen the other.
+        """
+        if self.y is None:
+            X, y = self.generator(rng, self.n_train)
+            return Sample(np.arange(self.table.n_rows), X, y, None, None)
+        if self.parts is not None and self.time is not None:
+            earlier, latest = self.parts
+            rows = earlier[rng.integers(len(earlier), size=len(earlier))]
+            return Sample(latest, self.table.take(rows), self.y[rows], rows, self.time[rows])
+        if self.units is None:
+            rows = together = rng.integers(self.table.n_rows, size=self.table.n_rows)
+        else:
+            drawn = rng.integers(len(self.units), size=len(self.units))
+            rows = np.concatenate([self.units[u] for u in drawn])
+            together = np.repeat(drawn, [len(self.units[u]) for u in drawn])
+        judged = np.flatnonzero(out_of(rows, self.table.n_rows))
+        return Sample(judged, self.table.take(rows), self.y[rows], together, None)
+
+    def judge(self, fitted: Any, rows: Rows, loss: str) -> tuple[Values, Values | None]:
+        """Return what a learner predicts of test rows, and what its members do."""
+        X = self.table.take(None if self.y is None else rows)
+        if not len(rows):
+            return np.empty((0, self.observed.shape[1])), None
+        return predictions(fitted, X, self.classes, loss), members_say(fitted, X, self.classes)
+
+
+def read_source(
+    rows: tuple[Any, Any, Any, Any], generator: Any, truth: Any, sizes: tuple[int, int], seed: int, has_classes: bool
+) -> Source:
+    """Check where samples come from.
+
+    Parameters
+    ----------
+    rows : tuple
+        X, y, groups and time, or four times None.
+    generator, truth : callable or None
+        As the parameters of `bias_variance`.
+    sizes : tuple of int
+        Rows of a training sample and test rows, from a generator.
+    seed : int
+        Draws the test rows of a generator.
+    has_classes : bool
+        Whether all learners are classifiers.
+
+    Returns
+    -------
+    Source
+    """
+    X, y, groups, time = rows
+    for name, told in (("groups", groups), ("time", time)):
+        if told is not None and X is None:
+            raise ValueError(f"{name} goes with X and y: a generator draws rows of its own. Leave it out.")
+    if groups is not None and time is not None:
+        raise ValueError("time and groups both say which rows are judged. Pass one of them.")
+    source = _read(generator, X, y, truth, *sizes, seed, has_classes)
+    n_rows = source.table.n_rows
+    if groups is not None:
+        return replace(source, units=_units(read_row_groups(groups, n_rows)))
+    if time is not None:
+        moments = read_time(time, n_rows)
+        return replace(source, time=moments, parts=_latest(moments))
+    return source
+
+
+def _units(labels: NDArray[Any]) -> list[Rows]:
+    """Rows of each group."""
+    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+
+
+def _latest(moments: NDArray[Any]) -> tuple[Rows, Rows]:
+    """Part rows into those to draw from and those to be judged, which come later; one moment is not parted."""
+    cut = np.sort(moments, kind="stable")[-max(1, round(_LATEST * len(moments)))]
+    is_late = moments >= cut
+    if is_late.all():
+        raise ValueError("Most rows have the same time, so that none come before the rest. Leave time out.")
+    return np.flatnonzero(~is_late), np.flatnonzero(is_late)
+
+
+def _read(
+    generator: Any, X: Any, y: Any, truth: Any, n_train: int, n_test: int, seed: int, has_classes: bool
+) -> Source:
+    if (generator is None) == (X is None):
+        raise ValueError("Pass either a generator, or X and y; they say where training samples come from.")
+    if X is not None and y is None:
+        raise ValueError("Pass y with X.")
+    if generator is not None and not callable(generator):
+        raise TypeError(f"generator must be callable as generator(rng, n), not a {type(generator).__name__}.")
+    truth = truth if truth is not None else getattr(generator, "truth", None)
+    if generator is not None:
+        X, y = generator(np.random.default_rng([seed, 0, 0]), n_test)
+    table = pick_table(X)
+    if has_classes:
+        found = read_classes(y, table.n_rows)
+        if found.n_outputs > 1:
+            raise ValueError("y has several outputs; classes are decomposed one output at a time.")
+        classes, labels = found.classes[0], found.classes[0][found.codes[:, 0]]
+        observed, target = onehot(labels, classes), labels
+    else:
+        classes, observed = None, read_values(y, table.n_rows)
+        target = observed[:, 0] if observed.shape[1] == 1 else observed
+    best = None if truth is None else Truth.read(truth(table.native), observed.shape, classes)
+    return Source(table, observed, best, classes, target if generator is None else None, generator, n_train)

@@ -1,0 +1,476 @@
+"""How firmly a tree stands on its rows: which of its splits come back when it is grown on bootstrap samples.
+
+Vocabulary. A split of the tree has a place: the columns asked on the way to it and the sides taken. It *survives* in
+another tree that asks for the same column at the same place. The cut is *the same* if it sends nearly all rows of the
+node to the same sides. The *margin* of a split over its runner-up, the best split of another column, is the part of
+its gain by which it wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from spinney._data.display.digits import elide, one_line, percent, plural, shortest
+from spinney._data.display.frames import Backend, frame_of
+from spinney._estimator.folds import read_row_groups, told_of_rows
+from spinney._estimator.parameters import count_rows
+from spinney._estimator.target import read_values, read_weights
+from spinney._evaluate.runner_up import RunnerUp, runner_ups
+from spinney._model.tree import FittedTree
+from spinney._tree.tree_estimator import BaseTree
+from spinney.inspect.text.reader import TreeReader
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_LINES, _MOST_INDENT = 40, 12
+_DISTINCT = 1 - 0.36787944117144233  # 1 - 1/e: share of the rows that a bootstrap sample holds
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fragility:
+    """What `fragility` found; prints as text.
+
+    Attributes
+    ----------
+    columns : dict of lists
+        One entry per split, in preorder: `node`, `depth`, `column`, `cut` (the left side in words), `n` (rows),
+        `survival` (share of the samples whose tree asks for the same column at the same place), `given_parent` (the
+        same among those in which the split above survives; NaN if there are none), `same_cut` (share of the samples in
+        which moreover at most `tolerance` of the node's rows change sides), `threshold` with `threshold_low`,
+        `threshold_median` and `threshold_high` (5 %, 50 % and 95 % points where the split survives; NaN for
+        categories), `similarity` (mean Jaccard similarity of the sets of categories that go left; NaN for numbers),
+        `runner_up` (column of the second-best split, None if there is none), and `margin` (1 - its gain / the gain of
+        the column chosen, NaN without a runner-up).
+    root_columns : dict from str to float
+        How often each column is asked first, most often first; "(no split)" if the tree is a single leaf.
+    churn : float
+        Mean over samples and rows of what changes between the predictions of the tree and of the bootstrap trees: the
+        share of other classes, or the absolute difference in standard deviations of y.
+    n_bootstraps : int
+    tolerance : float
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[1], [2], [3], [4], [5], [6]], [0, 0, 0, 1, 1, 1]
+    >>> tree = spinney.DecisionTreeClassifier().fit(X, y)
+    >>> spinney.fragility(tree, X, y, n_bootstraps=10, random_state=0).root_columns
+    {'x0': 1.0}
+    """
+
+    columns: dict[str, list[Any]]
+    root_columns: dict[str, float]
+    churn: float
+    n_bootstraps: int
+    tolerance: float
+    is_classifier: bool
+
+    def __len__(self) -> int:
+        return len(self.columns["node"])
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Return `columns` as a frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per split.
+        """
+        return frame_of(self.columns, backend)
+
+    def plot(self, *, max_splits: int = 20, ax: Axes | None = None) -> Axes:
+        """Draw how often each split survives as a bar; the dark part has the same cut as well.
+
+        Parameters
+        ----------
+        max_splits : int, default=20
+            Bars at most: the splits with most rows are drawn.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        from spinney.inspect.charts.survival import draw_survival
+
+        return draw_survival(self.columns, max_splits, ax)
+
+    def __repr__(self) -> str:
+        return f"<Fragility: {plural(len(self), 'split')}, {plural(self.n_bootstraps, 'bootstrap sample')}>"
+
+    def __str__(self) -> str:
+        splits = sorted(range(len(self)), key=lambda k: -self.columns["n"][k])[:_MOST_LINES]
+        lines = [f"{plural(len(self), 'split')}, {plural(self.n_bootstraps, 'bootstrap sample')}"]
+        if splits:
+            lines += ["", *_aligned([_HEAD, *(self._line(k) for k in sorted(splits))])]
+        if len(splits) < len(self):
+            lines.append(f"… and {plural(len(self) - len(splits), 'smaller split')}")
+        roots = [f"{one_line(name)} {percent(share)}" for name, share in self.root_columns.items()]
+        more = f", {len(roots) - 5} others" if len(roots) > 5 else ""
+        lines += ["", f"First column: {', '.join(roots[:5])}{more}"]
+        if self.is_classifier:
+            lines.append(f"Predictions that change: {100 * self.churn:.1f}% of the rows")
+        else:
+            lines.append(f"Predictions change by {self.churn:.2f} standard deviations of y on average")
+        return "\n".join(lines)
+
+    def _line(self, k: int) -> list[str]:
+        at = {name: values[k] for name, values in self.columns.items()}
+        if at["survival"] == 0:
+            where = ""
+        elif np.isnan(at["similarity"]):
+            where = f"{shortest(at['threshold_low'], 4)} to {shortest(at['threshold_high'], 4)}"
+        else:
+            where = f"{percent(at['similarity'])} alike"
+        return [
+            "  " * min(at["depth"], _MOST_INDENT) + at["cut"],
+            f"{at['n']:,}",
+            percent(at["survival"]),
+            percent(at["same_cut"]),
+            where,
+            "" if at["runner_up"] is None else elide(one_line(at["runner_up"]), 30),
+            "" if at["runner_up"] is None else percent(at["margin"]) if at["margin"] >= 0 else "none",
+        ]
+
+
+_HEAD = ["split", "rows", "survives", "same cut", "cut", "runner-up", "margin"]
+_TO_THE_LEFT = frozenset({0, 4, 5})
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if k in _TO_THE_LEFT else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def fragility(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    groups: Any = None,
+    n_bootstraps: int = 100,
+    tolerance: float = 0.1,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Fragility:
+    """Report how often each split of a fitted tree survives when the rows are drawn anew.
+
+    The tree is fitted again, with all its parameters, to bootstrap samples: as many rows as there are, drawn with
+    replacement. A row drawn twice has twice the weight, and counts twice for `min_samples_leaf`. Where that cannot be,
+    with unequal weights and for `min_samples_split`, each row counts once and the least number of rows is lowered to
+    the 63 % of the rows that a sample holds. Rows that were given to `fit` as X_val are not used.
+
+    Splits are compared place by place: the split at the root with the root of each bootstrap tree, its left child with
+    the left child if both roots ask for the same column, and so on. Where the sides of a category split are exchanged,
+    they are matched by the categories they share.
+
+    The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion;
+    with a close runner-up another sample may well choose the other column. Beyond 500 splits only those with most rows
+    get one. Of costs, it knows those that act as class weights, and the prices of columns.
+
+    Parameters
+    ----------
+    estimator : decision tree
+        Fitted to X, y and sample_weight.
+    X : table of shape (n_samples, n_features)
+        The rows it was fitted to.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Their target.
+    sample_weight : array-like of shape (n_samples,), optional
+        Their weights.
+    groups : array-like of shape (n_samples,), optional
+        Rows with the same label are drawn together, and held out together where the tree is pruned by folds.
+    n_bootstraps : int, default=100
+        Number of samples.
+    tolerance : float, default=0.1
+        Two cuts of a column are the same if at most this share of the node's rows changes sides.
+    random_state : int, RandomState or None, default=None
+        Draws the samples.
+    n_jobs : int, optional
+        Threads; None: as the estimator. The report is the same for any number.
+
+    Returns
+    -------
+    Fragility
+        Prints as text; has `to_frame()` and `plot()`.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> tree = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    >>> report = spinney.fragility(tree, X, y, n_bootstraps=20, random_state=0)
+    >>> report.columns["column"]
+    ['flipper_length_mm', 'bill_length_mm', 'island']
+    """
+    reader = _checked(estimator, n_bootstraps, tolerance)
+    sample = _Sample.of(reader, X, y, sample_weight, groups)
+    random = check_random_state(random_state)
+    tally = _Tally(reader, sample, tolerance)
+    model = _for_bootstraps(estimator, sample).set_params(n_jobs=estimator.n_jobs if n_jobs is None else n_jobs)
+    labels = None if groups is None else read_row_groups(groups, len(sample.weight))
+    predicted = estimator.predict(X)
+    for _ in range(n_bootstraps):
+        weight = sample.draw(random)
+        model.set_params(random_state=int(random.randint(np.iinfo(np.int32).max)))
+        model.fit(X, y, weight, **told_of_rows(model, labels, weight=weight))
+        tally.add(model.tree_)
+        tally.churn.append(sample.change(predicted, model.predict(X)))
+    second = runner_ups(reader, sample.values, sample.rows_of, y, sample.weight, model.n_jobs)
+    root_columns = {name: count / n_bootstraps for name, count in tally.roots()}
+    columns = tally.columns(second)
+    return Fragility(columns, root_columns, float(np.mean(tally.churn)), n_bootstraps, tolerance, reader.is_classifier)
+
+
+def _checked(estimator: Any, n_bootstraps: int, tolerance: float) -> TreeReader:
+    reader = TreeReader(estimator)
+    if not isinstance(estimator, BaseTree):
+        raise TypeError(f"fragility takes a fitted decision tree of spinney, not {type(estimator).__name__}.")
+    if estimator.schema_.pool is not None:
+        raise ValueError(
+            "fragility weighs splits on single columns, but this tree has oblique ones. Pass another tree."
+        )
+    if isinstance(n_bootstraps, bool) or not isinstance(n_bootstraps, Integral) or n_bootstraps < 1:
+        raise ValueError(f"n_bootstraps must be a whole number of at least 1, not {n_bootstraps!r}.")
+    if not isinstance(tolerance, Real) or not 0 <= tolerance <= 1:
+        raise ValueError(f"tolerance must be a share from 0 to 1, not {tolerance!r}.")
+    return reader
+
+
+def _for_bootstraps(estimator: Any, sample: _Sample) -> Any:
+    """Return an unfitted copy whose least numbers of rows hold for rows drawn several times.
+
+    The engine counts a weighted row once. Without other weights a leaf's weight is its number of draws, so that its
+    least number can be asked for as a weight; half a row less, lest rounding refuse a leaf that just has it.
+    """
+    n_rows, n_drawn = len(sample.weight), len(sample.drawn)
+    least_leaf, least_split = (
+        count_rows(number, n_rows) for number in (estimator.min_samples_leaf, estimator.min_samples_split)
+    )
+    parameters = {"min_samples_split": max(2, round(_DISTINCT * least_split))}
+    reweighted = (getattr(estimator, name, None) for name in ("class_weight", "cost_matrix", "priors"))
+    if np.ptp(sample.weight[sample.drawn]) > 0 or any(value is not None for value in reweighted):
+        parameters["min_samples_leaf"] = max(1, round(_DISTINCT * least_leaf))
+    elif least_leaf > 1:
+        share = min(0.5, max((least_leaf - 0.5) / n_drawn, estimator.min_weight_fraction_leaf))
+        parameters |= {"min_samples_leaf": 1, "min_weight_fraction_leaf": share}
+    return clone(estimator).set_params(**parameters)
+
+
+# ---- the rows --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """The rows that the tree was fitted to."""
+
+    values: list[Values]  # by column; codes of categories; NaN is missing
+    weight: Values
+    drawn: NDArray[np.intp]  # rows with weight
+    rows_of: list[NDArray[np.intp]]  # by node, rows with weight only
+    spread: Values | None  # standard deviation of each output; None for classes
+    events: NDArray[np.bool_] | None  # where there are any, by row and output; None if a sample needs none
+    units: NDArray[np.intp] | None  # group of each row with weight; None if rows are drawn one by one
+
+    @classmethod
+    def of(cls, reader: TreeReader, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> _Sample:
+        values = reader.values(X)
+        n_rows = len(values[0])
+        weight = read_weights(sample_weight, n_rows)
+        weight = np.ones(n_rows) if weight is None else weight
+        drawn = np.flatnonzero(weight > 0)
+        fitted_on = reader.n_rows(0)
+        if reader.model.validation_fraction is None and fitted_on != len(drawn):
+            raise ValueError(
+                f"The tree was fitted to {fitted_on:,} rows and X has {len(drawn):,} of positive weight. Pass the rows "
+                "it was fitted to."
+            )
+        spread = events = None
+        if not reader.is_classifier:
+            target = read_values(y, n_rows)
+            events = target > 0 if reader.model.criterion == "poisson" else None
+            mean = np.average(target, axis=0, weights=weight)
+            spread = np.sqrt(np.average((target - mean) ** 2, axis=0, weights=weight))
+        leaves = reader.model.apply(X)[drawn]
+        units = None
+        if groups is not None:
+            _, units = np.unique(read_row_groups(groups, n_rows)[drawn], return_inverse=True)
+        return cls(values, weight, drawn, _rows_of(reader, leaves, drawn), spread, events, units)
+
+    def draw(self, random: np.random.RandomState) -> Values:
+        """Weights of a bootstrap sample; a Poisson tree cannot be fitted to one without events, which is drawn anew."""
+        while True:
+            counts = self._counts(random)
+            if self.events is None or self.events[counts > 0].any(axis=0).all():
+                return np.asarray(self.weight * counts)
+
+    def _counts(self, random: np.random.RandomState) -> NDArray[np.intp]:
+        """How often each row is drawn."""
+        if self.units is None:
+            return np.bincount(random.choice(self.drawn, len(self.drawn)), minlength=len(self.weight))
+        n = int(self.units.max()) + 1
+        counts = np.zeros(len(self.weight), dtype=np.intp)
+        counts[self.drawn] = np.bincount(random.choice(n, n), minlength=n)[self.units]
+        return counts
+
+    def change(self, one: NDArray[Any], other: NDArray[Any]) -> float:
+        """Return what changes between two predictions, on average over rows and outputs."""
+        one, other = one.reshape(len(self.weight), -1), other.reshape(len(self.weight), -1)
+        if self.spread is None:
+            change = np.asarray(one != other, dtype=np.float64)
+        else:
+            change = np.abs(one - other) / np.where(self.spread > 0, self.spread, 1.0)
+        return float(np.average(change.mean(axis=1), weights=self.weight))
+
+
+def _rows_of(reader: TreeReader, leaves: NDArray[np.int64], rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Rows of every node: in preorder the leaves below a node are numbered from it to the end of its branch."""
+    order = np.argsort(leaves, kind="stable")
+    starts = np.searchsorted(leaves[order], np.arange(reader.tree.node_count + 1))
+    ends = np.arange(reader.tree.node_count) + 2 * reader.n_leaves_below - 1
+    return [rows[order[starts[node] : starts[end]]] for node, end in enumerate(ends)]
+
+
+# ---- the splits ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Survivals:
+    """What became of one split in the bootstrap trees."""
+
+    n_survived: int = 0
+    n_same: int = 0
+    thresholds: list[float] = field(default_factory=list)
+    similarities: list[float] = field(default_factory=list)
+
+
+class _Tally:
+    """Counts what happens to each split."""
+
+    def __init__(self, reader: TreeReader, sample: _Sample, tolerance: float) -> None:
+        self._reader = reader
+        self._sample = sample
+        self._tolerance = tolerance
+        self._splits = np.flatnonzero(~reader.tree.is_leaf).tolist()
+        self._fates = {node: _Survivals() for node in self._splits}
+        self._goes_left = {node: _goes_left(reader.tree, node, self._known(node)) for node in self._splits}
+        self._n_roots = np.zeros(len(reader.features) + 1, dtype=np.int64)  # the last counts trees without a split
+        self.churn: list[float] = []
+
+    def _known(self, node: int) -> Values:
+        """Values that the rows of a node have in the column it is split on."""
+        values = self._sample.values[self._reader.column(node)][self._sample.rows_of[node]]
+        return np.asarray(values[~np.isnan(values)])
+
+    def add(self, other: FittedTree) -> None:
+        """Look for every split in another tree, from the root down."""
+        self._n_roots[-1 if other.is_leaf[0] else other.feature[0]] += 1
+        counterpart = {0: 0}
+        for node in self._splits:
+            there = counterpart.get(node)
+            if there is None or other.feature[there] != self._reader.column(node):
+                continue
+            sides = (there + 1, int(other.children_right[there]))
+            if self._compare(node, other, there):
+                sides = sides[::-1]
+            counterpart.update(zip(self._reader.children(node), sides, strict=True))
+
+    def _compare(self, node: int, other: FittedTree, there: int) -> bool:
+        """Note how alike two splits of one column are; return whether their sides are exchanged."""
+        fate, values = self._fates[node], self._known(node)
+        here_left, there_left = self._goes_left[node], _goes_left(other, there, values)
+        is_exchanged = False
+        if self._reader.tree.is_categorical[node]:
+            left, right = set(values[there_left].tolist()), set(values[~there_left].tolist())
+            ours = set(values[here_left].tolist())
+            is_exchanged = _jaccard(ours, right) > _jaccard(ours, left)
+            there_left = there_left ^ is_exchanged
+            fate.similarities.append(_jaccard(ours, right if is_exchanged else left))
+        else:
+            fate.thresholds.append(float(other.threshold[there]))
+        fate.n_survived += 1
+        if not len(values) or np.mean(here_left != there_left) <= self._tolerance:
+            fate.n_same += 1
+        return is_exchanged
+
+    def roots(self) -> list[tuple[str, int]]:
+        """Columns asked first with their counts, most often first."""
+        names = [*(feature.name for feature in self._reader.features), "(no split)"]
+        order = sorted(range(len(names)), key=lambda j: (-self._n_roots[j], j))
+        return [(names[j], int(self._n_roots[j])) for j in order if self._n_roots[j]]
+
+    def columns(self, second: dict[int, RunnerUp]) -> dict[str, list[Any]]:
+        """Lay the findings out by split."""
+        lines = [self._entry(node, second.get(node, RunnerUp())) for node in self._splits]
+        return {name: [line[name] for line in lines] for name in _ENTRIES}
+
+    def _entry(self, node: int, second: RunnerUp) -> dict[str, Any]:
+        reader, fate, n = self._reader, self._fates[node], len(self.churn)
+        above = n if node == 0 else self._fates[int(reader.parent[node])].n_survived
+        low, median, high = _points(fate.thresholds)
+        entry = (
+            node,
+            int(reader.tree.depth[node]),
+            reader.features[reader.column(node)].name,
+            reader.sides(node)[0].describe(show_missing=False),
+            reader.n_rows(node),
+            fate.n_survived / n,
+            fate.n_survived / above if above else np.nan,
+            fate.n_same / n,
+            float(reader.tree.threshold[node]),
+            low,
+            median,
+            high,
+            float(np.mean(fate.similarities)) if fate.similarities else np.nan,
+            second.column,
+            second.margin,
+        )
+        return dict(zip(_ENTRIES, entry, strict=True))
+
+
+_ENTRIES = (
+    *("node", "depth", "column", "cut", "n", "survival", "given_parent", "same_cut"),
+    *("threshold", "threshold_low", "threshold_median", "threshold_high", "similarity", "runner_up", "margin"),
+)
+
+
+def _goes_left(tree: FittedTree, node: int, values: Values) -> NDArray[np.bool_]:
+    """Which known values of the column that a node is split on go left."""
+    if tree.is_categorical[node]:
+        return np.isin(values, tree.left_categories(node))
+    return np.asarray(values <= tree.threshold[node])
+
+
+def _jaccard(one: set[float], other: set[float]) -> float:
+    return len(one & other) / len(one | other) if one | other else 1.0
+
+
+def _points(values: list[float]) -> tuple[float, float, float]:
+    """Return the 5 %, 50 % and 95 % points, each one of the values: a cut may be infinite."""
+    if not values:
+        return np.nan, np.nan, np.nan
+    low, median, high = np.quantile(values, [0.05, 0.5, 0.95], method="inverted_cdf").tolist()
+    return low, median, high

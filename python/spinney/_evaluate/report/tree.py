@@ -1,0 +1,233 @@
+"""The readable tree: every tree of the nested sequence from one, with the errors that tell how far to prune.
+
+The page gets the largest tree that it can draw and, for each node, the first penalty at which the node is a leaf. So
+one number per node gives all nested trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from spinney._data.display.digits import elide, grouped, one_line
+from spinney._evaluate.report.view import View, sample
+from spinney._tree.prune.cross_validation import first_cuts
+from spinney._tree.prune.table import ComplexityTable
+from spinney.inspect.text.reader import Step, TreeReader
+
+Floats = NDArray[np.float64]
+
+MOST_LEAVES = 150  # of the largest tree that is drawn
+_MOST_POSITIONS = 60  # of the slider
+_MOST_ROWS, _MOST_COLUMNS = 300, 8  # shown beside a node: rows to choose from, columns
+_LABEL_LETTERS, _NAME_LETTERS = 22, 26
+_BARS = 14  # of the histogram of a node's values
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """The nested trees that the slider goes through, from the root alone to the largest.
+
+    Attributes
+    ----------
+    grown : estimator
+        The largest of them.
+    table : ComplexityTable
+        Their errors.
+    rows : ndarray of int
+        Rows of the table that are shown.
+    """
+
+    grown: Any
+    table: ComplexityTable
+    rows: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, tree: Any, X: Any, y: Any) -> Sequence:
+        """Grow the tree again without pruning it, and keep of the sequence what can be drawn."""
+        known = tree.get_params(deep=False)
+        table = getattr(tree, "cp_table_", None)
+        if table is None or table.scoring is not None:
+            by_loss = {name: value for name, value in {"prune": "cv", "scoring": None}.items() if name in known}
+            table = clone(tree).set_params(**by_loss).fit(X, y).cp_table_
+        unpruned = {"prune": None, "ccp_alpha": 0.0, "cp": None}
+        grown = clone(tree).set_params(**{name: v for name, v in unpruned.items() if name in known}).fit(X, y)
+        drawn = np.flatnonzero(table.n_leaves <= MOST_LEAVES)
+        rows = drawn[_thinned(len(drawn), table.chosen)]
+        return cls(grown.pruned(alpha=float(table.alpha[rows[-1]])), table, rows)
+
+
+def _thinned(n: int, chosen: int | None) -> NDArray[np.intp]:
+    """Positions on the slider: all small trees, few of the large ones, and the choice."""
+    if n <= _MOST_POSITIONS:
+        return np.arange(n)
+    spread = np.geomspace(1, n, _MOST_POSITIONS).round().astype(np.intp) - 1
+    kept = [] if chosen is None or chosen >= n else [chosen]
+    return np.unique(np.concatenate([spread, np.array(kept, dtype=np.intp)]))
+
+
+def tree_section(study: Any, train: View, test: View) -> dict[str, Any]:
+    """Gather the tree, its nested trees and their errors."""
+    sequence = Sequence.of(study.tree, study.X_train, study.y_train)
+    reader = TreeReader(sequence.grown, show_missing="seen")
+    table, rows = sequence.table, sequence.rows
+    cuts = table.alpha[rows][::-1]
+    first = first_cuts(reader.tree, sequence.grown._node_risks(reader.tree), cuts)
+    truth = _Truth(reader, study.y_train, study.y_test)
+    test_leaves = _leaves(sequence.grown, study.X_test)
+    train_leaves = _leaves(sequence.grown, study.X_train)
+    held_out, held_out_error = _errors(sequence, truth)
+    return {
+        "error": "share of rows told wrongly" if reader.is_classifier else "root mean squared error",
+        "classes": [one_line(label) for label in reader.classes[0]] if reader.is_classifier else None,
+        "alpha": table.alpha[rows],
+        "n_leaves": table.n_leaves[rows],
+        "train": truth.in_unit(table.relative_error[rows] * truth.root_error),
+        "cv": held_out,
+        "cv_error": held_out_error,
+        "test": truth.test_errors(first, test_leaves, len(rows))[::-1],
+        "chosen": rows.tolist().index(table.chosen) if table.chosen in rows.tolist() else None,
+        "chosen_leaves": int(study.tree.tree_.n_leaves),
+        "rule": "none" if table.rule is None else str(table.rule),
+        "nodes": _nodes(reader, first, truth, train_leaves, test_leaves),
+        "rows": _sampled_rows(reader, train, train_leaves, study.y_train),
+    }
+
+
+def _leaves(tree: Any, X: Any) -> NDArray[np.intp]:
+    return np.asarray(tree.apply(X), dtype=np.intp).reshape(-1)
+
+
+def _errors(sequence: Sequence, truth: _Truth) -> tuple[Floats, Floats]:
+    """Cross-validated errors in the unit that is shown, and their standard errors."""
+    table, rows = sequence.table, sequence.rows
+    mean, error = table.cv_error[rows] * truth.root_error, table.cv_se[rows] * truth.root_error
+    shown = truth.in_unit(mean)
+    if not truth.is_classifier:  # a root: the error of the square, over twice the root
+        error = error / np.maximum(2 * shown, np.finfo(float).tiny)
+    return shown, error
+
+
+class _Truth:
+    """The targets, and how far nodes are from them."""
+
+    def __init__(self, reader: TreeReader, y_train: Any, y_test: Any) -> None:
+        self.reader, self.tree = reader, reader.tree
+        self.is_classifier = reader.is_classifier
+        self.root_error = float(reader.model._node_errors(reader.tree)[0])
+        self.train, self.test = self._read(y_train), self._read(y_test)
+
+    def _read(self, y: Any) -> Floats:
+        """Codes of classes (-1: not one of them), or values."""
+        values = np.asarray(y)
+        if not self.is_classifier:
+            return values.astype(np.float64)
+        code = {label: k for k, label in enumerate(self.reader.classes[0])}
+        return np.array([code.get(label, -1) for label in values.tolist()], dtype=np.float64)
+
+    def in_unit(self, error: Floats) -> Floats:
+        """Turn mean losses into the errors that are shown."""
+        return error if self.is_classifier else np.sqrt(np.maximum(error, 0.0))
+
+    def losses(self, nodes: NDArray[np.intp], target: Floats) -> Floats:
+        """Loss of each row at the node it has reached."""
+        if self.is_classifier:
+            return np.asarray(self.tree.majority[nodes, 0] != target, dtype=np.float64)
+        return np.asarray((self.tree.flat_value[nodes, 0] - target) ** 2)
+
+    def test_errors(self, first: NDArray[Any], leaves: NDArray[np.intp], n_cuts: int) -> Floats:
+        """Error on the test rows at each cut, from the largest tree to the root."""
+        found = np.empty(n_cuts)
+        for k in range(n_cuts):
+            stops = np.arange(self.tree.node_count)
+            for node in range(1, self.tree.node_count):
+                parent = self.reader.parent[node]
+                if stops[parent] != parent or first[parent] <= k:
+                    stops[node] = stops[parent]
+            found[k] = self.losses(stops[leaves], self.test).mean()
+        return self.in_unit(found)
+
+
+def _nodes(
+    reader: TreeReader, first: NDArray[Any], truth: _Truth, train: NDArray[np.intp], test: NDArray[np.intp]
+) -> list[dict[str, Any]]:
+    """All that is said of each node, in preorder."""
+    in_test = _sums_below(reader, np.bincount(test, minlength=reader.tree.node_count).astype(np.float64))
+    edges = None if reader.is_classifier else np.histogram_bin_edges(truth.train, _BARS)
+    bars = None if edges is None else _histograms(reader, train, truth.train, edges)
+    nodes = []
+    for step in reader.walk():
+        node = step.node
+        entry: dict[str, Any] = {
+            "first": int(first[node]),
+            "said": _said(reader, node),
+            "n": reader.n_rows(node),
+            "share": reader.share_of_all(node),
+            "n_test": int(in_test[node]),
+            "label": _label(reader, step),
+            "rule": [condition.describe(show_missing=False) for condition in step.path.values()],
+        }
+        if not reader.is_leaf(node):
+            entry |= {"right": reader.children(node)[1], "asks": elide(one_line(_column(reader, node)), _NAME_LETTERS)}
+        if bars is None:
+            entry |= {"shares": reader.shares(node)[0], "code": int(reader.tree.majority[node, 0])}
+        else:
+            entry |= {"value": float(reader.tree.flat_value[node, 0]), "spread": reader.spread(node)}
+            entry["bars"] = bars[node]
+        nodes.append(entry)
+    return nodes
+
+
+def _column(reader: TreeReader, node: int) -> str:
+    return reader.features[reader.column(node)].name
+
+
+def _said(reader: TreeReader, node: int) -> str:
+    words = reader.said(node)
+    return elide(words if reader.is_classifier else grouped(words), _NAME_LETTERS)
+
+
+def _label(reader: TreeReader, step: Step) -> list[str]:
+    """Write the answer on the branch that leads to a node."""
+    if step.condition is None:
+        return []
+    lines = step.condition.answer(step.reach, show_missing=reader.shows_missing(step.condition.column))
+    return [elide(line, _LABEL_LETTERS) for line in lines]
+
+
+def _sums_below(reader: TreeReader, by_node: Floats) -> Floats:
+    """Add to each node what its branches hold."""
+    total = by_node.copy()
+    for node in range(reader.tree.node_count - 1, 0, -1):
+        total[reader.parent[node]] += total[node]
+    return total
+
+
+def _histograms(reader: TreeReader, leaves: NDArray[np.intp], values: Floats, edges: Floats) -> list[list[int]]:
+    """Count the training values of each node in bins that all nodes share."""
+    bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    counts = np.zeros((reader.tree.node_count, len(edges) - 1))
+    np.add.at(counts, (leaves, bins), 1)
+    columns = [_sums_below(reader, counts[:, k]) for k in range(counts.shape[1])]
+    found: list[list[int]] = np.stack(columns, axis=1).astype(int).tolist()
+    return found
+
+
+def _sampled_rows(reader: TreeReader, train: View, leaves: NDArray[np.intp], y: Any) -> dict[str, Any]:
+    """Take some training rows with their leaves, in the columns that the tree asks most."""
+    gains = np.zeros(len(reader.features))
+    for node in reader.inner_nodes:
+        gains[reader.column(node)] += reader.gain(node) * reader.weight(node)
+    columns = [int(j) for j in np.argsort(-gains, kind="stable")[:_MOST_COLUMNS] if gains[j] > 0]
+    rows = sample(train.n_rows, _MOST_ROWS)
+    values = np.asarray(y)[rows].tolist()
+    return {
+        "columns": [train.names[j] for j in columns],
+        "cells": [[train.text(int(row), j) for j in columns] for row in rows],
+        "leaf": leaves[rows],
+        "target": [reader.label(value) for value in values],
+    }

@@ -1,0 +1,102 @@
+"""A table through the eyes of the tree: numbers of each column, texts of single cells, samples of rows."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data import read_table
+from spinney._data.column_names import match_columns
+from spinney._data.columns import column_label
+from spinney._data.display.digits import elide, one_line, shortest
+from spinney._data.select import pick_table
+from spinney._data.value_arrays import codes_by_name
+from spinney.inspect.text.reader import TreeReader
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+_CELL_LETTERS = 28
+
+
+class View:
+    """Rows of a table, read with the schema of a fitted tree.
+
+    Parameters
+    ----------
+    tree : estimator
+        A fitted decision tree.
+    X : table
+        Rows.
+    """
+
+    def __init__(self, tree: Any, X: Any) -> None:
+        self.reader = TreeReader(tree)
+        self.table = pick_table(X)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.table.n_rows
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return [feature.name for feature in self.reader.features]
+
+    @cached_property
+    def numbers(self) -> list[Floats]:
+        """By column: numbers, or codes of categories, also of those that did not occur at fit; NaN is missing."""
+        return [values for values, _ in self._read]
+
+    @cached_property
+    def _read(self) -> list[tuple[Floats, list[str]]]:
+        """By column: its numbers, and names of categories that did not occur at fit."""
+        found: list[tuple[Floats, list[str]]] = [(values, []) for values in self.reader.values(self.table.native)]
+        schema, raw = self.reader.model.schema_, read_table(self.table.native)
+        if schema.pool is not None:
+            return found
+        names = schema.names if schema.has_names else None
+        order = match_columns(raw.names, raw.n_columns, names, schema.n_features, type(self.reader.model).__name__)
+        for j, feature in enumerate(schema.features):
+            if feature.kind == "category":
+                column = raw.column(j if order is None else order[j])
+                found[j] = codes_by_name(feature, column, raw.n_rows, column_label(j, names))
+        return found
+
+    def is_category(self, column: int) -> bool:
+        """Whether a column holds categories."""
+        return bool(self.reader.features[column].categories)
+
+    def categories(self, column: int) -> list[str]:
+        """Names of the categories of a column; those that did not occur at fit come last."""
+        names = [*self.reader.features[column].categories, *self._read[column][1]]
+        return [one_line(name) for name in names]
+
+    def is_date(self, column: int) -> bool:
+        """Whether a column holds points in time."""
+        return bool(self.reader.features[column].clock)
+
+    def text(self, row: int, column: int) -> str:
+        """Write one cell."""
+        value = float(self.numbers[column][row])
+        feature = self.reader.features[column]
+        if feature.kind == "number" and not feature.clock and not np.isnan(value):
+            return shortest(value, 5)
+        if feature.kind == "category" and not np.isnan(value):
+            return elide(self.categories(column)[int(value)], _CELL_LETTERS)
+        return elide(self.reader.value_text(column, value), _CELL_LETTERS)
+
+    def take(self, rows: Places) -> Any:
+        """Take rows, as a table of the same kind."""
+        return self.table.take(rows)
+
+
+def sample(n_rows: int, most: int, seed: int = 0) -> Places:
+    """Draw at most `most` of some rows, in their order, the same ones every time."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:most]).astype(np.intp)

@@ -1,0 +1,184 @@
+"""The second-best column of each split of a fitted tree, found by stumps on one column at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import clone
+
+from spinney._data.numeric.reproducible import dot, log2
+from spinney._estimator.parameters import count_rows, read_drawn_columns, read_feature_costs, read_groups, read_monotone
+from spinney._model.tree import FittedTree
+from spinney.inspect.text.reader import TreeReader
+
+_MOST_SPLITS = 500  # each costs about half a millisecond per column
+
+# What shapes a whole tree and would only disturb a stump, with the neutral value.
+_NEUTRAL = {
+    "splitter": "best",
+    "max_depth": 1,
+    "max_features": None,
+    "random_state": 0,
+    "max_leaf_nodes": None,
+    "min_impurity_decrease": 0.0,
+    "min_samples_split": 2,
+    "min_purity": None,
+    "ccp_alpha": 0.0,
+    "interaction_cst": None,
+    "validation_fraction": None,
+    "unseen": "missing",
+    "class_weight": None,
+    "cost_matrix": None,
+    "priors": None,
+    "feature_costs": None,
+    "feature_weights": None,
+    "always_try": None,
+    "rate_shrinkage": 0.0,
+    "prune": None,
+    "cp": None,
+    "shrinkage": None,
+    "max_competitors": 0,
+}
+
+
+class RunnerUp(NamedTuple):
+    """Column of the second-best split, and the part of the best gain by which it falls behind."""
+
+    column: str | None = None
+    margin: float = math.nan
+
+
+def runner_ups(
+    reader: TreeReader,
+    values: list[NDArray[np.float64]],
+    rows_of: list[NDArray[np.intp]],
+    y: Any,
+    weight: NDArray[np.float64],
+    n_jobs: int | None,
+) -> dict[int, RunnerUp]:
+    """Find the best split of each column at each split of a tree and compare.
+
+    Parameters
+    ----------
+    reader : TreeReader
+        The fitted tree.
+    values : list of ndarray
+        Columns as numbers and codes; NaN is missing.
+    rows_of : list of ndarray
+        Rows of each node.
+    y : array-like
+        Target of all rows.
+    weight : ndarray
+        Weight of all rows.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    dict from node to RunnerUp
+        One for each split, up to 500: those with most rows.
+    """
+    model, target = reader.model, np.asarray(y)
+    read = model._read_target(y, len(weight))
+    full = model._target_weights(read, y, weight)
+    costs = model._read_costs(read, full)
+    if costs is not None:
+        full = costs.split_weights(read.codes[:, 0], full)
+    prices = read_feature_costs(model._setting("feature_costs"), model.schema_) or [1.0] * len(reader.features)
+    stumps = [_stump(reader, j, len(weight), n_jobs) for j in range(len(reader.features))]
+    found = {}
+    for node in _largest_splits(reader):
+        rows = rows_of[node]
+        share = min(0.5, float(model.min_weight_fraction_leaf * full.sum() / full[rows].sum()))
+        trees = {}
+        for j in _allowed(reader, node):
+            column = values[j][rows]
+            if len(np.unique(column)) == 1:  # missing values are one value
+                continue
+            stumps[j].min_weight_fraction_leaf = share
+            with config_context(skip_parameter_validation=True):  # half of a stump's time
+                stumps[j].fit(column[:, np.newaxis], target[rows], full[rows])
+            if stumps[j].tree_.node_count > 1:
+                trees[j] = stumps[j].tree_
+        goodness = _goodness(trees, str(model.criterion))
+        found[node] = _second(reader, node, {j: good / prices[j] for j, good in goodness.items()})
+    return found
+
+
+def _largest_splits(reader: TreeReader) -> list[int]:
+    splits = np.flatnonzero(~reader.tree.is_leaf)
+    order = np.argsort(-reader.tree.n_node_samples[splits], kind="stable")
+    return sorted(splits[order[:_MOST_SPLITS]].tolist())
+
+
+def _stump(reader: TreeReader, j: int, n_rows: int, n_jobs: int | None) -> Any:
+    """Return an unfitted stump that splits column j as the tree would."""
+    model, schema = reader.model, reader.model.schema_
+    directions = read_monotone(model.monotonic_cst, schema)
+    own = {
+        "min_samples_leaf": count_rows(model.min_samples_leaf, n_rows),
+        "monotonic_cst": [directions[j]] if directions else None,
+        "categorical_features": [0] if reader.features[j].kind == "category" else None,
+        "n_jobs": n_jobs,
+    }
+    known = model.get_params(deep=False)
+    return clone(model).set_params(**{name: value for name, value in (_NEUTRAL | own).items() if name in known})
+
+
+def _allowed(reader: TreeReader, node: int) -> list[int]:
+    """Columns that the interaction constraints allow at a node, less those of weight 0."""
+    model = reader.model
+    weights, _ = read_drawn_columns(model._setting("feature_weights"), None, model.schema_)
+    drawn = {j for j in range(len(reader.features)) if not weights or weights[j] > 0}
+    groups = read_groups(model.interaction_cst, model.schema_)
+    if not groups:
+        return sorted(drawn)
+    asked = set()
+    above = int(reader.parent[node])
+    while above >= 0:
+        asked.add(reader.column(above))
+        above = int(reader.parent[above])
+    return sorted(drawn & {j for group in groups if asked <= set(group) for j in group})
+
+
+def _goodness(stumps: dict[int, FittedTree], criterion: str) -> dict[int, float]:
+    """Return what the search compares, by column."""
+    if criterion == "chi2":
+        return {j: _chi2(tree) for j, tree in stumps.items()}
+    gains = {j: _gain(tree) for j, tree in stumps.items()}
+    if criterion != "gain_ratio":
+        return gains
+    average = sum(gains.values()) / max(1, len(gains)) - 1e-12  # C4.5: a column that gains less is out
+    return {j: gains[j] / _information(tree) for j, tree in stumps.items() if gains[j] >= average}
+
+
+def _shares(stump: FittedTree) -> NDArray[np.float64]:
+    return np.asarray(stump.weighted_n_node_samples[1:] / stump.weighted_n_node_samples[0])
+
+
+def _gain(stump: FittedTree) -> float:
+    return float(stump.impurity[0]) - dot(_shares(stump), stump.impurity[1:])
+
+
+def _information(stump: FittedTree) -> float:
+    return float(-(_shares(stump) * log2(_shares(stump))).sum())
+
+
+def _chi2(stump: FittedTree) -> float:
+    """Pearson's statistic per unit of weight."""
+    value, present = stump.flat_value, stump.flat_value[0] > 0
+    difference = (value[1] - value[2])[present]
+    return float(_shares(stump).prod() * (difference**2 / value[0][present]).sum())
+
+
+def _second(reader: TreeReader, node: int, goodness: dict[int, float]) -> RunnerUp:
+    chosen = goodness.pop(reader.column(node), 0.0)
+    if chosen <= 0 or max(goodness.values(), default=0.0) <= 0:
+        return RunnerUp()
+    best = max(goodness, key=lambda j: (goodness[j], -j))
+    margin = 1 - goodness[best] / chosen
+    return RunnerUp(reader.features[best].name, 0.0 if abs(margin) < 1e-9 else margin)

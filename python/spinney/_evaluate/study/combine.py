@@ -1,0 +1,179 @@
+"""The stack of a study, and the calibration of its best model: both found on rows held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.numeric.reproducible import log
+from spinney._ensemble.stacking.greedy import GreedySelection
+from spinney._estimator.folds import Fold
+from spinney._evaluate.compare.statistics import corrected_error
+from spinney._model.calibration import Calibration, Curve, calibrated, rising_curve
+from spinney._model.predictions import as_columns, mean_said, tempered
+
+Floats = NDArray[np.float64]
+Way = Callable[[Floats, NDArray[np.generic]], float | Curve]
+TEMPERATURES = [round(float(1.05**k), 4) for k in range(-36, 49)]  # 0.17 to 10.4
+_LEAST_SHARE = 2.0**-52
+_ROWS_FOR_A_CURVE = 500  # of the rarer class
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Folds of one repeat in order, and the targets: values, or codes of classes.
+
+    Attributes
+    ----------
+    folds : list of Fold
+    target : ndarray of shape (n_rows,)
+    classes : ndarray or None
+    in_time : bool
+        Whether a fold may only learn from those before it.
+    """
+
+    folds: list[Fold]
+    target: NDArray[np.generic]
+    classes: NDArray[np.generic] | None
+    in_time: bool
+
+    def others(self, k: int) -> list[int]:
+        """Folds that may be learned from to judge fold k."""
+        return [j for j in range(len(self.folds)) if (j < k if self.in_time else j != k)]
+
+    def targets(self, folds: list[int]) -> NDArray[np.generic]:
+        """Targets of some folds."""
+        return np.concatenate([self.target[self.folds[k].held_out] for k in folds])
+
+
+def weights_of(said: list[Floats], target: NDArray[np.generic], classes: NDArray[np.generic] | None) -> list[float]:
+    """Weights of members by greedy selection, given what each says of rows that it has not seen."""
+    method = "predict" if classes is None else "predict_proba"
+    columns = np.hstack([as_columns(one, method, classes) for one in said])
+    found: list[float] = GreedySelection(len(said)).fit(columns, target, classes=classes).weights_.tolist()
+    return found
+
+
+def stacked(said: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
+    """Return what the stack of some members says of each fold, with temperatures and weights found on the others.
+
+    Parameters
+    ----------
+    said : list of lists of ndarray
+        By member and fold.
+    held_out : HeldOut
+    """
+    found = []
+    for k in range(len(held_out.folds)):
+        others, asked = held_out.others(k), [member[k] for member in said]
+        weights = [1 / len(said)] * len(said)
+        if others:
+            before, target = [np.vstack([member[j] for j in others]) for member in said], held_out.targets(others)
+            each = temperatures_of(before, target, held_out.classes)
+            before, asked = tempered_each(before, each), tempered_each(asked, each)
+            weights = weights_of(before, target, held_out.classes)
+        found.append(mean_said(asked, weights))
+    return found
+
+
+def temperatures_of(
+    said: list[Floats], target: NDArray[np.generic], classes: NDArray[np.generic] | None
+) -> list[float] | None:
+    """Temperatures of members that predict shares: a mean is best of members that are as sure as they should be."""
+    return None if classes is None else [best_temperature(one, target) for one in said]
+
+
+def tempered_each(said: list[Floats], temperatures: list[float] | None) -> list[Floats]:
+    """Temper what each member says; None: leave it."""
+    return said if temperatures is None else [tempered(a, b) for a, b in zip(said, temperatures, strict=True)]
+
+
+def log_losses(shares: Floats, codes: NDArray[np.generic]) -> Floats:
+    """Log loss of each row."""
+    own = shares[np.arange(len(codes)), codes.astype(np.intp)]
+    return -log(np.maximum(own, _LEAST_SHARE))
+
+
+def best_temperature(shares: Floats, codes: NDArray[np.generic]) -> float:
+    """Find the temperature of least log loss, of a fixed list: so that the last bits of sums do not decide.
+
+    The loss falls and then rises with the temperature, so two neighbours tell on which side the least lies.
+    """
+
+    def loss(k: int) -> float:
+        return float(log_losses(tempered(shares, TEMPERATURES[k]), codes).mean())
+
+    low, high = 0, len(TEMPERATURES) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if loss(middle) <= loss(middle + 1) else (middle + 1, high)
+    return TEMPERATURES[low]
+
+
+def best_curve(shares: Floats, codes: NDArray[np.generic]) -> Curve:
+    """Find the rising curve of two classes."""
+    return rising_curve(shares[:, 1], codes == 1)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A temperature, a curve, or None where probabilities stay as they are; why; and how it is found."""
+
+    by: Calibration
+    why: str
+    way: Way | None = None
+
+    def of_folds(self, said: list[Floats], held_out: HeldOut) -> list[Floats]:
+        """Calibrate what was said of each fold by what is found on the others."""
+        if self.way is None:
+            return said
+        return [calibrated(one, by) for one, by in zip(said, _found(said, held_out, self.way), strict=True)]
+
+
+def calibrate(said: list[Floats], held_out: HeldOut) -> Calibrated:
+    """Judge whether a temperature or a rising curve makes probabilities better; each fold has that of the others.
+
+    The one that lowers the mean log loss most is taken, if by more than the standard error of the fall. Curves have
+    many numbers to find: only two classes with enough rows have one.
+    """
+    folds = list(range(len(held_out.folds)))
+    codes = held_out.targets(folds)
+    ways: dict[str, Way] = {"temperature": best_temperature}
+    if said[0].shape[1] == 2 and np.bincount(codes.astype(np.intp), minlength=2).min() >= _ROWS_FOR_A_CURVE:
+        ways["curve"] = best_curve
+    gains = {name: _gains(said, held_out, way) for name, way in ways.items()}
+    best = max(gains, key=lambda name: float(np.mean(gains[name])))
+    gain = float(np.mean(gains[best]))
+    error = corrected_error(np.array(gains[best]), 1 / max(1, len(folds) - 1))
+    if not gain > (0.0 if np.isnan(error) else error):
+        more = " nor a curve" if "curve" in ways else ""
+        return Calibrated(None, f"Its probabilities stay as they are: no temperature{more} lowers their log loss.")
+    by = ways[best](np.vstack(said), codes)
+    lower = f"which lowers the cross-validated log loss by {gain:.2g}."
+    if isinstance(by, Curve):
+        return Calibrated(
+            by, f"Its probabilities were read off a rising curve (isotonic regression), {lower}", best_curve
+        )
+    how = "less" if by > 1 else "more"
+    return Calibrated(by, f"Its probabilities were made {how} sure (temperature {by:.2g}), {lower}", best_temperature)
+
+
+def _found(said: list[Floats], held_out: HeldOut, way: Way) -> list[Calibration]:
+    """Return for each fold what is found on the others; None where there are none."""
+    return [
+        way(np.vstack([said[j] for j in others]), held_out.targets(others)) if others else None
+        for others in map(held_out.others, range(len(said)))
+    ]
+
+
+def _gains(said: list[Floats], held_out: HeldOut, way: Way) -> list[float]:
+    """Return what the log loss of each fold falls by, with what was found on the others."""
+    gains = []
+    for one, by, fold in zip(said, _found(said, held_out, way), held_out.folds, strict=True):
+        if by is not None:
+            codes = held_out.target[fold.held_out]
+            gains.append(float(log_losses(one, codes).mean() - log_losses(calibrated(one, by), codes).mean()))
+    return gains

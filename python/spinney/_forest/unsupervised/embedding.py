@@ -1,0 +1,227 @@
+"""Random trees as a code of rows: one column per leaf."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.base import TransformerMixin
+from sklearn.utils._param_validation import Interval, RealNotInt
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._forest.leaf_codes import leaf_names, one_hot_leaves
+from spinney._forest.unsupervised.forest import Plan, UnsupervisedForest
+
+Floats = NDArray[np.float64]
+
+
+class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
+    """Code rows by the leaves of random trees, grown without a target.
+
+    Near rows share leaves: a linear model on the codes is a smooth, non-linear model of the columns.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    max_depth : int or None, default=5
+        Most splits between the root and a leaf: a tree then has at most ``2 ** max_depth`` leaves. None: no limit.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows in a leaf; a float is a share of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Smallest share of the total weight in a leaf.
+    max_leaf_nodes : int, optional
+        Grow best-first: always split the node that gains most, until there are this many leaves. None: no limit.
+    min_impurity_decrease : float, default=0.0
+        Accepted as in scikit-learn; of little use, since the target is random.
+    sparse_output : bool, default=True
+        Whether `transform` returns a sparse matrix.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+    random_state : int, RandomState or None, default=None
+        Seed of everything that is drawn at random.
+    verbose : int, default=0
+        1 reports trees done and time left to standard error.
+    warm_start : bool, default=False
+        Whether `fit` keeps the trees of the last fit and adds to them. The result is the forest that one fit would
+        give.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
+
+    Attributes
+    ----------
+    estimators_ : sequence
+        The trees as estimators, made on demand.
+    estimators_samples_ : sequence of ndarray
+        Rows that each tree was grown on, found on demand; model files do not keep them.
+    forest_ : FittedForest
+        The trees as one set of arrays.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    n_outputs_ : int
+        Number of outputs.
+    max_features_ : int
+        Number of columns tried at each node.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    RandomForestClassifier.leaf_embedding : The same code by trees that know a target.
+
+    Examples
+    --------
+    >>> from spinney import RandomTreesEmbedding
+    >>> X = [[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]]
+    >>> codes = RandomTreesEmbedding(n_estimators=5, max_depth=1, random_state=0).fit_transform(X)
+    >>> codes.shape, int(codes.sum())
+    ((5, 10), 25)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **UnsupervisedForest._parameter_constraints,
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "min_samples_split": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        ],
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="neither"),
+        ],
+        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+        "sparse_output": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        max_depth: int | None = 5,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        sparse_output: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        categorical_features: Any = None,
+        unseen: str = "missing",
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.sparse_output = sparse_output
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.categorical_features = categorical_features
+        self.unseen = unseen
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
+            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights: those of 0 leave rows out; others matter for `min_weight_fraction_leaf`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._grow(X, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Grow the trees and code the rows they are grown on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, as of `fit`.
+
+        Returns
+        -------
+        csr_array or ndarray of shape (n_samples, n_leaves)
+            As of `transform`.
+        """
+        return self._code(self._grow(X, sample_weight))
+
+    def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
+        names = (
+            "max_depth",
+            "min_samples_split",
+            "min_samples_leaf",
+            "min_weight_fraction_leaf",
+            "max_leaf_nodes",
+            "min_impurity_decrease",
+        )
+        return Plan({name: getattr(self, name) for name in names}, weight)
+
+    def transform(self, X: Any) -> Any:
+        """Code rows by the leaves they rest in.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        csr_array or ndarray of shape (n_samples, n_leaves)
+            1 for the leaf of each tree that the row rests in.
+        """
+        return self._code(self._columns(X))
+
+    def _code(self, columns: _engine.Table) -> csr_array | Floats:
+        codes = one_hot_leaves(self.forest_, self._nodes(columns))
+        return codes if self.sparse_output else codes.toarray()
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the columns of the code.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Not used.
+
+        Returns
+        -------
+        ndarray of str
+            ``randomtreesembedding_{tree}_{leaf}``.
+        """
+        check_is_fitted(self)
+        names = [f"randomtreesembedding_{tree}_{leaf}" for tree, leaf in leaf_names(self.forest_)]
+        return np.array(names, dtype=object)

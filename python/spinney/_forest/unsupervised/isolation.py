@@ -1,0 +1,384 @@
+"""Isolation forests: rows that random cuts part from the others quickly are outliers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OutlierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._data.numeric.reproducible import exp, log
+from spinney._estimator.parameters import count_features
+from spinney._estimator.row_copies import relative_weights
+from spinney._forest.growing.rows import draw_rows
+from spinney._forest.growing.saved_state import forest_from_json
+from spinney._forest.unsupervised.forest import Plan, UnsupervisedForest
+from spinney._model.file.container import field, refuse
+from spinney._model.forest import FittedForest, join_trees
+from spinney._model.row_reader import RowReader
+from spinney._model.saving.model_part import FittedPart
+
+Floats = NDArray[np.float64]
+_EULER, _LN2 = 0.5772156649015329, 0.6931471805599453
+_PARTS = 16  # of the mean weight, to which weights that are not whole are rounded
+
+
+class IsolationForest(OutlierMixin, UnsupervisedForest):
+    """Outliers by random cuts: the fewer cuts part a row from the others, the odder it is.
+
+    Each tree is grown on a small sample, by a random cut of a random column at each node, without any target. A row's
+    score compares the length of its paths with that of an unsuccessful search in a binary tree (Liu, Ting and Zhou
+    2008).
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    max_samples : int, float or "auto", default="auto"
+        Rows drawn for each tree: a number or a share. "auto": 256, or all if there are fewer.
+    contamination : float or "auto", default="auto"
+        Share of outliers in the training rows, at most 0.5, from which the threshold of `predict` follows. "auto": rows
+        that score below -0.5 are outliers.
+    max_features : int or float, default=1.0
+        Columns drawn for each tree, which splits on no others: a number, or a share of the columns.
+    bootstrap : bool, default=False
+        Whether to draw rows with replacement.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+    random_state : int, RandomState or None, default=None
+        Seed of everything that is drawn at random.
+    verbose : int, default=0
+        1 reports trees done and time left to standard error.
+    warm_start : bool, default=False
+        Whether `fit` keeps the trees of the last fit and adds to them. The result is the forest that one fit would
+        give.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
+
+    Attributes
+    ----------
+    offset_ : float
+        The threshold: rows that score below it are outliers.
+    max_samples_ : int
+        Number of rows drawn for each tree.
+    estimators_ : sequence
+        The trees as estimators that predict path lengths, made on demand.
+    estimators_samples_ : sequence of ndarray
+        Rows that each tree was grown on, found on demand; model files do not keep them.
+    estimators_features_ : list of ndarray
+        Columns that each tree takes: all; which of them it splits on is drawn inside.
+    forest_ : FittedForest
+        The trees as one set of arrays. Their values are path lengths.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    n_outputs_ : int
+        Number of outputs.
+    max_features_ : int
+        Number of columns tried at each node.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    RandomForestClassifier.outlier_score : Outliers within their class.
+
+    Notes
+    -----
+    A category is cut into two random sets. A missing value is a value of its own where all others of a node are
+    equal; else it takes a random side.
+
+    Examples
+    --------
+    >>> from spinney import IsolationForest
+    >>> X = [[-1.1], [0.3], [0.5], [100.0]]
+    >>> IsolationForest(random_state=0).fit(X).predict([[0.1], [0.0], [90.0]])
+    array([ 1,  1, -1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **UnsupervisedForest._parameter_constraints,
+        "max_samples": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+        ],
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0.0, 0.5, closed="right")],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+        ],
+        "bootstrap": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        max_samples: int | float | str = "auto",
+        contamination: float | str = "auto",
+        max_features: int | float = 1.0,
+        bootstrap: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        categorical_features: Any = None,
+        unseen: str = "missing",
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.contamination = contamination
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.categorical_features = categorical_features
+        self.unseen = unseen
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
+            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 means that the row is there twice, a weight of 0 leaves it out. Rows are drawn in proportion;
+            weights that are not whole multiples of the smallest are rounded to sixteenths of their mean.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._grow(X, sample_weight)
+        return self
+
+    def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
+        copies = None if weight is None else _copies(weight)
+        n_rows = columns.n_rows if copies is None else int(copies.sum())
+        n_drawn = self._count_samples(n_rows)
+        if isinstance(self.max_features, Integral) and self.max_features > columns.n_columns:
+            raise ValueError(
+                f"max_features={self.max_features} is more than the table's {columns.n_columns} columns. Use 1.0 for "
+                "all."
+            )
+        draws = draw_rows(
+            keys=keys,
+            weight=None if copies is None else copies.astype(np.float64),
+            copies=copies,
+            groups=None,
+            classes=None,
+            balanced=False,
+            replace=bool(self.bootstrap),
+            max_samples=n_drawn,
+            seed=seed,
+        )
+        options = {"max_depth": (max(n_drawn, 2) - 1).bit_length()}
+        return Plan(options, None, draws, count_features(self.max_features, columns.n_columns), copies)
+
+    def _count_samples(self, n_rows: int) -> int:
+        if isinstance(self.max_samples, str):
+            return min(256, n_rows)
+        if not isinstance(self.max_samples, Integral):
+            return max(1, int(self.max_samples * n_rows))
+        if self.max_samples > n_rows:
+            warnings.warn(
+                f"max_samples={self.max_samples} is more than the {n_rows} rows there are: each tree gets all of them.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return min(int(self.max_samples), n_rows)
+
+    def _finished(self, forest: FittedForest, n_categories: list[int]) -> FittedForest:
+        """Make path lengths the values of the nodes."""
+        length = path_lengths(forest)
+        trees = []
+        for t in range(forest.n_trees):
+            tree = forest.tree(t)
+            trees.append(tree.with_values(length[forest.root[t] : forest.root[t + 1], np.newaxis]))
+        return forest.replaced(join_trees(trees, n_categories))
+
+    def _learned(self, columns: _engine.Table, forest: FittedForest, plan: Plan) -> dict[str, Any]:
+        assert plan.draws is not None
+        n_drawn, copies = plan.draws.n_drawn[0], plan.copies
+        offset = -0.5
+        if not isinstance(self.contamination, str):
+            score = _scores(forest.predictions(columns, self._n_threads)[:, 0], n_drawn)
+            score = score if copies is None else np.repeat(score, copies)
+            offset = float(np.percentile(score, 100.0 * self.contamination))
+        return {"max_samples_": n_drawn, "offset_": offset}
+
+    def _to_header(self) -> dict[str, Any]:
+        entries = super()._to_header()
+        entries["forest"] |= {"offset": float(self.offset_), "max_samples": int(self.max_samples_)}
+        return entries
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        entry = field(header, "forest", dict)
+        offset, max_samples = field(entry, "offset", float), field(entry, "max_samples", int)
+        if not -1 <= offset <= 0 or max_samples < 1:
+            refuse("is damaged: its threshold or its number of rows drawn is impossible")
+        learned = forest_from_json(header, part, has_threshold=True)
+        return learned | {"offset_": offset, "max_samples_": max_samples}
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    @property
+    def estimators_features_(self) -> list[NDArray[np.intp]]:
+        """Columns that each tree takes: all; which of them it splits on is drawn inside."""
+        check_is_fitted(self)
+        return [np.arange(self.n_features_in_) for _ in range(self.forest_.n_trees)]
+
+    def score_samples(self, X: Any) -> Floats:
+        """Score rows; the lower, the odder.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Between -1 (parted at once) and 0.
+        """
+        columns = self._columns(X)
+        return _scores(self.forest_.predictions(columns, self._n_threads)[:, 0], self.max_samples_)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores above the threshold; negative for outliers.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``score_samples(X) - offset_``.
+        """
+        return np.asarray(self.score_samples(X) - self.offset_)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Tell outliers from inliers.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            -1 for outliers, 1 for inliers.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1).astype(np.int64)
+
+    def to_predictor(self) -> IsolationRowPredictor:
+        """Prepare a handle that scores one row at a time, in microseconds.
+
+        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+
+        Returns
+        -------
+        IsolationRowPredictor
+            The handle.
+        """
+        check_is_fitted(self)
+        return IsolationRowPredictor(self)
+
+
+class IsolationRowPredictor(RowReader):
+    """A fitted isolation forest prepared to score single rows; one handle per thread."""
+
+    def __init__(self, model: IsolationForest) -> None:
+        super().__init__(model.schema_, model.unseen)
+        self._mean = model.forest_.engine.predict_one
+        self._n_drawn, self._offset = model.max_samples_, model.offset_
+
+    def score(self, row: Sequence[Any] | Mapping[str, Any] | Floats) -> float:
+        """Score one row, as `score_samples` does.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        float
+            Between -1 (parted at once) and 0.
+        """
+        return float(_scores(self._mean(self._numbers(row)), self._n_drawn)[0])
+
+    def predict(self, row: Sequence[Any] | Mapping[str, Any] | Floats) -> int:
+        """Tell whether one row is an outlier.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        int
+            -1 for an outlier, 1 for an inlier.
+        """
+        return -1 if self.score(row) - self._offset < 0 else 1
+
+
+def average_path_length(n: Any) -> Floats:
+    """Mean length of the path to an unknown key in a binary search tree of n keys; 0 up to 1 key, 1 for 2."""
+    n = np.atleast_1d(np.asarray(n, dtype=np.float64))
+    many = np.maximum(n, 3.0)
+    length = 2.0 * (log(many - 1.0) + _EULER) - 2.0 * (many - 1.0) / many
+    return np.asarray(np.select([n <= 1, n <= 2], [0.0, 1.0], length))
+
+
+def path_lengths(forest: FittedForest) -> Floats:
+    """Depth of each node, and what its rows would need on average to be parted from each other."""
+    engine = forest.engine
+    depth = np.zeros(forest.node_count)
+    level, here = 0, forest.root[:-1].astype(np.int64)
+    while len(here):
+        depth[here] = level
+        split = here[engine.feature[here] >= 0]
+        here = np.concatenate([split + 1, engine.right[split].astype(np.int64)])
+        level += 1
+    return np.asarray(depth + average_path_length(engine.weight))
+
+
+def _scores(mean_length: Floats, n_drawn: int) -> Floats:
+    usual = average_path_length(n_drawn)[0]
+    ratio = mean_length / usual if usual > 0 else np.ones_like(mean_length)
+    # rows that no tree can part lie on the threshold, whichever way their mean is rounded
+    return -exp(-_LN2 * np.where(np.abs(ratio - 1.0) < 1e-12, 1.0, ratio))
+
+
+def _copies(weight: Floats) -> NDArray[np.int64]:
+    """How often each row is there, by its weight."""
+    relative, copies = relative_weights(weight)
+    if copies is not None:
+        return copies
+    assert relative is not None
+    return np.where(weight > 0, np.maximum(np.rint(_PARTS * relative).astype(np.int64), 1), 0)

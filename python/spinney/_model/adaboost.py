@@ -1,0 +1,243 @@
+"""A fitted AdaBoost of trees: members with weights, and the sum of scores that they make.
+
+A member says something of each row: a class (votes), class shares (real), or a value (gentle, logit). `Sayings` turns
+that into scores, and knows nothing of trees: said of the nodes of a tree, it gives a tree that adds to the scores, so
+that AdaBoost predicts, explains and answers single rows as a sum of trees does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._data.numeric.reproducible import log
+from spinney._model.boosting import FittedBoosting
+from spinney._model.file.arrays import numbers_from_json
+from spinney._model.file.container import field, refuse
+from spinney._model.model import Floats, Frame, ModelOfTrees
+from spinney._model.one_row import BoostingRowPredictor
+from spinney._model.tree import FittedTree
+
+VOTES = ("m1", "samme")
+ALGORITHMS = (*VOTES, "real", "gentle", "logit")
+LEAST_SHARE = 1e-5  # of a class ("real"), or one member that is sure of itself would decide alone
+
+
+@dataclass(frozen=True)
+class Sayings:
+    """How what members say becomes scores.
+
+    For two classes there is one score: half the log-odds of the second class, by the algorithm's own reckoning. For
+    more there is one per class.
+
+    Attributes
+    ----------
+    algorithm : str
+        One of `ALGORITHMS`.
+    n_classes : int
+    """
+
+    algorithm: str
+    n_classes: int
+
+    @property
+    def says_values(self) -> bool:
+        """Whether members are regressors."""
+        return self.algorithm in ("gentle", "logit")
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a row."""
+        return 1 if self.n_classes <= 2 else self.n_classes
+
+    @property
+    def n_members(self) -> int:
+        """Members of a round: one, or one per class where each learns a class against the others."""
+        return self.n_scores if self.says_values else 1
+
+    @property
+    def link(self) -> str:
+        """How scores become class shares."""
+        if self.n_classes <= 2:
+            return "half_logit"
+        return "one_vs_rest" if self.algorithm == "gentle" else "softmax"
+
+    def of_nodes(self, value: Floats) -> NDArray[Any]:
+        """Return what a tree says in each node, (n_nodes, value_width)."""
+        if self.says_values:
+            return value[:, 0]
+        return value.argmax(axis=1) if self.algorithm in VOTES else value
+
+    def codes(self, scores: Floats) -> NDArray[np.intp]:
+        """Code of the class with the largest score, (n,); the first on a tie."""
+        return np.asarray(scores.argmax(axis=1)) if self.n_scores > 1 else (scores[:, 0] > 0).astype(np.intp)
+
+    def scores(self, said: NDArray[Any], weight: float) -> Floats:
+        """Turn what one member says, of its weight, into what it adds to the scores.
+
+        Parameters
+        ----------
+        said : ndarray of int, (n,); or of float, (n, n_classes) or (n,)
+            Class codes; class shares; or values.
+        weight : float
+            The member's weight.
+
+        Returns
+        -------
+        ndarray of shape (n, n_scores), or (n, 1) where a member knows one class alone
+        """
+        two = self.n_classes <= 2
+        if self.algorithm in VOTES:
+            if two:
+                return np.asarray((weight / 2) * (2.0 * said[:, np.newaxis] - 1.0))
+            return weight * np.asarray(said[:, np.newaxis] == np.arange(self.n_classes), dtype=np.float64)
+        if self.algorithm == "real":
+            logs = log(np.maximum(said, LEAST_SHARE))
+            if two:
+                return np.asarray((weight / 2) * (logs[:, 1:] - logs[:, :1]))
+            return np.asarray(weight * (logs - logs.mean(axis=1, keepdims=True)))
+        step = weight / 2 if two else weight * ((self.n_classes - 1) / self.n_classes)
+        return np.asarray((weight if self.algorithm == "gentle" else step) * said[:, np.newaxis])
+
+
+class FittedAdaBoost(ModelOfTrees):
+    """The members of a fitted AdaBoost, and the sum of trees that they make.
+
+    Attributes
+    ----------
+    sayings : Sayings
+        How what members say becomes scores.
+    weights : ndarray of shape (n_rounds,)
+        Weight of the members of each round.
+    n_rounds : int
+        Rounds.
+    """
+
+    kind = "adaboost"
+    attribute = "adaboost_"
+    noun = "AdaBoost"
+    takes_costs = False
+
+    def __init__(self, members: list[_engine.Tree], weights: Floats, sayings: Sayings, n_categories: list[int]) -> None:
+        super().__init__([sayings.n_classes], 1)
+        self._members = members
+        self.weights = weights
+        self.sayings = sayings
+        self._n_categories = n_categories
+
+    def __repr__(self) -> str:
+        return f"<FittedAdaBoost: {self.n_rounds} rounds, {self.node_count} nodes>"
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.weights)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of members."""
+        return len(self._members)
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes of all members."""
+        return sum(tree.size for tree in self._members)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all members."""
+        return sum(int(np.count_nonzero(tree.feature < 0)) for tree in self._members)
+
+    def trees(self) -> list[_engine.Tree]:
+        """Return the members."""
+        return list(self._members)
+
+    @cached_property
+    def scoring(self) -> FittedBoosting:
+        """The sum of trees that gives the scores."""
+        added: list[_engine.Tree] = []
+        for t, tree in enumerate(self._members):
+            value = tree.value.reshape(tree.size, -1)
+            scores = self.sayings.scores(self.sayings.of_nodes(value), float(self.weights[t // self.sayings.n_members]))
+            for k in range(scores.shape[1]):
+                column = np.ascontiguousarray(scores[:, k : k + 1])
+                added.append(tree.with_values(column, tree.weight, tree.impurity))
+        return FittedBoosting(
+            added, np.zeros(self.sayings.n_scores), self.sayings.link, self._n_categories, self._n_classes
+        )
+
+    def importances(self, n_features: int) -> Floats:
+        """Mean of the members' importances by their weights, as shares."""
+        total = np.zeros(n_features)
+        for t, tree in enumerate(self._members):
+            own = FittedTree(tree, None, tree.value_width).importances(n_features)
+            total += float(self.weights[t // self.sayings.n_members]) * own
+        return np.asarray(total / total.sum() if total.sum() > 0 else total)
+
+    def split_counts(self, n_features: int) -> NDArray[np.intp]:
+        """Count the splits on each column in all members."""
+        feature = np.concatenate([tree.feature for tree in self._members])
+        return np.bincount(feature[feature >= 0], minlength=n_features)
+
+    def shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values without columns by score, flat values by row, column and score, and flat values of pairs."""
+        return self.scoring.shap_sums(columns, background, interactions, n_jobs)
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return self.scoring.row_predictor(schema, unseen, classes)
+
+    def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Scores, (n_rows, n_scores)."""
+        return self.scoring.scores(columns, n_jobs)
+
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Class shares of each row."""
+        return self.scoring.predictions(columns, n_jobs)
+
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, 1)."""
+        return self.scoring.codes(columns, n_jobs)
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def to_header(self) -> dict[str, Any]:
+        """Return the algorithm and the members' weights."""
+        return {
+            "kind": self.kind,
+            "algorithm": self.sayings.algorithm,
+            "weights": self.weights.tolist(),
+        }
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Make the ensemble of a file."""
+        if frame.n_outputs != 1 or frame.n_classes is None:
+            refuse("is damaged: its number of outputs is wrong")
+        algorithm = field(header, "algorithm", str)
+        weights = numbers_from_json(field(header, "weights", list), "weights")
+        if algorithm not in ALGORITHMS:
+            refuse("is damaged: its algorithm is unusable")
+        sayings = Sayings(algorithm, frame.n_classes[0])
+        if not len(weights) or len(trees) != len(weights) * sayings.n_members:
+            refuse(f"is damaged: it holds {len(trees)} trees for {len(weights)} rounds")
+        width = 1 if sayings.says_values else sayings.n_classes
+        if any(tree.value_width != width for tree in trees):
+            refuse("is damaged: a tree does not fit its classes")
+        return cls(trees, weights, sayings, frame.schema.n_categories)
+
+    def identity(self) -> bytes:
+        """Return the algorithm and the members' weights."""
+        return self.sayings.algorithm.encode() + np.ascontiguousarray(self.weights).tobytes()
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that come from the model alone."""
+        return {self.attribute: self, "n_iter_": self.n_rounds, "estimator_weights_": self.weights}

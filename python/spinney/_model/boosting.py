@@ -1,0 +1,243 @@
+"""A fitted sum of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._model.file.arrays import numbers_from_json
+from spinney._model.file.container import field, refuse
+from spinney._model.links import is_link, is_of_classes, predicted, score_columns
+from spinney._model.model import Frame, ModelOfTrees
+from spinney._model.one_row import BoostingRowPredictor
+
+Floats = NDArray[np.float64]
+
+
+class FittedBoosting(ModelOfTrees):
+    """The trees of a fitted boosting model, added up.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_scores,)
+        Score of every row before the first tree.
+    link : str
+        How scores become predictions.
+    n_scores : int
+        Scores of a row: one, or one for each class, quantile or output.
+    n_rounds : int
+        Rounds; each has a tree for every score.
+    """
+
+    kind = "boosting"
+    attribute = "boosting_"
+    noun = "boosting"
+    gain_is = "loss that the splits save"
+    takes_offset = True
+
+    def __init__(
+        self,
+        trees: Sequence[_engine.Tree] | _engine.Additive,
+        start: Floats,
+        link: str,
+        n_categories: list[int],
+        n_classes: list[int] | None,
+        cost: Floats | None = None,
+    ) -> None:
+        n_outputs = 1 if link == "normal" else len(start)
+        super().__init__(n_classes, n_outputs if n_classes is None else len(n_classes), cost)
+        self.start = start
+        self.link = link
+        self._n_categories = n_categories
+        if not isinstance(trees, _engine.Additive):
+            trees = _engine.make_additive(list(trees), len(start), n_categories)
+        self._engine = trees
+
+    def __repr__(self) -> str:
+        return f"<FittedBoosting: {self.n_rounds} rounds, {self.node_count} nodes>"
+
+    @property
+    def engine(self) -> _engine.Additive:
+        """The engine's trees."""
+        return self._engine
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether leaves are lines, not values."""
+        return self._engine.has_lines
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a row."""
+        return len(self.start)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return self._engine.n_trees
+
+    @property
+    def n_shares(self) -> int:
+        """Classes whose shares are predicted; 0 where values are."""
+        return 0 if self._n_classes is None else self._n_classes[0]
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return self.n_trees // self.n_scores
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes of all trees."""
+        return self._engine.size
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+        return int(np.count_nonzero(self._engine.feature < 0))
+
+    def split_counts(self, n_features: int) -> NDArray[np.intp]:
+        """Count the splits on each column in all trees."""
+        return np.bincount(self._splits[0], minlength=n_features)
+
+    def trees(self) -> list[_engine.Tree]:
+        """Return copies of all trees."""
+        return [self._engine.tree(t) for t in range(self.n_trees)]
+
+    def shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values without columns by score, flat values by row, column and score, and flat values of pairs."""
+        base, values, pairs = _engine.shap_of_additive(self._engine, columns, background, interactions, n_jobs)
+        return base + self.start, values, pairs
+
+    def at_points(
+        self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
+    ) -> Floats | None:
+        """Predictions, or scores, of each row with the values of each point in some columns; None with lines."""
+        if self.has_lines:
+            return None
+        sums: Any = _engine.replaced_in_additive(self._engine, columns, points, which, n_jobs)
+        if sums is None:
+            walked = _engine.walked_in_additive(self._engine, columns, points, which, n_jobs)
+            sums = walked.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2).reshape(walked.shape)
+        found = sums + self.start if scores else self.predicted(sums + self.start)
+        return np.asarray(found.reshape(points.n_rows, columns.n_rows, -1))
+
+    def exchanged(
+        self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
+    ) -> Floats:
+        """Scores with columns of each group from other rows, by draw: (n_groups, n_draws, n_rows, n_scores)."""
+        sums = _engine.exchanged_in_additive(self._engine, columns, others, groups, n_jobs) + self.start
+        return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return BoostingRowPredictor(self, schema, unseen, classes)
+
+    def to_header(self) -> dict[str, Any]:
+        """Return where scores start and their link."""
+        return {"kind": self.kind, "start": self.start.tolist(), "link": self.link}
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Make the sum of a file's trees."""
+        n_classes = frame.n_classes
+        link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
+        if not is_link(link) or is_of_classes(link) != (n_classes is not None):
+            refuse("is damaged: its scores and its target do not go together")
+        if n_classes is None:
+            if len(start) != (2 if link == "normal" else frame.n_outputs) or (
+                link == "normal" and frame.n_outputs != 1
+            ):
+                refuse("is damaged: its number of outputs is wrong, or its scores do not fit them")
+        else:
+            _check_classes(link, n_classes, len(start))
+        if not trees or len(trees) % len(start):
+            refuse(f"is damaged: it holds {len(trees)} trees for {len(start)} scores")
+        return cls(trees, start, link, frame.schema.n_categories, n_classes, frame.cost)
+
+    def identity(self) -> bytes:
+        """Return the link, where scores start, and the costs, if they decide."""
+        return self.link.encode() + np.ascontiguousarray(self.start).tobytes() + super().identity()
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that come from the model alone."""
+        return super().attributes() | {"n_iter_": self.n_rounds}
+
+    def first(self, n_rounds: int) -> FittedBoosting:
+        """Return the model after its first rounds."""
+        if n_rounds == self.n_rounds:
+            return self
+        return self.with_trees(self.trees()[: n_rounds * self.n_scores])
+
+    def with_trees(self, trees: Sequence[_engine.Tree]) -> FittedBoosting:
+        """Return a model of other trees that starts and predicts as this one."""
+        return FittedBoosting(trees, self.start, self.link, self._n_categories, self._n_classes, self.cost)
+
+    def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Add up the trees and the start, (n_rows, n_scores)."""
+        return self._engine.sums(columns, 0, self.n_trees, n_jobs) + self.start
+
+    @property
+    def explained_columns(self) -> list[slice]:
+        """Where each output's scores are."""
+        return score_columns(self._n_classes or []) if self.link == "by_output" else [slice(0, self.n_scores)]
+
+    def round_sums(self, columns: _engine.Table, round_: int, n_jobs: int) -> Floats:
+        """Add up the trees of one round, (n_rows, n_scores)."""
+        return self._engine.sums(columns, round_ * self.n_scores, (round_ + 1) * self.n_scores, n_jobs)
+
+    def predicted(self, scores: Floats) -> Floats:
+        """Turn scores into values, (n_rows, n_outputs), or class shares, (n_rows, n_classes) of all outputs."""
+        if self.link != "by_output":
+            return predicted(self.link, scores)
+        parts = [scores[:, columns] for columns in self.explained_columns]
+        return np.hstack([predicted("logit" if part.shape[1] == 1 else "softmax", part) for part in parts])
+
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Value, or class shares, of each row."""
+        return self.predicted(self.scores(columns, n_jobs))
+
+    def score_codes(self, scores: Floats) -> NDArray[np.intp]:
+        """Code of the class with the largest score, or of least expected cost, (n_rows, n_outputs)."""
+        if self.cost is not None:
+            return self.best_codes(self.predicted(scores))
+        parts = [scores[:, columns] for columns in self.explained_columns]
+        found = [(part[:, 0] > 0) if part.shape[1] == 1 else part.argmax(axis=1) for part in parts]
+        return np.column_stack(found).astype(np.intp)
+
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        return self.score_codes(self.scores(columns, n_jobs))
+
+    @cached_property
+    def _splits(self) -> tuple[NDArray[np.int32], Floats]:
+        engine = self._engine
+        split = np.flatnonzero(engine.feature >= 0)
+        burden = engine.weight * engine.impurity
+        return engine.feature[split], burden[split] - burden[split + 1] - burden[engine.right[split]]
+
+    def importances(self, n_features: int) -> Floats:
+        """Share of each column in the loss that the splits save."""
+        feature, gain = self._splits
+        total = np.bincount(feature, weights=np.maximum(gain, 0), minlength=n_features)
+        return np.asarray(total / total.sum() if total.sum() > 0 else total)
+
+
+def _check_classes(link: str, n_classes: list[int], n_scores: int) -> None:
+    """Refuse classes that scores do not fit."""
+    if link == "by_output":
+        fits = min(n_classes) >= 2 and score_columns(n_classes)[-1].stop == n_scores
+    elif link == "softmax":
+        fits = len(n_classes) == 1 and n_scores == n_classes[0] >= 2
+    else:
+        fits = n_classes == [2] and n_scores == 1
+    if not fits:
+        refuse("is damaged: its scores do not fit its classes")

@@ -1,0 +1,153 @@
+"""A fitted forest: trees in one set of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._model.file.container import refuse
+from spinney._model.model import Floats, Frame, ModelOfTrees, check_width
+from spinney._model.one_row import ForestRowPredictor
+from spinney._model.tree import FittedTree
+
+
+class FittedForest(ModelOfTrees):
+    """The trees of a fitted forest.
+
+    Attributes
+    ----------
+    n_trees, node_count : int
+        Number of trees, and of their nodes together.
+    root : ndarray of int
+        Position of each tree's first node, and the end.
+    """
+
+    kind = "forest"
+    attribute = "forest_"
+    noun = "forest"
+
+    def __init__(
+        self,
+        forest: _engine.Forest,
+        n_classes: list[int] | None,
+        n_outputs: int,
+        cost: NDArray[np.float64] | None = None,
+    ) -> None:
+        super().__init__(n_classes, n_outputs, cost)
+        self._forest = forest
+
+    def __repr__(self) -> str:
+        return f"<FittedForest: {self.n_trees} trees, {self.node_count} nodes>"
+
+    @property
+    def engine(self) -> _engine.Forest:
+        """The engine's forest."""
+        return self._forest
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return self._forest.n_trees
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes of all trees."""
+        return self._forest.size
+
+    @property
+    def root(self) -> NDArray[np.uint32]:
+        """Position of each tree's first node, and the end."""
+        return self._forest.root
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+        return int(np.count_nonzero(self._forest.feature < 0))
+
+    def trees(self) -> list[_engine.Tree]:
+        """Return copies of all trees."""
+        return [self._forest.tree(t) for t in range(self.n_trees)]
+
+    def shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
+        return _engine.shap_of_forest(self._forest, columns, background, interactions, 1.0 / self.n_trees, n_jobs)
+
+    def at_points(
+        self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
+    ) -> Floats:
+        """Flat predictions of each row with the values of each point in some columns."""
+        sums = _engine.replaced_in_forest(self._forest, columns, points, which, n_jobs)
+        return sums.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2) / float(self.n_trees)
+
+    def exchanged(
+        self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
+    ) -> Floats:
+        """Flat predictions with columns of each group from other rows, by draw: (n_groups, n_draws, n_rows, width)."""
+        sums = _engine.exchanged_in_forest(self._forest, columns, others, groups, n_jobs) / float(self.n_trees)
+        return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> ForestRowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return ForestRowPredictor(self, schema, unseen, classes)
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Make the forest of a file."""
+        if not trees:
+            refuse("is damaged: it holds no trees")
+        check_width(trees, frame)
+        forest = _engine.forest_from_trees(trees, frame.schema.n_categories)
+        return cls(forest, frame.n_classes, frame.n_outputs, frame.cost)
+
+    def tree(self, t: int) -> FittedTree:
+        """Return a copy of tree t."""
+        return FittedTree(self._forest.tree(t), self._n_classes, self.n_outputs, self.cost)
+
+    def replaced(self, forest: _engine.Forest) -> FittedForest:
+        """Return a view of another forest with the same outputs and classes."""
+        return FittedForest(forest, self._n_classes, self.n_outputs, self.cost)
+
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        return self.best_codes(self.predictions(columns, n_jobs))
+
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.float64]:
+        """Mean over the trees of the flat values of each row's leaf."""
+        return self._forest.predict(columns, n_jobs)
+
+    @cached_property
+    def _tree_of_split(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        split = np.flatnonzero(self._forest.feature >= 0)
+        return split, np.searchsorted(self.root, split, side="right") - 1
+
+    def tree_importances(self, n_features: int) -> NDArray[np.float64]:
+        """Share of each column in the decrease of the impurity, by tree and column."""
+        split, tree = self._tree_of_split
+        burden = self._forest.weight * self._forest.impurity
+        gain = burden[split] - burden[split + 1] - burden[self._forest.right[split]]
+        place = tree * n_features + self._forest.feature[split]
+        total = np.bincount(place, weights=gain, minlength=self.n_trees * n_features).reshape(-1, n_features)
+        sums = total.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(total, sums, out=np.zeros(total.shape), where=sums > 0))
+
+    def split_counts(self, n_features: int) -> NDArray[np.intp]:
+        """Count the splits on each column in all trees."""
+        return np.bincount(self._forest.feature[self._tree_of_split[0]], minlength=n_features)
+
+    def importances(self, n_features: int) -> NDArray[np.float64]:
+        """Mean of the trees' importances, as shares; trees without a split do not count."""
+        mean = self.tree_importances(n_features).sum(axis=0)
+        return np.asarray(mean / mean.sum() if mean.sum() > 0 else mean)
+
+
+def join_trees(trees: Sequence[FittedTree], n_categories: list[int]) -> _engine.Forest:
+    """Make a forest of trees; `n_categories` has one entry per column, 0 for numbers."""
+    return _engine.forest_from_trees([tree.engine for tree in trees], n_categories)

@@ -1,0 +1,341 @@
+"""A fitted sum of simple functions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._data.design import Design
+from spinney._model.boosting import FittedBoosting
+from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
+from spinney._model.file.container import field, refuse
+from spinney._model.functional.linear import LinearSteps, LogisticSteps
+from spinney._model.functional.local import KernelSteps, NeighbourSteps
+from spinney._model.functional.splines import SplineSteps
+from spinney._model.functional.steps import Inputs, KeptSteps, Steps, TreeSteps
+from spinney._model.links import is_link, is_of_classes, predicted
+from spinney._model.model import FittedModel, Frame
+from spinney._model.row_reader import Row
+from spinney._model.row_table import RowTableReader
+
+Floats = NDArray[np.float64]
+
+STEP_KINDS: dict[str, type[KeptSteps]] = {
+    kind.kind: kind for kind in (TreeSteps, LinearSteps, LogisticSteps, SplineSteps, NeighbourSteps, KernelSteps)
+}
+
+
+class FittedFunctions(FittedModel):
+    """A start, and functions of several kinds, each times a factor, added up.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_scores,)
+        Score of every row before the first step.
+    link : str
+        How scores become predictions.
+    design : Design
+        The table as numbers.
+    parts : list of Steps
+        What each weak learner has added.
+    part_of, factors : ndarray of shape (n_rounds, n_scores)
+        Learner chosen in each round for each score, and what its step is multiplied by.
+    means : ndarray of shape (n_scores, n_features)
+        Mean over the training rows of all steps of one column alone, which shapes are drawn without.
+    ranges : ndarray of shape (n_features, 2)
+        Lowest and highest number of each column at fit.
+    """
+
+    kind = "functions"
+    attribute = "functions_"
+    noun = "sum of functions"
+    takes_costs = False
+
+    def __init__(
+        self,
+        start: Floats,
+        link: str,
+        design: Design,
+        parts: list[Steps],
+        part_of: NDArray[np.int32],
+        factors: Floats,
+        n_classes: list[int] | None,
+        means: Floats,
+        ranges: Floats,
+    ) -> None:
+        super().__init__(n_classes, 1)
+        self.start = start
+        self.link = link
+        self.design = design
+        self.parts = parts
+        self.part_of = part_of
+        self.factors = factors
+        self.means = means
+        self.ranges = ranges
+        self._step_of = _places(part_of, len(parts))
+
+    def __repr__(self) -> str:
+        return f"<FittedFunctions: {self.n_rounds} rounds, {len(self.parts)} kinds of functions>"
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.part_of)
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a row."""
+        return len(self.start)
+
+    def trees(self) -> list[_engine.Tree]:
+        """Return the trees among the functions."""
+        return [tree for part in self.parts for tree in part.trees()]
+
+    def step(self, round_: int, score: int) -> tuple[Steps, int]:
+        """Return the learner of a step, and its number there."""
+        return self.parts[self.part_of[round_, score]], int(self._step_of[round_, score])
+
+    def features(self, round_: int, score: int) -> tuple[int, ...]:
+        """Columns that a step reads."""
+        part, step = self.step(round_, score)
+        return part.features(step, self.design)
+
+    # ---- predicting ------------------------------------------------------------------------------------------
+
+    def inputs(self, columns: _engine.Table, n_jobs: int, native: Any = None) -> Inputs:
+        """Return rows as the steps read them."""
+        return Inputs(columns, self.design, n_jobs, native)
+
+    def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Add up all steps and the start, (n_rows, n_scores)."""
+        return self.scores_of(self.inputs(columns, n_jobs))
+
+    def scores_of(self, inputs: Inputs) -> Floats:
+        """Add up all steps and the start, (n_rows, n_scores)."""
+        found = np.empty((inputs.n_rows, self.n_scores))
+        for k in range(self.n_scores):
+            found[:, k] = self.start[k]
+            for p, part in enumerate(self.parts):
+                mine = np.flatnonzero(self.part_of[:, k] == p)
+                if len(mine):
+                    found[:, k] += part.total(inputs, self._step_of[mine, k], self.factors[mine, k])
+        return found
+
+    def staged_scores(self, inputs: Inputs) -> Iterator[Floats]:
+        """Yield the scores after each round."""
+        found = np.tile(self.start, (inputs.n_rows, 1))
+        for round_ in range(self.n_rounds):
+            for k in range(self.n_scores):
+                part, step = self.step(round_, k)
+                found[:, k] += self.factors[round_, k] * part.values(inputs, step)
+            yield found.copy()
+
+    def of_column(self, inputs: Inputs, feature: int, score: int) -> Floats:
+        """Add up, for one score, the steps that read one column and no other."""
+        total = np.zeros(inputs.n_rows)
+        for round_ in range(self.n_rounds):
+            part, step = self.step(round_, score)
+            if part.features(step, self.design) == (feature,):
+                total += self.factors[round_, score] * part.values(inputs, step)
+        return total
+
+    def shap_sums(self, inputs: Inputs, background: Inputs | None, n_categories: list[int]) -> tuple[Floats, Floats]:
+        """Return scores when no column is known, (n_scores,), and what columns add, (n_rows, n_features, n_scores).
+
+        A step of one column adds what it says less its mean, over the background or else over the training rows. A tree
+        of several is parted as in any sum of trees; other steps of several columns are refused.
+        """
+        base, values = self.start.copy(), np.zeros((inputs.n_rows, len(n_categories), self.n_scores))
+        for k in range(self.n_scores):
+            trees, alone = [], set()
+            for round_ in range(self.n_rounds):
+                (part, step), read = self.step(round_, k), self.features(round_, k)
+                if len(read) == 1:
+                    alone.add(read[0])
+                elif isinstance(part, TreeSteps):
+                    trees.append(_times(part.trees()[step], float(self.factors[round_, k])))
+                elif not read:  # the same of every row
+                    base[k] += self.factors[round_, k] * part.values(inputs, step).mean()
+                else:
+                    raise ValueError(
+                        f"A step of the kind {part.kind!r} reads several columns together, and only trees are parted "
+                        "among their columns. Fit stumps, trees, 'linear', 'logistic' or 'splines'."
+                    )
+            for j in sorted(alone):
+                mean = self.means[k, j] if background is None else self.of_column(background, j, k).mean()
+                values[:, j, k] += self.of_column(inputs, j, k) - mean
+                base[k] += mean
+            if trees:
+                forest = FittedBoosting(trees, np.zeros(1), "identity", n_categories, None)
+                unknown = None if background is None else background.columns
+                of_trees, parted, _ = forest.shap_sums(inputs.columns, unknown, False, inputs.n_jobs)
+                base[k] += of_trees[0]
+                values[:, :, k] += parted.reshape(values.shape[:2])
+        return base, values
+
+    def predicted(self, scores: Floats) -> Floats:
+        """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
+        return predicted(self.link, scores)
+
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Value, or class shares, of each row."""
+        return self.predicted(self.scores(columns, n_jobs))
+
+    def score_codes(self, scores: Floats) -> NDArray[np.intp]:
+        """Code of the class with the largest score, (n_rows, 1)."""
+        if self.n_scores == 1:
+            return (scores > 0).astype(np.intp)
+        return np.asarray(scores.argmax(axis=1)[:, np.newaxis])
+
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, 1)."""
+        return self.score_codes(self.scores(columns, n_jobs))
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> FunctionsRowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return FunctionsRowPredictor(self, schema, unseen, classes)
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def to_header(self) -> dict[str, Any]:
+        """Return all but the trees."""
+        return {
+            "kind": self.kind,
+            "start": self.start.tolist(),
+            "link": self.link,
+            "design": self.design.to_dict(),
+            "parts": [{"kind": part.kind, "n_trees": len(part.trees())} | part.to_json() for part in self.parts],
+            "part_of": array_to_json(self.part_of),
+            "factors": array_to_json(self.factors),
+            "means": array_to_json(self.means),
+            "ranges": array_to_json(self.ranges),
+        }
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Turn back what `to_header` and `trees` give."""
+        link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
+        n_classes, n_features = frame.n_classes, frame.schema.n_features
+        if frame.n_outputs != 1 or not is_link(link) or is_of_classes(link) != (n_classes is not None):
+            refuse("is damaged: its scores and its target do not go together")
+        wanted = n_classes[0] if n_classes is not None and link == "softmax" else 1
+        if len(start) != wanted or (n_classes is not None and link != "softmax" and n_classes[0] != 2):
+            refuse("is damaged: its scores do not fit its classes")
+        design = Design.from_dict(header.get("design"), frame.schema)
+        parts = _parts_from_json(field(header, "parts", list), trees, frame.schema, design)
+        part_of = array_from_json(header.get("part_of"), ("int32",), (None, len(start)))
+        factors = array_from_json(header.get("factors"), ("float64",), (len(part_of), len(start)))
+        counts = [int(np.count_nonzero(part_of == p)) for p in range(len(parts))]
+        if not len(part_of) or sum(counts) != part_of.size or counts != [len(part) for part in parts]:
+            refuse("is damaged: its rounds and its steps do not go together")
+        means = array_from_json(header.get("means"), ("float64",), (len(start), n_features))
+        ranges = array_from_json(header.get("ranges"), ("float64",), (n_features, 2))
+        if not np.isfinite(factors).all() or not np.isfinite(means).all():
+            refuse("is damaged: a step holds impossible numbers")
+        return cls(start, link, design, parts, part_of, factors, n_classes, means, ranges)
+
+    def identity(self) -> bytes:
+        """Hash of all numbers but those of the trees."""
+        digest = hashlib.sha256(self.link.encode())
+        design = self.design
+        for array in (self.start, self.part_of, self.factors, design.feature, design.kind, design.code, design.center):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(design.scale).tobytes())
+        for part in self.parts:
+            digest.update(part.kind.encode() + part.identity())
+        return digest.digest()
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that come from the model alone."""
+        return {self.attribute: self, "n_iter_": self.n_rounds}
+
+
+class FunctionsRowPredictor(RowTableReader):
+    """A fitted sum of functions prepared to predict single rows.
+
+    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A handle is
+    for one thread at a time.
+    """
+
+    def __init__(self, model: FittedFunctions, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen)
+        self._model = model
+        self._classes = classes
+
+    def _scores(self, row: Row) -> Floats:
+        return self._model.scores(self._table(row), 1)
+
+    def predict(self, row: Row) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        label or float
+            Prediction.
+        """
+        scores = self._scores(row)
+        if self._classes is None:
+            return float(self._model.predicted(scores)[0, 0])
+        return self._classes[self._model.score_codes(scores)[0, 0]]
+
+    def predict_proba(self, row: Row) -> Floats:
+        """Class shares of one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            Shares in the order of the classes.
+        """
+        if self._classes is None:
+            raise AttributeError("The model predicts numbers and has no class shares. Use predict.")
+        return np.asarray(self._model.predicted(self._scores(row))[0])
+
+
+def _times(tree: _engine.Tree, factor: float) -> _engine.Tree:
+    """Return a tree that says a multiple."""
+    return tree.with_values(np.asarray(tree.value)[:, np.newaxis] * factor, tree.weight, tree.impurity)
+
+
+def _places(part_of: NDArray[np.int32], n_parts: int) -> NDArray[np.intp]:
+    """Count each step among those of its learner, counted by round and then by score."""
+    flat = part_of.ravel()
+    found = np.empty(len(flat), dtype=np.intp)
+    for p in range(n_parts):
+        mine = np.flatnonzero(flat == p)
+        found[mine] = np.arange(len(mine))
+    return found.reshape(part_of.shape)
+
+
+def _parts_from_json(entries: list[Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> list[Steps]:
+    parts: list[Steps] = []
+    first = 0
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.get("kind") not in STEP_KINDS:
+            refuse("holds steps of a kind that this spinney does not know: upgrade spinney")
+        n_trees = field(entry, "n_trees", int)
+        if not 0 <= n_trees <= len(trees) - first:
+            refuse("is damaged: it lacks trees")
+        own = trees[first : first + n_trees]
+        if any(tree.value_width != 1 for tree in own):
+            refuse("is damaged: a tree does not fit its outputs")
+        first += n_trees
+        parts.append(STEP_KINDS[entry["kind"]].from_json(entry, own, schema, design))
+    if first != len(trees):
+        refuse("is damaged: its steps do not account for its trees")
+    return parts

@@ -1,0 +1,293 @@
+"""Regular cells: a table cut into boxes of one edge, and what the training rows of each have.
+
+The cell of a row has a coordinate for each column: of a number, how many edges it lies above the origin, rounded down;
+of a category, its code. Missing values have a coordinate of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
+from spinney._model.file.container import field, refuse
+from spinney._model.model import FittedModel, Frame
+from spinney._model.row_table import TableRowPredictor
+
+Floats = NDArray[np.float64]
+Cells = NDArray[np.int64]
+EMPTY = ("overall", "nearest")
+_MISSING = -(2**40)  # coordinate of a missing value
+_FARTHEST = 2.0**39
+_ROUNDING = 1e-9  # of an edge: what makes no cell of its own at the end of a range
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where cells begin and end.
+
+    Attributes
+    ----------
+    origin, edge : ndarray of shape (n_features,)
+        Where the cell with the coordinate 0 begins in each column of numbers, and how wide cells are.
+    low, high : ndarray of shape (n_features,)
+        Lowest and highest coordinate of numbers in the training rows. What lies beyond belongs to the outermost cells.
+    """
+
+    origin: Floats
+    edge: Floats
+    low: Cells
+    high: Cells
+
+    @classmethod
+    def over(cls, values: Floats, sizes: list[int], origin: Floats, edge: Floats, closed: bool) -> Grid:
+        """Lay cells over the training rows, (n_rows, n_features); `closed`: the last cell holds where it ends, too."""
+        low, high = np.zeros(len(edge), dtype=np.int64), np.zeros(len(edge), dtype=np.int64)
+        for j, n_categories in enumerate(sizes):
+            there = values[~np.isnan(values[:, j]), j]
+            if n_categories or not len(there):
+                continue
+            low[j], high[j] = _coordinate(np.array([there.min(), there.max()]), origin[j], edge[j])
+            if closed:
+                last = np.ceil((there.max() - origin[j]) / edge[j] - _ROUNDING) - 1
+                high[j] = min(high[j], max(low[j], int(np.clip(last, -_FARTHEST, _FARTHEST))))
+        return cls(origin, edge, low, high)
+
+    def cells(self, values: Floats, sizes: list[int]) -> Cells:
+        """Coordinates of rows, (n_rows, n_features)."""
+        found = np.empty(values.shape, dtype=np.int64)
+        for j, n_categories in enumerate(sizes):
+            absent = np.isnan(values[:, j])
+            numbers = np.where(absent, 0.0, values[:, j])
+            if n_categories:
+                found[:, j] = numbers
+            else:
+                found[:, j] = np.clip(_coordinate(numbers, self.origin[j], self.edge[j]), self.low[j], self.high[j])
+            found[absent, j] = _MISSING
+        return found
+
+
+def _coordinate(numbers: Floats, origin: float, edge: float) -> Cells:
+    with np.errstate(over="ignore"):
+        return np.floor(np.clip((numbers - origin) / edge, -_FARTHEST, _FARTHEST)).astype(np.int64)
+
+
+def table_values(columns: _engine.Table) -> Floats:
+    """Return a table as numbers, (n_rows, n_features): NaN is missing, a category is its code."""
+    return np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
+
+
+class Places:
+    """Finds cells among those that are known, column by column.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (n_cells, n_features)
+        The cells, sorted.
+    """
+
+    def __init__(self, cells: Cells) -> None:
+        """Take the cells of rows, which may come again; `of_rows` are their places."""
+        self._steps: list[tuple[Cells, Cells]] = []
+        places = np.zeros(len(cells), dtype=np.int64)
+        for column in cells.T:
+            known, codes = np.unique(column, return_inverse=True)
+            pairs, places = np.unique(places * len(known) + codes, return_inverse=True)
+            self._steps.append((known, pairs))
+        self.of_rows = places
+        first = np.unique(places, return_index=True)[1]
+        self.cells = cells[first]
+
+    def find(self, cells: Cells) -> NDArray[np.intp]:
+        """Places of cells, (n_rows,); -1 where there is none."""
+        places = np.zeros(len(cells), dtype=np.int64)
+        for column, (known, pairs) in zip(cells.T, self._steps, strict=True):
+            code = np.minimum(np.searchsorted(known, column), len(known) - 1)
+            pair = places * len(known) + code
+            place = np.minimum(np.searchsorted(pairs, pair), len(pairs) - 1)
+            is_there = (places >= 0) & (known[code] == column) & (pairs[place] == pair)
+            places = np.where(is_there, place, -1)
+        return places
+
+
+class FittedCells(FittedModel):
+    """What the training rows of each cell have.
+
+    Attributes
+    ----------
+    grid : Grid
+        The cells.
+    places : Places
+        Those that hold training rows.
+    value : ndarray of shape (n_cells, width)
+        Class shares or mean values of their rows.
+    weight : ndarray of shape (n_cells,)
+        Weight of their rows.
+    overall : ndarray of shape (width,)
+        The same of all rows.
+    empty : str
+        What answers for a cell without training rows: "overall", or the "nearest" cell that has some.
+    factor : ndarray of shape (n_classes,), or None
+        What shares of each class are multiplied by.
+    """
+
+    kind = "cells"
+    attribute = "cells_"
+    noun = "histogram"
+
+    def __init__(
+        self,
+        grid: Grid,
+        sizes: list[int],
+        places: Places,
+        value: Floats,
+        weight: Floats,
+        overall: Floats,
+        empty: str,
+        n_classes: list[int] | None,
+        n_outputs: int,
+        factor: Floats | None = None,
+        cost: Floats | None = None,
+    ) -> None:
+        super().__init__(n_classes, n_outputs, cost)
+        self.grid = grid
+        self.sizes = sizes
+        self.places = places
+        self.value = value
+        self.weight = weight
+        self.overall = overall
+        self.empty = empty
+        self.factor = factor
+
+    def __repr__(self) -> str:
+        return f"<FittedCells: {len(self.weight)} cells with rows>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_near"}
+
+    # ---- cells without rows ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _near(self) -> _engine.NeighbourIndex:
+        return _engine.NeighbourIndex(self._terms(self.places.cells), "absolute", 1.0, "auto", 2, 1)
+
+    def _terms(self, cells: Cells) -> Floats:
+        """Numbers whose differences add up to steps between cells; another category, or none, is one step."""
+        terms = []
+        for column, n_categories in zip(cells.T, self.sizes, strict=True):
+            absent = column == _MISSING
+            if n_categories:
+                terms += [0.5 * (column == code) for code in range(n_categories + 1)] + [0.5 * absent]
+            else:
+                terms += [np.where(absent, 0, column).astype(np.float64), absent.astype(np.float64)]
+        return np.ascontiguousarray(np.column_stack(terms))
+
+    def nearest(self, cells: Cells, n_jobs: int) -> NDArray[np.intp]:
+        """Places of the nearest cells with rows; of those equally near, the first."""
+        return np.asarray(self._near.nearest(self._terms(cells), 1, n_jobs)[0]).astype(np.intp)
+
+    def nearest_others(self, places: NDArray[np.intp], n_jobs: int) -> NDArray[np.intp]:
+        """Do the same for cells with rows, none of which is its own neighbour; there are at least two."""
+        found = np.asarray(self._near.nearest(self._terms(self.places.cells[places]), 2, n_jobs)[0])
+        both = found.astype(np.intp).reshape(-1, 2)
+        return np.where(both[:, 0] == places, both[:, 1], both[:, 0])
+
+    # ---- predicting ------------------------------------------------------------------------------------------
+
+    def answers(self, cells: Cells, n_jobs: int) -> Floats:
+        """Flat values of rows that are given by their cells."""
+        places = self.places.find(cells)
+        lost = np.flatnonzero(places < 0)
+        if self.empty == "nearest" and len(lost):
+            places[lost] = self.nearest(cells[lost], n_jobs)
+        flat = self.value[places]
+        flat[places < 0] = self.overall
+        return self.by_class(flat)
+
+    def by_class(self, shares: Floats) -> Floats:
+        """Class shares, each times its factor."""
+        if self.factor is None:
+            return shares
+        votes = shares * self.factor
+        return np.asarray(votes / votes.sum(axis=1, keepdims=True))
+
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Flat values of each row: a value or a class share by column."""
+        return self.answers(self.grid.cells(table_values(columns), self.sizes), n_jobs)
+
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        return self.best_codes(self.predictions(columns, n_jobs))
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return TableRowPredictor(self, schema, unseen, classes)
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        grid = self.grid
+        return {
+            "origin": grid.origin,
+            "edge": grid.edge,
+            "low": grid.low,
+            "high": grid.high,
+            "cells": self.places.cells,
+            "value": self.value,
+            "weight": self.weight,
+            "overall": self.overall,
+        }
+
+    def to_header(self) -> dict[str, Any]:
+        """Return all of it."""
+        found: dict[str, Any] = {"kind": self.kind, "empty": self.empty}
+        found |= {name: array_to_json(array) for name, array in self._arrays().items()}
+        return found if self.factor is None else found | {"factor": self.factor.tolist()}
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Turn back what `to_header` gives."""
+        sizes, empty = frame.schema.n_categories, field(header, "empty", str)
+        if trees or empty not in EMPTY:
+            refuse("is damaged: it cannot be made of cells")
+        width = frame.n_outputs if frame.n_classes is None else sum(frame.n_classes)
+        grid, places = read_grid(header, len(sizes))
+        n_cells = len(places.cells)
+        value = array_from_json(header.get("value"), ("float64",), (n_cells, width))
+        weight = array_from_json(header.get("weight"), ("float64",), (n_cells,))
+        overall = array_from_json(header.get("overall"), ("float64",), (width,))
+        if not all(np.isfinite(array).all() for array in (value, weight, overall)) or not (weight > 0).all():
+            refuse("is damaged: its cells hold impossible numbers")
+        factor = numbers_from_json(field(header, "factor", list), "factor") if "factor" in header else None
+        if factor is not None and ([len(factor)] != frame.n_classes or not (factor > 0).all()):
+            refuse("is damaged: the factors of its classes are impossible")
+        return cls(
+            grid, sizes, places, value, weight, overall, empty, frame.n_classes, frame.n_outputs, factor, frame.cost
+        )
+
+    def identity(self) -> bytes:
+        """Hash of all numbers."""
+        digest = hashlib.sha256(self.empty.encode())
+        for array in (*self._arrays().values(), self.factor, self.cost):
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        return digest.digest()
+
+
+def read_grid(header: dict[str, Any], n_features: int) -> tuple[Grid, Places]:
+    """Read the grid and its cells from a header; refuse what cannot be."""
+    origin, edge = (array_from_json(header.get(name), ("float64",), (n_features,)) for name in ("origin", "edge"))
+    low, high = (array_from_json(header.get(name), ("int64",), (n_features,)) for name in ("low", "high"))
+    cells = array_from_json(header.get("cells"), ("int64",), (None, n_features))
+    if not np.isfinite(origin).all() or not (np.isfinite(edge) & (edge > 0)).all() or (low > high).any():
+        refuse("is damaged: its grid is impossible")
+    places = Places(cells)
+    if not len(cells) or not np.array_equal(places.cells, cells) or np.abs(cells).max() > -_MISSING:
+        refuse("is damaged: its cells are impossible")
+    return Grid(origin, edge, low, high), places

@@ -1,0 +1,252 @@
+"""Distances between the rows of a table: which numbers of a row they are made of, and how.
+
+A measure turns rows into terms, which the engine compares. Sums run over the terms in their order, so that distances
+have the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._data.design import Design
+from spinney._data.numeric.reproducible import exp, log
+from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.container import field, refuse
+
+Floats = NDArray[np.float64]
+# what the engine adds up; those that are not here have columns of their own
+_OF_TERMS = {
+    "euclidean": "squares",
+    "manhattan": "absolute",
+    "chebyshev": "largest",
+    "minkowski": "powers",
+    "cosine": "squares",
+    "mahalanobis": "squares",
+}
+_OF_COLUMNS = {"hamming": "differing", "gower": "gower"}
+METRICS = (*_OF_TERMS, *_OF_COLUMNS)
+_FARTHEST = 1e100
+_NO_VALUE = np.finfo(np.float64).max  # a value of its own, for Hamming's distance
+_REDUNDANT = 1e-10  # share of its variance that a term has beside those before it
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A distance between rows.
+
+    Attributes
+    ----------
+    metric : str
+        Its name; "callable" for a function of the user's.
+    p : float
+        Power of Minkowski's distance.
+    design : Design or None
+        The terms; None if the distance goes by columns.
+    low, width : ndarray of shape (n_features,) or None
+        What Gower's distance takes off numbers, and divides them by.
+    kept, factor : ndarray of shape (n_kept,), (n_kept, n_kept), or None
+        Terms that Mahalanobis' distance needs, and the lower factor of their covariance.
+    function : callable or None
+        The user's distance of two rows of terms.
+    """
+
+    metric: str
+    p: float = 2.0
+    design: Design | None = None
+    low: Floats | None = None
+    width: Floats | None = None
+    kept: NDArray[np.int32] | None = None
+    factor: Floats | None = None
+    function: Callable[[Floats, Floats], float] | None = None
+
+    @classmethod
+    def learn(
+        cls, metric: Any, p: float, scale: str | None, columns: _engine.Table, schema: Schema, weight: Floats
+    ) -> Measure:
+        """Learn the scales from the rows of positive weight; `metric` is none that depends on the table."""
+        if callable(metric):
+            return cls("callable", design=Design.learn(columns, schema, weight, scale), function=metric)
+        if metric == "hamming":
+            return cls(metric)
+        if metric == "gower":
+            low, width = _ranges(columns, schema, weight)
+            return cls(metric, low=low, width=width)
+        metric = (
+            {1.0: "manhattan", 2.0: "euclidean", np.inf: "chebyshev"}.get(p, metric)
+            if metric == "minkowski"
+            else metric
+        )
+        found = cls(metric, float(p), Design.learn(columns, schema, weight, scale))
+        return found._with_covariance(columns, weight) if metric == "mahalanobis" else found
+
+    def _with_covariance(self, columns: _engine.Table, weight: Floats) -> Measure:
+        assert self.design is not None
+        used = weight > 0
+        terms, kept_weight = self.design.matrix(columns)[:, used], weight[used]
+        total = float(kept_weight.sum())
+        apart = terms - ((terms * kept_weight).sum(axis=1) / total)[:, np.newaxis]
+        n = len(terms)
+        covariance = np.empty((n, n))
+        for i in range(n):
+            covariance[i, : i + 1] = (apart[: i + 1] * (apart[i] * kept_weight)).sum(axis=1)
+            covariance[: i + 1, i] = covariance[i, : i + 1]
+        covariance /= total - 1 if total > 1 else total
+        kept, factor = _factored(covariance)
+        return replace(self, kept=kept, factor=factor)
+
+    # ---- rows ------------------------------------------------------------------------------------------------
+
+    @property
+    def engine_metric(self) -> str:
+        """What the engine calls it."""
+        return (_OF_TERMS | _OF_COLUMNS)[self.metric]
+
+    @property
+    def center(self) -> Floats | None:
+        """What is taken off the terms; None if nothing ever is."""
+        return self.low if self.design is None else self.design.center
+
+    @property
+    def scale(self) -> Floats | None:
+        """What the terms are divided by then; None if they never are."""
+        return self.width if self.design is None else self.design.scale
+
+    def names(self, schema: Schema) -> list[str]:
+        """Return the terms in words."""
+        return list(schema.names) if self.design is None else self.design.names(schema)
+
+    def terms(self, columns: _engine.Table) -> Floats:
+        """Terms of some rows, (n_rows, n_terms)."""
+        if self.design is None:
+            return self._column_terms(columns)
+        terms = self.design.matrix(columns)
+        if self.metric == "cosine":
+            terms = _of_length_one(terms)
+        elif self.factor is not None and self.kept is not None:
+            terms = _solved(self.factor, terms[self.kept])
+        return np.ascontiguousarray(terms.T)
+
+    def _column_terms(self, columns: _engine.Table) -> Floats:
+        terms = np.empty((columns.n_rows, columns.n_columns))
+        for j in range(columns.n_columns):
+            values = np.clip(np.asarray(columns.column(j)), -_FARTHEST, _FARTHEST)
+            if self.low is None or self.width is None:
+                terms[:, j] = np.where(np.isnan(values), _NO_VALUE, values)
+            else:
+                terms[:, j] = (values - self.low[j]) / self.width[j]
+        return terms
+
+    def n_terms(self, n_features: int) -> int:
+        """Numbers of a row."""
+        if self.design is None:
+            return n_features
+        if self.kept is not None:
+            return len(self.kept)
+        return len(self.design) + (self.metric == "cosine")
+
+    def distances(self, keys: Floats, n_terms: int) -> Floats:
+        """Turn what the engine compares into distances."""
+        if self.metric in ("euclidean", "mahalanobis"):
+            return np.sqrt(keys)
+        if self.metric == "cosine":
+            return keys / 2
+        if self.metric == "minkowski":
+            return exp(log(keys) / self.p)
+        return keys / max(1, n_terms) if self.metric == "hamming" else keys
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what JSON can hold and `from_json` turns back."""
+        found: dict[str, Any] = {"metric": self.metric, "p": self.p}
+        if self.design is not None:
+            found["design"] = self.design.to_dict()
+        for name in ("low", "width", "kept", "factor"):
+            if getattr(self, name) is not None:
+                found[name] = array_to_json(getattr(self, name))
+        return found
+
+    @classmethod
+    def from_json(cls, fields: Any, schema: Schema) -> Measure:
+        """Turn it back; refuse what cannot be a measure of these columns."""
+        if not isinstance(fields, dict):
+            refuse("is damaged: its distance is unusable")
+        metric, p = field(fields, "metric", str), float(field(fields, "p", float))
+        if metric not in METRICS or not 0 < p < np.inf:
+            refuse("is damaged: its distance is unusable")
+        if metric == "gower":
+            low, width = (
+                array_from_json(fields.get(name), ("float64",), (schema.n_features,)) for name in ("low", "width")
+            )
+            if not np.isfinite(low).all() or not (np.isfinite(width) & (width > 0)).all():
+                refuse("is damaged: its ranges are impossible")
+            return cls(metric, p, low=low, width=width)
+        if metric in _OF_COLUMNS:
+            return cls(metric, p)
+        design = Design.from_dict(fields.get("design"), schema)
+        if metric != "mahalanobis":
+            return cls(metric, p, design)
+        kept = array_from_json(fields.get("kept"), ("int32",), (None,))
+        factor = array_from_json(fields.get("factor"), ("float64",), (len(kept), len(kept)))
+        if ((kept < 0) | (kept >= len(design))).any() or not np.isfinite(factor).all() or not factor.diagonal().all():
+            refuse("is damaged: its covariance is impossible")
+        return cls(metric, p, design, kept=kept, factor=factor)
+
+
+def _ranges(columns: _engine.Table, schema: Schema, weight: Floats) -> tuple[Floats, Floats]:
+    """Lowest value and range of each column of numbers; categories keep their codes, which differ by 1 or more."""
+    low, width = np.zeros(schema.n_features), np.ones(schema.n_features)
+    used = weight > 0
+    for j, n_categories in enumerate(schema.n_categories):
+        if n_categories:
+            continue
+        values = np.clip(np.asarray(columns.column(j))[used], -_FARTHEST, _FARTHEST)
+        values = values[~np.isnan(values)]
+        if len(values):
+            low[j] = values.min()
+            width[j] = (values.max() - low[j]) or 1.0
+    return low, width
+
+
+def _of_length_one(terms: Floats) -> Floats:
+    """Rows divided by their length. A row of zeros has a direction of its own, at a right angle to all others."""
+    squares = np.zeros(terms.shape[1])
+    largest = np.abs(terms).max(axis=0, initial=0.0)
+    scaled = terms / np.where(largest > 0, largest, 1.0)  # so that squares are numbers
+    for term in scaled:
+        squares += term * term
+    found = scaled / np.where(squares > 0, np.sqrt(squares), 1.0)
+    return np.concatenate([found, (squares == 0).astype(np.float64)[np.newaxis]])
+
+
+def _factored(covariance: Floats) -> tuple[NDArray[np.int32], Floats]:
+    """Find the terms that those before them do not determine, and the lower factor of their covariance."""
+    n = len(covariance)
+    rest = covariance.copy()
+    kept: list[int] = []
+    columns: list[Floats] = []
+    for j in range(n):
+        if not rest[j, j] > _REDUNDANT * covariance[j, j]:
+            continue
+        column = rest[:, j] / np.sqrt(rest[j, j])
+        rest -= column[:, np.newaxis] * column
+        kept.append(j)
+        columns.append(column)
+    factor = np.array([[column[j] for column in columns] for j in kept]).reshape(len(kept), len(kept))
+    return np.array(kept, dtype=np.int32), np.tril(factor)
+
+
+def _solved(factor: Floats, terms: Floats) -> Floats:
+    """Solve L y = x for each row x, (n_terms, n_rows)."""
+    found = terms.copy()
+    for j in range(len(factor)):
+        found[j] /= factor[j, j]
+        found[j + 1 :] -= factor[j + 1 :, j : j + 1] * found[j]
+    return found

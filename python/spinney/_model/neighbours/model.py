@@ -1,0 +1,270 @@
+"""Fitted neighbours: the rows remembered, and how those near a row answer for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
+from spinney._model.file.container import field, refuse
+from spinney._model.model import FittedModel, Frame
+from spinney._model.neighbours.measure import Measure
+from spinney._model.neighbours.votes import TIES, WEIGHTS, Ballot, Counting, Rows
+from spinney._model.row_table import TableRowPredictor
+
+Floats = NDArray[np.float64]
+Find = Callable[[Rows, int], tuple[Rows, Floats]]
+ALGORITHMS = ("auto", "brute", "tree")
+_CELLS = 2**21  # neighbours that are looked at together
+
+
+class FittedNeighbours(FittedModel):
+    """Rows remembered, and how those near a row answer for it.
+
+    Attributes
+    ----------
+    measure : Measure
+        The distance.
+    rows : ndarray of shape (n_rows, n_terms)
+        Terms of the rows remembered.
+    weight : ndarray of shape (n_rows,), or None
+        Their weights; None: all are 1.
+    ballot : Ballot
+        What they vote for.
+    counting : Counting
+        Which neighbours count, and how much.
+    algorithm : str
+        How they are searched for: "brute", "tree", or "auto" for the cheaper one.
+    factor : ndarray of shape (n_classes,), or None
+        What votes for each class are multiplied by.
+    row_numbers : ndarray of shape (n_rows,), or None
+        Numbers of the rows in the training table; None: all of them, in their order.
+    """
+
+    kind = "neighbours"
+    attribute = "neighbors_"
+    noun = "neighbours"
+
+    def __init__(
+        self,
+        measure: Measure,
+        rows: Floats,
+        weight: Floats | None,
+        ballot: Ballot,
+        counting: Counting,
+        algorithm: str = "auto",
+        factor: Floats | None = None,
+        row_numbers: NDArray[np.int64] | None = None,
+        cost: Floats | None = None,
+    ) -> None:
+        super().__init__(ballot.n_classes, ballot.target.shape[1], cost)
+        self.measure = measure
+        self.rows = rows
+        self.weight = weight
+        self.ballot = ballot
+        self.counting = counting
+        self.algorithm = algorithm
+        self.factor = factor
+        self.row_numbers = row_numbers
+        self._index: _engine.NeighbourIndex | None = None
+
+    def __repr__(self) -> str:
+        return f"<FittedNeighbours: {self.counting.k} of {len(self.rows)} rows>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_index": None}
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all rows."""
+        return float(len(self.rows) if self.weight is None else self.weight.sum())
+
+    # ---- neighbours ------------------------------------------------------------------------------------------
+
+    def index(self, n_jobs: int) -> _engine.NeighbourIndex:
+        """Prepare the rows for the search, the first time that it is asked for."""
+        if self._index is None:
+            measure, k = self.measure, min(self.counting.n_wanted, len(self.rows))
+            self._index = _engine.NeighbourIndex(self.rows, measure.engine_metric, measure.p, self.algorithm, k, n_jobs)
+        return self._index
+
+    def nearest(self, terms: Floats, k: int, n_jobs: int) -> tuple[Rows, Floats]:
+        """Rows and distances of the k nearest of each query, (n_queries, k); of those equally far, the first."""
+        if self.measure.function is not None:
+            return _nearest_by(self.measure.function, self.rows, terms, k)
+        rows, keys = self.index(n_jobs).nearest(terms, k, n_jobs)
+        distances = self.measure.distances(np.asarray(keys), self.rows.shape[1])
+        return np.asarray(rows).astype(np.intp).reshape(-1, k), distances.reshape(-1, k)
+
+    def nearest_others(self, numbers: Rows, k: int, n_jobs: int) -> tuple[Rows, Floats]:
+        """Do the same for some of the rows remembered, of which each is no neighbour of itself."""
+        rows, distance = self.nearest(np.ascontiguousarray(self.rows[numbers]), k + 1, n_jobs)
+        is_self = rows == numbers[:, np.newaxis]
+        is_self[:, -1] |= ~is_self.any(axis=1)  # as many rows in the same place have lower numbers
+        return rows[~is_self].reshape(-1, k), distance[~is_self].reshape(-1, k)
+
+    def voters(
+        self, find: Find, counting: Counting, n_queries: int, n_rows: int
+    ) -> Iterator[tuple[Rows, Rows, Floats]]:
+        """Find who answers for each query: numbers of queries, the rows near them, and what these count.
+
+        Queries that need more neighbours than others, because of ties or light rows, come in parts of their own.
+
+        Parameters
+        ----------
+        find : callable
+            From numbers of queries and k to rows and distances, as `nearest`.
+        counting : Counting
+        n_queries, n_rows : int
+            Queries, and rows that may be their neighbours.
+        """
+        waiting, n_looked_at = np.arange(n_queries), min(n_rows, counting.n_wanted)
+        while len(waiting):
+            rows, distance = find(waiting, n_looked_at)
+            weight = np.ones(distance.shape) if self.weight is None else self.weight[rows]
+            counted, is_enough = counting.counted(distance, weight)
+            done = is_enough | (n_looked_at == n_rows)
+            yield waiting[done], rows[done], counting.weighted(distance[done], counted[done], weight[done])
+            waiting = waiting[~done]
+            n_looked_at = min(n_rows, 2 * n_looked_at)
+
+    # ---- predicting ------------------------------------------------------------------------------------------
+
+    def answers(self, terms: Floats, n_jobs: int) -> Floats:
+        """Flat values of rows that are given as terms."""
+        flat = np.empty((len(terms), self.ballot.width))
+        size = max(1, _CELLS // self.counting.n_wanted)
+        for first in range(0, len(terms), size):
+            part = terms[first : first + size]
+
+            def find(queries: Rows, k: int, part: Floats = part) -> tuple[Rows, Floats]:
+                return self.nearest(np.ascontiguousarray(part[queries]), k, n_jobs)
+
+            for queries, rows, votes in self.voters(find, self.counting, len(part), len(self.rows)):
+                flat[first + queries] = self.by_class(self.ballot.mean(rows, votes))
+        return flat
+
+    def by_class(self, shares: Floats) -> Floats:
+        """Class shares, with the votes for each class times its factor."""
+        if self.factor is None:
+            return shares
+        votes = shares * self.factor
+        return np.asarray(votes / votes.sum(axis=1, keepdims=True))
+
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Flat values of each row: a value or a class share by column."""
+        return self.answers(self.measure.terms(columns), n_jobs)
+
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        return self.best_codes(self.predictions(columns, n_jobs))
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return TableRowPredictor(self, schema, unseen, classes)
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def to_header(self) -> dict[str, Any]:
+        """Return all of it."""
+        if self.measure.function is not None or callable(self.counting.weights):
+            what = "metric" if self.measure.function is not None else "weights"
+            raise TypeError(f"{what} is a function, which no model file can hold. Pickle the model instead.")
+        found: dict[str, Any] = {
+            "kind": self.kind,
+            "measure": self.measure.to_json(),
+            "rows": array_to_json(self.rows),
+            "target": array_to_json(self.ballot.target),
+            "n_neighbours": self.counting.k,
+            "weights": self.counting.weights,
+            "ties": self.counting.ties,
+            "algorithm": self.algorithm,
+        }
+        for name, array in (("weight", self.weight), ("row_numbers", self.row_numbers)):
+            if array is not None:
+                found[name] = array_to_json(array)
+        return found if self.factor is None else found | {"factor": self.factor.tolist()}
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Turn back what `to_header` gives."""
+        if trees:
+            refuse("is damaged: it holds trees, which neighbours do not have")
+        measure = Measure.from_json(header.get("measure"), frame.schema)
+        n_terms = measure.n_terms(frame.schema.n_features)
+        rows = array_from_json(header.get("rows"), ("float64",), (None, n_terms))
+        if not len(rows) or not (np.isfinite(rows) | (np.isnan(rows) & (measure.metric == "gower"))).all():
+            refuse("is damaged: its rows hold impossible numbers")
+        ballot = _read_ballot(header, len(rows), frame)
+        weight = array_from_json(header["weight"], ("float64",), (len(rows),)) if "weight" in header else None
+        if weight is not None and not (np.isfinite(weight) & (weight > 0)).all():
+            refuse("is damaged: a row has an impossible weight")
+        numbers = array_from_json(header["row_numbers"], ("int64",), (len(rows),)) if "row_numbers" in header else None
+        if numbers is not None and (numbers[0] < 0 or (np.diff(numbers) <= 0).any()):
+            refuse("is damaged: its rows have impossible numbers")
+        counting = Counting(
+            field(header, "n_neighbours", int), field(header, "weights", str), field(header, "ties", str)
+        )
+        algorithm = field(header, "algorithm", str)
+        if (
+            counting.k < 1
+            or counting.weights not in WEIGHTS
+            or counting.ties not in TIES
+            or algorithm not in ALGORITHMS
+        ):
+            refuse("is damaged: its way to count neighbours is unusable")
+        factor = _read_factor(header, frame)
+        return cls(measure, rows, weight, ballot, counting, algorithm, factor, numbers, frame.cost)
+
+    def identity(self) -> bytes:
+        """Hash of all numbers."""
+        words = (self.measure.to_json(), self.counting.k, str(self.counting.weights), self.counting.ties)
+        digest = hashlib.sha256(json.dumps(words).encode())
+        for array in (self.rows, self.ballot.target, self.weight, self.factor, self.cost):
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        return digest.digest()
+
+
+def _read_ballot(header: dict[str, Any], n_rows: int, frame: Frame) -> Ballot:
+    kind = "float64" if frame.n_classes is None else "int32"
+    target = array_from_json(header.get("target"), (kind,), (n_rows, frame.n_outputs))
+    if frame.n_classes is None:
+        fits = np.isfinite(target).all()
+    else:
+        fits = ((target >= 0) & (target < np.array(frame.n_classes))).all()
+    if not fits:
+        refuse("is damaged: a row has an impossible target")
+    return Ballot(target, frame.n_classes)
+
+
+def _read_factor(header: dict[str, Any], frame: Frame) -> Floats | None:
+    if "factor" not in header:
+        return None
+    factor = numbers_from_json(field(header, "factor", list), "factor")
+    if frame.n_classes is None or [len(factor)] != frame.n_classes or not (factor > 0).all():
+        refuse("is damaged: the factors of its classes are impossible")
+    return factor
+
+
+def _nearest_by(
+    function: Callable[[Floats, Floats], float], rows: Floats, terms: Floats, k: int
+) -> tuple[Rows, Floats]:
+    """Find the k nearest by a distance of the user's, one pair at a time."""
+    near, distances = np.empty((len(terms), k), dtype=np.intp), np.empty((len(terms), k))
+    for i, query in enumerate(terms):
+        found = np.array([float(function(query, row)) for row in rows])
+        if not np.isfinite(found).all() or (found < 0).any():
+            raise ValueError(
+                f"metric must return finite distances of at least 0. Between row {i} and training row "
+                f"{int(np.argmax(~np.isfinite(found) | (found < 0)))} it does not."
+            )
+        near[i] = np.argsort(found, kind="stable")[:k]
+        distances[i] = found[near[i]]
+    return near, distances

@@ -1,0 +1,128 @@
+"""What models that are combined say of rows: shares of classes, decisions, labels as codes, or values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.numeric.reproducible import exp, log
+
+Floats = NDArray[np.float64]
+_LEAST_SHARE = 2.0**-52
+METHODS = ("predict_proba", "decision_function", "predict")
+
+
+def class_places(member: Any, classes: NDArray[Any], by_code: bool) -> NDArray[np.intp]:
+    """Where the classes that a member knows stand among all; by_code: it knows them by their codes."""
+    known = np.asarray(member.classes_)
+    return np.asarray(known, dtype=np.intp) if by_code else np.searchsorted(classes, known)
+
+
+def shares_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool) -> Floats:
+    """Class probabilities by a member, (n_rows, n_classes); 0 for classes that it does not know."""
+    said = np.asarray(member.predict_proba(X), dtype=np.float64)
+    if said.shape[1] == len(classes):
+        return said
+    shares = np.zeros((len(said), len(classes)))
+    shares[:, class_places(member, classes, by_code)] = said
+    return shares
+
+
+def codes_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool) -> NDArray[np.intp]:
+    """Codes of the classes that a member predicts."""
+    said = np.asarray(member.predict(X))
+    said = said.reshape(len(said))
+    return said.astype(np.intp) if by_code else np.searchsorted(classes, said)
+
+
+def decisions_said(member: Any, X: Any, classes: NDArray[Any]) -> Floats:
+    """Decision function of a member, (n_rows, 1) for two classes."""
+    if len(member.classes_) != len(classes):
+        raise ValueError(
+            f"A member has seen {len(member.classes_)} of the {len(classes)} classes, so that its decisions cannot be "
+            "put beside those of the others. Use folds that hold every class, or stack_method='predict'."
+        )
+    said = np.asarray(member.decision_function(X), dtype=np.float64)
+    return said[:, np.newaxis] if said.ndim == 1 else said
+
+
+def values_said(member: Any, X: Any) -> Floats:
+    """Values that a regressor predicts, (n_rows,)."""
+    said = np.asarray(member.predict(X), dtype=np.float64)
+    if said.size != len(said):
+        raise ValueError(f"{type(member).__name__} predicts several outputs, and an ensemble of models takes one.")
+    return said.reshape(len(said))
+
+
+def onehot(codes: NDArray[np.intp], n_classes: int) -> Floats:
+    """Return votes as 0 and 1, (n_rows, n_classes)."""
+    return np.asarray(np.eye(n_classes)[codes])
+
+
+def member_says(member: Any, X: Any, method: str, classes: NDArray[Any] | None, by_code: bool) -> Floats:
+    """Return what a member says of rows, in a form that can be averaged: (n_rows, n_values); labels as votes."""
+    if classes is None:
+        return np.asarray(values_said(member, X)[:, np.newaxis])
+    if method == "predict_proba":
+        return shares_said(member, X, classes, by_code)
+    if method == "decision_function":
+        return decisions_said(member, X, classes)
+    return onehot(codes_said(member, X, classes, by_code), len(classes))
+
+
+def mean_said(said: list[Floats], weights: list[float] | None = None) -> Floats:
+    """Mean of what several say, by their weights."""
+    if weights is not None:
+        return np.asarray(sum(weight * one for weight, one in zip(weights, said, strict=True)))
+    return np.asarray(sum(said[1:], start=said[0]) / len(said))
+
+
+def tempered(shares: Floats, temperature: float | None) -> Floats:
+    """Divide the logarithms of shares by a temperature: above 1 they become less sure. None: leave them."""
+    if temperature is None:
+        return shares
+    scores = log(np.maximum(shares, _LEAST_SHARE)) / temperature
+    sizes = exp(scores - scores.max(axis=1, keepdims=True))
+    total = sizes[:, 0].copy()
+    for column in sizes.T[1:]:
+        total += column  # in this order, whatever the processor
+    return np.asarray(sizes / total[:, np.newaxis])
+
+
+def tempered_columns(columns: list[Floats], temperatures: list[float] | None) -> list[Floats]:
+    """Temper what each member says, given as columns of shares: each by its own temperature. None: leave them."""
+    if temperatures is None:
+        return columns
+    found = [tempered(as_shares(one), by) for one, by in zip(columns, temperatures, strict=True)]
+    return [shares[:, -one.shape[1] :] for shares, one in zip(found, columns, strict=True)]
+
+
+# ---- the table that what combines them learns from -------------------------------------------------------------------
+
+
+def as_columns(said: Floats, method: str, classes: NDArray[Any] | None) -> Floats:
+    """Turn what was said into columns of the next table: of two shares the second alone, of votes the code."""
+    if classes is None or method == "decision_function":
+        return said
+    if method == "predict":
+        return np.asarray(said.argmax(axis=1)[:, np.newaxis], dtype=np.float64)
+    return said[:, 1:] if len(classes) == 2 else said
+
+
+def as_shares(columns: Floats) -> Floats:
+    """Turn columns, (..., width), back into shares of all classes, where those of the second alone may be given."""
+    return np.concatenate([1 - columns, columns], axis=-1) if columns.shape[-1] == 1 else columns
+
+
+def column_names(names: list[str], widths: list[int], classes: NDArray[Any] | None) -> list[str]:
+    """Name what each member says, by member and class."""
+    found = []
+    for name, width in zip(names, widths, strict=True):
+        if width == 1:
+            found.append(name)
+        else:
+            labels = classes.tolist() if classes is not None and len(classes) == width else range(width)
+            found += [f"{name}: {label}" for label in labels]
+    return found

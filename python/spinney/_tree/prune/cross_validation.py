@@ -1,0 +1,183 @@
+"""Cross-validated error of every nested tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._estimator.folds import Fold
+from spinney._model.tree import FittedTree
+from spinney._tree.grow.growth import Growth
+from spinney._tree.prune.nested import reached
+
+Floats = NDArray[np.float64]
+# (tree, alpha, rows) -> score of the tree pruned at alpha on these rows; larger is better
+Score = Callable[[FittedTree, float, NDArray[np.intp]], float]
+# A scorer predicts anew for every tree, so it sees no more of them than this.
+MOST_SCORED = 100
+
+
+@dataclass(frozen=True)
+class FoldTree:
+    """A tree grown without its held-out rows, and where these would stop.
+
+    Attributes
+    ----------
+    tree : FittedTree
+    rows : ndarray of int
+        Held-out rows.
+    leaves : ndarray of int
+        Their leaves.
+    first_cut : ndarray of int
+        By node: position of the first cut at which it is a leaf or gone; 0 in leaves.
+    """
+
+    tree: FittedTree
+    rows: NDArray[np.intp]
+    leaves: NDArray[np.uint32]
+    first_cut: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, tree: FittedTree, rows: NDArray[np.intp], growth: Growth, cuts: Floats) -> FoldTree:
+        """Send rows down a tree whose prunings at `cuts` are to be judged."""
+        leaves = tree.engine.apply(growth.columns, growth.n_jobs)[rows]
+        return cls(tree, rows, leaves, first_cuts(tree, growth.risks(tree), cuts))
+
+    def stops(self, cut: int) -> NDArray[np.uint32]:
+        """Return the node at which each row stops when the tree is pruned at a cut."""
+        return np.asarray(self.tree.engine.pruning_turns(self.leaves, (self.first_cut > cut).astype(np.uint32), 1)[1])
+
+    def sum_losses(self, growth: Growth, n_cuts: int) -> tuple[Floats, Floats, float]:
+        """Return the weighted sums of losses and of squared losses of the rows, at every cut, and the squares' unit.
+
+        As the penalty rises, a row's loss changes only where a node on its path becomes a leaf. So each node adds its
+        loss where its turn begins and takes it away where the turn of the node above begins: rows x depth, whatever
+        the number of cuts. Squares of losses that have none as numbers, because they are too large or too small, are in
+        a unit of their own: they are those of losses as multiples of it.
+        """
+        row, node, begin, until = self.tree.engine.pruning_turns(self.leaves, self.first_cut, n_cuts)
+        rows = self.rows[row]
+        loss = growth.loss(node, self.tree, rows)
+        weighted = loss if growth.weight is None else loss * growth.weight[rows]
+        by_row = loss if growth.exposure is None else loss * growth.exposure[rows]
+        unit = unit_of(by_row)
+        squares = sum_turns(begin, until, weighted / unit * (by_row / unit), n_cuts)
+        return sum_turns(begin, until, weighted, n_cuts), squares, unit
+
+
+def unit_of(losses: Floats) -> float:
+    """Return a power of two such that squares of the losses in this unit are numbers; 1 in most cases."""
+    largest = float(np.max(losses, initial=0.0))
+    if largest == 0 or 1e-140 < largest < 1e140 or not math.isfinite(largest):
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
+
+
+def first_cuts(tree: FittedTree, risks: Floats, cuts: Floats) -> NDArray[np.uint32]:
+    """Return for each node the position of the first cut at which it is a leaf or gone; 0 in leaves."""
+    return tree.engine.first_cuts(risks, reached(cuts))
+
+
+def sum_turns(begin: NDArray[np.uint32], until: NDArray[np.uint32], value: Floats, n_cuts: int) -> Floats:
+    """Add up values, each of which counts from one cut until before another; one sum per cut."""
+    change = np.bincount(begin, value, n_cuts + 1) - np.bincount(until, value, n_cuts + 1)
+    return np.cumsum(change)[:-1]
+
+
+def sum_node_errors(tree: FittedTree, errors: Floats, first_cut: NDArray[np.uint32], n_cuts: int) -> Floats:
+    """Return the total of the leaves' errors at every cut, given the error of each node as a leaf."""
+    split = np.flatnonzero(~tree.is_leaf)
+    above = np.full(tree.node_count, n_cuts, dtype=np.uint32)
+    above[split + 1] = above[tree.children_right[split]] = first_cut[split]
+    return sum_turns(first_cut, above, errors, n_cuts)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Error of each nested tree on held-out rows, from the largest tree to the smallest.
+
+    Attributes
+    ----------
+    error, error_se : ndarray
+        Mean error and its standard error.
+    fold_trees : list of FoldTree
+        The trees behind it.
+    """
+
+    error: Floats
+    error_se: Floats
+    fold_trees: list[FoldTree]
+
+
+def grow_folds(growth: Growth, folds: list[Fold], cuts: Floats) -> list[FoldTree]:
+    """Grow a tree for each fold."""
+    grown = []
+    for fold in folds:
+        weight = np.zeros(growth.n_rows)
+        weight[fold.grown_on] = growth.weights()[fold.grown_on]
+        grown.append(FoldTree.of(growth.grow(weight), fold.held_out, growth, cuts))
+    return grown
+
+
+def judge_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) -> Judged:
+    """Judge by the tree's own loss: mean over the held-out rows, standard error as of a mean of independent losses.
+
+    A row that is held out several times, in repeated folds, adds to the mean each time but is one row in the error.
+    """
+    total, total_weight = np.zeros(n_cuts), 0.0
+    held_out = np.zeros(growth.n_rows, dtype=bool)
+    squares_in_units = []
+    for fold_tree in fold_trees:
+        losses, squares, unit = fold_tree.sum_losses(growth, n_cuts)
+        total += losses
+        if squares.any():
+            squares_in_units.append((squares, unit))
+        total_weight += float(growth.weights()[fold_tree.rows].sum())
+        held_out[fold_tree.rows] = True
+    unit = max((unit for _, unit in squares_in_units), default=1.0)
+    total_squares = sum((squares * (other / unit) ** 2 for squares, other in squares_in_units), np.zeros(n_cuts))
+    once = growth.weights()[held_out]
+    cases = once if growth.exposure is None else once / growth.exposure[held_out]
+    n_times = total_weight / float(once.sum())
+    variance = np.maximum(total_squares / n_times - (total / unit / n_times) ** 2 / float(cases.sum()), 0.0)
+    return Judged(total / total_weight, np.sqrt(variance) / float(once.sum()) * unit, fold_trees)
+
+
+def judge_by_score(score: Score, fold_trees: list[FoldTree], cuts: Floats) -> Judged:
+    """Judge by a score: mean and standard error over the folds. The error is the negative score."""
+    scores = np.array([[score(f.tree, float(cut), f.rows) for cut in cuts] for f in fold_trees])
+    n = len(fold_trees)
+    spread = scores.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(len(cuts))
+    return Judged(-scores.mean(axis=0), spread, fold_trees)
+
+
+def thinned(n: int, most: int = MOST_SCORED) -> NDArray[np.intp]:
+    """Return at most `most` positions spread evenly over n, the first and the last among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.intp))
+
+
+def held_out_values(growth: Growth, fold_trees: list[FoldTree], cut: int) -> Floats:
+    """Return what the fold trees, pruned at a cut, say of the rows they were not grown on.
+
+    Parameters
+    ----------
+    growth : Growth
+    fold_trees : list of FoldTree
+    cut : int
+        Position of the cut.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, value_width)
+        Mean over the trees that did not see a row; NaN if all did.
+    """
+    total = np.zeros((growth.n_rows, fold_trees[0].tree.flat_value.shape[1]))
+    times = np.zeros(growth.n_rows)
+    for fold_tree in fold_trees:
+        total[fold_tree.rows] += fold_tree.tree.flat_value[fold_tree.stops(cut)]
+        times[fold_tree.rows] += 1
+    return np.asarray(np.where(times[:, None] > 0, total / np.maximum(times, 1)[:, None], np.nan))

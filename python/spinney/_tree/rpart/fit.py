@@ -1,0 +1,230 @@
+"""Growing and cross-validating a tree by rpart's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data.numeric.reproducible import dot
+from spinney._model.tree import FittedTree
+from spinney._tree.rpart.complexity import Scale, weigh_subtrees
+from spinney._tree.rpart.methods import Method, NodeSummaries, Rounding
+from spinney._tree.rpart.record import RpartRecord, gains, nearest_kept, record_of, shape_of, surviving_nodes
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+@dataclass
+class RpartGrowth:
+    """A table with its response, ready to grow trees by rpart's rules.
+
+    Attributes
+    ----------
+    columns : Table
+        All rows, as the engine sees them.
+    method : Method
+    method_name : str
+    grow : callable
+        (weights of the search, weighing options) -> tree, resting node of each row.
+    weighing : callable
+        From rpart's options to the engine's options of weighing.
+    closed_cuts : list of int
+        By column: 1 where a cut includes the middle between two values, as rpart predicts with ordered factors.
+    rounding : Rounding
+        What decides between equally good splits.
+    rows : ndarray
+        Rows used.
+    quirks : bool
+        Repeat rpart's errors.
+    stale_errors : bool
+        Repeat rpart's error: a held-out row that gets stuck counts with the errors of the row before it.
+    n_jobs : int
+    """
+
+    columns: _engine.Table
+    method: Method
+    method_name: str
+    grow: Callable[[Floats, _engine.WeighingOptions], tuple[FittedTree, NDArray[np.uint32]]]
+    weighing: Callable[[_engine.RpartOptions], _engine.WeighingOptions]
+    closed_cuts: list[int]
+    rounding: Rounding
+    rows: Rows
+    quirks: bool
+    stale_errors: bool
+    n_jobs: int
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of the rows used."""
+        return float(self.method.case_weight[self.rows].sum())
+
+    def grow_on(self, rows: Rows, cp: float, alpha: float | None = None) -> Grown:
+        """Grow a tree on some rows, as far as a split may be worth alpha (in a fold) or cp."""
+        priced = self.method.priced(rows) if cp >= 0 else None
+        weight = np.zeros(self.columns.n_rows)
+        weight[rows] = self.method.split_weight()[rows]
+        price = cp * priced[0] if alpha is None and priced is not None else alpha
+        rpart = _engine.RpartOptions(
+            quirks=self.quirks,
+            fold=alpha is not None,
+            closed_cuts=self.closed_cuts,
+            rows=rows.tolist(),
+            price=None if priced is None else price,
+            class_risk=[] if priced is None else priced[1],
+            response=self.rounding.response,
+            exposure=self.rounding.exposure,
+            class_factor=self.rounding.class_factor,
+        )
+        tree, resting = self.grow(weight, self.weighing(rpart))
+        where = np.where(resting == np.iinfo(np.uint32).max, -1, resting.astype(np.int64))
+        self.method.start(rows)
+        summaries = self.method.summarise(tree, where)
+        return Grown(tree, where, summaries, self.method.improve(gains(tree), summaries.risk))
+
+    def alpha_tree(self, grown: Grown, alpha: float, scale: Scale) -> tuple[FittedTree, Floats, NDArray[np.int64]]:
+        """Cut a whole tree back to alpha; give the tree, its complexities and its nodes in the whole tree."""
+        shape = shape_of(grown.tree, grown.improve)
+        complexity, kept_split = weigh_subtrees(shape, grown.summaries.risk, alpha, scale)
+        leaf = ~grown.tree.is_leaf & ~kept_split
+        kept = surviving_nodes(grown.tree, leaf)
+        return grown.tree.replaced(grown.tree.engine.collapsed(leaf.astype(np.uint8))), complexity[kept], kept
+
+
+@dataclass
+class Grown:
+    """A whole tree and what its nodes are worth."""
+
+    tree: FittedTree
+    where: NDArray[np.int64]
+    summaries: NodeSummaries
+    improve: Floats
+
+
+def _picked(summaries: NodeSummaries, kept: NDArray[np.int64]) -> NodeSummaries:
+    chosen: dict[str, Any] = {name: None if array is None else array[kept] for name, array in vars(summaries).items()}
+    return NodeSummaries(**chosen)
+
+
+def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[Any] | None, impurity: Any) -> RpartRecord:
+    """Grow a tree, cut it back to cp, and cross-validate its complexities.
+
+    Parameters
+    ----------
+    growth : RpartGrowth
+        What to grow on.
+    cp : float
+        Price of a split, relative to the root's risk.
+    folds : ndarray or None
+        Fold of each row of the table; None: no cross-validation.
+    impurity : callable
+        (value, mass, risk) -> impurity of each node, as the tree stores it.
+    """
+    scale = Scale()
+    whole = growth.grow_on(growth.rows, cp)
+    root_risk = float(whole.summaries.risk[0])
+    alpha = cp * root_risk
+    tree, complexity, kept = growth.alpha_tree(whole, alpha, scale)
+    summaries = _picked(whole.summaries, kept)
+    table = complexity_table(tree, summaries.risk, complexity, alpha)
+    unjudged = growth.quirks and tree.node_count == 1  # rpart does not cross-validate a tree without splits
+    if unjudged:
+        table[0, 0] = complexity[0]
+    if folds is not None:
+        errors = np.zeros((1, 2)) if unjudged else CrossValidation(growth, table[:, 0], cp, alpha, scale).run(folds)
+        table = np.column_stack([table, errors])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        table[:, [0, *range(2, table.shape[1])]] /= root_risk
+        complexity = complexity / root_risk
+    new_number = np.full(whole.tree.node_count, -1, dtype=np.int64)
+    new_number[kept] = np.arange(len(kept))
+    where, used = whole.where.copy(), whole.where >= 0
+    where[used] = new_number[nearest_kept(whole.tree, kept)[where[used]]]
+    improve = whole.improve[kept]
+    credit = growth.method.credit(improve, summaries.risk)
+    tree = tree.with_values(summaries.value, summaries.mass, impurity(summaries))
+    return record_of(
+        growth.method_name, tree, summaries, complexity, improve, credit, where, table, growth.total_weight
+    )
+
+
+def complexity_table(tree: FittedTree, risk: Floats, complexity: Floats, alpha: float) -> Floats:
+    """Return lines of complexity, splits and risk, in units of risk, from the stump to the whole tree.
+
+    Equal complexities share a line; those that differ in the last digit do not.
+    """
+    inner = np.flatnonzero(~tree.is_leaf)
+    prices = np.unique(np.append(np.maximum(complexity[inner], alpha), alpha))[::-1]
+    saved = risk[inner] - risk[inner + 1] - risk[tree.children_right[inner]]
+    order = np.argsort(-complexity[inner], kind="stable")
+    n_kept = np.searchsorted(-complexity[inner][order], -prices, side="left")
+    leaves = risk[0] - np.concatenate([[0.0], np.cumsum(saved[order])])[n_kept]
+    return np.column_stack([prices, n_kept, leaves])
+
+
+class CrossValidation:
+    """Errors of held-out rows at every complexity, from one walk down one tree per fold."""
+
+    def __init__(self, growth: RpartGrowth, prices: Floats, cp: float, alpha: float, scale: Scale) -> None:
+        self.growth, self.cp, self.alpha, self.scale = growth, cp, alpha, scale
+        product = prices[:-1] * prices[1:]
+        # a negative last price has no mean with its neighbour: rpart's NaN stops every row where it stands
+        undefined = np.nan if growth.quirks else prices[1:]
+        between = np.where(product < 0, undefined, np.sqrt(np.maximum(product, 0.0)))
+        self.cuts = np.concatenate([[10 * prices[0]], between])
+        self.sum = np.zeros(len(prices))
+        self.squares = np.zeros(len(prices))
+        self.last = np.zeros(len(prices))  # errors of the row before, for rpart's slip
+
+    def run(self, folds: NDArray[Any]) -> Floats:
+        """Return error and standard error by complexity, in units of risk."""
+        growth, total = self.growth, self.growth.total_weight
+        for fold in np.unique(folds[growth.rows]):
+            inside = folds[growth.rows] == fold
+            training, held_out = growth.rows[~inside], growth.rows[inside]
+            weight = growth.method.case_weight
+            if not (weight[training] > 0).any():
+                raise ValueError(f"Without fold {fold}, no row of positive weight is left. Pass other folds as xval.")
+            share = float(weight[training].sum()) / total
+            grown = growth.grow_on(training, self.cp, self.alpha * share)
+            tree, complexity, kept = growth.alpha_tree(grown, self.alpha * share, self.scale)
+            self._judge(tree, complexity, _picked(grown.summaries, kept), held_out, self.cuts * share)
+        with np.errstate(invalid="ignore"):
+            spread = self.squares - self.sum**2 / total
+        return np.column_stack([self.sum, np.sqrt(np.maximum(spread, 0.0))])
+
+    def _judge(
+        self, tree: FittedTree, complexity: Floats, summaries: NodeSummaries, held_out: Rows, cuts: Floats
+    ) -> None:
+        growth = self.growth
+        resting = tree.engine.apply(growth.columns, growth.n_jobs)[held_out].astype(np.int64)
+        weight = growth.method.case_weight[held_out]
+        at = np.zeros(len(held_out), dtype=np.int64)
+        right = tree.children_right.astype(np.int64)
+        stuck = np.zeros(len(held_out), dtype=bool)
+        for i, cut in enumerate(cuts):  # complexities fall along every path, so rows only go down
+            going = (at != resting) & (complexity[at] > cut)
+            while going.any():
+                rows = np.flatnonzero(going)
+                node = at[rows]
+                at[rows] = np.where(resting[rows] >= right[node], right[node], node + 1)
+                going[rows] = (at[rows] != resting[rows]) & (complexity[at[rows]] > cut)
+            errors = growth.method.errors(held_out, at, summaries)
+            if growth.stale_errors:
+                stuck |= (at == resting) & ~tree.is_leaf[at] & (complexity[at] > cut)
+                errors = self._repeated(errors, stuck, i)
+            errors = np.where(weight > 0, errors, 0.0)  # which may be infinite
+            self.sum[i] += dot(weight, errors)
+            self.squares[i] += dot(weight, errors**2)
+
+    def _repeated(self, errors: Floats, stuck: NDArray[np.bool_], i: int) -> Floats:
+        source = np.maximum.accumulate(np.where(stuck, -1, np.arange(len(errors))))
+        errors = np.where(source < 0, self.last[i], errors[np.maximum(source, 0)])
+        if len(errors):
+            self.last[i] = errors[-1]
+        return np.asarray(errors)

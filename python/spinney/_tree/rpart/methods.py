@@ -1,0 +1,316 @@
+"""What a node predicts and risks, by method; all nodes of a tree at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.numeric.reproducible import dot, log, times
+from spinney._model.tree import FittedTree
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NodeSummaries:
+    """What is said of each node.
+
+    Attributes
+    ----------
+    risk : ndarray
+        Weighted error, sum of squares or deviance, in units of rows.
+    prediction : ndarray
+        Class index (from 0), mean or rate.
+    value : ndarray of shape (n_nodes, k)
+        What the tree stores: class probabilities, mean or rate.
+    mass : ndarray
+        What the tree stores as the node's weight.
+    weight : ndarray
+        Case weights of the node's rows.
+    counts : ndarray or None
+        Weighted rows by class.
+    events : ndarray or None
+        Weighted events.
+    """
+
+    risk: Floats
+    prediction: Floats
+    value: Floats
+    mass: Floats
+    weight: Floats
+    counts: Floats | None = None
+    events: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What rpart adds up in doubles when it looks for splits, where that is to decide between equally good ones.
+
+    Attributes
+    ----------
+    response : ndarray or None
+        By row: value or number of events; of no meaning for classes. None: the first of equally good splits is taken.
+    exposure : ndarray or None
+        By row, rates only.
+    class_factor : list of float
+        By class: altered prior over frequency.
+    """
+
+    response: Floats | None = None
+    exposure: Floats | None = None
+    class_factor: list[float] = field(default_factory=list)
+
+
+class Method(Protocol):
+    """A method of rpart."""
+
+    case_weight: Floats
+
+    def split_weight(self) -> Floats:
+        """Weights of the rows in the search for splits."""
+
+    def engine_target(self) -> tuple[NDArray[Any], list[int]]:
+        """Target and numbers of classes as the engine takes them."""
+
+    def rounding(self) -> Rounding:
+        """Say what rpart adds up when it looks for splits."""
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        """Return the root's risk on these rows and the risk by pair of classes; None where the engine knows neither."""
+
+    def start(self, rows: NDArray[np.intp]) -> None:
+        """Learn what depends on the training rows as a whole."""
+
+    def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
+        """Summarise the nodes of a grown tree; `resting` is each row's node, -1 if it was not grown on."""
+
+    def improve(self, gain: Floats, node_risk: Floats) -> Floats:
+        """Turn the engine's gain into the improvement that rpart reports."""
+
+    def credit(self, improve: Floats, node_risk: Floats) -> Floats:
+        """Turn an improvement into importance."""
+
+    def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
+        """Error of held-out rows if they stop at these nodes."""
+
+
+def sum_by_node(tree: FittedTree, resting: NDArray[np.intp], values: Floats) -> Floats:
+    """Sum over the rows that passed each node; `values` has a line per row."""
+    used = resting >= 0
+    columns = values.reshape(len(values), -1)
+    own = np.column_stack(
+        [np.bincount(resting[used], weights=column[used], minlength=tree.node_count) for column in columns.T]
+    )
+    for parents in inner_levels(tree)[::-1]:  # so that a parent is the sum of its sons to the last bit
+        own[parents] += own[parents + 1] + own[tree.children_right[parents]]
+    return np.asarray(own.reshape((tree.node_count, *values.shape[1:])))
+
+
+def inner_levels(tree: FittedTree) -> list[NDArray[np.intp]]:
+    """Return the nodes that are split, level by level from the root."""
+    levels, level = [], np.zeros(1, dtype=np.intp)
+    while len(level := level[~tree.is_leaf[level]]):
+        levels.append(level)
+        level = np.concatenate([level + 1, tree.children_right[level].astype(np.intp)])
+    return levels
+
+
+def _altered_by_addition(prior: Floats, loss: Floats, frequency: Floats) -> Floats:
+    """Return altered priors over frequencies with rpart's rounding, which adds up prior times loss, loss by loss."""
+    losses = prior[:, np.newaxis] * loss
+    altered, total = np.cumsum(losses, axis=1)[:, -1], float(np.cumsum(losses)[-1])
+    if not total > 0:
+        altered, total = prior, 1.0
+    return np.divide(altered, total * frequency, out=np.zeros(len(prior)), where=frequency > 0)
+
+
+class ClassMethod:
+    """Gini or information splits under altered priors; expected loss under the priors."""
+
+    def __init__(
+        self,
+        codes: NDArray[np.int32],
+        n_classes: int,
+        case_weight: Floats,
+        *,
+        prior: Floats | None,
+        loss: Floats | None,
+        bits: bool,
+        transposed_loss: bool,
+    ) -> None:
+        self.codes, self.n_classes, self.case_weight = codes, n_classes, case_weight
+        frequency = np.bincount(codes[codes >= 0], weights=case_weight[codes >= 0], minlength=n_classes)
+        with np.errstate(invalid="ignore"):  # no row has a weight, which is refused in words
+            frequency = frequency / frequency.sum()
+        self.loss = 1.0 - np.eye(n_classes) if loss is None else loss
+        self.prior = frequency if prior is None else prior
+        altered = self.prior * self.loss.sum(axis=1)
+        altered = altered / altered.sum() if altered.sum() > 0 else self.prior  # one class: nothing to confuse it with
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
+            self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
+        self.rounded_altered = _altered_by_addition(self.prior, self.loss, frequency)
+        if prior is None:  # exact, so that whole counts stay whole
+            self.row_prior = np.where(frequency > 0, 1.0, 0.0)
+            if loss is None:
+                self.row_altered = self.row_prior
+        self.nats_per_gain = 0.6931471805599453 if bits else 1.0
+        self.transposed_loss = transposed_loss
+
+    def split_weight(self) -> Floats:
+        return np.asarray(self.case_weight * self.row_altered[self.codes])
+
+    def engine_target(self) -> tuple[NDArray[Any], list[int]]:
+        return np.maximum(self.codes, 0)[:, np.newaxis], [self.n_classes]
+
+    def rounding(self) -> Rounding:
+        return Rounding(self.case_weight, class_factor=self.rounded_altered.tolist())
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        counts = np.bincount(self.codes[rows], weights=self.case_weight[rows], minlength=self.n_classes)
+        ratio = np.divide(self.row_prior, self.row_altered, out=np.zeros(self.n_classes), where=self.row_altered > 0)
+        least = float(times(counts * self.row_prior, self.loss).min())
+        return least, (ratio[:, np.newaxis] * self.loss).ravel().tolist()
+
+    def start(self, rows: NDArray[np.intp]) -> None:
+        """Priors stay those of all rows, in cross-validation too."""
+
+    def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
+        by_class = np.zeros((len(self.codes), self.n_classes))
+        used = np.flatnonzero(resting >= 0)
+        by_class[used, self.codes[used]] = self.case_weight[used]
+        counts = sum_by_node(tree, resting, by_class)
+        share = counts * self.row_prior
+        risks = times(share, self.loss)
+        best = risks.argmin(axis=1)
+        mass = share.sum(axis=1)
+        return NodeSummaries(
+            risk=risks[np.arange(len(best)), best],
+            prediction=best.astype(np.float64),
+            value=share / mass[:, np.newaxis],
+            mass=mass,
+            weight=counts.sum(axis=1),
+            counts=counts,
+        )
+
+    def improve(self, gain: Floats, node_risk: Floats) -> Floats:
+        return np.asarray(gain * self.nats_per_gain)
+
+    def credit(self, improve: Floats, node_risk: Floats) -> Floats:
+        return improve
+
+    def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
+        true, called = self.codes[rows], summaries.prediction[nodes].astype(np.intp)
+        loss = self.loss[called, true] if self.transposed_loss else self.loss[true, called]
+        return np.asarray(self.row_prior[true] * loss)
+
+
+class AnovaMethod:
+    """Means and sums of squares."""
+
+    def __init__(self, y: Floats, case_weight: Floats) -> None:
+        self.y, self.case_weight = y, case_weight
+
+    def split_weight(self) -> Floats:
+        return self.case_weight
+
+    def engine_target(self) -> tuple[NDArray[Any], list[int]]:
+        return np.nan_to_num(self.y)[:, np.newaxis], []
+
+    def rounding(self) -> Rounding:
+        return Rounding(np.nan_to_num(self.y))
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        y, weight = self.y[rows], self.case_weight[rows]
+        return dot(weight, (y - np.average(y, weights=weight)) ** 2), []
+
+    def start(self, rows: NDArray[np.intp]) -> None:
+        """Nothing depends on the rows as a whole."""
+
+    def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
+        weight = tree.weighted_n_node_samples
+        mean = tree.flat_value[:, 0]
+        return NodeSummaries(
+            risk=np.asarray(tree.impurity * weight),
+            prediction=mean,
+            value=mean[:, np.newaxis],
+            mass=weight,
+            weight=sum_by_node(tree, resting, self.case_weight),
+        )
+
+    def improve(self, gain: Floats, node_risk: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(node_risk > 0, gain / node_risk, 0.0)
+
+    def credit(self, improve: Floats, node_risk: Floats) -> Floats:
+        return np.asarray(improve * node_risk)
+
+    def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
+        return np.asarray((self.y[rows] - summaries.prediction[nodes]) ** 2)
+
+
+class RateMethod:
+    """Events per exposure, drawn towards the overall rate; Poisson deviance."""
+
+    def __init__(
+        self, events: Floats, exposure: Floats, case_weight: Floats, *, shrink: float, square_root_errors: bool
+    ) -> None:
+        self.events, self.exposure, self.case_weight = events, exposure, case_weight
+        self.shrink, self.square_root_errors = shrink, square_root_errors
+        self.prior_events = self.prior_exposure = 0.0
+
+    def split_weight(self) -> Floats:
+        return np.nan_to_num(self.case_weight * self.exposure)
+
+    def engine_target(self) -> tuple[NDArray[Any], list[int]]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = self.events / self.exposure
+        return np.nan_to_num(rate, posinf=0.0)[:, np.newaxis], []
+
+    def rounding(self) -> Rounding:
+        return Rounding(np.nan_to_num(self.events), np.nan_to_num(self.exposure))
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        return None  # a shrunken rate risks more than the engine's
+
+    def start(self, rows: NDArray[np.intp]) -> None:
+        """Set the prior of the rates: worth 1 / shrink² events, at the rate of the training rows."""
+        weight = self.case_weight[rows]
+        rate = dot(weight, self.events[rows]) / dot(weight, self.exposure[rows])
+        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 and rate > 0 else 0.0
+        self.prior_exposure = self.prior_events / rate if rate > 0 else 0.0
+
+    def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
+        weight = self.case_weight
+        with np.errstate(divide="ignore", invalid="ignore"):
+            entropy = np.where(self.events > 0, self.events * log(self.events / self.exposure), 0.0)
+        columns = np.where(weight > 0, np.stack([self.events, self.exposure, entropy]), 0.0).T * weight[:, np.newaxis]
+        events, exposure, entropy = sum_by_node(tree, resting, columns).T
+        rate = (events + self.prior_events) / (exposure + self.prior_exposure)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_rate = np.where(events > 0, events * log(rate), 0.0)
+        return NodeSummaries(
+            risk=2 * (entropy - log_rate - events + rate * exposure),
+            prediction=rate,
+            value=rate[:, np.newaxis],
+            mass=exposure,
+            weight=sum_by_node(tree, resting, weight),
+            events=events,
+        )
+
+    def improve(self, gain: Floats, node_risk: Floats) -> Floats:
+        return np.asarray(2 * gain)
+
+    def credit(self, improve: Floats, node_risk: Floats) -> Floats:
+        return improve
+
+    def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
+        events, expected = self.events[rows], summaries.prediction[nodes] * self.exposure[rows]
+        if self.square_root_errors:
+            return np.asarray((np.sqrt(events) - np.sqrt(expected)) ** 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_term = np.where(events > 0, events * log(events / expected), 0.0)
+        return np.asarray(2 * (log_term - (events - expected)))

@@ -1,0 +1,302 @@
+"""What is kept of a fit by rpart's rules, in rpart's own layout: nodes numbered 2k and 2k + 1, left son first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data import Schema
+from spinney._model.tree import FittedTree
+from spinney._tree.rpart.complexity import Shape
+from spinney._tree.rpart.methods import NodeSummaries
+
+Floats = NDArray[np.float64]
+PRIMARY, COMPETITOR, SURROGATE = 0, 1, 2
+_CATEGORY, _REVERSED = 1, 2
+_ROUNDING = 1e-10  # a cp read off a printed table means the line it was read from
+ROLES = ("primary", "competitor", "surrogate")
+
+
+def reversed_nodes(tree: FittedTree) -> NDArray[np.bool_]:
+    """At which splits rpart's left son is the right child."""
+    splits = tree.splits
+    result = np.zeros(tree.node_count, dtype=bool)
+    if splits is None:
+        return result
+    inner = np.flatnonzero(~tree.is_leaf)
+    result[inner] = (splits["flags"][splits["begin"][inner]] & _REVERSED) > 0
+    return result
+
+
+def gains(tree: FittedTree) -> Floats:
+    """Gain of each node's split; 0 in leaves."""
+    splits = tree.splits
+    result = np.zeros(tree.node_count)
+    if splits is not None:
+        inner = np.flatnonzero(~tree.is_leaf)
+        result[inner] = splits["improve"][splits["begin"][inner]]
+    return result
+
+
+def shape_of(tree: FittedTree, improve: Floats) -> Shape:
+    """Return the tree as rpart sees it."""
+    swap = reversed_nodes(tree)
+    left, right = tree.children_left.astype(np.int64), tree.children_right.astype(np.int64)
+    return Shape(np.where(swap, right, left), np.where(swap, left, right), improve)
+
+
+@dataclass(frozen=True)
+class RpartRecord:
+    """The numbers of a fit by rpart's rules.
+
+    Attributes
+    ----------
+    method : {"class", "anova", "poisson", "exp"}
+    tree : FittedTree
+    risk, complexity, improve : ndarray
+        By node of `tree`; complexity is relative to the root's risk.
+    prediction, weight : ndarray
+        By node.
+    counts, events : ndarray or None
+        By node: weighted rows by class, weighted events.
+    where : ndarray or None
+        Node of `tree` at which each training row came to rest; -1 for rows that were dropped. None in a model that
+        was saved or pickled.
+    cp_table : ndarray
+        Lines of complexity, splits, relative error and, after cross-validation, its error and standard error.
+    total_weight : float
+        Of the rows used.
+    credit : ndarray
+        By node: what its split adds to the importance of its column.
+    n_dropped : int
+        Training rows without a response, or without any predictor.
+    """
+
+    method: str
+    tree: FittedTree
+    risk: Floats
+    complexity: Floats
+    improve: Floats
+    prediction: Floats
+    weight: Floats
+    counts: Floats | None
+    events: Floats | None
+    where: NDArray[np.int64] | None
+    cp_table: Floats
+    total_weight: float
+    credit: Floats
+    n_dropped: int = 0
+
+    @property
+    def root_risk(self) -> float:
+        """Risk of the root."""
+        return float(self.risk[0])
+
+    def order(self) -> list[tuple[int, int]]:
+        """Return (rpart's number, node of the tree), depth first, left son first."""
+        shape = shape_of(self.tree, self.improve)
+        found, stack = [], [(1, 0)]
+        while stack:
+            number, node = stack.pop()
+            found.append((number, node))
+            if shape.left[node] >= 0:
+                stack.append((2 * number + 1, int(shape.right[node])))
+                stack.append((2 * number, int(shape.left[node])))
+        return found
+
+    def numbers(self) -> NDArray[np.object_]:
+        """Return rpart's number of each node of the tree."""
+        numbers = np.zeros(self.tree.node_count, dtype=object)
+        for number, node in self.order():
+            numbers[node] = number
+        return numbers
+
+    def importance(self, n_features: int) -> Floats:
+        """Sum of improvements by column: a surrogate is credited its adjusted agreement's share."""
+        total = np.zeros(n_features)
+        splits = self.tree.splits
+        if splits is None:
+            return total
+        for node in np.flatnonzero(~self.tree.is_leaf):
+            for s in range(splits["begin"][node], splits["begin"][node + 1]):
+                if splits["role"][s] != COMPETITOR:
+                    share = splits["adjusted"][s] if splits["role"][s] == SURROGATE else 1.0
+                    total[splits["feature"][s]] += share * self.credit[node]
+        return total
+
+    def collapsed(self, leaf: NDArray[np.bool_], cp_table: Floats) -> RpartRecord:
+        """Return the record of the tree in which these nodes are leaves."""
+        kept = surviving_nodes(self.tree, leaf)
+        engine = self.tree.engine.collapsed(leaf.astype(np.uint8))
+        resting = None if self.where is None else self.where.copy()
+        if resting is not None:
+            new_number = np.full(self.tree.node_count, -1, dtype=np.int64)
+            new_number[kept] = np.arange(len(kept))
+            used = resting >= 0
+            resting[used] = new_number[nearest_kept(self.tree, kept)[resting[used]]]
+
+        def pick(values: Any) -> Any:
+            return None if values is None else values[kept]
+
+        return replace(
+            self,
+            tree=self.tree.replaced(engine),
+            risk=pick(self.risk),
+            complexity=pick(self.complexity),
+            improve=pick(self.improve),
+            prediction=pick(self.prediction),
+            weight=pick(self.weight),
+            counts=pick(self.counts),
+            events=pick(self.events),
+            where=resting,
+            cp_table=cp_table,
+            credit=pick(self.credit),
+        )
+
+    def pruned(self, cp: float) -> RpartRecord:
+        """Collapse all splits whose complexity is at most cp."""
+        limit = cp + _ROUNDING * abs(cp)
+        leaf = ~self.tree.is_leaf & (self.complexity <= limit)
+        if not leaf.any():
+            return self
+        n_above = int(np.count_nonzero(self.cp_table[:, 0] > limit))
+        cp_table = self.cp_table[: n_above + 1].copy()
+        cp_table[-1, 0] = cp
+        return self.collapsed(leaf, cp_table)
+
+    # ---- tables ------------------------------------------------------------------------------------------
+
+    def frame(self, schema: Schema) -> list[dict[str, Any]]:
+        """Return a line per node, as rpart's frame."""
+        splits = self.tree.splits
+        lines = []
+        for number, node in self.order():
+            roles = np.zeros(0) if splits is None else splits["role"][slice(*splits["begin"][node : node + 2])]
+            leaf = bool(self.tree.is_leaf[node])
+            line: dict[str, Any] = {
+                "node": number,
+                "var": "<leaf>" if leaf else schema.names[self.tree.feature[node]],
+                "n": int(self.tree.n_node_samples[node]),
+                "wt": float(self.weight[node]),
+                "dev": float(self.risk[node]),
+                "yval": float(self.prediction[node]) + (self.method == "class"),
+                "complexity": float(self.complexity[node]),
+                "ncompete": int(np.count_nonzero(roles == COMPETITOR)),
+                "nsurrogate": int(np.count_nonzero(roles == SURROGATE)),
+            }
+            if self.counts is not None:
+                line["counts"] = self.counts[node].tolist()
+                line["yprob"] = self.tree.flat_value[node].tolist()
+                line["nodeprob"] = float(self.tree.weighted_n_node_samples[node] / self.total_weight)
+            if self.events is not None:
+                line["events"] = float(self.events[node])
+            lines.append(line)
+        return lines
+
+    def splits(self, schema: Schema) -> list[dict[str, Any]]:
+        """Return a line per split that was kept at a node: primary, competitors, surrogates.
+
+        `below` says where numbers below `cut` go, `left` and `right` name categories; sides are rpart's.
+        """
+        table = self.tree.splits
+        if table is None:
+            return []
+        swap, scale = reversed_nodes(self.tree), self.gain_scale()
+        lines = []
+        for number, node in self.order():
+            for s in range(table["begin"][node], table["begin"][node + 1]):
+                lines.append(
+                    {"node": number, **self._split(table, s, node, bool(swap[node]), float(scale[node]), schema)}
+                )
+        return lines
+
+    def _split(
+        self, table: dict[str, Any], s: int, node: int, swap: bool, scale: float, schema: Schema
+    ) -> dict[str, Any]:
+        role, feature = int(table["role"][s]), schema.features[table["feature"][s]]
+        turned = bool(table["flags"][s] & _REVERSED)
+        # a competitor is drawn by its own orientation, a surrogate by that of the split it stands in for
+        flip = turned if role != SURROGATE else swap
+        improve = float(table["improve"][s])
+        if role == COMPETITOR:
+            improve *= scale
+        elif role == PRIMARY:
+            improve = float(self.improve[node])
+        line: dict[str, Any] = {
+            "role": ROLES[role],
+            "var": feature.name,
+            "count": int(table["count"][s]),
+            "improve": improve,
+            "adj": float(table["adjusted"][s]),
+            "cut": None,
+            "below": None,
+            "left": None,
+            "right": None,
+        }
+        if table["flags"][s] & _CATEGORY:
+            begin = int(table["set"][s])
+            n_left = int(table["sets"][begin])
+            left = table["sets"][begin + 1 : begin + 1 + n_left]
+            right = table["sets"][begin + 2 + n_left : begin + 2 + n_left + int(table["sets"][begin + 1 + n_left])]
+            sides = [[feature.categories[code] for code in side] for side in (left, right)]
+            line["left"], line["right"] = sides[::-1] if flip else sides
+            return line
+        cut = float(np.nextafter(table["threshold"][s], np.inf))
+        below_left = (not turned) != swap if role == SURROGATE else not flip
+        line["cut"], line["below"] = cut, "left" if below_left else "right"
+        if feature.kind == "ordered":
+            codes = np.arange(len(feature.categories))
+            low = [feature.categories[c] for c in codes[codes < cut]]
+            high = [feature.categories[c] for c in codes[codes >= cut]]
+            line["left"], line["right"] = (low, high) if below_left else (high, low)
+        return line
+
+    def gain_scale(self) -> Floats:
+        """Factor from the engine's gain to the reported improvement, by node."""
+        gain = gains(self.tree)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(gain > 0, self.improve / gain, 1.0)
+
+
+def surviving_nodes(tree: FittedTree, leaf: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the nodes that stay when the marked ones become leaves, in preorder."""
+    kept, stack = [], [0]
+    while stack:
+        node = stack.pop()
+        kept.append(node)
+        if not tree.is_leaf[node] and not leaf[node]:
+            stack.append(int(tree.children_right[node]))
+            stack.append(node + 1)
+    return np.array(kept, dtype=np.int64)
+
+
+def nearest_kept(tree: FittedTree, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return each node's nearest ancestor, or itself, among the kept."""
+    # nodes that went follow, in preorder, the kept node that they went with
+    return kept[np.searchsorted(kept, np.arange(tree.node_count), side="right") - 1]
+
+
+def record_of(
+    method_name: str, tree: FittedTree, summaries: NodeSummaries, complexity: Floats, improve: Floats, credit: Floats,
+    where: NDArray[np.int64], cp_table: Floats, total_weight: float,
+) -> RpartRecord:  # fmt: skip
+    """Collect what is known of a tree."""
+    return RpartRecord(
+        method=method_name,
+        tree=tree,
+        risk=summaries.risk,
+        complexity=complexity,
+        improve=improve,
+        prediction=summaries.prediction,
+        weight=summaries.weight,
+        counts=summaries.counts,
+        events=summaries.events,
+        where=where,
+        cp_table=cp_table,
+        total_weight=total_weight,
+        credit=credit,
+        n_dropped=int(np.count_nonzero(where < 0)),
+    )

@@ -1,0 +1,25 @@
+"""What a fitted model has learned, of this library or of others.
+
+    text         a tree as text, rules or a table; every candidate split of a column
+    explain      partial dependence, permutation importance, interactions, counterfactuals, SHAP values, nearest rows
+    constraints  proofs that monotonic and interaction constraints hold
+    draw         trees and models as matplotlib or SVG pictures
+    charts       matplotlib charts of plain numbers
+
+The public functions and results are attributes of this module, and load on first use.
+"""
+
+from importlib import import_module
+
+from spinney._names import MODULE_OF
+
+
+def __getattr__(name: str) -> object:
+    module = MODULE_OF.get(name, "")
+    if not module.startswith(f"{__name__}."):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name, module in MODULE_OF.items() if module.startswith(f"{__name__}."))

@@ -1,0 +1,1 @@
+"""Proofs that a fitted model keeps its monotonic and interaction constraints."""

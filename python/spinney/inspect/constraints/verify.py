@@ -1,0 +1,281 @@
+"""Promises that a fitted model keeps, or a case in which it does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._data.display.digits import one_line, shortest
+from spinney._data.display.frames import Backend, frame_of
+from spinney._estimator.parameters import read_monotone
+from spinney._model.model import ModelOfTrees
+from spinney.inspect.constraints.monotone import (
+    Box,
+    ColumnStates,
+    NotDecidedError,
+    Steps,
+    TreeOfSum,
+    falling_boxes,
+    row_in,
+    states_of,
+    value_of,
+)
+
+Floats = NDArray[np.float64]
+_MOST_STEPS = 200_000
+_SAID = ("column", "direction", "verdict", "how")
+_ROUNDING = 2.0**-50  # of each of the values that are added up
+
+
+@dataclass(frozen=True, eq=False)
+class BrokenPromise:
+    """Two rows that differ in one column, and predictions in the wrong order.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    rows : tuple of two dicts
+        Values by column, the lower one of the column first; None is no value.
+    predictions : tuple of two floats
+        What the model says of them: values, or shares of the second class.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[float(i)] for i in range(40)], [float(i < 20) for i in range(40)]
+    >>> model = spinney.DecisionTreeRegressor(max_depth=1).fit(X, y)
+    >>> model.verify_constraints([1]).broken["x0"].predictions
+    (1.0, 0.0)
+    """
+
+    column: str
+    rows: tuple[dict[str, Any], dict[str, Any]]
+    predictions: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Promises:
+    """What `verify_constraints` found; prints as text.
+
+    Attributes
+    ----------
+    columns : dict of lists
+        One entry for each constrained column: `column`, `direction` (1 or -1), `verdict` ("proved", "broken" or "not
+        decided") and `how` (in words); of several outputs, for each of these too, with its place as `output`.
+    broken : dict of str to BrokenPromise
+        A counter-example for each column that has one; of several outputs, by names such as "size, output 1".
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[float(i)] for i in range(60)], [float(i % 7) for i in range(60)]
+    >>> model = spinney.GradientBoostingRegressor(n_estimators=5, monotonic_cst=[1]).fit(X, y)
+    >>> print(model.verify_constraints())
+    x0 rises: proved, every tree does
+    """
+
+    columns: dict[str, list[Any]]
+    broken: dict[str, BrokenPromise]
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether all constraints are proved; False if one is broken, None if that could not be decided."""
+        verdicts = set(self.columns["verdict"])
+        return False if "broken" in verdicts else None if "not decided" in verdicts else True
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Return `columns` as a frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per constrained column.
+        """
+        return frame_of(self.columns, backend)
+
+    def __repr__(self) -> str:
+        n, proved = len(self.columns["column"]), self.columns["verdict"].count("proved")
+        return f"<Promises: {proved} of {n} proved, {len(self.broken)} broken>"
+
+    def __str__(self) -> str:
+        lines, outputs = [], self.columns.get("output", [None] * len(self.columns["column"]))
+        parts = (self.columns[name] for name in _SAID)
+        for output, name, direction, verdict, how in zip(outputs, *parts, strict=True):
+            where = "" if output is None else f" in output {output}"
+            lines.append(f"{one_line(name)} {'rises' if direction > 0 else 'falls'}{where}: {verdict}, {how}")
+        return "\n".join(lines)
+
+
+class KeepsPromises:
+    """Mixin for estimators that predict sums or means of trees."""
+
+    def verify_constraints(self, monotonic_cst: Any = None, *, max_steps: int = _MOST_STEPS) -> Promises:
+        """Prove that the model is monotone in its constrained columns, or find two rows for which it is not.
+
+        All rows that there can be are looked at, not some that were tried: every value between and at the thresholds,
+        every category, values missing in other columns. A missing value in the constrained column itself is neither
+        more nor less than a number, so it is compared with nothing.
+
+        Parameters
+        ----------
+        monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
+            What to verify; None: what the model was asked to keep. A boosted model of several outputs takes one for
+            all, or a list of one for each.
+        max_steps : int, default=200000
+            Most steps of a column's search, which is only needed where a single tree is not monotone, though their
+            sum may be. Beyond them the verdict is "not decided". A hundred thousand take about a second.
+
+        Returns
+        -------
+        Promises
+            A verdict for each column, and counter-examples; prints as text.
+        """
+        check_is_fitted(self)
+        model: Any = self
+        given = getattr(model, "monotonic_cst", None) if monotonic_cst is None else monotonic_cst
+        if model.schema_.pool is not None or not (hasattr(model, "monotonic_cst") or hasattr(model, "boosting_")):
+            raise ValueError(f"{type(self).__name__} splits on no single columns that could be monotone.")
+        directions = self._asked_directions(given)
+        if not directions:
+            raise ValueError("There are no constraints to verify. Fit with monotonic_cst, or pass it here.")
+        if hasattr(model, "init_"):
+            raise ValueError(
+                f"The scores start at {type(model.init_).__name__}, of which nothing can be proved here. Fit with "
+                "init='constant'."
+            )
+        if model._fitted.has_lines:
+            raise ValueError(
+                "Nothing is proved of lines in leaves (linear_leaves=True), which may fall where values rise. Fit with "
+                "linear_leaves=False."
+            )
+        n_outputs = _provable_outputs(model)
+        if n_outputs == 1:
+            return _Verifier(model, 0).verify(directions[0], int(max_steps))
+        of_outputs = directions * n_outputs if len(directions) == 1 else directions
+        found = [_Verifier(model, k).verify(asked, int(max_steps)) for k, asked in enumerate(of_outputs)]
+        return _together(found, is_sorted=model._fitted.link == "ascending")
+
+    def _asked_directions(self, given: Any) -> list[list[int]]:
+        """Directions by output and column: one list if they are the same for all outputs, none if there are none."""
+        directions = read_monotone(given, self.schema_)  # type: ignore[attr-defined]
+        return [directions] if directions else []
+
+
+def _provable_outputs(model: Any) -> int:
+    """Return the number of outputs, each of which has a score that can be monotone; refuse a model that has not."""
+    fitted, n_outputs = model._fitted, int(getattr(model, "n_outputs_", 1))
+    assert isinstance(fitted, ModelOfTrees)
+    most_classes = int(np.max(getattr(model, "n_classes_", 1)))
+    if (n_outputs > 1 and not hasattr(fitted, "n_scores")) or most_classes > 2:
+        raise ValueError(
+            "Trees of several outputs, and models of more than two classes, have no one prediction that could be "
+            "monotone. Fit one model for each."
+        )
+    if getattr(fitted, "n_scores", 1) > n_outputs and hasattr(model, "classes_"):
+        raise ValueError("A model with a score for each class has no one score that could be monotone.")
+    return n_outputs
+
+
+def _together(found: list[Promises], is_sorted: bool) -> Promises:
+    """Return the verdicts of several outputs as those of one model.
+
+    Where a row's outputs are put in order, they rise if the scores of all do; of some alone nothing follows.
+    """
+    columns: dict[str, list[Any]] = {"output": [], **{name: [] for name in _SAID}}
+    for k, of_output in enumerate(found):
+        columns["output"] += [k] * len(of_output.columns["column"])
+        for name in _SAID:
+            columns[name] += of_output.columns[name]
+    said = list(zip(columns["column"], columns["direction"], columns["verdict"], strict=True))
+    n_alike = Counter(said)
+    for i, (name, direction, verdict) in enumerate(said):
+        if is_sorted and verdict == "proved" and n_alike[name, direction, verdict] < len(found):
+            columns["verdict"][i] = "not decided"
+            columns["how"][i] = "outputs are put in order, and another is not proved to go the same way"
+    broken = {f"{name}, output {k}": one for k, of_output in enumerate(found) for name, one in of_output.broken.items()}
+    return Promises(columns, broken)
+
+
+class _Verifier:
+    """The trees of one of a model's outputs, and how their sum becomes a prediction."""
+
+    def __init__(self, model: Any, output: int) -> None:
+        self._model, self._fitted, self._output = model, model._fitted, output
+        self._has_classes = hasattr(model, "classes_")
+        self._trees = self._fitted.trees()[output :: getattr(self._fitted, "n_scores", 1)]
+        features, policy = model.schema_.features, model._unseen_policy
+        self._states = states_of(self._trees, features, policy == "other")
+        self._place = 1 if self._trees[0].value_width == 2 else 0
+
+    def verify(self, directions: list[int], max_steps: int) -> Promises:
+        columns: dict[str, list[Any]] = {name: [] for name in _SAID}
+        broken: dict[str, BrokenPromise] = {}
+        for j, direction in enumerate(directions):
+            if not direction:
+                continue
+            name = self._model.schema_.features[j].name
+            verdict, how, example = self._verdict(j, direction, max_steps)
+            for key, cell in zip(columns, (name, direction, verdict, how), strict=True):
+                columns[key].append(cell)
+            if example is not None:
+                broken[name] = example
+        return Promises(columns, broken)
+
+    def _verdict(self, j: int, direction: int, max_steps: int) -> tuple[str, str, BrokenPromise | None]:
+        trees = [TreeOfSum(tree, self._place, direction, self._states) for tree in self._trees]
+        way = "does" if len(trees) == 1 else "tree does"
+        if all(tree.rises(j) for tree in trees):
+            return "proved", "it never splits on it" if not any(j in t.feature for t in trees) else f"every {way}", None
+        sizes = [max(map(abs, tree.value)) for tree in trees]
+        try:
+            for low, high, box in falling_boxes(trees, j, self._states[j], _ROUNDING * sum(sizes), Steps(max_steps)):
+                example = self._example(j, direction, low, high, box)
+                if example is not None:
+                    first, second = (shortest(prediction, 6) for prediction in example.predictions)
+                    return "broken", f"it says {first} and then {second} where all else is the same", example
+                return "not decided", "rows that should break it do not: surrogates or rounding have a say", None
+        except NotDecidedError:
+            return "not decided", f"within {max_steps} steps", None
+        return "proved", "their sum does, though a tree of it does not", None
+
+    def _example(self, j: int, direction: int, low: int, high: int, box: Box) -> BrokenPromise | None:
+        """Make two rows, and see what the model says of them."""
+        rows = [row_in({**box, j: 1 << bin_}, self._states) for bin_ in (low, high)]
+        table = _table_of(np.array(rows), self._states)
+        scores = self._fitted.scores(table, 1) if hasattr(self._fitted, "scores") else None
+        all_said = self._fitted.predictions(table, 1)
+        said = all_said[:, self._output * 2 + 1 if all_said.shape[1] > 1 and self._has_classes else self._output]
+        in_order = scores is not None and self._fitted.link == "ascending"  # a row's quantiles are sorted
+        judged = said if scores is None or in_order else scores[:, self._output]
+        if not direction * (judged[1] - judged[0]) < 0:
+            return None
+        features = self._model.schema_.features
+        first, second = (
+            {feature.name: value_of(feature, number) for feature, number in zip(features, row, strict=True)}
+            for row in rows
+        )
+        return BrokenPromise(features[j].name, (first, second), (float(said[0]), float(said[1])))
+
+
+def _table_of(rows: Floats, states: list[ColumnStates]) -> _engine.Table:
+    table = _engine.Table(len(rows))
+    for j, of_column in enumerate(states):
+        values = np.ascontiguousarray(rows[:, j])
+        if of_column.is_category:
+            codes = np.where(np.isnan(values), -1, values).astype(np.int32)
+            table.add_category(codes, len(of_column.feature.categories))
+        else:
+            table.add_number(values)
+    return table

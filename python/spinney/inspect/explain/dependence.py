@@ -1,0 +1,340 @@
+"""Partial dependence: what a model says on average when all rows have the same value in a column, or in two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.display.digits import plural
+from spinney._data.display.frames import Backend, frame_of
+from spinney._estimator.target import read_weights
+from spinney.inspect.explain.grids import make_grid, points_of
+from spinney.inspect.explain.recursion import by_training_weight
+from spinney.inspect.explain.target_model import Asked, Floats, Points, cells_of_feature, text_of_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from spinney._data import Feature
+
+METHODS = ("auto", "brute", "recursion")
+
+
+@dataclass(frozen=True, eq=False)
+class PartialDependence:
+    """What `partial_dependence` found.
+
+    Attributes
+    ----------
+    columns : list of str
+        One column, or two.
+    grid : list of ndarray
+        By column, the values asked about: numbers, dates, or categories by name.
+    average : ndarray of shape (n_values,), (n_values, n_values_2) or (…, n_outputs)
+        Mean answer over the rows at each value, or pair of values.
+    individual : ndarray of shape (n_rows, …), or None
+        With ``individual=True``: the answers of each row (individual conditional expectations).
+    outputs : list or None
+        Classes, or numbers of outputs, along the last axis; None: there is one.
+    of : str
+        What is averaged, in words.
+    method : {"trees", "rows", "recursion"}
+        How it was found: rows sent down the trees once for many values; rows predicted anew for each value, which gives
+        the same numbers; or both ways by training weight at splits on other columns.
+    numbers : list of ndarray
+        The grid as numbers: dates as seconds since 1970, categories as codes.
+    deciles : list of ndarray of shape (9,)
+        By column: tenths of the rows that have a value lie between these, as numbers; empty for categories.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.RandomForestClassifier(random_state=0).fit(X, y)
+    >>> found = spinney.partial_dependence(model, X, "island", output="Gentoo")
+    >>> dict(zip(found.grid[0], found.average.round(2).tolist()))
+    {'Biscoe': 0.39, 'Dream': 0.23, 'Torgersen': 0.25}
+    """
+
+    columns: list[str]
+    grid: list[NDArray[Any]]
+    average: Floats
+    individual: Floats | None = field(repr=False)
+    outputs: list[Any] | None
+    of: str
+    method: str
+    numbers: list[Floats] = field(repr=False)
+    deciles: list[Floats] = field(repr=False)
+    features: list[Feature] = field(repr=False)
+
+    def __repr__(self) -> str:
+        shape = " by ".join(plural(len(values), "value") for values in self.grid)
+        return f"<PartialDependence of the {self.of} on {' and '.join(self.columns)}: {shape}>"
+
+    def texts(self, axis: int = 0) -> list[str]:
+        """Write the values of a column as people read them.
+
+        Parameters
+        ----------
+        axis : int, default=0
+            The first or the second column.
+
+        Returns
+        -------
+        list of str
+            One text per value.
+        """
+        return [text_of_value(self.features[axis], float(number)) for number in self.numbers[axis]]
+
+    def is_category(self, axis: int = 0) -> bool:
+        """Say whether a column holds categories or True and False.
+
+        Parameters
+        ----------
+        axis : int, default=0
+            The first or the second column.
+
+        Returns
+        -------
+        bool
+            True also for categories with an order.
+        """
+        return bool(self.features[axis].categories) or self.features[axis].kind == "boolean"
+
+    def centred(self) -> PartialDependence:
+        """Return the same with the answers at the first value taken away: of the mean, and of each row its own.
+
+        Curves of rows that start apart then show whether they have the same shape.
+
+        Returns
+        -------
+        PartialDependence
+            0 at the first value, or pair of values.
+        """
+        origin = (0,) * len(self.columns)
+        average = self.average - self.average[origin]
+        individual = self.individual
+        if individual is not None:
+            at = individual[(slice(None), *(slice(0, 1) for _ in self.columns))]
+            individual = individual - at
+        return replace(self, average=average, individual=individual, of=f"change of the {self.of}")
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Lay the averages out as a table.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per value or pair of values, and output: the column(s), `output` if there are several, `average`.
+        """
+        places = np.meshgrid(*(np.arange(n) for n in self.average.shape), indexing="ij")
+        columns: dict[str, list[Any]] = {
+            name: [self.grid[axis].tolist()[p] for p in places[axis].ravel()] for axis, name in enumerate(self.columns)
+        }
+        if self.outputs is not None:
+            columns["(output)"] = [self.outputs[p] for p in places[-1].ravel()]
+        return frame_of(columns | {"(average)": self.average.ravel().tolist()}, backend)
+
+    def plot(self, *, output: Any = None, max_lines: int = 100, ax: Axes | None = None) -> Axes:
+        """Draw the averages: a curve, a point per category, or a map of two columns.
+
+        Parameters
+        ----------
+        output : class label or number of an output, optional
+            Which of several outputs; None: a curve for each. A map shows one.
+        max_lines : int, default=100
+            Curves of single rows at most, if these were asked for: those of rows at even steps through the table.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        from spinney.inspect.charts.dependence import draw_curves, draw_map
+
+        picked = self if output is None else self.output(output)
+        return draw_curves(picked, max_lines, ax) if len(self.columns) == 1 else draw_map(picked, ax)
+
+    def output(self, name: Any) -> PartialDependence:
+        """Return the part that speaks of one class or output.
+
+        Parameters
+        ----------
+        name : class label or number of an output
+            One of `outputs`.
+
+        Returns
+        -------
+        PartialDependence
+            Without the last axis.
+        """
+        if self.outputs is None or name not in self.outputs:
+            known = "there is one only" if self.outputs is None else f"they are {', '.join(map(repr, self.outputs))}"
+            raise ValueError(f"There is no output {name!r}: {known}.")
+        k = self.outputs.index(name)
+        individual = None if self.individual is None else self.individual[..., k]
+        of = self.of.replace("the class", f"class {name}") if "the class" in self.of else f"{self.of} {name}"
+        return replace(self, average=self.average[..., k], individual=individual, outputs=None, of=of)
+
+
+def partial_dependence(
+    model: Any,
+    X: Any,
+    columns: Any,
+    *,
+    individual: bool = False,
+    grid: Any = "quantiles",
+    n_points: int = 50,
+    percentiles: tuple[float, float] = (0.05, 0.95),
+    sample_weight: Any = None,
+    output: Any = None,
+    response_method: str = "auto",
+    method: str = "auto",
+) -> PartialDependence:
+    """Find what a model says on average when all rows are given the same value in a column, or in two.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Of spinney, scikit-learn, LightGBM or any library: it needs `predict`.
+    X : table of shape (n_samples, n_features)
+        Rows to average over, such as those of the training or test part.
+    columns : str, int, or pair of these
+        A column by name or position, or two of them.
+    individual : bool, default=False
+        Whether to keep the answers of single rows too (individual conditional expectations).
+    grid : {"quantiles", "even"} or values, default="quantiles"
+        At which values of the column: all that occur, if there are no more than `n_points` or they are categories;
+        else so many quantiles, which occur in the table, or as many even steps. Or the values themselves; of two
+        columns, a pair of sequences.
+    n_points : int, default=50
+        Values at most of a column of numbers or dates. Two columns have a grid of its square.
+    percentiles : pair of float, default=(0.05, 0.95)
+        Share of the rows below the first and the last value, where not all are taken.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows in the mean and in the quantiles.
+    output : class label, or number of an output, optional
+        What to explain of a model of several classes or outputs. None: all of them; of two classes the second.
+    response_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
+        What answers. "auto": the shares of the classes, if the model has them; else its scores or values.
+    method : {"auto", "brute", "recursion"}, default="auto"
+        "auto": trees, forests and boosted trees of spinney take each row down each tree once for up to 64 values;
+        the numbers are those of "brute", bit for bit. "brute": predict all rows anew for each value, as is done for
+        all other models. "recursion": ask no rows, but at splits on other columns go both ways by training weight:
+        for trees without surrogates; of boosted classes, the scores. It differs where columns depend on each other.
+
+    Returns
+    -------
+    PartialDependence
+        Has `grid`, `average` and, if asked for, `individual`; `to_frame` and `plot`.
+
+    See Also
+    --------
+    interaction_strength : Which columns act together.
+    sklearn.inspection.partial_dependence : The same numbers; its grid has even steps.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[1, 0], [2, 0], [3, 1], [4, 1]], [10, 20, 30, 40]
+    >>> model = spinney.DecisionTreeRegressor().fit(X, y)
+    >>> spinney.partial_dependence(model, X, 0).average
+    array([10., 20., 30., 40.])
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be 'auto', 'brute' or 'recursion', not {method!r}.")
+    _check_grid(n_points, percentiles)
+    asked = Asked(model, X, _response(model, response_method, method), output)
+    chosen = _read_columns(asked, columns)
+    weight = read_weights(sample_weight, asked.n_rows)
+    given = _read_grids(grid, len(chosen))
+    grids = [make_grid(asked, j, g, n_points, percentiles, weight) for j, g in zip(chosen, given, strict=True)]
+    points = points_of(chosen, grids)
+    shape = tuple(len(g.numbers) for g in grids)
+    alone: Floats | None = None
+    if method == "recursion":
+        if individual or weight is not None:
+            raise ValueError("method='recursion' asks no rows: it has no individual curves and takes no sample_weight.")
+        average, how = by_training_weight(asked, points), "recursion"
+    else:
+        how = "trees" if method == "auto" and asked.walks else "rows"
+        average, alone = averages(asked, points, weight, individual, fast=method == "auto")
+    end = () if asked.outputs is None else (asked.n_outputs,)
+    return PartialDependence(
+        [asked.feature(j).name for j in chosen],
+        [cells_of_feature(asked.feature(j), g.numbers) for j, g in zip(chosen, grids, strict=True)],
+        average.reshape(*shape, *end),
+        None if alone is None else alone.reshape(asked.n_rows, *shape, *end),
+        asked.outputs,
+        asked.of,
+        how,
+        [g.numbers for g in grids],
+        [_deciles(asked, j) for j in chosen],
+        [asked.feature(j) for j in chosen],
+    )
+
+
+def averages(
+    asked: Asked, points: Points, weight: Floats | None, individual: bool = False, fast: bool = True
+) -> tuple[Floats, Floats | None]:
+    """Mean answers over the rows, (n_points, n_outputs), and those of each row, (n_rows, n_points, n_outputs)."""
+    mean = np.empty((len(points), asked.n_outputs))
+    alone = np.empty((asked.n_rows, len(points), asked.n_outputs)) if individual else None
+    for begin, found in asked.at_points(points, fast):
+        by_output = np.ascontiguousarray(found.transpose(0, 2, 1))  # the same order of sums however it was found
+        mean[begin : begin + len(found)] = np.average(by_output, axis=2, weights=weight)
+        if alone is not None:
+            alone[:, begin : begin + len(found)] = found.transpose(1, 0, 2)
+    return mean, alone
+
+
+def _read_columns(asked: Asked, columns: Any) -> list[int]:
+    given = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+    if len(given) not in (1, 2):
+        raise ValueError(f"columns must be one column or a pair of columns, not {len(given)} of them.")
+    chosen = [asked.column(column) for column in given]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"columns names {asked.feature(chosen[0]).name!r} twice. Give two different columns, or one.")
+    return chosen
+
+
+def _read_grids(grid: Any, n_columns: int) -> list[Any]:
+    if isinstance(grid, str) or n_columns == 1:
+        return [grid] * n_columns
+    if len(grid) != n_columns:
+        raise ValueError("grid must be a pair of sequences of values, one for each of the two columns.")
+    return list(grid)
+
+
+def _check_grid(n_points: int, percentiles: tuple[float, float]) -> None:
+    if isinstance(n_points, bool) or n_points < 2:
+        raise ValueError(f"n_points must be a whole number from 2 up, not {n_points!r}.")
+    low, high = percentiles
+    if not 0 <= low < high <= 1:
+        raise ValueError(f"percentiles must be two numbers with 0 <= low < high <= 1, not {percentiles!r}.")
+
+
+def _response(model: Any, response_method: str, method: str) -> str:
+    """Boosted classes have training weights in scores alone."""
+    has_scores = hasattr(getattr(model, "boosting_", None), "scores") and hasattr(model, "decision_function")
+    return (
+        "decision_function" if method == "recursion" and response_method == "auto" and has_scores else response_method
+    )
+
+
+def _deciles(asked: Asked, column: int) -> Floats:
+    numbers = asked.numbers(column)
+    known = numbers[~np.isnan(numbers)]
+    if asked.feature(column).categories or len(known) == 0:
+        return np.empty(0)
+    return np.quantile(known, np.arange(1, 10) / 10, method="inverted_cdf")

@@ -1,0 +1,312 @@
+"""Training rows that a model treats as it treats a given row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.columns import comes_from
+from spinney._data.display.digits import plural
+from spinney._data.display.frames import Backend, frame_of
+from spinney._data.replace import Constant, with_columns
+from spinney._data.select import PickTable, pick_table
+from spinney._estimator.table_estimator import TargetEstimator
+from spinney._model.boosting import FittedBoosting
+from spinney._model.forest import FittedForest
+from spinney._model.model import ModelOfTrees
+from spinney.inspect.explain.target_model import Asked, Floats, cells_of_feature, text_of_value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from spinney._data import Feature
+
+METHODS = ("auto", "leaves", "distance")
+
+
+@dataclass(frozen=True, eq=False)
+class NearestRows:
+    """What `nearest_rows` found, the nearest first.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+        Positions in the table.
+    likeness : ndarray of shape (n,)
+        Share of the trees in which the rows come to the same leaf; without trees, 1 less the distance.
+    distance : ndarray of shape (n,)
+        Mean over the columns of how far the values are apart: numbers as a share of the range of nine tenths of the
+        rows, 1 at most; categories 0 if equal, else 1.
+    target : ndarray of shape (n,), or None
+        Their target, if it was given.
+    method : {"leaves", "distance"}
+        What likeness is.
+    columns : list of str
+    values, row_values : ndarray of shape (n, n_columns) and (n_columns,)
+        The rows as numbers: dates as seconds since 1970, categories as codes.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[1, 0], [2, 0], [3, 1], [4, 1]], [10, 20, 30, 40]
+    >>> model = spinney.DecisionTreeRegressor(max_depth=1).fit(X, y)
+    >>> spinney.nearest_rows(model, X, [1.4, 0], n=2).rows
+    array([0, 1])
+    """
+
+    rows: NDArray[np.intp]
+    likeness: Floats
+    distance: Floats
+    target: NDArray[Any] | None
+    method: str
+    columns: list[str]
+    values: Floats = field(repr=False)
+    row_values: Floats = field(repr=False)
+    features: list[Feature] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<NearestRows: {plural(len(self), 'row')} by {self.method}>"
+
+    def text_of(self, row: int | None, column: int) -> str:
+        """Write a value as people read it.
+
+        Parameters
+        ----------
+        row : int or None
+            Which of the rows; None: the row asked about.
+        column : int
+            Position of the column.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        number = self.row_values[column] if row is None else self.values[row, column]
+        return text_of_value(self.features[column], float(number))
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Lay the rows out as a table.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            `(row)`, `(likeness)`, `(distance)`, `(target)` if it is known, and the columns.
+        """
+        columns: dict[str, list[Any]] = {
+            "(row)": self.rows.tolist(),
+            "(likeness)": self.likeness.tolist(),
+            "(distance)": self.distance.tolist(),
+        }
+        if self.target is not None:
+            columns["(target)"] = self.target.tolist()
+        for j, name in enumerate(self.columns):
+            columns[name] = cells_of_feature(self.features[j], self.values[:, j]).tolist()
+        return frame_of(columns, backend)
+
+    def plot(self, *, max_columns: int = 12, ax: Axes | None = None) -> Axes:
+        """Draw the values of the rows beside those of the row asked about, a line of points per column.
+
+        Parameters
+        ----------
+        max_columns : int, default=12
+            Columns at most: the first ones.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        from spinney.inspect.charts.nearest import draw_nearest
+
+        return draw_nearest(self, max_columns, ax)
+
+
+def nearest_rows(model: Any, X: Any, row: Any, *, y: Any = None, n: int = 5, method: str = "auto") -> NearestRows:
+    """Rows of a table that a model treats most like a given row.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Of spinney, scikit-learn, LightGBM or any library.
+    X : table of shape (n_samples, n_features)
+        Rows to look among, such as the training rows.
+    row : int, mapping or sequence
+        Position of a row of `X`, which is then left out; or values by column name, or in the order of the columns.
+    y : array-like of shape (n_samples,), optional
+        Target of the rows, to be shown.
+    n : int, default=5
+        How many.
+    method : {"auto", "leaves", "distance"}, default="auto"
+        "leaves": the share of the trees in which two rows come to the same leaf; trees of boosted models count by how
+        much they move predictions. "distance": of the values, without the model. "auto": leaves, if the model can tell
+        them. Ties are broken by distance, then by position.
+
+    Returns
+    -------
+    NearestRows
+        Positions, likeness and values; `to_frame` and `plot`.
+
+    See Also
+    --------
+    RandomForestClassifier.proximity : Likeness of all rows to each other.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.RandomForestClassifier(random_state=0).fit(X, y)
+    >>> spinney.nearest_rows(model, X, 0, y=y, n=3).target.tolist()
+    ['Adelie', 'Adelie', 'Adelie']
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be 'auto', 'leaves' or 'distance', not {method!r}.")
+    if isinstance(n, bool) or n < 1:
+        raise ValueError(f"n must be a whole number from 1 up, not {n!r}.")
+    asked = Asked(model, X)
+    own = int(row) if isinstance(row, (int, np.integer)) and not isinstance(row, bool) else None
+    if own is not None and not -asked.n_rows <= own < asked.n_rows:
+        raise ValueError(f"row is {own}, but X has {asked.n_rows} rows. Positions start at 0.")
+    one = asked.table.take(np.array([own % asked.n_rows])) if own is not None else row_as_table(asked, row)
+    about = Asked(model, one)
+    shared = _shared_leaves(model, asked, about, method)
+    values = np.column_stack([asked.numbers(j) for j in range(asked.schema.n_features)])
+    row_values = np.array([about.numbers(j)[0] for j in range(asked.schema.n_features)])
+    distance = distances(asked.schema.features, values, row_values)
+    likeness = 1.0 - distance if shared is None else shared
+    order = np.lexsort((np.arange(asked.n_rows), distance, -likeness))
+    if own is not None:
+        order = order[order != own % asked.n_rows]
+    order = order[:n]
+    return NearestRows(
+        order,
+        likeness[order],
+        distance[order],
+        None if y is None else np.asarray(y)[order],
+        "distance" if shared is None else "leaves",
+        list(asked.schema.names),
+        values[order],
+        row_values,
+        list(asked.schema.features),
+    )
+
+
+def plain_row(row: Any, has_names: bool) -> Any:
+    """Turn a row of pandas or Arrow, which knows no value but its own, into values by name or in order."""
+    if comes_from(row, "pandas", "Series"):
+        return row.to_dict() if has_names else list(row)
+    if comes_from(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
+        return row.to_pylist()[0]
+    return row
+
+
+def row_as_table(asked: Asked, row: Any) -> Any:
+    """Make a table of one row, of the kind of the caller's: of values by column name, or in column order."""
+    row = plain_row(row, asked.schema.has_names)
+    if isinstance(row, Mapping):
+        absent = [name for name in asked.schema.names if name not in row]
+        if absent:
+            raise ValueError(f"The row has no value for the column {absent[0]!r}. Give None if it is missing.")
+        values = [row[name] for name in asked.schema.names]
+    else:
+        try:
+            table = pick_table(row)
+        except (TypeError, ValueError):
+            values = list(row)
+        else:
+            if table.n_rows != 1:
+                raise ValueError(f"row must be one row, not a table of {table.n_rows} rows.")
+            return row
+    if len(values) != asked.schema.n_features:
+        raise ValueError(f"The row has {len(values)} values, but the model has {asked.schema.n_features} columns.")
+    first: PickTable = pick_table(asked.table.take(np.zeros(1, dtype=np.intp)))
+    return with_columns(first, {asked.place(j): Constant(value) for j, value in enumerate(values)})
+
+
+def _shared_leaves(model: Any, asked: Asked, about: Asked, method: str) -> Floats | None:
+    """Share of the trees in which each row comes to the leaf of the row asked about; None: by distance."""
+    if method == "distance":
+        return None
+    leaves = _leaves(model, asked)
+    if leaves is None:
+        if method == "leaves":
+            raise ValueError(
+                f"{type(model).__name__} does not tell leaves. Use method='distance', or a model made of trees."
+            )
+        return None
+    weight = _tree_weights(model, leaves.shape[1])
+    same = leaves == _leaves(model, about)
+    return np.asarray((same * weight).sum(axis=1) / weight.sum())
+
+
+def _leaves(model: Any, asked: Asked) -> NDArray[Any] | None:
+    """Leaf of each row in each tree, (n_rows, n_trees)."""
+    if isinstance(model, TargetEstimator):
+        fitted = model._fitted
+        if not isinstance(fitted, ModelOfTrees):
+            return None
+        columns = asked._encoded
+        if isinstance(fitted, FittedForest):
+            return fitted.engine.apply(columns, model._n_threads)
+        return np.column_stack([tree.apply(columns, model._n_threads) for tree in fitted.trees()])
+    if hasattr(model, "apply"):
+        return np.asarray(model.apply(asked.table.native)).reshape(asked.n_rows, -1)
+    if hasattr(model, "booster_"):  # LightGBM
+        return np.asarray(model.predict(asked.table.native, pred_leaf=True)).reshape(asked.n_rows, -1)
+    return None
+
+
+def _tree_weights(model: Any, n_trees: int) -> Floats:
+    """Weight of each tree: of boosted trees, the spread of what they add over their training rows."""
+    fitted = getattr(model, "boosting_", None)
+    if not isinstance(fitted, FittedBoosting):
+        return np.ones(n_trees)
+    engine = fitted.engine
+    weights = np.empty(n_trees)
+    for t in range(n_trees):
+        tree = engine.tree(t)
+        leaf = tree.feature < 0
+        share = tree.weight[leaf] / tree.weight[leaf].sum()
+        mean = (share * tree.value[leaf]).sum()
+        weights[t] = np.sqrt((share * (tree.value[leaf] - mean) ** 2).sum())
+    return weights if weights.sum() > 0 else np.ones(n_trees)
+
+
+def distances(features: Any, values: Floats, row: Floats) -> Floats:
+    """Mean over the columns of how far each row is from one, between 0 and 1."""
+    total = np.zeros(len(values))
+    for j, feature in enumerate(features):
+        column, own = values[:, j], row[j]
+        gap = np.ones(len(column))
+        if np.isnan(own):
+            gap[np.isnan(column)] = 0.0
+        elif feature.kind == "category":
+            gap[column == own] = 0.0
+        else:
+            known = ~np.isnan(column)
+            gap[known] = np.minimum(1.0, np.abs(column[known] - own) / scale_of(column))
+        total += gap
+    return np.asarray(total / max(1, len(features)))
+
+
+def scale_of(column: Floats) -> float:
+    """Range of nine tenths of a column of numbers; of all of it, if that is 0; 1 if it does not vary."""
+    known = column[np.isfinite(column)]
+    if len(known) == 0:
+        return 1.0
+    low, high = np.quantile(known, (0.05, 0.95))
+    return float(high - low) or float(np.ptp(known)) or 1.0

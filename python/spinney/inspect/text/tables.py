@@ -1,0 +1,366 @@
+"""A tree as a table, as nested dicts and as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from spinney._data.display.frames import Backend, frame_of
+from spinney._estimator.table_estimator import trees_of
+from spinney._estimator.user_criterion import name_of
+from spinney._model.functional.model import FittedFunctions
+from spinney.inspect.explain.weighted_importance import WeighedSplit
+from spinney.inspect.text.reader import TreeReader
+
+
+def to_frame(model: Any, backend: Backend | None = None) -> Any:
+    """Lay the nodes of a tree out as a table.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree.
+    backend : {"pandas", "polars"}, optional
+        Library of the frame; None: the one that is installed, pandas first.
+
+    Returns
+    -------
+    frame
+        One row per node, in preorder: node, parent (-1 for the root), depth, is_leaf, column, kind, threshold (number
+        splits; the position in the order for ordered categories), categories (those that go left), missing (the side
+        missing values take where no surrogate decides, or "stop"), n, weight, share, impurity, gain, prediction, and
+        one column per class with its share.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    >>> model = spinney.DecisionTreeClassifier(max_depth=1).fit(X, y)
+    >>> spinney.to_frame(model, "pandas")[["node", "parent", "threshold", "n", "prediction"]]
+       node  parent  threshold    n prediction
+    0     0      -1      206.5  344     Adelie
+    1     1       0        NaN  215     Adelie
+    2     2       0        NaN  129     Gentoo
+    """
+    reader = TreeReader(model)
+    tree, nodes = reader.tree, range(reader.tree.node_count)
+    splits = [None if reader.is_leaf(node) else _split(reader, node) for node in nodes]
+    columns: dict[str, list[Any]] = {
+        "node": list(nodes),
+        "parent": reader.parent.tolist(),
+        "depth": tree.depth.tolist(),
+        "is_leaf": tree.is_leaf.tolist(),
+        **{name: [s and s[name] for s in splits] for name in ("column", "kind", "threshold", "categories", "missing")},
+        "n": tree.n_node_samples.tolist(),
+        "weight": tree.weighted_n_node_samples.tolist(),
+        "share": [reader.share_of_all(node) for node in nodes],
+        "impurity": tree.impurity.tolist(),
+        "gain": [s and s["gain"] for s in splits],
+        **_predictions(reader),
+    }
+    return frame_of(columns, backend)
+
+
+def _predictions(reader: TreeReader) -> dict[str, list[Any]]:
+    """Return one column per output and one per class; outputs are numbered where there are several."""
+    n_outputs, nodes = reader.tree.n_outputs, range(reader.tree.node_count)
+    predictions = [reader.prediction(node) for node in nodes]
+    columns: dict[str, list[Any]] = {}
+    for k in range(n_outputs):
+        mark = "" if n_outputs == 1 else f"_{k}"
+        columns[f"prediction{mark}"] = predictions if n_outputs == 1 else [p[k] for p in predictions]
+        if reader.is_classifier:
+            shares = reader.tree.flat_value[:, reader.tree.class_columns[k]]
+            for label, share in zip(reader.classes[k], shares.T, strict=True):
+                columns[f"share{mark}_{label}"] = share.tolist()
+    return columns
+
+
+def to_dict(model: Any) -> dict[str, Any]:
+    """Turn a tree into nested dicts and lists that JSON can hold: all that is needed to predict with it.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree.
+
+    Returns
+    -------
+    dict
+        ``estimator``, ``criterion``, ``n_outputs``, ``unseen``, ``columns`` (name, kind and categories), ``classes``
+        (one list per output; classifiers only) and ``tree``, the root. A node has ``node``, ``n``, ``weight``,
+        ``impurity``, ``prediction`` and ``shares`` (by output, in the order of the classes); an inner node also has
+        ``split``, ``left`` and ``right``. A split says which ``column`` (name) and ``index`` (position), and what goes
+        left: numbers up to ``threshold`` (positions in the order, for ordered categories; every known value if it is
+        None) or the ``categories`` listed; ``missing`` is the side that missing values take and, for categories,
+        ``other`` the side of those that did not occur at fit if ``unseen`` is "other".
+        A split with ``surrogates`` asks these first, in order: the first whose column has a value decides. Each sends
+        numbers up to ``threshold`` to the side named by ``below``, or the ``categories`` left and the
+        ``right_categories`` right; a ``threshold`` of None parts known values from missing ones. Categories that such
+        a split does not list count as missing, and ``missing`` is the last resort; "stop" means that the row stays at
+        the node. ``competitors`` are for reading only.
+        A leaf with a ``line`` (a boosted tree with linear_leaves) adds its ``base`` and, for each of its ``terms``,
+        ``slope`` times the ``column``'s value, held between ``low`` and ``high``, less ``middle``; its ``prediction``
+        is for rows that lack one of these values.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeClassifier(max_depth=1).fit(X, y)
+    >>> root = spinney.to_dict(model)["tree"]
+    >>> root["split"]["column"], root["split"]["threshold"], root["right"]["prediction"]
+    ('flipper_length_mm', 206.5, 'Gentoo')
+    """
+    reader = TreeReader(model)
+    nodes: list[dict[str, Any]] = [_node(reader, node) for node in range(reader.tree.node_count)]
+    for node, entry in enumerate(nodes):
+        if not reader.is_leaf(node):
+            left, right = reader.children(node)
+            entry |= {"split": _split(reader, node), "left": nodes[left], "right": nodes[right]}
+    schema = model.schema_.to_dict()
+    about: dict[str, Any] = {
+        "estimator": type(model).__name__,
+        "criterion": name_of(model.criterion),
+        "n_outputs": reader.tree.n_outputs,
+        "unseen": model.unseen,
+        "columns": schema["features"],
+    }
+    if "combinations" in schema:
+        about["combinations"] = {name: schema["combinations"][name] for name in ("parts", "coefficients")}
+    if reader.is_classifier:
+        about["classes"] = [[_plain(label) for label in labels] for labels in reader.classes]
+    return about | {"tree": nodes[0]}
+
+
+def _node(reader: TreeReader, node: int) -> dict[str, Any]:
+    prediction = reader.prediction(node)
+    entry: dict[str, Any] = {
+        "node": node,
+        "n": reader.n_rows(node),
+        "weight": reader.weight(node),
+        "impurity": float(reader.tree.impurity[node]),
+        "prediction": [_plain(p) for p in prediction] if isinstance(prediction, list) else _plain(prediction),
+    }
+    if terms := reader.line(node):
+        names = ("index", "slope", "middle", "low", "high")
+        parts = [{"column": reader.features[j].name} | dict(zip(names, (j, *rest), strict=True)) for j, *rest in terms]
+        entry["line"] = {"base": reader.line_base(node), "terms": parts}
+    return entry | ({"shares": reader.shares(node)} if reader.is_classifier else {})
+
+
+def _split(reader: TreeReader, node: int) -> dict[str, Any]:
+    j = reader.column(node)
+    feature, left = reader.features[j], reader.sides(node)[0]
+    split: dict[str, Any] = {
+        "column": feature.name,
+        "index": j,
+        "kind": feature.kind,
+        "threshold": left.upper if left.codes is None and np.isfinite(left.upper) else None,
+        "categories": None if left.codes is None else list(left.categories or ()),
+        "missing": _side(bool(reader.tree.missing_go_to_left[node])),
+        "gain": reader.gain(node),
+    }
+    if left.codes is not None:
+        split["other"] = _side(reader.other_left(node))
+    weighed = reader.weighed
+    if weighed.stops(node):
+        split["missing"] = "stop"
+    if weighed.is_partial(node) and left.codes is not None:
+        split["right_categories"] = list(reader.sides(node)[1].categories or ())
+        split["other"] = split["missing"]
+    for name, others in (("surrogates", weighed.asked(node)), ("competitors", weighed.competitors(node))):
+        if others:
+            split[name] = [_other_split(other, reader.weight(node)) for other in others]
+    return split
+
+
+def _side(is_left: bool) -> str:
+    return "left" if is_left else "right"
+
+
+def _other_split(split: WeighedSplit, weight: float) -> dict[str, Any]:
+    left, right = split.left, split.right
+    is_set, cut = left.codes is not None, min(left.upper, right.upper)
+    entry: dict[str, Any] = {
+        "column": left.column,
+        "index": split.column,
+        "kind": left.kind,
+        "threshold": None if is_set or not np.isfinite(cut) else cut,
+        "below": None if is_set else _side(left.lower == -np.inf),
+        "categories": list(left.categories or ()) if is_set else None,
+        "right_categories": list(right.categories or ()) if is_set else None,
+        "n": split.n,
+    }
+    if split.role == "surrogate":
+        return entry | {"agreement": split.measure, "adjusted_agreement": split.adjusted}
+    return entry | {"gain": split.measure / weight}
+
+
+def splits_frame(model: Any, backend: Backend | None = None) -> Any:
+    """Lay out every split that a tree has kept: its own, its competitors and its surrogates.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree. Competitors are kept with ``max_competitors``, surrogates with ``missing="surrogate"``.
+    backend : {"pandas", "polars"}, optional
+        Library of the frame; None: the one that is installed, pandas first.
+
+    Returns
+    -------
+    frame
+        One row per split, node by node, best first: node, role ("split", "competitor", "surrogate"), column,
+        condition (what goes left), n (training rows with a value in the column; for a surrogate, rows it placed),
+        gain (decrease of the impurity per weight of the node; None for surrogates), and, for surrogates only,
+        agreement (share of the rows that it sends the way of the split) and adjusted_agreement (the same, beyond what
+        the larger side alone would get: 1 for a perfect copy, 0 for no help).
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeClassifier(max_depth=1, missing="surrogate", max_surrogates=2).fit(X, y)
+    >>> spinney.splits_frame(model, "pandas")[["role", "condition", "agreement"]].round(2)
+            role                  condition  agreement
+    0      split  flipper_length_mm ≤ 206.5        NaN
+    1  surrogate      bill_depth_mm > 16.35       0.93
+    2  surrogate         body_mass_g ≤ 4525       0.91
+    """
+    reader = TreeReader(model)
+    lines: dict[str, list[Any]] = {name: [] for name in _SPLIT_COLUMNS}
+    for node in np.flatnonzero(~reader.tree.is_leaf).tolist():
+        for line in _split_lines(reader, node):
+            for name, value in zip(_SPLIT_COLUMNS, line, strict=True):
+                lines[name].append(value)
+    return frame_of(lines, backend)
+
+
+_SPLIT_COLUMNS = ("node", "role", "column", "condition", "n", "gain", "agreement", "adjusted_agreement")
+
+
+def _split_lines(reader: TreeReader, node: int) -> list[tuple[Any, ...]]:
+    kept = reader.weighed.of(node)
+    own = reader.sides(node)[0]
+    n_known = kept[0].n if kept else None
+    weight = reader.weight(node)
+    gain = kept[0].measure / weight if kept else reader.gain(node)
+    lines: list[tuple[Any, ...]] = [
+        (node, "split", own.column, own.describe(show_missing=False), n_known, gain, None, None)
+    ]
+    for split in kept[1:]:
+        about = (node, split.role, split.left.column, split.left.describe(show_missing=False), split.n)
+        is_surrogate = split.role == "surrogate"
+        numbers = (None, split.measure, split.adjusted) if is_surrogate else (split.measure / weight, None, None)
+        lines.append((*about, *numbers))
+    return lines
+
+
+def _plain(label: Any) -> Any:
+    """Return a label as JSON can hold it."""
+    return label if isinstance(label, (str, int, float, bool)) or label is None else str(label)
+
+
+def to_json(model: Any, *, indent: int | None = None) -> str:
+    """Write a tree as JSON.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree.
+    indent : int, optional
+        Spaces per level; None: one line.
+
+    Returns
+    -------
+    str
+        What `to_dict` returns, as text.
+
+    Examples
+    --------
+    >>> import json
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeClassifier(max_depth=1).fit(X, y)
+    >>> json.loads(spinney.to_json(model)) == spinney.to_dict(model)
+    True
+    """
+    return write_json(to_dict(model), indent)
+
+
+def write_json(value: Any, indent: int | None = None) -> str:
+    """Write nested dicts and lists as `json.dumps` does, however deep: that ends at Python's limit of recursion."""
+    parts: list[str] = []
+    todo: list[str | tuple[Any, int]] = [(value, 0)]  # texts, and values with their depth; the last comes next
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            parts.append(item)
+            continue
+        value, depth = item
+        if isinstance(value, dict) and value:
+            (begin, end), entries = "{}", [(f"{json.dumps(k, ensure_ascii=False)}: ", v) for k, v in value.items()]
+        elif isinstance(value, list) and value:
+            (begin, end), entries = "[]", [("", v) for v in value]
+        else:
+            parts.append(json.dumps(value, ensure_ascii=False, allow_nan=False))
+            continue
+        outer, inner = ("", "") if indent is None else (f"\n{' ' * indent * d}" for d in (depth, depth + 1))
+        todo.append(outer + end)
+        for i, (key, entry) in reversed(list(enumerate(entries))):
+            before = begin if i == 0 else ", " if indent is None else ","
+            todo += [(entry, depth + 1), before + inner + key]
+    return "".join(parts)
+
+
+def importance_frame(model: Any, backend: Backend | None = None) -> Any:
+    """Rank the columns by their share in the total decrease of the impurity (boosting: of the loss).
+
+    In a tree with surrogates, a surrogate is credited with its adjusted agreement's share of the split's gain.
+
+    Columns with many distinct values or categories are favoured by the search, and so by this measure; permutation
+    importance on rows not used for training is the fairer one.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree, forest or boosted model.
+    backend : {"pandas", "polars"}, optional
+        Library of the frame; None: the one that is installed, pandas first.
+
+    Returns
+    -------
+    frame
+        Column, importance and number of splits (of trees); the most important column first.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    >>> spinney.importance_frame(model, "pandas").head(3).round(2)
+                  column  importance  n_splits
+    0  flipper_length_mm        0.58         1
+    1     bill_length_mm        0.36         1
+    2             island        0.05         1
+    """
+    return frame_of(importance_columns(model), backend)
+
+
+def importance_columns(model: Any) -> dict[str, list[Any]]:
+    """Return the columns of `importance_frame`; a sum of functions of several kinds has no splits to count."""
+    fitted = None if isinstance(getattr(model, "functions_", None), FittedFunctions) else trees_of(model)
+    features, importances = model.schema_.features, model.feature_importances_
+    order = sorted(range(len(features)), key=lambda j: (-importances[j], j))
+    found: dict[str, list[Any]] = {
+        "column": [features[j].name for j in order],
+        "importance": [float(importances[j]) for j in order],
+    }
+    if fitted is not None:
+        n_splits = fitted.split_counts(model.schema_.n_split_features)
+        if model.schema_.pool is not None:
+            n_splits = model.schema_.pool.uses(n_splits)
+        found["n_splits"] = [int(n_splits[j]) for j in order]
+    return found

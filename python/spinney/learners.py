@@ -1,0 +1,17 @@
+"""Weak learners for functional boosting: each fits one simple function to residuals by least squares.
+
+Pass one of them, its name, or several as ``learners`` to `FunctionalBoostingRegressor` or
+`FunctionalBoostingClassifier`:
+
+>>> import spinney
+>>> from spinney.learners import Linear, Trees
+>>> model = spinney.FunctionalBoostingRegressor([Linear(), Trees(max_depth=2)])
+"""
+
+from spinney._ensemble.functional.learners.linear import Linear, Logistic
+from spinney._ensemble.functional.learners.local import KernelRidge, Neighbors
+from spinney._ensemble.functional.learners.splines import Splines
+from spinney._ensemble.functional.learners.trees import Trees
+from spinney._ensemble.functional.learners.weak import WeakLearner
+
+__all__ = ["KernelRidge", "Linear", "Logistic", "Neighbors", "Splines", "Trees", "WeakLearner"]

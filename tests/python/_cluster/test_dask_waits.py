@@ -1,0 +1,230 @@
+"""Waits for Dask workers: whom they ask, how long they last, and what they say when they end."""
+
+import time
+import warnings
+from hashlib import sha256
+from types import SimpleNamespace
+
+import pytest
+import spinney
+from dask_rows import FEW, make_frame, partitioned
+from sklearn.base import clone
+from spinney._cluster import actor, dask_carrier, dask_waits
+from spinney._cluster import worker_tables as left
+from spinney._cluster.actor import Answering
+from spinney._cluster.dask_actors import Actors
+from spinney._cluster.dask_carrier import DaskCarrier
+from spinney._cluster.dask_tables import AllRows
+from spinney._cluster.dask_waits import WorkerLostError, gathered
+from spinney._data.scan import client_of
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("dask.dataframe")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
+    pytest.mark.timeout(300),
+]
+MODELS = {
+    "rows shared out": spinney.GradientBoostingRegressor(**FEW),
+    "one worker": spinney.GradientBoostingRegressor(**FEW, growth="symmetric"),
+    "trees shared out": spinney.RandomForestRegressor(4, max_leaf_nodes=8, random_state=0),
+}
+
+
+class Slow(Answering):
+    """An actor that works, or does nothing, for a while."""
+
+    def work(self, seconds):
+        began = time.monotonic()
+        while time.monotonic() - began < seconds:
+            sha256(bytes(1_000_000))  # which leaves Python's lock to others, as the engine does
+        return "worked"
+
+    def sleep(self, seconds):
+        time.sleep(seconds)
+
+
+def one_worker(**options):
+    return distributed.LocalCluster(
+        n_workers=1, processes=False, threads_per_worker=1, dashboard_address=None, **options
+    )
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Wait for seconds, not for minutes."""
+    monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 1.5)
+    monkeypatch.setattr(dask_waits, "LOOK_EVERY", 0.1)
+    monkeypatch.setattr(actor, "SAY_EVERY", 0.2)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_another_cluster_is_not_asked(kind):
+    """A client that was made later, of a cluster whose workers this one does not know, is left alone."""
+    model, frame = MODELS[kind], make_frame(600)
+    here = type(model)(**model.get_params()).fit(frame.drop(columns="y"), frame["y"])
+    with (
+        one_worker(protocol="tcp") as cluster,
+        distributed.Client(cluster) as client,
+        one_worker(protocol="tcp") as other_cluster,
+        distributed.Client(other_cluster) as other,
+    ):
+        assert distributed.default_client() is other
+        with client.as_current():
+            there = type(model)(**model.get_params()).fit(partitioned(frame, [250]), "y")
+        kept = client.persist(partitioned(frame, [250]))
+        again = type(model)(**model.get_params()).fit(kept, "y")  # its rows are on the workers of the first
+        tasks = other.run_on_scheduler(lambda dask_scheduler: [len(dask_scheduler.tasks), dask_scheduler.clients])
+        assert tasks[0] == 0
+    assert there.fingerprint() == here.fingerprint()
+    assert again.fingerprint() == here.fingerprint()
+
+
+def test_a_graph_is_looked_through_only_where_there_is_a_choice(client, monkeypatch):
+    """Of 10,000 partitions it would take seconds, and the one client is known without."""
+    looked = []
+    monkeypatch.setattr(distributed, "futures_of", lambda rows: looked.append(rows) or [])
+    rows, frame = partitioned(make_frame(600), [250]), make_frame(600)
+    there = spinney.GradientBoostingRegressor(**FEW).fit(rows, "y")
+    assert looked == []
+    here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
+    assert there.fingerprint() == here.fingerprint()
+    with one_worker() as other_cluster, distributed.Client(other_cluster, set_as_default=False):
+        assert client_of(rows) is client
+        assert len(looked) == 1
+    assert client_of(rows) is client  # the other is closed
+    assert len(looked) == 1
+    assert client_of(frame) is None
+
+
+def fit_in_a_task(model):
+    return model.fit(partitioned(make_frame(600), [250]), "y").fingerprint()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_fit_in_a_task_leaves_its_thread_to_others(client, kind):
+    """A worker of one thread would wait for itself."""
+    frame = make_frame(600)
+    here = MODELS[kind].fit(frame.drop(columns="y"), frame["y"]).fingerprint()
+    addresses = client.nthreads()
+    tasks = [client.submit(fit_in_a_task, clone(MODELS[kind]), pure=False, workers=[a]) for a in addresses]
+    assert client.gather(tasks) == [here, here]
+    assert client.submit(sum, [1, 2], pure=False).result() == 3  # the threads are those of the workers again
+
+
+def test_work_that_goes_on_is_waited_for(client, impatient):
+    actors = Actors(client)
+    address = min(client.nthreads())
+    actors.make(address, Slow)
+    try:
+        assert actors.call(address, "work", 3.0) == "worked"  # longer than any answer takes
+        with pytest.raises(TimeoutError, match=rf"The worker {address} has made no progress for 2 s\. Look at its"):
+            actors.call(address, "sleep", 4.0)
+    finally:
+        actors.close()
+
+
+def test_partitions_are_waited_for_one_by_one(client, impatient, monkeypatch):
+    monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 4.0)  # a busy machine may take seconds longer over a partition
+    some = client.map(time.sleep, [1.2] * 4, pure=False, workers=[min(client.nthreads())])
+    assert gathered(client, some) == [None] * 4  # there is one more in time, again and again
+    with pytest.raises(TimeoutError, match=r"The cluster has made no progress for 4 s\."):
+        gathered(client, client.map(time.sleep, [0, 12], pure=False))
+
+
+def test_a_worker_that_is_gone_is_not_waited_for(client):
+    never = client.submit(time.sleep, 0, pure=False, workers=["tcp://127.0.0.1:1"])
+    with pytest.raises(WorkerLostError, match=r"tcp://127\.0\.0\.1:1"):  # at the first look, not after ten minutes
+        gathered(client, [never], "tcp://127.0.0.1:1")
+
+
+def test_a_scheduler_that_does_not_answer(client, impatient):
+    async def never():
+        await dask_waits.asyncio.sleep(60)
+
+    with pytest.raises(TimeoutError, match=r"The scheduler has not answered for 2 s\."):
+        dask_waits.threads_of(SimpleNamespace(nthreads=never, loop=client.loop))
+
+
+def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
+    def refuse(self, address):
+        raise OSError("no route to host")
+
+    frame = make_frame(600)
+    here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
+    monkeypatch.setattr(type(client.rpc), "__call__", refuse)
+    with pytest.warns(UserWarning, match=r"cannot connect to the worker .* \(OSError: no route to host\)\. Questions"):
+        there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [250]), "y")
+    assert there.fingerprint() == here.fingerprint()
+    monkeypatch.setattr(client, "direct_to_workers", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [250]), "y")
+    assert there.fingerprint() == here.fingerprint()
+
+
+@pytest.mark.parametrize("kind", ["rows shared out", "trees shared out"])
+def test_a_cluster_without_workers_says_so_and_is_not_waited_for_without_end(kind, monkeypatch):
+    frame, model, closed = make_frame(6000), clone(MODELS[kind]), []
+    call = "send" if kind == "rows shared out" else "bring"
+    of = DaskCarrier if kind == "rows shared out" else AllRows
+    goes_on = getattr(of, call)
+    with one_worker() as cluster, distributed.Client(cluster):
+
+        def close_before(*args):
+            closed.append(args)
+            if len(closed) == (5 if kind == "rows shared out" else 1):
+                cluster.sync(cluster.workers[0].close)
+                monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 5.0)
+            return goes_on(*args)
+
+        monkeypatch.setattr(of, call, close_before)
+        with (
+            pytest.warns(UserWarning, match="lost all of its workers. The fit waits up to 5 s for another one"),
+            pytest.raises(RuntimeError, match=r"no other one has come in 5 s\. Start some, and fit again"),
+        ):
+            model.fit(partitioned(frame, [3000]), "y")
+
+
+def test_a_worker_is_lost_once_however_many_blocks_it_has(monkeypatch):
+    carrier = DaskCarrier.__new__(DaskCarrier)
+    carrier._n_lost, carrier.blocks, carrier._where = 0, [(0, 1), (1, 2), (2, 3)], ["a", "a", "a"]
+    carrier._holders = SimpleNamespace(forget=lambda address: None)
+    monkeypatch.setattr(DaskCarrier, "_made_again", lambda self, block, n_last: [b"%d" % block] * n_last)
+    for n in range(1, 21):
+        coming = [{}, {}]
+        carrier._make_again(coming)
+        assert coming == [{0: b"0", 1: b"1", 2: b"2"}] * 2
+        assert carrier._n_lost == n
+    with pytest.raises(RuntimeError, match="The cluster has lost workers 21 times during the fit, the last of them a"):
+        carrier._make_again([{}])
+
+
+@pytest.mark.slow
+def test_rows_that_are_made_again_are_not_left_by_an_interruption(monkeypatch):
+    asked, found, send, gathered = [], [], DaskCarrier.send, dask_carrier.gathered
+    with (
+        distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+
+        def send_and_close(self, question):
+            asked.append(question)
+            if len(asked) == 5:
+                cluster.sync(cluster.workers[0].close)
+            return send(self, question)
+
+        def gathered_and_interrupted(*args):
+            result = gathered(*args)
+            if len(asked) >= 5:
+                found.append(left.n_left())
+                raise KeyboardInterrupt
+            return result
+
+        monkeypatch.setattr(DaskCarrier, "send", send_and_close)
+        monkeypatch.setattr(dask_carrier, "gathered", gathered_and_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            spinney.GradientBoostingRegressor(**FEW).fit(partitioned(make_frame(6000), [3000]), "y")
+        assert found == [1]
+        assert left.n_left() == 0

@@ -1,0 +1,393 @@
+"""Rows that are dealt out to holders give the model, bit for bit, that they give in one place."""
+
+import itertools
+import pickle
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import spinney
+import spinney._cluster.partitioned_table as deal_module
+import spinney._engine as _engine
+from hypothesis import given
+from hypothesis import strategies as st
+from spinney._cluster.actor import _Held
+from spinney._cluster.partition_holder import Holder, rows_between
+from spinney._cluster.partitioned_table import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
+from spinney._cluster.support import kept_whole
+from spinney._cluster.worker_tables import FEEDS, forget, leave, take
+from spinney._cluster.workers import Feed, GivenUpError, LoneFit, feed_table
+from sweep import examples
+
+N = 3 * CHUNK_ROWS + 517
+
+
+def make_table(seed=0, n=N):
+    random = np.random.RandomState(seed)
+    frame = pd.DataFrame({f"x{j}": random.standard_normal(n) for j in range(3)})
+    frame["few"] = random.randint(0, 4, n)
+    frame["whole"] = random.randint(0, 500, n).astype(np.int32)
+    frame["gaps"] = np.where(random.random_sample(n) < 0.2, np.nan, random.standard_normal(n)).astype(np.float32)
+    frame["word"] = pd.Categorical.from_codes(random.randint(-1, 12, n), [f"w{i}" for i in range(12)])
+    signal = frame["x0"] + (frame["word"].cat.codes % 3) + frame["gaps"].fillna(1.0) * frame["few"]
+    return frame, np.asarray(signal + random.standard_normal(n))
+
+
+def deal(frame, partitions, blocks, n_holders, of_block):
+    """Deal a frame's partitions out, cut at these rows, in blocks of whole chunks."""
+    ends = [0, *sorted(partitions), frame.shape[0]]
+    parts = [rows_between(frame, a, b) for a, b in itertools.pairwise(ends)]
+    holders = [Holder("test", 1) for _ in range(n_holders)]
+    for b, (begin, end) in enumerate(blocks):
+        some = slices_of([part.shape[0] for part in parts], begin, end)
+        holders[of_block[b]].take(b, [rows_between(parts[p], i, j) for p, i, j in some])
+    names = list(frame.columns) if hasattr(frame, "columns") else None
+    return Dealt(LocalCarrier(holders, blocks, of_block), frame.shape[1], names)
+
+
+def in_two(frame):
+    return deal(frame, [100, 5000, 5000], aligned_blocks(frame.shape[0], 3), 2, [0, 1, 0])
+
+
+def check_same(model, frame, y, **more):
+    here = model.fit(frame, y, **more)
+    expected = here.fingerprint(), here.train_score_.tolist()
+    there = spinney_clone(model).fit(in_two(frame), y, **more)
+    assert (there.fingerprint(), there.train_score_.tolist()) == expected
+    return here, there
+
+
+def spinney_clone(model):
+    return type(model)(**model.get_params())
+
+
+@pytest.fixture
+def much_work(monkeypatch):
+    """Have little work taken for much: two questions are on their way."""
+    monkeypatch.setattr(deal_module, "WORK_OF_MESSAGE", 0.0)
+
+
+@pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians promise more rows
+@pytest.mark.usefixtures("much_work")
+def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, least):
+    under_way, left_waiting, counted = [0], [], []
+    send, receive = LocalCarrier.send, LocalCarrier.receive
+
+    def count(self, question):
+        under_way[0] += 1
+        assert under_way[0] <= 2
+        counted.append(question[1] == 2 and question[14] == 1)  # a division that begins with a count
+        send(self, question)
+
+    def count_down(self):
+        under_way[0] -= 1
+        left_waiting.append(under_way[0] == 0)
+        return receive(self)
+
+    monkeypatch.setattr(LocalCarrier, "send", count)
+    monkeypatch.setattr(LocalCarrier, "receive", count_down)
+    frame, y = make_table()
+    check_same(spinney.GradientBoostingClassifier(n_estimators=5, min_samples_leaf=least), frame, y > np.median(y))
+    assert sum(left_waiting) < 0.5 * len(left_waiting)
+    assert sum(left_waiting) < 8 * 5
+    assert any(counted) == (least == 700)
+
+
+def test_little_work_is_asked_for_in_one_question(monkeypatch):
+    asked = []
+    send = LocalCarrier.send
+
+    def count(self, question):
+        assert not self._sent
+        asked.append(question[1])
+        send(self, question)
+
+    monkeypatch.setattr(LocalCarrier, "send", count)
+    frame, y = make_table()
+    check_same(spinney.GradientBoostingRegressor(n_estimators=5), frame, y)
+    assert asked.count(2) < 10 * 5  # divisions
+    assert asked.count(3) < 5  # sums of leaves: most are asked for with the last divisions
+
+
+def test_few_divisions_are_made_in_vain(monkeypatch):
+    asked, send = [], LocalCarrier.send
+
+    def count(self, question):
+        if question[1] == 2:
+            asked.append(int.from_bytes(question[2:6], sys.byteorder))
+        send(self, question)
+
+    monkeypatch.setattr(LocalCarrier, "send", count)
+    random = np.random.RandomState(0)
+    frame = pd.DataFrame(random.standard_normal((40_000, 8)), columns=list("abcdefgh"))
+    score = frame["a"] + frame["b"] * frame["c"] + frame["d"].abs() + random.standard_normal(len(frame))
+    check_same(spinney.GradientBoostingClassifier(n_estimators=10), frame, score > 0.8)
+    assert sum(asked) < 1.15 * 30 * 10
+
+
+FEW = {"n_estimators": 4, "max_leaf_nodes": 12}
+
+
+@pytest.mark.parametrize("at", [150, 151])
+@pytest.mark.usefixtures("much_work")
+def test_answers_that_an_interruption_left_are_no_answers_to_the_next_question(monkeypatch, at):
+    frame, y = make_table(n=30_000)  # from here on it holds folds out where they lie
+    frame = frame[["x0", "x1", "x2"]]
+    n_received = itertools.count(1)
+    receive = LocalCarrier.receive
+
+    def interrupted(carrier):
+        if next(n_received) == at:
+            raise KeyboardInterrupt
+        return receive(carrier)
+
+    monkeypatch.setattr(LocalCarrier, "receive", interrupted)
+    model = spinney.GradientBoostingRegressor(max_leaf_nodes=8, keep_interrupted=True, random_state=0)
+    with pytest.warns(UserWarning, match="these are kept"):
+        model.fit(in_two(frame), y)
+    assert next(n_received) > at + 1  # it asked on, for what it knows of the rows held out
+    assert np.isfinite(model.predict(frame)).all()
+
+
+def test_losses_that_are_sums_over_rows_are_shared_out():
+    for loss in ("log_loss", "exponential", "focal", "smooth_hinge"):
+        assert kept_whole(spinney.GradientBoostingClassifier(**FEW, loss=loss), {}) is None
+    assert kept_whole(spinney.GradientBoostingRegressor(**FEW), {}) is None
+    assert "looks at all rows of a leaf" in kept_whole(spinney.GradientBoostingRegressor(loss="absolute_error"), {})
+
+
+def test_tables_that_are_taken_leave_no_thread_behind():
+    for fit in ("taken", "forgotten"):
+        leave(fit, 0, [])
+    assert [thread.name for thread in threading.enumerate()].count("spinney-left") == 2
+    assert take("taken", 0) == []
+    forget("forgotten")
+    began = time.monotonic()
+    while any(thread.name == "spinney-left" for thread in threading.enumerate()):
+        assert time.monotonic() - began < 60
+        time.sleep(0.01)
+
+
+def test_a_worker_that_is_closed_keeps_no_actor():
+    """One that is a thread of this process goes on to be there, and its fits would."""
+    worker = SimpleNamespace(state=SimpleNamespace(actors={"mine": None}), status=SimpleNamespace(name="running"))
+    is_held = _Held(worker, "mine")
+    assert is_held()
+    worker.status = SimpleNamespace(name="closed")
+    assert not is_held()
+
+
+def test_a_table_on_its_way_to_files_is_forgotten(tmp_path):
+    feed = FEEDS["on its way", "here"] = Feed("on its way", str(tmp_path), None)
+    feed.put(make_table(n=300)[0])
+    forget("on its way")
+    began = time.monotonic()
+    while any(thread.name == "spinney-feed" for thread in threading.enumerate()):
+        assert time.monotonic() - began < 60
+        time.sleep(0.01)
+    assert not [key for key in FEEDS if key[0] == "on its way"]
+    with pytest.raises(GivenUpError):
+        feed_table("on its way", "here", True, None, make_table(n=300)[0])
+
+
+def test_a_model_that_one_worker_fits_can_be_sent():
+    frame, y = make_table(n=300)
+    leave("fit", "here", frame)
+    fit = LoneFit("fit", "here", spinney.GradientBoostingRegressor(n_estimators=2), 1, False)
+    said, model = fit.begin({"y": y})
+    while said == "busy":
+        said, model = fit.wait()
+    assert said == "done"
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"growth": "depth", "max_depth": 3},
+        {"subsample": 0.6, "max_features": 0.5, "max_features_per_tree": 0.8, "random_state": 3},
+        {"min_samples_leaf": 900, "max_bins": 300},
+        {"monotonic_cst": {"x0": 1}, "interaction_cst": [["x0", "word"], ["gaps", "few"]]},
+        {"max_depth": 2, "loss": "normal"},
+    ],
+)
+def test_values_are_learned_alike(options):
+    frame, y = make_table()
+    check_same(spinney.GradientBoostingRegressor(**FEW, **options), frame, y)
+
+
+def test_classes_weights_and_rows_held_out():
+    frame, y = make_table(1)
+    weight = np.random.RandomState(5).exponential(size=len(y)) * (np.arange(len(y)) % 7 > 0)
+    for labels, options in [
+        (y > 1, {"early_stopping": True, "random_state": 1}),
+        (np.digitize(y, [0.0, 2.0]), {"subsample": 0.7, "random_state": 2}),
+        (np.digitize(y, [0.0, 2.0]), {"class_weight": "balanced", "early_stopping": True, "random_state": 1}),
+    ]:
+        here, there = check_same(
+            spinney.GradientBoostingClassifier(**FEW, **options), frame, labels, sample_weight=weight
+        )
+        for name in ("validation_score_", "oob_scores_"):
+            if hasattr(here, name):
+                assert np.array_equal(getattr(here, name), getattr(there, name))
+
+
+def test_rows_of_the_callers_own_are_held_out():
+    frame, y = make_table(7)
+    later, y_later = make_table(8, n=9000)
+    later.loc[::5, "x1"] = np.nan  # which no row that is learned from lacks
+    offset, offset_later = np.sin(y), np.sin(y_later)
+    beside = {"offset": offset, "y_val": y_later, "sample_weight_val": y_later**2, "offset_val": offset_later}
+    for model, learned, known in [
+        (spinney.GradientBoostingRegressor(**FEW, early_stopping=True), y, beside),
+        (spinney.GradientBoostingClassifier(**FEW, scoring="roc_auc"), y > 1, beside | {"y_val": y_later > 1}),
+    ]:
+        here = model.fit(frame, learned, X_val=later, **known)
+        for where in (later, in_two(later)):
+            there = spinney_clone(model).fit(in_two(frame), learned, X_val=where, **known)
+            assert there.fingerprint() == here.fingerprint()
+            assert there.validation_score_.tolist() == here.validation_score_.tolist()
+
+
+def test_groups_times_and_metrics():
+    frame, y = make_table(9)
+    for options, more in [
+        ({"early_stopping": True, "random_state": 0}, {"groups": frame["whole"]}),
+        ({"early_stopping": True, "random_state": 0}, {"time": np.arange(len(y)) % 1000}),
+        ({"early_stopping": True, "scoring": "neg_mean_absolute_error", "random_state": 0}, {}),
+    ]:
+        here, there = check_same(spinney.GradientBoostingRegressor(**FEW, **options), frame, y, **more)
+        assert here.validation_score_.tolist() == there.validation_score_.tolist()
+
+
+@pytest.mark.slow
+def test_folds_are_held_out_where_they_lie():
+    frame, y = make_table(10, n=21_000)
+    frame["word"] = frame["word"].cat.codes.astype(str).str[:1].where(frame["few"] > 0)  # few categories
+    few = {"learning_rate": 0.5, "max_leaf_nodes": 4, "n_iter_no_change": 2, "tol": 0.01, "random_state": 0}
+    for model, learned in [
+        (spinney.GradientBoostingRegressor(**few), y),
+        (spinney.GradientBoostingClassifier(**few), np.digitize(y, [0.0, 2.0])),
+    ]:
+        here, there = check_same(model, frame, learned, sample_weight=1 + np.arange(len(y)) % 3)
+        assert here.validation_score_.tolist() == there.validation_score_.tolist()
+        assert np.array_equal(here._calibration.predicted, there._calibration.predicted)
+    with pytest.raises(ValueError, match="Some rows have the weight 0"):
+        model.fit(in_two(frame), learned, sample_weight=np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match="looks at all rows of a table of this size"):
+        model.fit(in_two(frame[:9000]), learned[:9000])
+
+
+def test_few_rows_of_large_weight():
+    frame, y = make_table(2)
+    weight = np.ones(len(y))
+    weight[::3000] = 1e6
+    check_same(spinney.GradientBoostingRegressor(**FEW, min_samples_leaf=50), frame, y, sample_weight=weight)
+
+
+def test_an_array_of_numbers():
+    random = np.random.RandomState(0)
+    X = random.standard_normal((N, 5)).astype(np.float32)
+    X[:, 3] = np.nan
+    check_same(spinney.GradientBoostingRegressor(**FEW), X, X[:, 0] * X[:, 1])
+
+
+@examples(5)
+@given(st.data())
+def test_any_dealing_out_gives_the_same_bits(data):
+    frame, y = make_table(3)
+    labels = np.digitize(y, [0.0, 2.0])
+    weight = np.random.RandomState(6).random_sample(len(y))
+    model = spinney.GradientBoostingClassifier(n_estimators=2, max_leaf_nodes=8, subsample=0.8, random_state=0)
+    expected = model.fit(frame, labels, sample_weight=weight).fingerprint()
+    partitions = data.draw(st.lists(st.integers(0, len(y)), max_size=6))
+    cuts = data.draw(st.sets(st.integers(1, len(y) // CHUNK_ROWS)))
+    ends = [CHUNK_ROWS * c for c in sorted(cuts)]
+    blocks = list(zip([0, *ends], [*ends, len(y)], strict=True))
+    of_block = data.draw(st.lists(st.integers(0, 2), min_size=len(blocks), max_size=len(blocks)))
+    table = deal(frame, partitions, blocks, 3, of_block)
+    assert spinney_clone(model).fit(table, labels, sample_weight=weight).fingerprint() == expected
+
+
+def test_partitions_that_differ_in_kind_are_refused():
+    frame, y = make_table(4)
+    mixed = frame.assign(few=frame["few"].astype(object))
+    mixed.loc[5000:, "few"] = "three"
+    with pytest.raises(TypeError, match="'few' holds"):
+        spinney.GradientBoostingRegressor(**FEW).fit(in_two(mixed), y)
+
+
+def test_rounds_that_are_done_are_gone_on_with(tmp_path):
+    frame, y = make_table(2)
+    labels = np.digitize(y, [0, 1.5])
+    options = FEW | {"subsample": 0.7, "random_state": 1, "early_stopping": True}
+    whole = spinney.GradientBoostingClassifier(**options).fit(frame, labels)
+    warm = spinney.GradientBoostingClassifier(**options | {"n_estimators": 2}, warm_start=True)
+    warm.fit(in_two(frame), labels).set_params(n_estimators=4).fit(in_two(frame), labels)
+    assert warm.fingerprint() == whole.fingerprint()
+    assert warm.validation_score_.tolist() == whole.validation_score_.tolist()
+
+    def die(progress):
+        if progress["round"] == 2:
+            raise ZeroDivisionError
+
+    there = spinney.GradientBoostingClassifier(**options, callbacks=die)
+    path = tmp_path / "rounds"
+    later = (None, None, None, None)
+    with pytest.raises(ZeroDivisionError):
+        there._fit(in_two(frame), labels, None, None, None, later, None, path)
+    with pytest.raises(ValueError, match="another X"):
+        there._fit(in_two(frame.assign(x0=frame["x1"])), labels, None, None, None, later, None, path)
+    there.set_params(callbacks=None).fit(frame, labels, checkpoint=path)  # begun there, done here
+    assert there.fingerprint() == whole.fingerprint()
+
+
+def test_dates_and_sparse_rows_are_learned_alike():
+    random = np.random.RandomState(0)
+    frame = pd.DataFrame({"day": np.datetime64("2020-01-01") + random.randint(0, 900, N).astype("timedelta64[D]")})
+    frame["yes"] = random.random_sample(N) < 0.5
+    frame.loc[::9, "day"] = pd.NaT
+    few = {"n_estimators": 2, "max_leaf_nodes": 6}
+    check_same(spinney.GradientBoostingRegressor(**few), frame, frame["day"].dt.month.fillna(3) + frame["yes"])
+    rows = scipy.sparse.random(N, 4, density=0.3, format="csr", random_state=0)
+    check_same(spinney.GradientBoostingRegressor(**few), rows, rows[:, [0]].toarray().ravel())
+
+
+@pytest.mark.slow
+def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
+    """A worker tells the scheduler that it lives in the meantime."""
+    made, piece = [], _engine.Piece
+    monkeypatch.setattr(_engine, "Piece", lambda coded, **given: made.append((coded, given)) or piece(coded, **given))
+    x = np.random.RandomState(0).standard_normal((4_000_000, 1))
+    spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=2).fit(in_two(x), x[:, 0])
+    coded, given = made[0]
+
+    def is_joined():
+        """Whether another thread ran between the first and the last moment of the call."""
+        ticks, is_over = [], threading.Event()
+
+        def tick():
+            while not is_over.wait(0.0005):
+                ticks.append(time.monotonic())
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        began = time.monotonic()
+        piece(coded, **given)
+        ended = time.monotonic()
+        is_over.set()
+        thread.join()
+        return any(began < t < ended for t in ticks)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # Python itself hands over to nobody in that time: only the call can
+    try:
+        assert any(is_joined() for _ in range(200))
+    finally:
+        sys.setswitchinterval(usual)

@@ -1,0 +1,213 @@
+"""Parameters and fit arguments by the names of other libraries are refused with the right name of ours."""
+
+import inspect
+import re
+
+import pytest
+import spinney
+from spinney._estimator.other_libraries import ARGUMENTS, PARAMETERS, advise_parameter
+
+ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name), "fit")]
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "ours"),
+    [
+        ("GradientBoostingClassifier", "max_iter", "n_estimators"),
+        ("GradientBoostingClassifier", "num_leaves", "max_leaf_nodes"),
+        ("GradientBoostingClassifier", "reg_lambda", "l2_regularization"),
+        ("GradientBoostingClassifier", "l2_leaf_reg", "l2_regularization"),
+        ("GradientBoostingClassifier", "lambda_l1", "l1_regularization"),
+        ("GradientBoostingClassifier", "iterations", "n_estimators"),
+        ("GradientBoostingClassifier", "eta", "learning_rate"),
+        ("GradientBoostingClassifier", "gamma", "min_gain"),
+        ("GradientBoostingClassifier", "min_child_weight", "min_hessian_leaf"),
+        ("GradientBoostingClassifier", "colsample_bytree", "max_features_per_tree"),
+        ("GradientBoostingClassifier", "scale_pos_weight", "class_weight"),
+        ("GradientBoostingRegressor", "objective", "loss"),
+        ("GradientBoostingRegressor", "early_stopping_rounds", "n_iter_no_change"),
+        ("GradientBoostingRegressor", "thread_count", "n_jobs"),
+        ("GradientBoostingRegressor", "cat_features", "categorical_features"),
+        ("GradientBoostingRegressor", "eval_set", "y_val"),
+        ("RandomForestClassifier", "ntree", "n_estimators"),
+        ("RandomForestClassifier", "mtry", "max_features"),
+        ("RandomForestClassifier", "num_leaves", "max_leaf_nodes"),
+        ("RandomForestRegressor", "subsample", "max_samples"),
+        ("RandomForestRegressor", "min_node_size", "min_samples_leaf"),
+        ("DecisionTreeClassifier", "minsplit", "min_samples_split"),
+        ("DecisionTreeClassifier", "gamma", "min_impurity_decrease"),
+        ("DecisionTreeRegressor", "sample_weight", "to fit"),
+        ("GradientBoostingClassifier", "lambda", "l2_regularization"),
+        ("GradientBoostingClassifier", "alpha", "l1_regularization"),
+        ("GradientBoostingClassifier", "max_bin_by_feature", "max_bins"),
+        ("GradientBoostingClassifier", "poisson_max_delta_step", "max_step"),
+        ("GradientBoostingClassifier", "deterministic", "Leave it out"),
+        ("GradientBoostingClassifier", "num_class", "Leave it out"),
+        ("GradientBoostingClassifier", "use_missing", "Leave it out"),
+        ("GradientBoostingClassifier", "weights", "Pass it to fit, as sample_weight"),
+        ("GradientBoostingClassifier", "shrinkage", "learning_rate"),
+        ("GradientBoostingClassifier", "feature_contri", "costs more is chosen less often"),
+        ("GradientBoostingRegressor", "bagging_seed", "random_state"),
+        ("GradientBoostingRegressor", "huber_slope", "huber_share"),
+        ("GradientBoostingRegressor", "monotone_penalty", "Leave it out"),
+        ("GradientBoostingRegressor", "refit_decay_rate", "refit(X, y, decay=...)"),
+        ("GradientBoostingRegressor", "min_data_per_group", "category_smoothing"),
+        ("GradientBoostingSurvival", "aft_loss_distribution", "Here it is 'distribution'"),
+        ("GradientBoostingSurvival", "aft_loss_distribution_scale", "Here it is 'scale'"),
+        ("GradientBoostingRanker", "lambdarank_truncation_level", "truncation"),
+        ("GradientBoostingRanker", "label_gain", "gains"),
+        ("GradientBoostingRanker", "eval_at", "ndcg@5"),
+        ("RandomForestClassifier", "num.trees", "n_estimators"),
+        ("RandomForestClassifier", "min.bucket", "min_samples_leaf"),
+        ("RandomForestClassifier", "split.select.weights", "feature_weights"),
+        ("RandomForestClassifier", "case.weights", "Pass it to fit, as sample_weight"),
+        ("RandomForestClassifier", "importance", "importances(kind=...)"),
+        ("DecisionTreeClassifier", "method", "criterion"),
+        ("DecisionTreeClassifier", "parms", "priors"),
+        ("DecisionTreeClassifier", "control", "min_samples_split"),
+        ("BaggingClassifier", "base_estimator", "estimator"),
+        ("BaggingClassifier", "max_depth", "estimator=DecisionTreeClassifier(max_depth=...)"),
+    ],
+)
+def test_a_parameter_by_anothers_name(name, word, ours):
+    kind = getattr(spinney, name)
+    with pytest.raises(TypeError, match=f"{name} has no parameter '{word}'") as made:
+        kind(**{word: 1})
+    assert ours in str(made.value)
+    with pytest.raises(ValueError, match=f"{name} has no parameter '{word}'") as changed:
+        kind().set_params(**{word: 1})
+    assert ours in str(changed.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [
+        ("--num-leaves", "Here it is '--max-leaf-nodes'."),
+        ("--max-iter", "Here it is '--trees'."),
+        ("--n-estimators", "Here it is '--trees'."),
+        ("--num.trees", "Here it is '--trees'."),
+        ("--random-state", "Here it is '--seed'."),
+        ("--case-weights", "Here it is '--weight'."),
+        ("--qid", "Here it is '--group'."),
+        ("--reg-lambda", "It is a parameter in Python, 'l2_regularization', and no option here."),
+        ("--alpha", "It is '--quantile' with --loss quantile, and '--ccp-alpha' of trees."),
+        ("--n-jobs", "A command uses all processors that it may. Leave it out."),
+        ("--nthread", "A command uses all processors that it may. Leave it out."),
+        ("--booster", "Use --drop-rate for DART and --sampling goss for GOSS; else leave it out."),
+        ("--device", "There is one way only. Leave it out."),
+        ("--task-type", "There is one way only. Leave it out."),
+        ("--subsample-freq", "Rows are drawn anew for every round. Leave it out."),
+        ("--other-rate", "Use --subsample: the sum of LightGBM's top_rate and other_rate."),
+        ("--early-stopping-rounds", "It is no option here. In Python: Use early_stopping=True and n_iter_no_change."),
+        ("--eval-set", "It is no option here. In Python: Pass held-out rows to fit, as X_val and y_val."),
+        ("--class-weight", "It is a parameter in Python, 'class_weight', and no option here."),
+        ("--max-bins", "It is a parameter in Python, 'max_bins', and no option here."),
+        ("--importance-type", "It is no option here. In Python: Ask the fitted model: importances(kind=...)."),
+        ("--targte", "(Did you mean one of:"),
+    ],
+)
+def test_an_option_by_anothers_name(word, advice):
+    from click.testing import CliRunner
+    from spinney.cli.commands import spinney as command
+
+    found = CliRunner().invoke(command, ["fit", "table.csv", "--target", "y", word, "3"])
+    assert found.exit_code == 2
+    assert f"No such option '{word}'. {advice}" in found.stderr
+
+
+def test_every_word_of_the_table_has_an_answer_as_an_option_of_boosting():
+    from spinney._estimator.other_libraries import _ADVICE, advise_option
+    from spinney.cli.commands import fit
+
+    options = [name for option in fit.params for name in option.opts]
+    for word in (*PARAMETERS, *ARGUMENTS, *_ADVICE):
+        option = f"--{word.replace('_', '-')}"
+        if option in options:
+            continue
+        advice = advise_option(option, options)
+        assert advice is not None, word
+        assert advice.endswith("."), word
+        for named in re.findall(r"--[\w-]+", advice):
+            assert named in options, (word, advice)
+
+
+def test_every_loss_of_boosting_is_one_of_the_command():
+    from spinney import _engine
+    from spinney.cli.commands import fit
+
+    (loss,) = (option for option in fit.params if option.name == "loss")
+    known = set()
+    for name in ("Classifier", "Regressor", "Ranker", "Survival"):
+        kind = getattr(spinney, f"GradientBoosting{name}")
+        known |= {
+            word for words in kind._parameter_constraints["loss"] if hasattr(words, "options") for word in words.options
+        }
+    assert known == set(loss.type.choices)
+    assert known >= {name for name in _engine.losses() if name not in ("logistic", "multinomial", "outside")}
+
+
+def test_every_parameter_of_the_other_boosters_is_ours_or_has_an_answer():
+    from sklearn import ensemble
+
+    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    catboost = pytest.importorskip("catboost")
+    classifier, regressor = spinney.GradientBoostingClassifier, spinney.GradientBoostingRegressor
+    others = [
+        (lightgbm.LGBMClassifier, classifier),
+        (lightgbm.LGBMRegressor, regressor),
+        (catboost.CatBoostClassifier, classifier),
+        (ensemble.HistGradientBoostingClassifier, classifier),
+        (ensemble.HistGradientBoostingRegressor, regressor),
+        (ensemble.GradientBoostingClassifier, classifier),
+    ]
+    words = [(word, ours) for kind, ours in others for word in inspect.signature(kind.__init__).parameters]
+    words += [(word, classifier) for word in xgboost.XGBClassifier().get_params()]
+    for word, ours in words:
+        known = inspect.signature(ours.__init__).parameters
+        if word not in known and word not in ("self", "kwargs"):
+            assert advise_parameter(word, known) is not None, (ours.__name__, word)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "ours"),
+    [
+        ("GradientBoostingClassifier", "eval_set", "X_val and y_val"),
+        ("GradientBoostingClassifier", "sample_weight_eval_set", "sample_weight_val"),
+        ("GradientBoostingClassifier", "init_score", "offset"),
+        ("GradientBoostingClassifier", "base_margin", "offset"),
+        ("GradientBoostingClassifier", "verbose", "GradientBoostingClassifier(verbose=...)"),
+        ("GradientBoostingClassifier", "early_stopping_rounds", "n_iter_no_change"),
+        ("GradientBoostingRegressor", "categorical_feature", "GradientBoostingRegressor(categorical_features=...)"),
+        ("GradientBoostingRegressor", "sample_weights", "sample_weight"),
+        ("RandomForestClassifier", "eval_set", "oob_score"),
+        ("RandomForestClassifier", "weights", "sample_weight"),
+        ("DecisionTreeRegressor", "eval_set", "X_val and y_val"),
+        ("IsolationForest", "colour", "It takes X, y and sample_weight."),
+    ],
+)
+def test_an_argument_of_fit_by_anothers_name(name, word, ours):
+    model = getattr(spinney, name)()
+    with pytest.raises(TypeError, match=rf"{name}\.fit has no argument '{word}'") as found:
+        model.fit([[1.0], [2.0]], [0, 1], **{word: 1})
+    assert ours in str(found.value)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_hint_names_what_is_there(name):
+    kind = getattr(spinney, name)
+    known, arguments = set(inspect.signature(kind).parameters), set(inspect.signature(kind.fit).parameters)
+    for word in PARAMETERS.keys() - known:
+        text = kind._unknown(word, known)
+        quoted = text.partition("Here it is '")[2].partition("'")[0]
+        assert not quoted or quoted in known, text
+    for word in ARGUMENTS.keys() - arguments:
+        text = kind._unknown_argument(word, arguments)
+        quoted = text.partition("Here it is '")[2].partition("'")[0]
+        assert not quoted or quoted in arguments, text
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_signature_of_fit_is_its_own(name):
+    kind = getattr(spinney, name)
+    assert list(inspect.signature(kind.fit).parameters)[:2] == ["self", "X"]
+    assert kind.fit.__doc__

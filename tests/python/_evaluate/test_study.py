@@ -1,0 +1,730 @@
+"""From a table to a compared family of models."""
+
+from __future__ import annotations
+
+import io
+import json
+import time as clock
+from datetime import date, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+import spinney
+import spinney._data.files.read as read
+import spinney._evaluate.study.run as run
+import spinney._evaluate.study.study as entry
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import get_scorer
+from spinney._data.files.read import ReadTable
+from spinney._data.select import pick_table
+from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
+from spinney._evaluate.study.family import CARES, Size, make_plan
+from spinney._evaluate.study.predictions import Scorers
+from spinney._evaluate.study.prepare import Wishes, prepare
+from spinney._evaluate.study.profile import Columns
+from spinney._evaluate.study.run import Budget
+from spinney._evaluate.study.screen import screened
+from spinney._evaluate.study.split import make_splits, split_off_test
+from spinney._model.predictions import tempered
+
+QUICK = {"models": ["tree", "linear"], "repeats": 1, "folds": 3}
+
+
+def made(task: str, n: int = 120) -> pl.DataFrame:
+    random = np.random.default_rng(0)
+    x, z = random.standard_normal(n), random.integers(0, 3, n)
+    score = x + z + 0.5 * random.standard_normal(n)
+    cut = {"binary": [1.0], "multiclass": [0.5, 1.5]}.get(task)
+    y = score if cut is None else np.array(["low", "middle", "high"])[np.digitize(score, cut)]
+    return pl.DataFrame({"x": x, "z": np.array(["a", "b", "c"])[z], "noise": random.standard_normal(n), "y": y})
+
+
+@pytest.fixture(scope="module")
+def studies():
+    return {task: spinney.study(made(task), "y", **QUICK) for task in ("binary", "multiclass", "regression")}
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_a_study_has_what_a_report_needs(studies, task):
+    found = studies[task]
+    n_train, n_test = len(found.y_train), len(found.y_test)
+    assert found.task == task
+    assert (n_train, n_test) == (96, 24)
+    assert found.X_train.height == n_train
+    assert {entry.name for entry in found.leaderboard} == {"tree", "linear", "stack", "baseline"}
+    assert found.best != "baseline"
+    assert set(found.models) == set(found.out_of_fold) == set(found.test_predictions)
+    shape = {"binary": (2,), "multiclass": (3,), "regression": ()}[task]
+    for name in found.models:
+        assert found.out_of_fold[name].shape == (n_train, *shape)
+        assert found.test_predictions[name].shape == (n_test, *shape)
+    assert (found.classes is None) == (task == "regression")
+    assert len(found.folds) == 3
+    assert sorted(np.concatenate([held for _, held in found.folds]).tolist()) == list(range(n_train))
+    assert isinstance(found.tree, spinney.DecisionTreeRegressor if not shape else spinney.DecisionTreeClassifier)
+    means = [entry.mean for entry in found.leaderboard]
+    assert means == sorted(means, reverse=True)
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert "baseline" in str(found)
+    assert "baseline" in found._repr_html_()
+    assert found.to_frame("polars").height == 4
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_scores_are_those_of_the_predictions(studies, task):
+    found = studies[task]
+    entry = found["tree"]
+    tree = spinney.DecisionTreeClassifier if task == "binary" else spinney.DecisionTreeRegressor
+    grown, held = found.folds[1]
+    seed = found.models["tree"].random_state
+    again = tree(prune="cv", random_state=seed).fit(found.X_train[grown], found.y_train[grown])
+    for metric in found.metrics:
+        expected = get_scorer(metric)(again, found.X_train[held], found.y_train[held])
+        assert entry.scores[metric][1] == pytest.approx(expected)
+        tested = get_scorer(metric)(found.models["tree"], found.X_test, found.y_test)
+        assert entry.test[metric].value == pytest.approx(tested)
+        assert not entry.test[metric].low > tested
+
+
+def test_the_same_call_gives_the_same_bits(studies):
+    again = spinney.study(made("binary"), "y", **QUICK)
+    first = studies["binary"]
+    assert again.model.fingerprint() == first.model.fingerprint()
+    for name in first.models:
+        assert again.out_of_fold[name].tobytes() == first.out_of_fold[name].tobytes()
+        assert again.test_predictions[name].tobytes() == first.test_predictions[name].tobytes()
+    assert again.notes == first.notes
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_the_stack_is_kept_in_a_file(studies, task):
+    found = studies[task]
+    stack, X = found.models["stack"], found.X_test
+    file = io.BytesIO()
+    stack.save(file)
+    loaded, predictor = spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))
+    ask = "predict" if task == "regression" else "predict_proba"
+    expected = found.test_predictions["stack"]
+    for model in (stack, loaded, predictor):
+        assert getattr(model, ask)(X).tobytes() == expected.tobytes()
+    assert loaded.fingerprint() == stack.fingerprint()
+
+
+def test_a_temperature_is_kept_in_a_file():
+    from spinney._ensemble.stacking.assembled import weighted_stack
+
+    table = made("multiclass")
+    X, y = table.drop("y"), table["y"].to_numpy()
+    tree = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y)
+    model = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5}, calibration=2.0)
+    shares = np.maximum(tree.predict_proba(X), 2.0**-52) ** 0.5
+    np.testing.assert_allclose(model.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), rtol=1e-12)
+    file = io.BytesIO()
+    model.save(file)
+    for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
+        assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+        assert (again.predict(X) == tree.predict(X)).all()
+    plain = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5})
+    assert plain.fingerprint() != model.fingerprint()
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_members_of_a_stack_have_temperatures(task):
+    from spinney._ensemble.stacking.assembled import weighted_stack
+    from spinney._model.saving.members import _read_temperatures
+
+    table = made(task)
+    X, y = table.drop("y"), table["y"].to_numpy()
+    members = {name: spinney.DecisionTreeClassifier(max_depth=k).fit(X, y) for name, k in (("one", 1), ("two", 3))}
+    asked = {"X": X, "classes": np.unique(y), "scores": dict.fromkeys(members, 0.5)}
+    model = weighted_stack(members, [0.25, 0.75], temperatures=[2.0, 0.5], **asked)
+    one, two = (np.maximum(member.predict_proba(X), 2.0**-52) for member in members.values())
+    one, two = (shares / shares.sum(axis=1, keepdims=True) for shares in (one**0.5, two**2))
+    np.testing.assert_allclose(model.predict_proba(X), 0.25 * one + 0.75 * two, rtol=1e-12)
+    file = io.BytesIO()
+    model.save(file)
+    for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
+        assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    assert weighted_stack(members, [0.25, 0.75], **asked).fingerprint() != model.fingerprint()
+    for values, classes in (([2.0], y), ([2.0, 0.0], y), ([2.0, "x"], y), ("x", y), ([2.0, 2.0], None)):
+        with pytest.raises(ValueError, match="temperature"):
+            _read_temperatures({"temperatures": values}, classes, 2)
+
+
+def test_a_stack_takes_members_that_are_too_unsure_of_themselves():
+    """They know more than others, and a temperature lets them say so."""
+    from spinney._estimator.folds import Fold
+
+    random, n = np.random.default_rng(0), 600
+    truth = random.standard_normal(n)
+    codes = (random.random(n) < 1 / (1 + np.exp(-3 * truth))).astype(np.intp)
+    folds = [Fold(np.flatnonzero(np.arange(n) % 3 != k), np.flatnonzero(np.arange(n) % 3 == k)) for k in range(3)]
+    held_out = HeldOut(folds, codes, np.array([0, 1]), False)
+
+    def member(score):
+        share = 1 / (1 + np.exp(-score))
+        return [np.column_stack([1 - share, share])[fold.held_out] for fold in folds]
+
+    unsure, noisy = member(0.5 * truth), member(2 * truth + random.standard_normal(n))
+    found = np.vstack(stacked([unsure, noisy], held_out))
+    best = np.vstack(member(3 * truth))
+    target = held_out.targets([0, 1, 2])
+    assert log_losses(found, target).mean() < 1.05 * log_losses(best, target).mean()
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.4, 1.0, 3.0, 20.0])
+def test_the_best_temperature_is_that_of_the_whole_list(temperature):
+    random = np.random.default_rng(1)
+    shares = random.dirichlet([1.0, 1.0, 1.0], 300)
+    codes = np.array([random.choice(3, p=share) for share in tempered(shares, temperature)])
+    losses = [log_losses(tempered(shares, one), codes).mean() for one in TEMPERATURES]
+    assert best_temperature(shares, codes) == TEMPERATURES[int(np.argmin(losses))]
+
+
+def test_calibration_is_judged_by_other_folds():
+    from spinney._estimator.folds import Fold
+
+    random = np.random.default_rng(0)
+    share = random.uniform(0.05, 0.95, 800)
+    codes = (random.random(800) < share).astype(np.intp)
+    folds = [Fold(np.flatnonzero(np.arange(800) % 5 != k), np.flatnonzero(np.arange(800) % 5 == k)) for k in range(5)]
+    odds = (share / (1 - share)) ** 2.0  # twice too sure
+    sure = odds / (1 + odds)
+    held_out = HeldOut(folds, codes, np.array([0, 1]), False)
+    for shares, expected in ((share, None), (sure, 2.0)):
+        said = [np.column_stack([1 - shares, shares])[fold.held_out] for fold in folds]
+        found = calibrate(said, held_out)
+        assert found.by is None if expected is None else found.by == pytest.approx(expected, rel=0.3)
+
+
+def test_a_curve_is_taken_where_a_temperature_does_not_do():
+    from spinney._estimator.folds import Fold
+    from spinney._model.calibration import Curve
+
+    random, n = np.random.default_rng(0), 4000
+    share = random.uniform(0.02, 0.5, n)  # half of what is said
+    codes = (random.random(n) < share).astype(np.intp)
+    folds = [Fold(np.flatnonzero(np.arange(n) % 5 != k), np.flatnonzero(np.arange(n) % 5 == k)) for k in range(5)]
+    said = [np.column_stack([1 - 2 * share, 2 * share])[fold.held_out] for fold in folds]
+    found = calibrate(said, HeldOut(folds, codes, np.array([0, 1]), False))
+    assert isinstance(found.by, Curve)
+    assert "rising curve" in found.why
+    asked = np.linspace(0, 1, 101)
+    true = found.by(np.column_stack([1 - asked, asked]))
+    assert (np.diff(true[:, 1]) >= 0).all()
+    assert (true.sum(axis=1) == 1).all()
+    assert true[0, 1] > 0
+    assert np.abs(true[:, 1] - asked / 2).max() < 0.1
+    few = [one[:100] for one in said]
+    short = [Fold(fold.grown_on, fold.held_out[:100]) for fold in folds]
+    assert not isinstance(calibrate(few, HeldOut(short, codes, np.array([0, 1]), False)).by, Curve)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40))
+def test_rising_curves_are_those_of_isotonic_regression(rows):
+    from sklearn.isotonic import IsotonicRegression
+    from spinney._model.calibration import rising_curve
+
+    said, hits = np.array([row[0] / 8 for row in rows]), np.array([row[1] for row in rows])
+    curve = rising_curve(said, hits)
+    x, y = np.r_[said.min(), said, said.max()], np.r_[1, hits, 0]
+    steps = IsotonicRegression().fit(x, y)
+    assert (np.diff(curve.said) > 0).all()
+    assert (np.diff(curve.true) > 0).all()
+    np.testing.assert_allclose(steps.predict(curve.said), curve.true, rtol=1e-12)
+    asked = np.linspace(0, 1, 33)
+    expected = np.interp(asked, curve.said, curve.true)
+    np.testing.assert_allclose(curve(np.column_stack([1 - asked, asked]))[:, 1], expected, rtol=1e-12)
+
+
+def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
+    from spinney._ensemble.stacking.assembled import weighted_stack
+    from spinney._model.calibration import Curve
+    from spinney._model.saving.members import _read_calibration
+
+    table = made("binary")
+    X, y = table.drop("y"), table["y"].to_numpy()
+    tree = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y)
+    curve = Curve(np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.2, 0.7]))
+    model = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5}, calibration=curve)
+    expected = np.interp(tree.predict_proba(X)[:, 1], curve.said, curve.true)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected, rtol=1e-12)
+    file = io.BytesIO()
+    model.save(file)
+    for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
+        assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+        assert (again.predict(X) == model.predict(X)).all()
+    assert spinney.load(io.BytesIO(file.getvalue())).fingerprint() == model.fingerprint()
+    plain = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5})
+    assert plain.fingerprint() != model.fingerprint()
+    good = {"said": [0.1, 0.5], "true": [0.2, 0.3]}
+    two, three = np.array(["a", "b"]), np.array(["a", "b", "c"])
+    assert _read_calibration({"curve": good}, two)(np.array([[0.7, 0.3]]))[0, 1] == pytest.approx(0.25)
+    for header, classes in (
+        ({"curve": good}, three),
+        ({"curve": good}, None),
+        ({"curve": good, "temperature": 2.0}, two),
+        ({"curve": []}, two),
+        ({"curve": {"said": [], "true": []}}, two),
+        ({"curve": {"said": [0.5, 0.1], "true": [0.2, 0.3]}}, two),
+        ({"curve": {"said": [0.1, 0.5], "true": [0.3, 0.2]}}, two),
+        ({"curve": {"said": [0.1, 0.5], "true": [0.3, 1.5]}}, two),
+        ({"curve": {"said": [0.1, 0.5], "true": [0.3]}}, two),
+        ({"curve": {"said": [0.1, "x"], "true": [0.3, 0.4]}}, two),
+    ):
+        with pytest.raises(ValueError, match="damaged"):
+            _read_calibration(header, classes)
+
+
+def test_weights_of_a_fold_come_from_the_others():
+    from spinney._estimator.folds import Fold
+
+    folds = [Fold(np.arange(10, 20), np.arange(10)), Fold(np.arange(10), np.arange(10, 20))]
+    y = np.arange(20.0)
+    right, wrong = y[:, np.newaxis], np.zeros((20, 1))
+    said = [[right[:10], wrong[10:]], [wrong[:10], right[10:]]]  # each is right on one fold
+    first, second = stacked(said, HeldOut(folds, y, None, False))
+    assert (first == 0).all()  # the second member was right on the other fold
+    assert (second == 0).all()
+    first, second = stacked(said, HeldOut(folds, y, None, True))
+    assert (first[:, 0] == y[:10] / 2).all()  # nothing comes before: equal weights
+    assert (second == 0).all()
+
+
+# ---- the columns -----------------------------------------------------------------------------------------------------
+
+
+def with_columns(n: int = 120, **columns) -> pl.DataFrame:
+    return made("binary", n).with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+
+
+def test_columns_that_must_not_be_learned_from_are_left_out_and_named():
+    n = 120
+    table = with_columns(
+        number=range(1000, 1000 + n), name=[f"person {k}" for k in range(n)], same=[1] * n, empty=[None] * n
+    )
+    table = table.with_columns(given_away=pl.when(pl.col("y") == "low").then(3.0).otherwise(7.0))
+    found = {one.name: one for one in prepare(table, "y", Wishes(), 0).columns}
+    assert [name for name, one in found.items() if one.is_used] == ["x", "z", "noise"]
+    assert found["number"].is_identifier
+    assert found["name"].is_identifier
+    assert found["same"].is_constant
+    assert found["empty"].is_constant
+    assert found["given_away"].is_leak
+    kept = prepare(table, "y", Wishes(keep=("name", "given_away"), drop=("x",)), 0)
+    assert [one.name for one in kept.columns if one.is_used] == ["z", "noise", "name", "given_away"]
+    assert kept.X.columns == ["z", "noise", "name", "given_away"]
+    assert any("'given_away' is used as you say" in note for note in kept.notes)
+    assert any("'number' was left out" in note and "keep=['number']" in note for note in kept.notes)
+
+
+def test_leaks_are_found_among_many_columns_and_for_values():
+    random = np.random.default_rng(0)
+    columns = {f"c{j}": random.standard_normal(100) for j in range(300)}
+    y = random.standard_normal(100)
+    columns |= {"twice": 2 * y, "rounded": y.round(2)}
+    found = prepare(columns, y, Wishes(), 0)
+    assert {one.name for one in found.columns if one.is_leak} == {"twice", "rounded"}
+
+
+def test_honest_columns_are_not_called_leaks_or_names():
+    X, y = spinney.datasets.load_penguins()
+    assert all(one.is_used for one in prepare(X, y, Wishes(), 0).columns)
+    random = np.random.default_rng(0)
+    table = {
+        "age": random.integers(18, 90, 200),
+        "income": random.uniform(0, 1e5, 200),
+        "n": random.permutation(900)[:200],
+    }
+    assert all(one.is_used for one in prepare(table, random.standard_normal(200), Wishes(), 0).columns)
+
+
+def test_dates_are_taken_apart():
+    start = date(2024, 1, 1)
+    table = with_columns(day=[start + timedelta(days=3 * k) for k in range(120)])
+    found = prepare(table, "y", Wishes(), 0)
+    assert {"day", "day.month", "day.weekday"} <= set(found.X.columns)
+    assert any("year, month, weekday" in note for note in found.notes)
+
+
+def test_equal_rows_stay_together():
+    table = pl.concat([made("binary"), made("binary")[:50]])
+    found = prepare(table, "y", Wishes(), 0)
+    assert any("50 rows equal to another" in note for note in found.notes)
+    random = np.random.RandomState(0)
+    splits = [split_off_test(found, random), *make_splits(found, 5, 1, random)[0]]
+    for train, test in splits:
+        assert not set(found.groups[train]) & set(found.groups[test])
+        assert len(train) + len(test) == 170
+    few = made("binary").select("z", "y")
+    found = prepare(few, "y", Wishes(), 0)
+    assert found.groups is None
+    assert any("not kept together" in note for note in found.notes)
+
+
+def test_groups_stay_together_and_time_goes_on():
+    table = with_columns(who=np.repeat(np.arange(24), 5), when=np.random.default_rng(1).permutation(120))
+    random = np.random.RandomState(0)
+    found = prepare(table, "y", Wishes(group="who"), 0)
+    assert "who" not in found.X.columns
+    for train, test in [split_off_test(found, random), *make_splits(found, 5, 1, random)[0]]:
+        assert not set(found.groups[train]) & set(found.groups[test])
+    found = prepare(table, "y", Wishes(time="when"), 0)
+    assert "when" not in found.X.columns
+    train, test = split_off_test(found, random)
+    assert found.time[train].max() < found.time[test].min()
+    assert len(test) == 24
+    for train, test in make_splits(found, 5, 3, random)[0]:
+        assert found.time[train].max() < found.time[test].min()
+
+
+def test_rows_without_a_target_are_left_out():
+    table = made("regression").with_columns(y=pl.when(pl.col("x") > 1.5).then(None).otherwise(pl.col("y")))
+    found = prepare(table, "y", Wishes(), 0)
+    assert found.n_rows == table["y"].is_not_null().sum()
+    assert any("without a value of 'y'" in note for note in found.notes)
+
+
+def test_tables_of_every_kind_stay_what_they_are():
+    import pandas as pd
+    import pyarrow as pa
+
+    table = made("binary")
+    X, y = table.drop("y"), table["y"].to_numpy()
+    for kind, rows in (
+        (pl.DataFrame, X),
+        (pd.DataFrame, X.to_pandas()),
+        (pa.Table, X.to_arrow()),
+        (dict, {name: X[name].to_numpy() for name in X.columns}),
+    ):
+        found = prepare(rows, y, Wishes(), 0)
+        assert isinstance(found.X, kind)
+        assert found.target == "target"
+        assert [one.name for one in found.columns] == ["x", "z", "noise"]
+        assert found.codes.tolist() == prepare(X, y, Wishes(), 0).codes.tolist()
+    unnamed = prepare(X.select("x", "noise").to_numpy(), y, Wishes(), 0)
+    assert [one.name for one in unnamed.columns] == ["x0", "x1"]
+    assert len(prepare(pd.DataFrame(X.select("x", "noise").to_numpy()), y, Wishes(), 0).columns) == 2
+
+
+def test_the_task_follows_from_the_target():
+    table = made("binary")
+    for values, task in (
+        ([0, 1] * 60, "binary"),
+        ([0.0, 1.0] * 60, "binary"),
+        ([True, False] * 60, "binary"),
+        ([1, 2, 3] * 40, "multiclass"),
+        (list(range(120)), "regression"),
+        ([0.5, 1.5] * 60, "regression"),
+        (["a", "b"] * 60, "binary"),
+    ):
+        assert prepare(table.with_columns(y=pl.Series(values)), "y", Wishes(), 0).task == task
+    numbers = table.with_columns(y=pl.Series([0, 1] * 60))
+    assert prepare(numbers, "y", Wishes(task="regression"), 0).task == "regression"
+
+
+@pytest.mark.parametrize(
+    ("change", "wishes", "words"),
+    [
+        (lambda t: t.select("y"), {}, "one column only"),
+        (lambda t: t[:0], {}, "no rows"),
+        (lambda t: t.rename({"y": "Y"}), {}, "Did you mean 'Y'?"),
+        (lambda t: t.with_columns(y=pl.lit("a")), {}, "is a in all 120 rows"),
+        (lambda t: t.with_columns(y=pl.lit(None, pl.Float64)), {}, "no values at all"),
+        (lambda t: t[:10], {}, "10 rows with a target"),
+        (lambda t: t.with_columns(y=pl.Series([f"n{k}" for k in range(120)])), {}, "too many to learn"),
+        (lambda t: t.with_columns(y=pl.lit(date(2024, 1, 1))), {}, "holds dates"),
+        (lambda t: t, {"group": "y"}, "which is the target"),
+        (lambda t: t, {"keep": ("q",)}, "keep: the table has no column 'q'"),
+        (lambda t: t, {"group": "z"}, "has 3 groups"),
+        (lambda t: t, {"group": "z", "time": "x"}, "Give one of both"),
+        (lambda t: t, {"drop": ("x", "z", "noise")}, "No column is left"),
+        (lambda t: t, {"task": "regression"}, "holds labels"),
+    ],
+)
+def test_bad_tables_are_refused_with_a_remedy(change, wishes, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        prepare(change(made("binary")), "y", Wishes(**wishes), 0)
+    assert str(caught.value).count(".") >= 1
+    assert "\n" not in str(caught.value)
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+
+def test_plans_are_made_by_counting():
+    small, large = Size(1000, 10, 10, 2), Size(1_000_000, 50, 50, 2)
+    plan = make_plan(small, 120.0, None, 5, None)
+    assert plan.n_rows == 1000
+    assert plan.care == CARES[0]
+    assert not plan.left_out
+    plan = make_plan(large, 120.0, None, 5, None)
+    assert plan.n_rows < 200_000
+    assert plan.repeats == 1
+    assert {"svm", "knn"} <= set(plan.left_out)
+    assert make_plan(large, 1200.0, None, 5, None).n_rows > plan.n_rows
+    assert make_plan(small, 120.0, ["svm"], 5, 2).words == ["svm"]
+    assert "log-boosting" not in make_plan(Size(1000, 10, 10, 0), 120.0, None, 5, None).words
+    assert "log-boosting" in make_plan(Size(1000, 10, 10, 0, True), 120.0, None, 5, None).words
+
+
+def test_values_that_are_never_negative_have_a_model_of_their_logarithm():
+    table = made("regression").with_columns(y=pl.col("y").exp())
+    found = spinney.study(table, "y", models=["tree", "log-boosting"], repeats=1, folds=2, minutes=0.05)
+    assert found.models["log-boosting"].loss == "poisson"
+    assert (found.test_predictions["log-boosting"] > 0).all()
+
+
+def test_a_budget_that_is_too_small_ends_with_what_is_done():
+    found = spinney.study(made("binary"), "y", minutes=1e-4, repeats=2, folds=3, models=["tree", "svm", "linear"])
+    assert {"tree", "baseline"} <= set(found.models)
+    assert any("Time ran out" in note for note in found.notes)
+    assert any("no time to fit it to all" in note for note in found.notes)
+    found.model.predict(found.X_test)
+
+
+def test_of_a_table_that_is_too_wide_columns_are_chosen():
+    """By rows of their own: else noise that was chosen by the rows it is judged on would seem to tell something."""
+    random = np.random.default_rng(0)
+    noise = random.standard_normal((240, 300))
+    y = random.permutation(240) % 2
+    found = spinney.study({f"c{j}": noise[:, j] for j in range(300)} | {"y": y}, "y", minutes=0.3 / 60, repeats=1)
+    used = [column for column in found.columns if column.is_used]
+    assert len(used) == len(found.X_train) == 50
+    assert len(found.y_train) + len(found.y_test) == 160
+    assert any("too wide" in note and "50 of its 300 columns" in note for note in found.notes)
+    assert found["tree"].scores["roc_auc"].mean() < 0.62
+    assert len(found.predict({column.name: noise[:5, int(column.name[1:])] for column in used})) == 5
+    telling = {f"c{j}": noise[:, j] for j in range(300)} | {"c200": noise[:, 200] + y, "y": y}
+    assert "c200" in spinney.study(telling, "y", minutes=0.3 / 60, repeats=1).X_train
+
+
+@pytest.mark.parametrize("task", ["multiclass", "regression"])
+def test_the_most_telling_columns_are_chosen(task):
+    data = prepare(made(task).with_columns(pl.col("noise").alias("more") * 2), "y", Wishes(), 0)
+    places, left = screened(data, Columns.read(data.X), 2, 0)
+    assert places.tolist() == [0, 1]
+    assert len(left) == 80
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "kind"),
+    [
+        ("1", "1.5", pl.Float64),
+        ("1", "x", pl.String),
+        ("", "3", pl.Int64),
+        ("", "", pl.String),
+        ("2020-01-31", "x", pl.String),
+        ("true", "maybe", pl.String),
+        ("2", "3", pl.Int64),
+    ],
+)
+def test_columns_of_text_are_judged_by_all_rows_where_the_first_do_not_do(monkeypatch, tmp_path, first, last, kind):
+    monkeypatch.setattr(read, "_CELLS_JUDGED", 1)
+    rows = [first] * read._FEWEST_JUDGED + [last] * 3
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{value},7\n" for value in rows))
+    frame = read.read_file(tmp_path / "t.csv").frame
+    assert frame.schema == {"a": kind, "b": pl.Int64}
+    assert str(frame["a"][-1]) == (last or "None")
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"), [("auc", "'roc_auc'"), ("acuracy", "'accuracy'"), ("zzz", "Try 'accuracy'")]
+)
+def test_metrics_that_do_not_exist_are_named(asked, meant):
+    with pytest.raises(ValueError, match=f"no metric {asked!r}.*{meant}"):
+        spinney.study(made("binary"), "y", metric=asked, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "meant"),
+    [
+        ("binary", "r2", "Try 'neg_log_loss', 'roc_auc', 'accuracy'."),
+        ("multiclass", "roc_auc", "Try 'neg_log_loss', 'accuracy'"),
+        ("binary", "f1", "metric: 'f1' cannot judge 'y' of this table (pos_label=1 is not a valid label"),
+        ("regression", "accuracy", "Try 'neg_root_mean_squared_error'"),
+    ],
+)
+def test_metrics_that_cannot_judge_the_target_are_refused(task, metric, meant):
+    with pytest.raises(ValueError, match=r"^metric: ") as refused:
+        spinney.study(made(task), "y", metric=["accuracy" if task != "regression" else "r2", metric], **QUICK)
+    assert meant in str(refused.value)
+
+
+@pytest.mark.parametrize("minutes", [0, float("nan"), float("inf"), "two"])
+def test_minutes_must_be_a_number_above_zero(minutes):
+    with pytest.raises(ValueError, match=r"^minutes must be a number above 0"):
+        spinney.study(made("binary"), "y", minutes=minutes)
+
+
+def test_a_reason_for_which_several_models_fail_is_told_once():
+    table = made("binary").with_columns(y=pl.Series(["rare"] + ["usual"] * 119))
+    found = spinney.study(table, "y", models=["boosting", "linear", "tree"], repeats=1, folds=3)
+    assert [note for note in found.notes if "left out" in note] == [
+        "boosting, linear failed and were left out. ValueError: y holds one class, 'usual': there is nothing to tell "
+        "apart. Pass at least two classes."
+    ]
+
+
+def test_time_that_is_text_is_told():
+    table = made("binary").with_columns(when=pl.Series([f"week {k % 40:02d}" for k in range(120)]))
+    found = spinney.study(table, "y", time="when", models=["tree"])
+    assert (
+        "Column 'when', by which rows are ordered in time, holds text: 'week 00' comes first, and 'week 39' last. If "
+        "that is not their order, write dates as 2024-05-31, or numbers." in found.notes
+    )
+
+
+def test_numbers_with_decimal_commas_are_told(tmp_path):
+    table = made("binary").with_columns(pl.col("x").round(3).cast(pl.String).str.replace(".", ",", literal=True))
+    found = spinney.study(table, "y", **QUICK)
+    assert "x" not in found.X_train
+    assert any("'x' was left out" in note and "comma" in note and "a point" in note for note in found.notes)
+
+
+def test_columns_of_wide_frames_are_looked_up_once(monkeypatch):
+    looks, columns = [], pl.DataFrame.columns
+    monkeypatch.setattr(pl.DataFrame, "columns", property(lambda frame: looks.append(1) or columns.fget(frame)))
+    frame = pl.DataFrame({f"c{j}": [1.0, 2.0] for j in range(50)})
+    assert pick_table(frame).take(columns=np.arange(40)).width == 40
+    assert len(looks) < 10
+
+
+def test_reading_counts_and_folds_are_cut_where_time_is_short():
+    table = ReadTable(made("binary"), ["Read."], clock.monotonic() - 100)
+    found = spinney.study(table, "y", minutes=1, repeats=2, models=["tree", "linear"])
+    assert found.seconds > 100
+    assert found.notes[0] == "Read."
+    assert len(found.folds) == 2
+    assert any("judged on 2 of 5 folds" in note for note in found.notes)
+    assert {len(entry.scores["accuracy"]) for entry in found.leaderboard} == {2}
+
+
+@pytest.mark.parametrize("pace", [1.0, 4.0])
+def test_the_budget_is_kept_on_slow_machines(monkeypatch, pace):
+    """The clock runs as on a machine where the same work takes some times as long."""
+    counted = _Clock()
+    monkeypatch.setattr(run, "clock", counted)
+    monkeypatch.setattr(entry, "clock", counted)
+    fit = run.Runner.fit
+
+    def slow(self, candidate, rows):
+        n_rows = self.table.n_rows if rows is None else len(rows)
+        counted.now += pace * candidate.work * n_rows / 96
+        return fit(self, candidate, rows)
+
+    monkeypatch.setattr(run.Runner, "fit", slow)
+    asked = {"models": ["tree", "linear", "forest", "extra-trees"], "folds": 3}
+    found = spinney.study(made("binary"), "y", minutes=2.0 / 60, **asked)
+    plan = make_plan(Size(96, 3, 5, 2), 2.0, asked["models"], 3, None)
+    assert found.seconds <= 2.0
+    assert len(found.folds) == 3 * plan.repeats if pace == 1 else len(found.folds) <= 3 * plan.repeats
+    short = any("Time ran out" in note or "clock ran out" in note or "no time" in note for note in found.notes)
+    assert short == (pace > 1)
+    assert found.best in found.models
+
+
+class _Clock:
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    perf_counter = monotonic
+
+
+def test_a_stack_is_kept_where_what_is_ahead_is_so_by_chance():
+    from types import SimpleNamespace
+
+    from spinney._evaluate.study.family import Candidate
+    from spinney._evaluate.study.finish import Finish
+    from spinney._evaluate.study.run import Trial
+
+    def preferred(ahead):
+        stack, boosting = (Trial(Candidate(name, None, 0.0)) for name in ("stack", "boosting"))
+        base = np.array([-0.50, -0.48, -0.52, -0.47, -0.53])
+        scores = {"stack": {"neg_log_loss": base}, "boosting": {"neg_log_loss": base + ahead}}
+        finish = Finish.__new__(Finish)
+        finish.session = SimpleNamespace(metrics=["neg_log_loss"])
+        finish.folds = [SimpleNamespace(held_out=np.arange(20), grown_on=np.arange(80))] * 5
+        return finish._preferred([boosting, stack], scores).name
+
+    assert preferred(np.array([0.01, -0.01, 0.02, 0.0, -0.01])) == "stack"
+    assert preferred(np.array([0.05, 0.04, 0.05, 0.06, 0.05])) == "boosting"
+
+
+def test_a_study_predicts_tables_such_as_its_own():
+    table = with_columns(
+        name=[f"row {k}" for k in range(120)], day=[date(2024, 1, 1) + timedelta(days=3 * k) for k in range(120)]
+    )
+    found = spinney.study(table, "y", models=["tree"], repeats=1, folds=2)
+    assert "name" not in found.X_train.columns
+    assert any("." in name for name in found.X_train.columns)  # parts of the date
+    for rows in (table, table.drop("y"), table.select("day", "noise", "z", "x"), table.to_pandas(), table.to_arrow()):
+        assert found.predict(rows).shape == (120,)
+        assert (found.predict(rows) == found.predict(table)).all()
+        assert found.predict_proba(rows).shape == (120, 2)
+    with pytest.raises(ValueError, match="no column 'x'"):
+        found.predict(table.drop("x"))
+    assert found.options == {"models": ["tree"], "repeats": 1, "folds": 2}
+    with pytest.raises(AttributeError, match="predicts values"):
+        spinney.study(made("regression"), "y", models=["tree"], repeats=1, folds=2).predict_proba(table)
+
+
+def test_an_interruption_keeps_what_is_done():
+    def interrupt(n_done, n_fits, what, left):
+        if what.startswith("forest, fold 1"):
+            raise KeyboardInterrupt
+
+    found = spinney.study(made("binary"), "y", models=["tree", "forest"], repeats=1, folds=3, progress=interrupt)
+    assert set(found.models) == {"tree", "baseline"}
+    assert any("Interrupted" in note for note in found.notes)
+
+    def at_once(n_done, n_fits, what, left):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        spinney.study(made("binary"), "y", progress=at_once, **QUICK)
+
+
+def test_progress_counts_to_the_end():
+    told = []
+    spinney.study(made("regression"), "y", progress=lambda *what: told.append(what), **QUICK)
+    assert told[-1][:2] == (told[-1][1], told[-1][1])
+    assert all(left >= 0 for *_, left in told)
+    assert [n for n, *_ in told] == sorted(n for n, *_ in told)
+
+
+def test_paces_are_learned():
+    budget = Budget(10.0, 0.0)
+    assert budget.expected(2.0) == 2.0
+    budget.learn(1.0, 3.0)
+    assert budget.expected(2.0) == 6.0
+
+
+def test_scorers_judge_predictions_as_models():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 200)
+    said = random.dirichlet([1, 1], 200)
+    scorers = Scorers({"neg_log_loss": get_scorer("neg_log_loss"), "roc_auc": get_scorer("roc_auc")}, np.array([0, 1]))
+    found = scorers.with_interval("roc_auc", said, y, 0)
+    assert found.low < found.value < found.high
+    sure = scorers.with_interval("neg_log_loss", np.where(np.eye(2)[y] > 0, 1 - 1e-9, 1e-9), y, 0)
+    assert sure.high <= 0.0
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    assert found.value == roc_auc_score(y, said[:, 1])
+    assert scorers.score("neg_log_loss", said, y) == pytest.approx(-log_loss(y, said))
+    assert scorers.score("neg_log_loss", said[:3], np.zeros(3)) < 0  # one class alone
+    assert np.isnan(scorers.score("roc_auc", said[:3], np.zeros(3)))
+
+
+def test_classes_of_fewer_rows_than_folds_are_studied():
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=60), "b": rng.normal(size=60), "class": np.array([f"c{i % 12}" for i in range(60)])}
+    found = spinney.study(table, "class", minutes=0.1, models=["tree"])
+    assert {entry.name for entry in found.leaderboard} >= {"tree", "baseline"}
+    assert all(len(held_out) for _, held_out in found.folds)

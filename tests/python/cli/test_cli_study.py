@@ -1,0 +1,280 @@
+"""The command line around studies."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import spinney
+from click.testing import CliRunner
+from spinney.cli.commands import spinney as command
+from spinney.datasets import load_penguins
+
+QUICK = ("--model", "tree", "--model", "linear", "--repeats", "1", "--folds", "3")
+
+
+def run(*arguments, code=0, **given):
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], **given)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def short_report(monkeypatch):
+    """Write a page in no time: what the report holds is tested elsewhere."""
+
+    def write(study, path):
+        path.write_text("<html>")
+        return path
+
+    monkeypatch.setattr("spinney._evaluate.report.write_report", write)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    X, y = load_penguins(as_frame="polars")
+    X.with_columns(species=y).write_csv(folder / "penguins.csv")
+    return folder
+
+
+def test_study_prints_the_board_and_keeps_report_and_model(folder, short_report):
+    out = folder / "kept"
+    said = run("study", folder / "penguins.csv", "--target", "species", "--out", out, *QUICK).stdout
+    assert "log_loss" in said
+    assert str(out / "report.html") in said
+    assert "<html" in (out / "report.html").read_text()
+    model = spinney.load_predictor(out / "best.model")
+    X, _ = load_penguins(as_frame="polars")
+    assert len(model.predict(X)) == 344
+    facts = json.loads((out / "study.json").read_text())
+    assert facts["best"] in said
+    answers = run("predict", out / "best.model", folder / "penguins.csv").stdout
+    assert len(pl.read_csv(answers.encode())) == 344
+
+
+@pytest.mark.slow
+def test_study_as_json(folder):
+    out = folder / "as_json"
+    said = run("study", folder / "penguins.csv", "--target", "body_mass_g", "--out", out, "--json", *QUICK).stdout
+    found = json.loads(said)
+    assert found["task"] == "regression"
+    assert {entry["model"] for entry in found["leaderboard"]} == {"tree", "linear", "stack", "baseline"}
+    assert set(found["files"]) == {"report", "model", "facts"}
+
+
+@pytest.fixture(scope="module")
+def tree(folder):
+    run("fit", folder / "penguins.csv", "--target", "species", "--max-depth", 3, "--folds", 0, "--out", folder / "tree")
+    return folder / "tree"
+
+
+def test_explain_a_row(folder, tree):
+    words = ("explain", tree, folder / "penguins.csv", "--row", 3, "--want", "Gentoo")
+    said = run(*words).stdout
+    assert said.startswith("Row 3: Adelie")
+    assert "flipper_length_mm" in said
+    assert "For Gentoo" in said
+    found = json.loads(run(*words, "--json").stdout)
+    assert found["prediction"] == "Adelie"
+    total = found["base"] + sum(one["adds"] for one in found["adds"])
+    assert total == pytest.approx(found["shares"]["Adelie"])
+    assert found["alternatives"][0]["prediction"] == "Gentoo"
+
+
+def test_explain_a_row_of_a_model_that_cannot_be_parted(folder):
+    table, model = folder / "penguins.csv", folder / "near.model"
+    run("fit", table, "--target", "species", "--model", "linear", "--folds", "0", "--out", model)
+    said = run("explain", model, table, "--row", "1").stdout
+    assert "What the share of Adelie falls by when a column has the values of other rows:" in said
+    found = json.loads(run("explain", model, table, "--row", "1", "--json").stdout)
+    assert {one["column"] for one in found["falls"]} == set(load_penguins(as_frame="polars")[0].columns)
+    assert found["falls"][0]["by"] > 0
+
+
+def test_explain_columns(folder, tree):
+    table = folder / "penguins.csv"
+    found = json.loads(run("explain", tree, table, "--target", "species", "--json").stdout)
+    assert found["importances"][0]["importance"] > 0.1
+    assert "shuffled" in run("explain", tree, table, "--target", "species").stdout
+    effect = json.loads(run("explain", tree, table, "--column", "island", "--json").stdout)["effect"]
+    assert {one["island"] for one in effect} == {"Biscoe", "Dream", "Torgersen"}
+    assert "average" in run("explain", tree, table, "--column", "island").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("", 2, "Say what to explain"),
+        ("--row 3 --column island", 2, "one of --target"),
+        ("--column island --want x", 2, "goes with --row"),
+        ("--row 999", 1, "there is no row 999"),
+        ("--row 3 --want Gento", 1, "Did you mean 'Gentoo'?"),
+        ("--column islan", 1, "Did you mean 'island'?"),
+        ("--target specie", 1, "Did you mean 'species'?"),
+    ],
+)
+def test_explain_refuses_with_a_remedy(folder, tree, words, code, said):
+    assert said in run("explain", tree, folder / "penguins.csv", *words.split(), code=code).stderr
+
+
+def test_predict_reads_standard_input(folder, tree):
+    text = (folder / "penguins.csv").read_bytes()
+    piped = run("predict", tree, "-", input=text).stdout
+    assert piped == run("predict", tree, folder / "penguins.csv").stdout
+
+
+def test_bench_prints_times_and_losses(folder, monkeypatch):
+    from spinney.cli import bench
+
+    monkeypatch.setattr(bench, "_OWN", ("tree",))
+    monkeypatch.setattr(bench, "peer_candidates", lambda *_: [])
+    found = json.loads(run("bench", "--rows", 200, "--columns", 3, "--rounds", 1, "--json").stdout)
+    assert found["rows"] == 160
+    assert [one["model"] for one in found["models"]] == ["spinney tree"]
+    said = run("bench", folder / "penguins.csv", "--target", "species", "--rounds", 1).stdout
+    assert "log loss" in said
+    assert "go together" in run("bench", "--target", "species", code=2).stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed(shell):
+    assert "_SPINNEY_COMPLETE" in run("completion", shell).stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["demo", "study", "predict", "explain", "show", "fit", "compare", "bench", "completion"]
+)
+def test_help_teaches_by_examples(name):
+    said = run(name, "--help").stdout
+    assert f"spinney {name}" in said.partition("Example\n")[2]
+    assert "\\b" not in said
+
+
+def examples_of(name):
+    """Commands that a help shows, in order."""
+    lines = (line.strip() for line in run(name, "--help").stdout.splitlines())
+    return [line for line in lines if line.startswith("spinney ")]
+
+
+@pytest.mark.slow
+def test_examples_of_the_help_run(tmp_path, monkeypatch, short_report):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    n = 240
+    income = np.append([60.0, 50.0, 12.0], random.normal(40, 12, n - 3).round(1))
+    loans = pl.DataFrame(
+        {
+            "customer": random.integers(0, 60, n),
+            "granted": 2000 + np.arange(n) // 12,
+            "income": income,
+            "house": random.choice(["rents", "owns"], n),
+            "repaid": np.where(income + random.normal(0, 8, n) > 40, "yes", "no"),
+        }
+    )
+    loans.write_csv("loans.csv")
+    loans.drop("repaid").write_csv("applicants.csv")
+    Path("loans").mkdir()
+    loans.write_parquet("loans/1.parquet")
+    grades = random.integers(0, 3, n)
+    pl.DataFrame({"query": np.arange(n) // 8, "x": grades + random.normal(size=n), "grade": grades}).write_csv(
+        "clicks.csv"
+    )
+    hours = random.exponential(income)
+    pl.DataFrame({"load": income, "hours": hours, "failed": random.integers(0, 2, n)}).write_csv("machines.csv")
+    xgboost = pytest.importorskip("xgboost")
+    booster = xgboost.XGBClassifier(n_estimators=2).fit(loans.select("income").to_pandas(), np.arange(n) % 2)
+    booster.save_model("model.ubj")
+    quick = {
+        "fit": " --folds 0",
+        "demo": " --model tree --repeats 1",
+        "study": " --model tree --repeats 1",
+        "compare": " --folds 2 --repeats 1",
+        "bench": " --rows 200 --rounds 1",
+    }
+    ran = 0
+    for name in ("fit", "study", "demo", "predict", "explain", "show", "compare", "bench", "convert", "export"):
+        for line in examples_of(name):
+            words, _, given = line.removeprefix("spinney ").partition(" < ")
+            words = words.partition(" | ")[0].partition(" > ")[0]
+            words = words.replace(" --peers", "").replace(" --rounds 5", "")
+            verb = words.split()[0]
+            words += quick.get(verb, "") if verb != "bench" or "csv" not in words else " --rounds 1"
+            run(*shlex.split(words), input=Path(given).read_bytes() if given else None)
+            ran += 1
+    assert ran >= 25
+
+
+@pytest.mark.slow
+def test_peers_are_judged_beside_our_models():
+    pytest.importorskip("lightgbm")
+    from spinney._evaluate.study.family import Size
+    from spinney._evaluate.study.peers import peer_candidates
+
+    X, y = load_penguins(as_frame="polars")
+    for peer in peer_candidates("multiclass", Size(344, 7, 7, 3), 0):
+        if peer.name == "lightgbm":
+            shares = peer.estimator.fit(X, y.to_numpy()).predict_proba(X)
+            assert shares.shape == (344, 3)
+            assert (peer.estimator.classes_[shares.argmax(axis=1)] == y.to_numpy()).mean() > 0.95
+
+
+def test_the_report_says_the_whole_command():
+    from spinney.cli.study import Source, command_of
+
+    options = {
+        "group": None,
+        "time": "day",
+        "metric": ["roc_auc", "accuracy"],
+        "models": ["tree"],
+        "minutes": 0.5,
+        "peers": True,
+        "task": "auto",
+        "folds": 5,
+        "repeats": 1,
+        "keep": ("a b",),
+        "drop": (),
+        "random_state": 7,
+    }
+    words = shlex.split(command_of(Source(Path("my loans.csv"), "it's", "tab", None), options))
+    with command.commands["study"].make_context("study", words[2:]) as context:
+        again = context.params
+    assert words[:2] == ["spinney", "study"]
+    assert (again["table"], again["target"], again["delimiter"]) == (Path("my loans.csv"), "it's", "tab")
+    assert again["time"] == "day"
+    assert again["metric"] == ("roc_auc", "accuracy")
+    assert again["models"] == ("tree",)
+    assert (again["minutes"], again["peers"], again["repeats"], again["seed"]) == (0.5, True, 1, 7)
+    assert (again["keep"], again["drop"], again["folds"], again["task"]) == (("a b",), (), 5, "auto")
+    assert (
+        command_of(Source(Path("t.csv"), "y"), {"minutes": 2.0, "random_state": 0}) == "spinney study t.csv --target y"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("show", "absent.model"), 1),
+        (("show",), 2),
+        (("show", "penguins.csv"), 1),
+        (("explain", "absent.model", "penguins.csv", "--row", "1"), 1),
+        (("explain", "absent.model", "penguins.csv", "--no-such-option"), 2),
+        (("predict", "absent.model", "penguins.csv"), 1),
+        (("study", "absent.csv", "--target", "y"), 1),
+        (("study", "penguins.csv"), 2),
+        (("study", "penguins.csv", "--target", "species", "--minutes", "0"), 2),
+        (("study", "penguins.csv", "--target", "absent"), 1),
+    ],
+)
+def test_exit_codes_tell_bad_files_from_bad_commands(folder, monkeypatch, words, code):
+    monkeypatch.chdir(folder)
+    result = run(*words, code=code)
+    assert result.stdout == ""
+    assert result.stderr != ""
+    assert "Traceback" not in result.stderr

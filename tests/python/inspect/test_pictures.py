@@ -1,0 +1,191 @@
+"""Pictures say what a reader needs: legends, numbers of one style, whole names, missing values where there were any."""
+
+import io
+import re
+import xml.etree.ElementTree as ET
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import spinney
+from spinney._data.display.digits import grouped
+from spinney.inspect.draw.picture import draw
+
+mpl.use("agg")
+import matplotlib.pyplot as plt
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def houses():
+    rng = np.random.default_rng(0)
+    n = 4000
+    codes = [f"{110_000 + 7 * i}" for i in range(300)]
+    X = pd.DataFrame(
+        {
+            "income": rng.gamma(3, 9000, n),
+            "zip": rng.choice(codes, n),
+            "ocean": rng.choice(["NEAR BAY", "INLAND", "ISLAND"], n),
+            "age": rng.integers(1, 52, n).astype(float),
+        }
+    )
+    worth = dict(zip(codes, rng.normal(0, 60_000, len(codes)), strict=True))
+    y = 100_000 + 4 * X["income"] + X["zip"].map(worth) + 40_000 * (X["ocean"] != "INLAND") + 900 * X["age"]
+    return X, y
+
+
+def shown(model, **options):
+    """Words of a picture, line by line."""
+    return [text.text for text in ET.fromstring(spinney.tree_svg(model, **options)).iter(f"{SVG}text")]
+
+
+# ---- numbers -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "written"),
+    [
+        ("206856", 1000, "206,856"),
+        ("-1234.5678", 1000, "−1,234.5678"),
+        ("≤ 2008.5", 10_000, "≤ 2008.5"),
+        ("≤ 20500.25", 10_000, "≤ 20,500.25"),
+        ("0.123456789", 1000, "0.123456789"),
+        ("1.2345e-05", 1000, "1.2345e−05"),
+        ("sd 1234567", 1000, "sd 1,234,567"),
+        ("999", 1000, "999"),
+        ("missing", 1000, "missing"),
+    ],
+)
+def test_digits_come_in_groups_of_three(text, least, written):
+    assert grouped(text, least) == written
+
+
+@pytest.mark.parametrize("n_leaves", [3, 8, 15, 40])
+def test_numbers_of_a_picture_have_one_style(houses, n_leaves):
+    X, y = houses
+    model = spinney.DecisionTreeRegressor(max_leaf_nodes=n_leaves).fit(X.drop(columns="zip"), y)
+    words = shown(model)
+    assert not [line for line in words if re.search(r"(?<![\d.])\d{5,}", line)]
+    assert any("," in line for line in words if "n =" not in line)
+
+
+# ---- legends -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_leaves", [3, 8, 15, 40])
+def test_classes_are_named_by_their_colours(houses, n_leaves):
+    X, y = houses
+    labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    picture = draw(spinney.DecisionTreeClassifier(max_leaf_nodes=n_leaves).fit(X, labels))
+    assert [text.words for text in picture.legend.texts][:3] == ["0", "1", "2"]
+    assert len({box.fill for box in picture.legend.boxes}) == 3
+
+
+def test_a_compact_picture_says_what_its_leaves_hold(houses):
+    X, y = houses
+    regression = spinney.DecisionTreeRegressor(max_leaf_nodes=15).fit(X, y)
+    assert shown(regression)[0] == "leaf: mean, part of the rows"
+    classes = spinney.DecisionTreeClassifier(max_leaf_nodes=15).fit(X, y > y.median())
+    assert shown(classes)[:3] == ["False", "True", "leaf: class, its share, part of the rows"]
+    many = spinney.DecisionTreeClassifier(max_leaf_nodes=40).fit(X, y > y.median())
+    assert shown(many)[2] == "leaf, read upwards: class, its share, part of the rows"
+
+
+def test_leaves_lie_down_until_there_are_many(houses):
+    X, y = houses
+    for n_leaves, upright in ((15, 0), (24, 0), (25, 25)):
+        picture = draw(spinney.DecisionTreeRegressor(max_leaf_nodes=n_leaves).fit(X, y))
+        texts = [s for part in picture.parts for s in part.shapes if getattr(s, "upright", False)]
+        assert len(texts) == upright
+
+
+def test_many_classes_have_no_legend_of_colours(houses):
+    X, y = houses
+    labels = pd.qcut(y, 12, labels=False)
+    picture = draw(spinney.DecisionTreeClassifier(max_leaf_nodes=15).fit(X, labels))
+    assert [text.words for text in picture.legend.texts] == ["leaf: class, its share, part of the rows"]
+
+
+# ---- lists of categories ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["full", "compact"])
+def test_lists_of_categories_are_not_cut_in_a_word(houses, style):
+    X, y = houses
+    words = shown(spinney.DecisionTreeRegressor(max_leaf_nodes=12).fit(X, y), style=style)
+    assert any(re.fullmatch(r"\(\d+ of 300\)", line) for line in words)
+    assert any(line.endswith(", …") for line in words)
+    assert not [line for line in words if re.search(r"\S…\S", line)]
+
+
+# ---- missing values --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["full", "compact"])
+def test_missing_values_are_mentioned_where_there_were_any(houses, style):
+    X, y = houses
+    X = X.assign(age=X["age"].where(X["age"] > 5))
+    model = spinney.DecisionTreeRegressor(max_leaf_nodes=12).fit(X[["income", "age"]], X["age"].fillna(60) + y / 8e3)
+    pictures = [spinney.tree_svg(model, style=style), spinney.tree_svg(model, style=style, show_missing=["age"])]
+    assert pictures[0] == pictures[1]
+    assert "missing" in pictures[0]
+    assert spinney.tree_svg(model, style=style, show_missing=True) != pictures[0]
+    assert not [
+        line for line in shown(spinney.DecisionTreeRegressor(max_depth=3).fit(X[["income"]], y)) if "mis" in line
+    ]
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    assert spinney.tree_svg(spinney.load(file), style=style) == pictures[0]
+    assert spinney.tree_svg(model.pruned(alpha=0.0), style=style) == pictures[0]
+
+
+def test_trees_of_forests_know_too(houses):
+    X, y = houses
+    forest = spinney.RandomForestRegressor(2, max_depth=3, random_state=0).fit(X[["income", "age"]], y)
+    assert not [line for line in shown(forest.estimators_[0]) if "missing" in line]
+
+
+def test_a_model_that_does_not_know_says_it_of_all_columns(houses):
+    X, y = houses
+    model = spinney.DecisionTreeRegressor(max_depth=2).fit(X[["income"]], y)
+    del model._had_missing
+    assert [line for line in shown(model) if "missing" in line]
+
+
+# ---- Shapley values --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*looks like an identifier")
+def test_the_axis_of_shapley_values_names_the_class(houses):
+    X, y = houses
+    X = X[:200]
+    labels = np.where(y[:200] > y.median(), "dear", "cheap")
+    boosting = spinney.GradientBoostingClassifier(n_estimators=3).fit(X, labels).shap_values(X)
+    assert boosting.plot().get_xlabel() == "added to the log-odds of class dear"
+    forest = spinney.RandomForestClassifier(5, random_state=0).fit(X, labels).shap_values(X)
+    assert forest.plot(output="cheap").get_xlabel() == "added to the share of class cheap"
+    assert forest.plot_row(output="dear").get_xlabel().startswith("share of class dear, from the base value")
+    assert forest.plot("bars").get_xlabel() == "mean size of what the column adds to the share of the class"
+    three = spinney.GradientBoostingClassifier(n_estimators=3).fit(X, np.arange(200) % 3).shap_values(X)
+    assert three.plot(output=2).get_xlabel() == "added to the score of class 2"
+
+
+def test_few_categories_have_colours_with_names_and_many_are_counted(houses):
+    X, y = houses
+    X, y = X[:500], y[:500]
+    ax = spinney.GradientBoostingRegressor(n_estimators=20).fit(X, y).shap_values(X).plot()
+    names = {text.get_text(): text.get_color() for text in ax.figure.findobj(mpl.text.Text)}
+    assert len({names[name] for name in ("INLAND", "ISLAND", "NEAR BAY")}) == 3
+    assert f"{X['zip'].nunique()} categories" in names
+    drawn = {tuple(np.round(c, 3)) for dots in ax.collections for c in dots.get_facecolors()[:, :3]}
+    for name in ("INLAND", "ISLAND", "NEAR BAY"):
+        assert tuple(np.round(mpl.colors.to_rgb(names[name]), 3)) in drawn

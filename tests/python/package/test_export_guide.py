@@ -1,0 +1,80 @@
+"""The guide's table of formats says what the writers do."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spinney
+from written_models import MIXED, MODELS, VALUES
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "export.rst"
+WRITERS = {
+    "ONNX": spinney.to_onnx,
+    "C": spinney.to_c,
+    "SQL": lambda model: spinney.to_sql(model, "rows"),
+    "XGBoost": spinney.to_xgboost,
+    "LightGBM": spinney.to_lightgbm,
+    "treelite": spinney.to_treelite,
+    "PMML": spinney.to_pmml,
+}
+KINDS = {
+    "one tree, of values": ["tree of values", "a leaf", "random tree"],
+    "one tree, of classes": ["tree of classes", "tree of numbers", "competitors"],
+    "forests and extra-trees, of values": ["forest of values", "extra trees"],
+    "forests and extra-trees, of classes": ["forest of classes"],
+    "gradient boosting of values": ["boosting", "boosting, absolute"],
+    "gradient boosting of counts": ["boosting of counts"],
+    "gradient boosting of two classes": ["boosting of two"],
+    "gradient boosting of more classes": ["boosting of three"],
+    "exponential loss": ["boosting, exponential"],
+    "focal and hinge losses": ["boosting, focal", "boosting, hinge"],
+    'the recipe, ``n_estimators="auto"``': ["recipe", "recipe of classes"],
+    "AdaBoost of classes": ["adaboost", "adaboost of three"],
+    "gentle AdaBoost of more than two classes": ["gentle adaboost"],
+    "isolation forests": ["isolation"],
+    "many categories": ["many categories"],
+    "numbers as categories": ["number categories"],
+    '``unseen="other"``': ["boosting, other"],
+    "costs of wrong classes, trees and forests": ["costs of a tree", "costs of a forest"],
+    "combinations of columns, ``oblique``": ["oblique"],
+    "several outputs of values": ["several"],
+    "surrogate splits": ["surrogates"],
+}
+
+
+def guide_table():
+    text = GUIDE.read_text(encoding="utf-8").partition("What each holds")[2]
+    lines = text[text.index("\n====") + 1 :].splitlines()
+    end = [i for i, line in enumerate(lines) if line.startswith("====")][2]
+    words = [re.split(r" {2,}", line.strip()) for line in lines[1:end] if not line.startswith("====")]
+    return words[0][1:], {row[0]: row[1:] for row in words[1:]}
+
+
+def made(kind, name):
+    if name == "boosting, other":  # ONNX cannot tell the empty string from a missing value
+        table = MIXED | {"colour": np.where(MIXED["colour"] == "", "empty", MIXED["colour"])}
+        return spinney.GradientBoostingRegressor(n_estimators=3, unseen="other").fit(table, VALUES)
+    return MODELS[name]()
+
+
+def test_the_table_has_every_kind():
+    formats, rows = guide_table()
+    assert formats == list(WRITERS)
+    assert set(rows) == set(KINDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_cell(kind):
+    pytest.importorskip("onnx")
+    pytest.importorskip("treelite")
+    formats, rows = guide_table()
+    for name in KINDS[kind]:
+        model = made(kind, name)
+        for format, said in zip(formats, rows[kind], strict=True):
+            if said == "yes":
+                assert WRITERS[format](model)
+            else:
+                with pytest.raises((ValueError, TypeError), match=r"\. [A-Z]"):
+                    WRITERS[format](model)

@@ -1,0 +1,234 @@
+"""The package as a whole: what importing it costs, what it exposes, what it ships."""
+
+import doctest
+import functools
+import importlib.util
+import inspect
+import json
+import os
+import pydoc
+import re
+import statistics
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import check_wheel
+import pytest
+import spinney
+from sklearn.base import BaseEstimator
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PACKAGE = Path(spinney.__file__).parent
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def python(code):
+    """Run code in a new interpreter that imports the same spinney, and return its last line as JSON."""
+    path = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
+    result = subprocess.run([sys.executable, "-c", path + code], capture_output=True, text=True, check=True)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def test_import_loads_no_heavy_package():
+    heavy = ["sklearn", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "click", "rich", "numpy"]
+    code = f"import json, spinney; print(json.dumps([m for m in {heavy} if m in sys.modules]))"
+    assert python(code) == []
+
+
+def test_import_costs_under_a_fifth_of_a_second_of_processor_time_beyond_numpy():
+    code = (
+        "import json, time, numpy\nstart = time.process_time()\nimport spinney\n"
+        "print(json.dumps(time.process_time() - start))"
+    )
+    assert statistics.median(python(code) for _ in range(5)) < 0.2
+
+
+def test_all_is_importable_and_listed():
+    for name in spinney.__all__:
+        assert getattr(spinney, name) is not None
+        assert name in dir(spinney)
+
+
+def test_names_come_from_where_they_are_defined():
+    assert spinney.DecisionTreeClassifier is importlib.import_module("spinney._tree.classifier").DecisionTreeClassifier
+    assert spinney.datasets.__name__ == "spinney.datasets"
+
+
+def estimators():
+    kinds = [getattr(spinney, name) for name in spinney.__all__]
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
+
+
+@pytest.mark.parametrize("estimator", estimators(), ids=lambda kind: kind.__name__)
+def test_help_shows_the_parameters_of_an_estimator(estimator):
+    signature = inspect.signature(estimator)
+    assert signature == estimator.__signature__  # which documentation tools ask before __new__, whose says *args
+    assert signature.return_annotation is inspect.Signature.empty  # calling a class does not return None
+    shown = signature.parameters
+    assert list(shown.values()) == list(inspect.signature(estimator.__init__).parameters.values())[1:]
+    assert inspect.signature(estimator.__init__) is inspect.signature(estimator.__init__)  # kept: every fit asks for it
+    assert sorted(shown) == estimator._get_param_names()  # those that scikit-learn knows; it sorts them
+    above_the_docstring = pydoc.plain(pydoc.render_doc(estimator)).partition("Parameters\n")[0]
+    assert [name for name in shown if f"{name}: " not in above_the_docstring] == []
+
+
+def test_every_lazy_name_is_public_and_every_public_name_resolves():
+    lazy = {*spinney._names.MODULE_OF, *spinney._names.SUBMODULES, "__version__"}
+    assert lazy == set(spinney.__all__)
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "nearest"),
+    [
+        ("DecisionTreeClasifier", "DecisionTreeClassifier"),
+        ("decision_tree_regressor", "DecisionTreeRegressor"),
+        ("extratreeregressor", "ExtraTreeRegressor"),
+        ("dataset", "datasets"),
+    ],
+)
+def test_a_misspelt_name_gets_the_nearest(misspelt, nearest):
+    with pytest.raises(AttributeError, match=rf"no attribute '{misspelt}'; did you mean '{nearest}'\?") as caught:
+        getattr(spinney, misspelt)
+    assert caught.value.name == misspelt
+
+
+def test_a_strange_name_gets_no_guess():
+    with pytest.raises(AttributeError, match=r"^module 'spinney' has no attribute 'zzz'$"):
+        spinney.zzz  # noqa: B018
+
+
+def test_version_is_that_of_the_project():
+    assert spinney.__version__ == PROJECT["version"]
+    assert f"## {spinney.__version__}" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_licence_is_bsd_and_declared():
+    assert PROJECT["license"] == "BSD-3-Clause AND ISC"  # ours, and that of the report's charts
+    for name in ("d3", "plot"):
+        granted = (PACKAGE / f"_report/assets/{name}.LICENSE").read_text(encoding="utf-8")
+        assert "Permission to use, copy, modify, and/or distribute" in granted
+    text = (REPOSITORY / "LICENSE").read_text(encoding="utf-8")
+    assert text.startswith("BSD 3-Clause License")
+    assert "Neither the name of the copyright holder" in re.sub(r"\s+", " ", text)
+
+
+@pytest.mark.parametrize(
+    "name", ["py.typed", "_engine.pyi", "datasets/penguins.csv", "datasets/README.md", "__main__.py"]
+)
+def test_the_package_carries_its_files(name):
+    assert (PACKAGE / name).is_file()
+
+
+def test_the_readme_example_runs(capsys):
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    names = {}
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), names)
+    said = capsys.readouterr().out
+    assert re.search(r"\['(yes|no)' '(yes|no)'\]", said)
+    assert "← kept" in said
+
+
+@pytest.mark.parametrize("name", [*spinney._names.MODULE_OF, "datasets.load_penguins"])
+def test_every_public_name_has_an_example_that_runs(name):
+    value = functools.reduce(getattr, name.split("."), spinney)
+    (example,) = [test for test in doctest.DocTestFinder(recurse=False).find(value, name) if test.examples]
+    result = doctest.DocTestRunner().run(example)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+GOOD_WHEEL = [
+    "spinney/__init__.py",
+    "spinney/py.typed",
+    "spinney/_engine.cpython-311-x86_64-linux-gnu.so",
+    "spinney/_engine.pyi",
+    "spinney/datasets/penguins.csv",
+    "spinney/datasets/README.md",
+    *(
+        f"spinney/_evaluate/report/assets/{name}"
+        for name in (
+            "template.html",
+            "report.css",
+            "page.js",
+            "d3.min.js",
+            "d3.LICENSE",
+            "plot.umd.min.js",
+            "plot.LICENSE",
+        )
+    ),
+    "spinney-0.1.0.dist-info/licenses/LICENSE",
+    "spinney-0.1.0.dist-info/entry_points.txt",
+]
+
+
+def wheel_of(tmp_path, names):
+    path = tmp_path / "spinney-0.1.0-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    return path
+
+
+def test_a_good_wheel_passes(tmp_path):
+    assert check_wheel.defects(wheel_of(tmp_path, GOOD_WHEEL)) == []
+
+
+@pytest.mark.parametrize("left_out", GOOD_WHEEL)
+def test_a_wheel_that_lacks_a_file_is_caught(tmp_path, left_out):
+    (defect,) = check_wheel.defects(wheel_of(tmp_path, [n for n in GOOD_WHEEL if n != left_out]))
+    assert defect.startswith("0 files match")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    ["tests/test_a.py", "spinney/tests/a.py", "spinney/libx.a", "nanobind/a.cmake", "lib/libspinney.so"],
+)
+def test_a_wheel_with_too_much_is_caught(tmp_path, extra):
+    (defect,) = check_wheel.defects(wheel_of(tmp_path, [*GOOD_WHEEL, extra]))
+    assert defect == f"{extra} does not belong in a wheel."
+
+
+def test_a_large_wheel_is_caught(tmp_path):
+    (defect,) = check_wheel.defects(wheel_of(tmp_path, GOOD_WHEEL), max_bytes=100)
+    assert "the limit is 100" in defect
+
+
+def test_the_engine_is_built_for_this_interpreter():
+    assert importlib.util.find_spec("spinney._engine") is not None
+
+
+USED = """
+import ctypes, sys
+import numpy as np, spinney
+X = np.random.default_rng(0).normal(size=(60, 3))
+y = X[:, 0] > 0
+tree = spinney.DecisionTreeRegressor(criterion=spinney.LossCriterion(lambda y, v: (y - v) ** 2)).fit(X, X[:, 0])
+tree.me = tree
+kept = []
+forest = spinney.RandomForestClassifier(5, keep_rows=True).fit(X, y)
+kept += [forest, forest.to_predictor(), forest.importances(X, y), forest.predict_set(X), forest.shap_values(X[:2])]
+boosting = spinney.GradientBoostingClassifier(n_estimators=2).fit(X, y)
+kept.append(boosting.staged_predict(X))
+next(kept[-1])
+try:
+    spinney.RandomForestClassifier().fit(X, y[:3])
+except ValueError as error:
+    kept.append(error)
+if sys.argv[1] == "leak":
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(forest.forest_.engine))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["plain", "leak"])
+def test_nothing_of_the_engine_is_left_at_the_end(how):
+    environment = os.environ | {"SPINNEY_LEAK_WARNINGS": "1", "PYTHONPATH": str(PACKAGE.parent)}
+    run = subprocess.run(
+        [sys.executable, "-c", USED, how], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ("leaked" in run.stderr) == (how == "leak"), run.stderr
