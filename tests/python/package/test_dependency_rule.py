@@ -80,7 +80,7 @@ def test_a_lawful_tree_passes(tree, capsys):
             "if TYPE_CHECKING:\n    import spinney._tree.tree_estimator\n",
             "which stands above",
         ),
-        ("python/spinney/_data/a.py", "from .._tree import base\n", "which stands above"),
+        ("python/spinney/_data/a.py", "from .._tree import tree_estimator\n", "which stands above"),
         ("python/spinney/_model/saving/a.py", "from spinney._tree.tree_estimator import T\n", "imports only go down"),
         ("python/spinney/_forest/a.py", "from spinney._boosting.boosting import B\n", "which stands beside it"),
         ("python/spinney/_model/a.py", "import spinney\n", "imports spinney itself"),

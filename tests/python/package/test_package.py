@@ -108,7 +108,7 @@ def test_version_is_that_of_the_project():
 def test_licence_is_bsd_and_declared():
     assert PROJECT["license"] == "BSD-3-Clause AND ISC"  # ours, and that of the report's charts
     for name in ("d3", "plot"):
-        granted = (PACKAGE / f"_report/assets/{name}.LICENSE").read_text(encoding="utf-8")
+        granted = (PACKAGE / f"_evaluate/report/assets/{name}.LICENSE").read_text(encoding="utf-8")
         assert "Permission to use, copy, modify, and/or distribute" in granted
     text = (REPOSITORY / "LICENSE").read_text(encoding="utf-8")
     assert text.startswith("BSD 3-Clause License")
