@@ -7,6 +7,7 @@
 
 #include "base/threads.h"
 #include "boosting_handles.h"
+#include "loss/row_loss.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -16,20 +17,14 @@ namespace spinney {
 
 namespace {
 
-Loss loss_named(const std::string& name) {
-  for (std::size_t i = 0; i < n_losses; ++i)
-    if (name == all_losses[i].name) return static_cast<Loss>(i);
-  throw nb::value_error("losses: no such loss");
-}
-
 nb::dict losses() {
   nb::dict all;
   for (const LossTraits& loss : all_losses) {
     if (loss.is_outside) continue;
     nb::dict traits;
-    traits["of_classes"] = loss.of_classes;
+    traits["of_classes"] = loss.of_classes();
     traits["of_two_classes"] = loss.of_two_classes;
-    traits["refits_leaves"] = loss.refits_leaves;
+    traits["refits_leaves"] = loss.refits_leaves();
     traits["tempers_steps"] = loss.tempers_steps;
     all[loss.name] = traits;
   }
@@ -43,7 +38,7 @@ std::vector<LossPart> read_parts(const LossParts& given) {
   std::vector<LossPart> parts;
   for (const auto& [name, parameter, n_scores, weight] : given) {
     const Loss loss = loss_named(name);
-    if (n_scores < 1 || (n_scores > 1 && !traits_of(loss).has_scores && !traits_of(loss).is_outside))
+    if (n_scores < 1 || (n_scores > 1 && !traits_of(loss).has_scores() && !traits_of(loss).is_outside))
       throw nb::value_error("losses: this one has one score");
     parts.push_back({loss, parameter, n_scores, weight});
   }

@@ -38,6 +38,7 @@ NB_MODULE(_engine, m) {
   init_forest_importance(m);
   init_forest_leaves(m);
   init_shap(m);
+  init_losses(m);
   init_boosting_options(m);
   init_additive(m);
   init_boosting(m);

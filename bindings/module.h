@@ -13,6 +13,7 @@ void init_forest(nanobind::module_& m);
 void init_forest_importance(nanobind::module_& m);
 void init_forest_leaves(nanobind::module_& m);
 void init_growing(nanobind::module_& m);
+void init_losses(nanobind::module_& m);
 void init_loose_nodes(nanobind::module_& m);
 void init_margin(nanobind::module_& m);
 void init_model_file(nanobind::module_& m);

@@ -8,7 +8,7 @@
 
 #include "base/cpu.h"
 #include "base/types.h"
-#include "loss/all.h"
+#include "loss/table.h"
 
 namespace spinney {
 

@@ -16,6 +16,7 @@
 #include "learn/leaf_values.h"
 #include "learn/scales.h"
 #include "learn/vector_space.h"
+#include "loss/row_loss.h"
 #include "tree/shrink.h"
 
 namespace spinney {
@@ -228,7 +229,7 @@ Units Boosting::quantise(std::uint32_t k, Packed* packed) const {
 void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const {
   const std::size_t n_leaves = grown.leaves.size();
   const int n_threads = params_.tree.n_threads;
-  if (traits_of(part_of(k).loss).refits_leaves) {
+  if (traits_of(part_of(k).loss).refits_leaves()) {
     const double estimated_ns = 30.0 * static_cast<double>(rows.size());
     parallel_for_if_worth(estimated_ns, n_leaves, n_threads, [&](std::size_t i, int) {
       grown.tree.value[grown.leaves[i].node] = refitted_value(grown.leaves[i], k, rows);
@@ -269,13 +270,15 @@ void Boosting::add_lines(BoostedTree& grown, std::uint32_t k, std::span<const Ro
 
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {
   const Part& part = part_of(k);
+  const LossTraits& traits = traits_of(part.loss);
   const double *target = target_of(part, rows_),
                *scores = (step_scores_.empty() ? rows_.scores : step_scores_)[k].data();
   std::vector<std::pair<double, double>> residuals;
   for (const Row r : rows.subspan(leaf.begin, leaf.end - leaf.begin))
-    residuals.emplace_back(target[r] - scores[r], rows_.weight == nullptr ? 1.0 : rows_.weight[r]);
-  double value = weighted_quantile(residuals, part.loss == Loss::quantile ? part.parameter : 0.5);
-  if (part.loss == Loss::huber) {
+    residuals.emplace_back(target[r] - scores[r], (rows_.weight == nullptr ? 1.0 : rows_.weight[r]) *
+                                                      (traits.is_relative ? relative_weight(target[r]) : 1.0));
+  double value = weighted_quantile(residuals, traits.level(part.parameter));
+  if (traits.refit == LeafRefit::clipped_mean) {
     double sum = 0, total = 0;
     for (const auto& [residual, weight] : residuals) {
       sum += weight * std::clamp(residual - value, -part.delta, part.delta);

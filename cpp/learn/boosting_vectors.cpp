@@ -10,7 +10,7 @@ namespace spinney {
 static double weight_of_gain(const LossPart& part, bool is_first, std::size_t n_parts) {
   const LossTraits& traits = traits_of(part.loss);
   if (part.loss == Loss::normal && is_first) return part.weight / part.parameter;
-  return traits.refits_leaves && !traits.bends ? 1.0 / static_cast<double>(n_parts) : part.weight;
+  return traits.refits_leaves() && !traits.bends ? 1.0 / static_cast<double>(n_parts) : part.weight;
 }
 
 void Boosting::grow_vector(Interrupt& interrupt) {

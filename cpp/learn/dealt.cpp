@@ -64,8 +64,7 @@ DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n
   params_.tree.count_by_weight = whole_.count_by_weight;
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     const LossTraits& traits = traits_of(parts_[p].loss);
-    if (traits.refits_leaves || traits.is_outside || traits.bends)
-      throw std::invalid_argument("rows that are dealt out cannot refit leaves");
+    if (!traits.is_additive()) throw std::invalid_argument("rows that are dealt out cannot refit leaves");
     part_of_.insert(part_of_.end(), parts_[p].n_scores, p);
   }
   least_gains_.assign(n_scores(), std::numeric_limits<double>::infinity());

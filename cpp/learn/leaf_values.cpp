@@ -8,20 +8,6 @@
 
 namespace spinney {
 
-double weighted_quantile(std::vector<std::pair<double, double>>& values, double share) {
-  std::sort(values.begin(), values.end());
-  double total = 0;
-  for (const auto& [value, weight] : values) total += weight;
-  const double wanted = share * total;
-  double below = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    below += values[i].second;
-    if (below > wanted * (1 + 1e-12)) return values[i].first;
-    if (below >= wanted * (1 - 1e-12) && i + 1 < values.size()) return (values[i].first + values[i + 1].first) / 2;
-  }
-  return values.empty() ? 0.0 : values.back().first;
-}
-
 double tempered(double newton) {
   constexpr double trusted = 1.5;
   const double size = std::abs(newton);

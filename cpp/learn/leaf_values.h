@@ -12,9 +12,6 @@
 
 namespace spinney {
 
-// The smallest value that at least `share` of the weight does not exceed; between two values that both would do, their mean.
-double weighted_quantile(std::vector<std::pair<double, double>>& values, double share);
-
 // What to make of Newton's step |G| / H where it is long. The second derivative of these losses changes by at most a factor
 // e^s over a step s, so the loss of a leaf is at most  L - |G| s + H (e^s - s - 1), and the best step by that bound is
 // log(1 + |G| / H). Newton's is taken while it is short, and goes on as that logarithm. Then the bound lies below L, and no

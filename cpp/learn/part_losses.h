@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "loss/all.h"
+#include "loss/table.h"
 
 namespace spinney {
 

@@ -101,7 +101,13 @@ struct NormalLoss {
   static double least(double variance) { return log_ieee(variance) / 2.0 - 10.0; }
 };
 
-struct MultinomialLoss {};  // of all scores of a row at once: its kernels are softmax's
+// Of all scores of a row at once: its kernels are softmax's.
+struct MultinomialLoss {
+  // The classes' scores may move together without effect, so that one class alone has less to say than its own second
+  // derivative tells: K / (K - 1) times that. Log loss of 19 tables with 1 instead: 14 worse, 4 better, median +4.6 %; with
+  // 2 (XGBoost): 12 worse, 7 better, +2.9 %.
+  static double curvature(double n_classes) { return n_classes > 1 ? n_classes / (n_classes - 1.0) : 1.0; }
+};
 
 struct ExponentialLoss {  // exp(-(2y - 1) f); f is half the log-odds
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {

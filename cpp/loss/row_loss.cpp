@@ -1,0 +1,136 @@
+#include "loss/row_loss.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "base/math.h"
+#include "loss/losses.h"
+
+namespace spinney {
+
+namespace {
+
+template <class Type, class Work>
+bool run_if_single(Work& work) {
+  if constexpr (requires { Type::at(0.0, 0.0, 0.0).hessian; }) {
+    work.template operator()<Type>();
+    return true;
+  }
+  return false;
+}
+
+// Calls `work` with the type of a loss that has one score.
+template <class Work>
+void with_type(Loss loss, Work work) {
+  bool is_done = false;
+#define SPINNEY_LOSS_RUN(id, Type, ...) is_done = is_done || (loss == Loss::id && run_if_single<Type>(work));
+  SPINNEY_LOSSES(SPINNEY_LOSS_RUN)
+#undef SPINNEY_LOSS_RUN
+  if (!is_done) throw std::invalid_argument("this loss has no formula of one score");
+}
+
+// Softmax of each row: by class and row, and the logarithms of the sums.
+std::vector<double> shares_of(const ScoredRows& rows, std::vector<double>* log_sums) {
+  const std::size_t n = rows.target.size();
+  std::vector<double> shares(n * rows.n_scores);
+  if (log_sums != nullptr) log_sums->resize(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    double most = rows.score(0)[r], sum = 0;
+    for (std::uint32_t k = 1; k < rows.n_scores; ++k) most = std::max(most, rows.score(k)[r]);
+    for (std::uint32_t k = 0; k < rows.n_scores; ++k) sum += shares[k * n + r] = exp_ieee(rows.score(k)[r] - most);
+    for (std::uint32_t k = 0; k < rows.n_scores; ++k) shares[k * n + r] /= sum;
+    if (log_sums != nullptr) (*log_sums)[r] = most + log_ieee(sum);
+  }
+  return shares;
+}
+
+RowGradients gradients_of_classes(const ScoredRows& rows) {
+  const std::size_t n = rows.target.size();
+  const double factor = MultinomialLoss::curvature(rows.n_scores);
+  RowGradients found{shares_of(rows, nullptr), {}};
+  found.hessians.reserve(found.gradients.size());
+  for (const double p : found.gradients) found.hessians.push_back(factor * p * (1.0 - p));
+  for (std::size_t r = 0; r < n; ++r) found.gradients[static_cast<std::size_t>(rows.target[r]) * n + r] -= 1;
+  return found;
+}
+
+RowGradients gradients_of_normal(double variance, const ScoredRows& rows) {
+  const std::size_t n = rows.target.size();
+  const double least = NormalLoss::least(variance);
+  RowGradients found{std::vector<double>(2 * n), std::vector<double>(2 * n, 2.0)};
+  for (std::size_t r = 0; r < n; ++r) {
+    const NormalLoss::Row row = NormalLoss::at(rows.target[r], rows.score(0)[r], rows.score(1)[r], least);
+    const double scale = variance * row.per_variance;
+    found.gradients[r] = -scale * row.residual;
+    found.hessians[r] = scale;
+    found.gradients[n + r] = row.shortfall;
+  }
+  return found;
+}
+
+}  // namespace
+
+Loss loss_named(std::string_view name) {
+  for (std::size_t i = 0; i < n_losses; ++i)
+    if (name == all_losses[i].name) return static_cast<Loss>(i);
+  throw std::invalid_argument("there is no loss " + std::string(name));
+}
+
+std::vector<double> row_losses(NamedLoss loss, const ScoredRows& rows) {
+  const std::size_t n = rows.target.size();
+  std::vector<double> found(n);
+  if (loss.loss == Loss::multinomial) {
+    shares_of(rows, &found);
+    for (std::size_t r = 0; r < n; ++r) found[r] -= rows.score(static_cast<std::uint32_t>(rows.target[r]))[r];
+  } else if (loss.loss == Loss::normal) {
+    const double least = NormalLoss::least(loss.parameter);
+    for (std::size_t r = 0; r < n; ++r)
+      found[r] = NormalLoss::value(rows.target[r], rows.score(0)[r], rows.score(1)[r], least);
+  } else {
+    with_type(loss.loss, [&]<class Type>() {
+      for (std::size_t r = 0; r < n; ++r) found[r] = Type::value(rows.target[r], rows.scores[r], loss.parameter);
+    });
+  }
+  return found;
+}
+
+RowGradients row_gradients(NamedLoss loss, const ScoredRows& rows) {
+  if (loss.loss == Loss::multinomial) return gradients_of_classes(rows);
+  if (loss.loss == Loss::normal) return gradients_of_normal(loss.parameter, rows);
+  const std::size_t n = rows.target.size();
+  const bool is_of_distance = loss.traits().unit != LossUnit::none;
+  RowGradients found{std::vector<double>(n), std::vector<double>(n)};
+  with_type(loss.loss, [&]<class Type>() {
+    for (std::size_t r = 0; r < n; ++r) {
+      const auto at = Type::at(rows.target[r], rows.scores[r], loss.parameter);
+      found.gradients[r] = is_of_distance && rows.target[r] == rows.scores[r] ? 0.0 : at.gradient;
+      found.hessians[r] = at.hessian;
+    }
+  });
+  return found;
+}
+
+double weighted_quantile(std::vector<std::pair<double, double>>& values, double share) {
+  std::sort(values.begin(), values.end());
+  double total = 0;
+  for (const auto& [value, weight] : values) total += weight;
+  const double wanted = share * total;
+  double below = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    below += values[i].second;
+    if (below > wanted * (1 + 1e-12)) return values[i].first;
+    if (below >= wanted * (1 - 1e-12) && i + 1 < values.size()) return (values[i].first + values[i + 1].first) / 2;
+  }
+  return values.empty() ? 0.0 : values.back().first;
+}
+
+double bend_of(Loss loss, double share, std::vector<std::pair<double, double>>& sizes) {
+  double bend = weighted_quantile(sizes, share);
+  if (!traits_of(loss).is_smooth || bend > 0) return bend;
+  for (const auto& [size, weight] : sizes)  // all but a few residuals are 0
+    bend = std::max(bend, weight > 0 ? size : 0.0);
+  return bend > 0 ? bend : 1;
+}
+
+}  // namespace spinney

@@ -1,0 +1,289 @@
+#include "loss/start.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "base/log_exp.h"
+#include "base/pairwise.h"
+
+namespace spinney {
+
+namespace {
+
+using Values = std::vector<double>;
+
+constexpr int most_steps = 100, n_halvings = 60;
+constexpr double close = 1e-12, far = 700, narrow = 0x1p-50;
+constexpr double rounded = 1e-13;  // of the sizes of terms: more than pairwise sums are off
+
+template <class Term>
+Values each_row(std::size_t n, Term term) {
+  Values found(n);
+  for (std::size_t r = 0; r < n; ++r) found[r] = term(r);
+  return found;
+}
+
+// ---- means ----------------------------------------------------------------------------------------------
+
+template <class Term>
+double mean_of(const StartRows& rows, Term term) {
+  const std::size_t n = rows.target.size();
+  if (rows.weight == nullptr) return pairwise_sum(each_row(n, term)) / static_cast<double>(n);
+  return pairwise_sum(each_row(n, [&](std::size_t r) { return term(r) * rows.weight[r]; })) /
+         pairwise_sum({rows.weight, n});
+}
+
+double offset_of(const StartRows& rows, std::size_t r) { return rows.offset == nullptr ? 0.0 : rows.offset[r]; }
+
+// The mean of the targets less their offsets, to the last digit far from 0 too.
+double mean_residual(const StartRows& rows) {
+  const auto residual = [&](std::size_t r) { return rows.target[r] - offset_of(rows, r); };
+  const double first = mean_of(rows, residual);
+  if (!std::isfinite(first)) return first;
+  return first + mean_of(rows, [&](std::size_t r) { return residual(r) - first; });
+}
+
+double log_mean(const StartRows& rows, double power) {
+  const double above =
+      mean_of(rows, [&](std::size_t r) { return rows.target[r] * exp_of((1 - power) * offset_of(rows, r)); });
+  const double below = mean_of(rows, [&](std::size_t r) { return exp_of((2 - power) * offset_of(rows, r)); });
+  return log_of(above / below);
+}
+
+double quantile(const StartRows& rows, double level, bool is_relative) {
+  std::vector<std::pair<double, double>> residuals;
+  residuals.reserve(rows.target.size());
+  for (std::size_t r = 0; r < rows.target.size(); ++r) {
+    const double y = rows.target[r], weight = rows.weight == nullptr ? 1.0 : rows.weight[r];
+    residuals.emplace_back(y - offset_of(rows, r), is_relative ? weight * relative_weight(y) : weight);
+  }
+  return weighted_quantile(residuals, level);
+}
+
+Values of_normal(const StartRows& rows) {
+  const double mean = mean_residual(rows), least = least_deviation * std::max(1.0, std::abs(mean));
+  const double* spread = rows.offset == nullptr ? nullptr : rows.offset + rows.target.size();
+  const double variance = mean_of(rows, [&](std::size_t r) {
+    const double off = (rows.target[r] - offset_of(rows, r) - mean) * (spread == nullptr ? 1.0 : exp_of(-spread[r]));
+    return off * off;
+  });
+  return {mean, log_of(std::max(variance, least * least)) / 2};
+}
+
+// ---- classes --------------------------------------------------------------------------------------------
+
+bool has_offset(const StartRows& rows) {
+  return rows.offset != nullptr &&
+         std::any_of(rows.offset, rows.offset + rows.target.size(), [](double v) { return v != 0; });
+}
+
+// Newton's method where there is an offset, with steps that cannot run away.
+double log_odds(const StartRows& rows) {
+  const double share = mean_of(rows, [&](std::size_t r) { return rows.target[r]; });
+  double constant = log_of(share / (1 - share));
+  for (int i = 0; has_offset(rows) && i < most_steps; ++i) {
+    const Values p = each_row(rows.target.size(), [&](std::size_t r) {
+      return 1 / (1 + exp_of(-std::clamp(constant + rows.offset[r], -500.0, 500.0)));
+    });
+    const double slope = mean_of(rows, [&](std::size_t r) { return p[r] * (1 - p[r]); });
+    const double found = mean_of(rows, [&](std::size_t r) { return p[r]; });
+    const double step = std::clamp((share - found) / std::max(slope, 1e-300), -1.0, 1.0);
+    constant += step;
+    if (std::abs(step) <= close * (1 + std::abs(constant))) break;
+  }
+  return constant;
+}
+
+double half_log_odds(const StartRows& rows) {
+  const double second = mean_of(rows, [&](std::size_t r) { return rows.target[r] * exp_of(-offset_of(rows, r)); });
+  const double first = mean_of(rows, [&](std::size_t r) { return (1 - rows.target[r]) * exp_of(offset_of(rows, r)); });
+  return log_of(second / first) / 2;
+}
+
+double largest_size(const Values& values) {
+  double most = 0;
+  for (const double v : values) most = std::max(most, std::abs(v));
+  return most;
+}
+
+// Mean probabilities of the classes at constants beside offsets.
+Values mean_shares(const StartRows& rows, const Values& constants) {
+  const std::size_t n = rows.target.size(), width = constants.size();
+  Values shares(width * n);
+  for (std::size_t r = 0; r < n; ++r) {
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (std::size_t k = 0; k < width; ++k) most = std::max(most, constants[k] + rows.offset[k * n + r]);
+    for (std::size_t k = 0; k < width; ++k)
+      sum += shares[k * n + r] = exp_of(constants[k] + rows.offset[k * n + r] - most);
+    for (std::size_t k = 0; k < width; ++k) shares[k * n + r] /= sum;
+  }
+  Values means(width);
+  for (std::size_t k = 0; k < width; ++k) means[k] = mean_of(rows, [&](std::size_t r) { return shares[k * n + r]; });
+  return means;
+}
+
+// Log shares of the classes, or what gives the classes these beside an offset.
+Values log_shares(const StartRows& rows) {
+  Values shares(rows.n_scores, 0.0);
+  for (std::size_t r = 0; r < rows.target.size(); ++r)
+    shares[static_cast<std::size_t>(rows.target[r])] += rows.weight == nullptr ? 1.0 : rows.weight[r];
+  const double total = pairwise_sum(shares);
+  for (double& share : shares) share /= total;
+  Values constants = each_row(shares.size(), [&](std::size_t k) { return log_of(shares[k]); });
+  if (rows.offset == nullptr) return constants;
+  for (int i = 0; i < most_steps; ++i) {
+    const Values found = mean_shares(rows, constants);
+    const Values step =
+        each_row(shares.size(), [&](std::size_t k) { return log_of(shares[k] / std::max(found[k], 1e-300)); });
+    for (std::size_t k = 0; k < step.size(); ++k) constants[k] += step[k];
+    if (largest_size(step) <= close * (1 + largest_size(constants))) break;
+  }
+  const double mean = pairwise_sum(constants) / static_cast<double>(constants.size());
+  for (double& constant : constants) constant -= mean;
+  return constants;
+}
+
+// ---- where gradients cancel out --------------------------------------------------------------------------
+
+// Sign of the exact sum: partial sums that do not overlap, as in Shewchuk's "Adaptive precision floating-point arithmetic".
+int exact_sign(const Values& terms) {
+  Values parts;
+  for (double x : terms) {
+    std::size_t n = 0;
+    for (double y : parts) {
+      if (std::abs(x) < std::abs(y)) std::swap(x, y);
+      const double high = x + y, low = y - (high - x);
+      if (low != 0) parts[n++] = low;
+      x = high;
+    }
+    parts.resize(n);
+    parts.push_back(x);
+  }
+  for (std::size_t i = parts.size(); i-- > 0;)
+    if (parts[i] != 0) return parts[i] > 0 ? 1 : -1;
+  return 0;
+}
+
+struct Balance {
+  double sum = 0;
+  int sign = 0;
+};
+
+Balance balance_of(const Values& terms) {
+  const double sum = pairwise_sum(terms);
+  const double size = pairwise_sum(each_row(terms.size(), [&](std::size_t r) { return std::abs(terms[r]); }));
+  if (std::abs(sum) <= rounded * size) return {sum, exact_sign(terms)};
+  return {sum, (sum > 0) - (sum < 0)};
+}
+
+struct Bracket {
+  double low, high;
+};
+
+// Places near each other at which the sum has different signs: false position, by the Illinois rule.
+template <class At>
+Bracket narrowed(At balance_at, Bracket at) {
+  auto [low, high] = at;
+  const Balance first = balance_at(low), second = balance_at(high);
+  if (first.sign >= 0 || second.sign < 0) return at;
+  double at_low = first.sum, at_high = second.sum;
+  int last = 0;
+  for (int i = 0; i < most_steps && high - low > narrow; ++i) {
+    const double share = at_low < at_high ? at_low / (at_low - at_high) : 0.5;
+    const double middle = low + (high - low) * std::min(std::max(share, close), 1 - close);
+    if (!(low < middle && middle < high)) break;
+    const Balance found = balance_at(middle);
+    if (found.sign < 0) {
+      low = middle;
+      at_low = std::min(found.sum, -0.0);
+      if (last < 0) at_high /= 2;
+      last = -1;
+    } else {
+      high = middle;
+      at_high = std::max(found.sum, 0.0);
+      if (last > 0) at_low /= 2;
+      last = 1;
+    }
+  }
+  return {low, high};
+}
+
+double balance(NamedLoss loss, const StartRows& rows) {
+  const std::size_t n = rows.target.size();
+  Values target(rows.target.begin(), rows.target.end()), offset(n, 0.0);
+  double base = 0, scale = 1, reach = 0;
+  if (loss.traits().is_shift_invariant) {
+    for (std::size_t r = 0; r < n; ++r) target[r] -= offset_of(rows, r);
+    base = mean_residual(rows);
+    for (const double y : target) reach = std::max(reach, std::abs(y - base));
+    scale = reach > 0 ? reach : 1;
+    reach = 0;
+  } else if (rows.offset != nullptr) {
+    offset.assign(rows.offset, rows.offset + n);
+    reach = largest_size(offset);
+  }
+  const TermsAt terms_at = [&](double at) {
+    const Values scores = each_row(n, [&](std::size_t r) { return at + offset[r]; });
+    Values terms = row_gradients(loss, {target, scores.data(), 1}).gradients;
+    for (std::size_t r = 0; rows.weight != nullptr && r < n; ++r) terms[r] *= rows.weight[r];
+    return terms;
+  };
+  return balance_point(terms_at, reach, base, scale);
+}
+
+}  // namespace
+
+double balance_point(const TermsAt& terms_at, double reach, double base, double scale) {
+  std::map<double, Balance> known;
+  const auto balance_at = [&](double at) {
+    const double place = base + scale * at;
+    const auto found = known.find(place);
+    return found != known.end() ? found->second : known.emplace(place, balance_of(terms_at(place))).first->second;
+  };
+  double high = 1 + reach / scale, low = -high;
+  while (balance_at(high).sign < 0 && high < far) {
+    low = high;
+    high *= 2;
+  }
+  while (balance_at(low).sign > 0 && low > -far) {
+    high = low;
+    low *= 2;
+  }
+  const Bracket near = narrowed(balance_at, {low, high});
+  for (int i = 0; i < n_halvings; ++i) {
+    const double middle = (low + high) / 2;
+    const bool is_below = middle <= near.low || (middle < near.high && balance_at(middle).sign < 0);
+    (is_below ? low : high) = middle;
+  }
+  return base + scale * (low + high) / 2;
+}
+
+std::vector<double> best_constants(NamedLoss loss, const StartRows& rows) {
+  const LossTraits& traits = loss.traits();
+  switch (traits.start) {
+    case LossStart::zero:
+      return Values(rows.n_scores, 0.0);
+    case LossStart::mean:
+      return {mean_residual(rows)};
+    case LossStart::quantile:
+      return {quantile(rows, traits.level(loss.parameter), traits.is_relative)};
+    case LossStart::log_mean:
+      return {log_mean(rows, traits.power > 0 ? traits.power : loss.parameter)};
+    case LossStart::log_odds:
+      return {log_odds(rows)};
+    case LossStart::half_log_odds:
+      return {half_log_odds(rows)};
+    case LossStart::log_shares:
+      return log_shares(rows);
+    case LossStart::normal:
+      return of_normal(rows);
+    case LossStart::balance:
+      return {balance(loss, rows)};
+  }
+  throw std::logic_error("a loss without a start");
+}
+
+}  // namespace spinney

@@ -1,0 +1,117 @@
+"""The engine's table of losses: what it says of each, and that values, gradients and starts agree with one another."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from oracle import boosting as oracle
+from spinney import _engine
+
+LOSSES = {traits.name: traits for traits in _engine.boosting_losses()}
+ONE_SCORE = [name for name, traits in LOSSES.items() if traits.n_scores == 1]
+N_ROWS = 300
+
+
+def rows_of(traits, seed=0):
+    random = np.random.RandomState(seed)
+    n_scores = traits.n_scores or 4
+    if traits.of_classes:
+        target = random.randint(0, 2 if traits.n_scores == 1 else n_scores, N_ROWS).astype(float)
+    else:
+        target = random.gamma(2.0, 3.0, N_ROWS)
+    return target, random.normal(size=(n_scores, N_ROWS)), random.uniform(0.5, 2.0, N_ROWS)
+
+
+def parameter_of(traits, target, scores, weight):
+    if traits.name == "normal":
+        return 2.0
+    return (
+        _engine.loss_bend(traits.name, traits.parameter.preset, target, scores[0], weight) if traits.parameter else 0.0
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_are_the_slopes_of_values(name):
+    traits = LOSSES[name]
+    target, scores, weight = rows_of(traits)
+    parameter, step = parameter_of(traits, target, scores, weight), 1e-6
+    gradients, hessians = _engine.loss_gradients(name, parameter, target, scores)
+    assert (hessians >= 0).all()
+    for k in range(len(scores)):
+        if name == "normal" and k == 0:
+            continue  # in units of the variance
+        up, down = scores.copy(), scores.copy()
+        up[k] += step
+        down[k] -= step
+        rise = _engine.loss_rows(name, parameter, target, up) - _engine.loss_rows(name, parameter, target, down)
+        assert_allclose(gradients[k], rise / (2 * step), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ONE_SCORE)
+def test_values_and_gradients_are_the_oracles(name):
+    target, scores, weight = rows_of(LOSSES[name], seed=1)
+    parameter = parameter_of(LOSSES[name], target, scores, None)
+    preset = LOSSES[name].parameter.preset if LOSSES[name].parameter else 0.0
+    gradients, hessians = oracle.gradients(name, target, scores[0], preset)
+    found = _engine.loss_gradients(name, parameter, target, scores)
+    assert_allclose(found[0][0], gradients, rtol=1e-9, atol=1e-12)
+    assert_allclose(found[1][0], hessians, rtol=1e-9, atol=1e-12)
+    values = oracle.losses(name, target, scores[0], parameter)
+    assert_allclose(_engine.loss_rows(name, parameter, target, scores), values, rtol=1e-9, atol=1e-12)
+    mean = np.average(values, weights=weight)
+    assert_allclose(_engine.loss_value(name, parameter, target, scores, weight), mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("has_offset", [False, True])
+@pytest.mark.parametrize("name", LOSSES)
+def test_no_constant_near_the_start_has_less_loss(name, has_offset):
+    traits = LOSSES[name]
+    target, scores, weight = rows_of(traits, seed=2)
+    offset = scores / 4 if has_offset else None
+    if name == "normal" and has_offset:
+        offset[1] = 0.0  # the mean that starts does not weight rows by deviations that differ
+    preset = traits.parameter.preset if traits.parameter else 2.0
+    start = _engine.loss_start(name, preset, target, weight, offset, len(scores))
+    assert start.shape == (len(scores),)
+    if traits.bends:
+        return  # these start at the median, wherever they bend
+
+    def loss_at(constants):
+        at = constants[:, np.newaxis] + (0.0 if offset is None else offset) + np.zeros_like(scores)
+        return _engine.loss_value(name, preset, target, at, weight)
+
+    for k in range(len(scores)):
+        for step in (-1e-3, 1e-3):
+            assert loss_at(start + step * (np.arange(len(scores)) == k)) >= loss_at(start)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 100, 129, 1000, 4099])
+def test_means_are_numpys_to_the_bit(n):
+    target = np.random.RandomState(n).normal(size=n)
+    weight = np.random.RandomState(n + 1).uniform(size=n)
+    first = np.average(target, weights=weight)
+    mean = first + np.average(target - first, weights=weight)
+    assert _engine.loss_start("squared_error", 0.0, target, weight, None, 1)[0] == mean
+
+
+def test_the_start_of_a_sum_that_cancels_is_exact():
+    found = _engine.balance_point(lambda at: np.array([1e16, 1.0 + 3 * at, -1e16]), 0.0, 0.0, 1.0)
+    assert found == pytest.approx(-1 / 3, abs=1e-15)
+
+
+def test_parameters_have_bounds_around_their_defaults():
+    for traits in LOSSES.values():
+        if traits.parameter is not None:
+            assert traits.parameter.low < traits.parameter.preset < traits.parameter.high
+            assert traits.parameter.name in ("quantile", "huber_share", "tweedie_power", "focal_gamma")
+
+
+def test_rows_that_do_not_fit_are_refused():
+    y = np.zeros(3)
+    with pytest.raises(ValueError, match="differ in rows"):
+        _engine.loss_rows("squared_error", 0.0, y, np.zeros((1, 4)))
+    with pytest.raises(ValueError, match="number of columns"):
+        _engine.loss_rows("normal", 1.0, y, np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="no such class"):
+        _engine.loss_start("multinomial", 0.0, y + 5, None, None, 3)
+    with pytest.raises(ValueError, match="no loss"):
+        _engine.loss_value("cubic", 0.0, y, np.zeros((1, 3)), None)
