@@ -180,43 +180,6 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
 
     Members run side by side on threads that share the table, and the ensemble is the same for any number of threads.
 
-    Parameters
-    ----------
-    estimators : list or dict, optional
-        The members: estimators of any library, words of ``spinney fit --model`` such as "forest", or pairs of a name
-        and one of these; or a dict from names to these. "drop" leaves a member out. None: a forest, extremely
-        randomised trees, boosting and a linear model. Of other libraries' classifiers, members learn the codes of the
-        classes, as in scikit-learn.
-    voting : {"soft", "hard"}, optional
-        Average the members' probabilities, or count their votes; a tie goes to the class that comes first. None: "soft"
-        if the members have `predict_proba`, else "hard". It may be changed after `fit`.
-    weights : array-like of shape (n_members,), optional
-        Weights of the members. None: all count alike. They may be changed after `fit`.
-    flatten_transform : bool, default=True
-        Whether `transform` gives probabilities as one table, not as one array for each member.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. Members run side by side; those that do not say how many threads
-        they use share what is left, or, if they are of other libraries, use one. The result is the same for any number.
-    random_state : int, RandomState or None, default=None
-        Seed of the random states of members that are None.
-    verbose : int, default=0
-        1 reports members fitted and time left to standard error; 2 reports every one.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels, sorted.
-    n_classes_ : int, or ndarray of int
-        Number of classes; one number per output.
-    estimators_ : list of estimators
-        The fitted members.
-    named_estimators_ : Bunch
-        The fitted members by name.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     See Also
     --------
     VotingRegressor : The same for numbers.
@@ -349,34 +312,6 @@ class VotingRegressor(RegressorMixin, BaseVoting):
     """Regressors of different kinds, whose predictions are averaged.
 
     Members run side by side on threads that share the table, and the ensemble is the same for any number of threads.
-
-    Parameters
-    ----------
-    estimators : list or dict, optional
-        The members: estimators of any library, words of ``spinney fit --model`` such as "forest", or pairs of a name
-        and one of these; or a dict from names to these. "drop" leaves a member out. None: a forest, extremely
-        randomised trees, boosting and a linear model. Of other libraries' classifiers, members learn the codes of the
-        classes, as in scikit-learn.
-    weights : array-like of shape (n_members,), optional
-        Weights of the members. None: all count alike. They may be changed after `fit`.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. Members run side by side; those that do not say how many threads
-        they use share what is left, or, if they are of other libraries, use one. The result is the same for any number.
-    random_state : int, RandomState or None, default=None
-        Seed of the random states of members that are None.
-    verbose : int, default=0
-        1 reports members fitted and time left to standard error; 2 reports every one.
-
-    Attributes
-    ----------
-    estimators_ : list of estimators
-        The fitted members.
-    named_estimators_ : Bunch
-        The fitted members by name.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
 
     See Also
     --------

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 
 from spinney._data import Schema
 from spinney._data.arguments import given_array, given_numbers
+from spinney._estimator.docstrings import EstimatorDocstring
 from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
 
 COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the engine has an array of
@@ -50,6 +51,8 @@ class NamedParameters:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.__doc__ is not None:
+            cls.__doc__ = EstimatorDocstring(cls.__doc__)  # type: ignore[assignment]
         if "fit" in cls.__dict__:
             cls.fit = _named_arguments(cls.__dict__["fit"])  # type: ignore[attr-defined]
         if "__init__" in cls.__dict__ and cls._other_names:

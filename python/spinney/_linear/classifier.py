@@ -23,40 +23,6 @@ class LinearClassifier(ScoresClasses, ClassifierMixin, BaseLinear):
     says where they are. The slopes minimise the log loss plus their squares, over 2 `C`; more than two classes have a
     score each. Newton's method finds them to the last digits, the same on every processor.
 
-    Parameters
-    ----------
-    C : float, default=1.0
-        How little the slopes are held back: the log loss counts this much beside half the sum of their squares.
-    scale : bool, default=True
-        Whether the slopes that are held back are those of columns scaled to a standard deviation of 1, so that units do
-        not matter. False: those of the columns as they are, as in scikit-learn.
-    categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
-    unseen : {"missing", "error", "other"}, default="missing"
-        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
-        follows the larger branch.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels, sorted.
-    n_classes_ : int, or ndarray of int
-        Number of classes; one number per output.
-    coef_ : ndarray of shape (1, n_terms) or (n_classes, n_terms)
-        Slopes in the units of the columns.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Scores where all terms are 0.
-    terms_ : list of str
-        What the slopes belong to: columns, their categories, and whether a value is missing.
-    linear_ : FittedLinear
-        What predicts: the table as terms, and a slope for each.
-    schema_ : Schema
-        Columns, their kinds and their categories in the training table.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     See Also
     --------
     LinearRegressor : The same for numbers.

@@ -25,39 +25,6 @@ class LinearRegressor(RegressorMixin, BaseLinear):
     A number is one term, a category one for each of its values, and a column with missing values has another term that
     says where they are. The slopes minimise the squared error plus `alpha` times their squares.
 
-    Parameters
-    ----------
-    alpha : float or "cv", default="cv"
-        How much the slopes are held back: what their squares count beside the squared error. "cv": of 0.1, 1 and 10 the
-        one whose squared error is least for rows left out one by one.
-    scale : bool, default=True
-        Whether the slopes that are held back are those of columns scaled to a standard deviation of 1, so that units do
-        not matter. False: those of the columns as they are, as in scikit-learn.
-    categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
-    unseen : {"missing", "error", "other"}, default="missing"
-        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
-        follows the larger branch.
-
-    Attributes
-    ----------
-    alpha_ : float
-        How much the slopes were held back.
-    coef_ : ndarray of shape (n_terms,)
-        Slopes in the units of the columns.
-    intercept_ : float
-        Value where all terms are 0.
-    terms_ : list of str
-        What the slopes belong to: columns, their categories, and whether a value is missing.
-    linear_ : FittedLinear
-        What predicts: the table as terms, and a slope for each.
-    schema_ : Schema
-        Columns, their kinds and their categories in the training table.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     See Also
     --------
     LinearClassifier : The same for classes.

@@ -33,39 +33,6 @@ class HistogramDensity(DensityMixin, TableEstimator):
     of least risk, the expected squared distance from the density up to a constant, estimated by leaving one row out:
     2 / ((n - 1) v) - (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the share of the rows in each.
 
-    Parameters
-    ----------
-    bin_width : float, array-like of shape (n_features,) or "cv", default="cv"
-        Edge of the bins, in the columns' own units. "cv": that of least estimated risk among ``bin_counts``; see
-        ``cv_results_`` and `spinney.plot_error_curve`.
-    origin : float or array-like of shape (n_features,), optional
-        Where a bin begins. None: at the lowest value of each column.
-    bin_counts : array-like of int, optional
-        Numbers of bins, from the origin to the largest value of each column, that ``bin_width="cv"`` tries. None: 1 to
-        100, or to the number of rows if that is less.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. The result is the same for any number.
-
-    Attributes
-    ----------
-    histogram_ : FittedDensity
-        The bins that hold training rows, and the share of these in each.
-    bin_width_ : ndarray of shape (n_features,)
-        Edges of the bins by column.
-    origin_ : ndarray of shape (n_features,)
-        Where bins begin in each column.
-    bins_ : dict of ndarray
-        Bins that hold training rows: "low" and "high" of shape (n_bins, n_features), the "share" of the rows and the
-        "density" of shape (n_bins,).
-    cv_results_ : dict of ndarrays
-        With ``bin_width="cv"``: numbers of bins tried ("bin_count"), and their estimated "risk".
-    schema_ : Schema
-        Columns, their kinds and their categories in the training table.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     See Also
     --------
     HistogramRegressor : Means of a target in such bins.

@@ -27,58 +27,6 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     trees copy nothing, because they get the number of times each row was drawn as its weight. (A row drawn twice then
     counts once for `min_samples_leaf`.) The ensemble is the same for any number of threads.
 
-    Parameters
-    ----------
-    estimator : estimator, optional
-        What to fit to each sample: anything with `fit` and `predict`. None: a decision tree.
-    n_estimators : int or "auto", default=10
-        Number of members. "auto" adds members until the out-of-bag error has settled: at least 100, at most 1000.
-    max_samples : int or float, optional
-        Rows drawn for each member: a number or a share. None: as many as there are.
-    max_features : int or float, default=1.0
-        Columns drawn for each member: a number, or a share of the columns.
-    bootstrap : bool, default=True
-        Whether to draw rows with replacement.
-    bootstrap_features : bool, default=False
-        Whether to draw columns with replacement.
-    oob_score : bool, str or callable, default=False
-        Whether to score out-of-bag predictions, which come for each row from those trees or members that have not seen
-        it. True: by R²; or the name of a scikit-learn scorer, or ``metric(y, predicted)``.
-    warm_start : bool, default=False
-        Whether `fit` keeps the members of the last fit and adds to them.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. Decision trees with ``n_jobs=None`` use one each.
-    random_state : int, RandomState or None, default=None
-        Seed of the samples, and of the random states of the members.
-    verbose : int, default=0
-        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, elsewhere
-        in about ten lines. 2 reports every member, each in a line of its own unless on a terminal.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        What was cloned for each member.
-    estimators_ : list of estimators
-        The members.
-    estimators_samples_ : list of ndarray
-        Rows of each member.
-    estimators_features_ : list of ndarray
-        Columns of each member.
-    oob_score_ : float
-        With `oob_score`: R², or the score asked for, of the out-of-bag predictions. Rows without one are left out.
-    oob_curve_ : ndarray of shape (len(estimators_),)
-        With `oob_score`: mean squared error of the out-of-bag predictions after each tree or member.
-    oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        With `oob_score`: means over the trees or members that have not seen the row; NaN if all have.
-    feature_importances_ : ndarray of shape (n_features,)
-        Mean of the members' importances, if they have any.
-    n_features_in_ : int
-        Number of columns.
-    n_outputs_ : int
-        Number of outputs.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     References
     ----------
     L. Breiman (1996). Bagging predictors. Machine Learning 24, 123-140.

@@ -45,40 +45,6 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):
     value with the most weight); and so on for some rounds (Breiman and Cutler 2003). Without a target, the forest
     learns to tell the rows from rows whose columns were shuffled.
 
-    Parameters
-    ----------
-    n_estimators : int, default=100
-        Number of trees in each forest.
-    n_iter : int, default=5
-        Number of rounds.
-    task : {"auto", "classification", "regression"}, default="auto"
-        What the target is. "auto": classes if it consists of strings, booleans, or at most 20 distinct whole numbers;
-        else a quantity.
-    kind : {"gap", "all"}, default="gap"
-        Which trees count for a training row. "gap": those that have not seen it, so that its own target does not
-        influence the values it is given. "all": all trees, as in Breiman's method, which also starts from the medians
-        of the row's class. That fills training rows more closely, but a model trained on them relies on the filled
-        values more than it should on those of new rows.
-    min_samples_leaf : int, default=5
-        Fewest rows in a leaf. The more there are, the wider the neighbourhoods.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn at random.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. The result is the same for any number.
-    categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
-
-    Attributes
-    ----------
-    forest_ : RandomForestClassifier or RandomForestRegressor
-        The forest of the last round.
-    schema_ : Schema
-        Columns, their kinds and their categories in the training table.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     Notes
     -----
     A table comes back as it is but for the cells that were missing: of the same kind, with the same dtypes. In columns

@@ -24,58 +24,6 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
 
     Near rows share leaves: a linear model on the codes is a smooth, non-linear model of the columns.
 
-    Parameters
-    ----------
-    n_estimators : int, default=100
-        Number of trees.
-    max_depth : int or None, default=5
-        Most splits between the root and a leaf: a tree then has at most ``2 ** max_depth`` leaves. None: no limit.
-    min_samples_split : int or float, default=2
-        Fewest rows that a node must hold to be split; a float is a share of all rows.
-    min_samples_leaf : int or float, default=1
-        Fewest rows in a leaf; a float is a share of all rows.
-    min_weight_fraction_leaf : float, default=0.0
-        Smallest share of the total weight in a leaf.
-    max_leaf_nodes : int, optional
-        Grow best-first: always split the node that gains most, until there are this many leaves. None: no limit.
-    min_impurity_decrease : float, default=0.0
-        Accepted as in scikit-learn; of little use, since the target is random.
-    sparse_output : bool, default=True
-        Whether `transform` returns a sparse matrix.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. The result is the same for any number.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn at random.
-    verbose : int, default=0
-        1 reports trees done and time left to standard error.
-    warm_start : bool, default=False
-        Whether `fit` keeps the trees of the last fit and adds to them. The result is the forest that one fit would
-        give.
-    categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
-    unseen : {"missing", "error", "other"}, default="missing"
-        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
-        follows the larger branch.
-
-    Attributes
-    ----------
-    estimators_ : sequence
-        The trees as estimators, made on demand.
-    estimators_samples_ : sequence of ndarray
-        Rows that each tree was grown on, found on demand; model files do not keep them.
-    forest_ : FittedForest
-        The trees as one set of arrays.
-    schema_ : Schema
-        Columns, their kinds and their categories in the training table.
-    n_features_in_ : int
-        Number of columns.
-    n_outputs_ : int
-        Number of outputs.
-    max_features_ : int
-        Number of columns tried at each node.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     See Also
     --------
     RandomForestClassifier.leaf_embedding : The same code by trees that know a target.

@@ -37,59 +37,6 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
     score compares the length of its paths with that of an unsuccessful search in a binary tree (Liu, Ting and Zhou
     2008).
 
-    Parameters
-    ----------
-    n_estimators : int, default=100
-        Number of trees.
-    max_samples : int, float or "auto", default="auto"
-        Rows drawn for each tree: a number or a share. "auto": 256, or all if there are fewer.
-    contamination : float or "auto", default="auto"
-        Share of outliers in the training rows, at most 0.5, from which the threshold of `predict` follows. "auto": rows
-        that score below -0.5 are outliers.
-    max_features : int or float, default=1.0
-        Columns drawn for each tree, which splits on no others: a number, or a share of the columns.
-    bootstrap : bool, default=False
-        Whether to draw rows with replacement.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. The result is the same for any number.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn at random.
-    verbose : int, default=0
-        1 reports trees done and time left to standard error.
-    warm_start : bool, default=False
-        Whether `fit` keeps the trees of the last fit and adds to them. The result is the forest that one fit would
-        give.
-    categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
-    unseen : {"missing", "error", "other"}, default="missing"
-        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
-        follows the larger branch.
-
-    Attributes
-    ----------
-    offset_ : float
-        The threshold: rows that score below it are outliers.
-    max_samples_ : int
-        Number of rows drawn for each tree.
-    estimators_ : sequence
-        The trees as estimators that predict path lengths, made on demand.
-    estimators_samples_ : sequence of ndarray
-        Rows that each tree was grown on, found on demand; model files do not keep them.
-    estimators_features_ : list of ndarray
-        Columns that each tree takes: all; which of them it splits on is drawn inside.
-    forest_ : FittedForest
-        The trees as one set of arrays. Their values are path lengths.
-    schema_ : Schema
-        Columns, their kinds and their categories in the training table.
-    n_features_in_ : int
-        Number of columns.
-    n_outputs_ : int
-        Number of outputs.
-    max_features_ : int
-        Number of columns tried at each node.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     See Also
     --------
     RandomForestClassifier.outlier_score : Outliers within their class.

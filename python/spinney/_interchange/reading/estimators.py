@@ -130,43 +130,6 @@ class ImportedClassifier(ClassifierMixin, Imported):
     It predicts what the library predicts, and is read, explained, drawn and saved like any boosted model of spinney;
     the library itself is not needed any more.
 
-    Parameters
-    ----------
-    unseen : {"missing", "error", "other"}, default="missing"
-        How to treat a category that the model does not know: as a missing value, as an error, or as one that goes where
-        the library sends it. It is what the library does, unless it is changed.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. The result is the same for any number.
-
-    Attributes
-    ----------
-    classes_ : ndarray, or list of these
-        Class labels, sorted; one array per output.
-    n_classes_ : int, or ndarray of int
-        Number of classes; one number per output.
-    source_ : str
-        The library that fitted the model, and its version where the model says it.
-    objective_ : str
-        What the library calls the objective, or the loss.
-    boosting_ : FittedImport
-        The trees as one set of arrays, and what turns their sum into predictions.
-    estimators_ : sequence of BoostedTree
-        The trees as estimators, made on demand, by round and score; each predicts what it adds to the score.
-    n_iter_ : int
-        Number of rounds in the model.
-    n_outputs_ : int
-        Number of outputs.
-    feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the total decrease of the impurity.
-    schema_ : Schema
-        Columns, their kinds and their categories in the training table.
-    n_features_in_ : int
-        Number of columns.
-    max_features_ : int
-        Number of columns; how many of them the library tried at each node, it does not say.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
-
     See Also
     --------
     from_xgboost, from_lightgbm, from_catboost, from_sklearn, from_treelite : Make one.
@@ -266,39 +229,6 @@ class ImportedRegressor(RegressorMixin, Imported):
 
     It predicts what the library predicts, and is read, explained, drawn and saved like any boosted model of spinney;
     the library itself is not needed any more. Models that rank rows predict scores.
-
-    Parameters
-    ----------
-    unseen : {"missing", "error", "other"}, default="missing"
-        How to treat a category that the model does not know: as a missing value, as an error, or as one that goes where
-        the library sends it. It is what the library does, unless it is changed.
-    n_jobs : int, optional
-        Threads. None: all that the process may use. The result is the same for any number.
-
-    Attributes
-    ----------
-    source_ : str
-        The library that fitted the model, and its version where the model says it.
-    objective_ : str
-        What the library calls the objective, or the loss.
-    boosting_ : FittedImport
-        The trees as one set of arrays, and what turns their sum into predictions.
-    estimators_ : sequence of BoostedTree
-        The trees as estimators, made on demand, by round and score; each predicts what it adds to the score.
-    n_iter_ : int
-        Number of rounds in the model.
-    n_outputs_ : int
-        Number of outputs.
-    feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the total decrease of the impurity.
-    schema_ : Schema
-        Columns, their kinds and their categories in the training table.
-    n_features_in_ : int
-        Number of columns.
-    max_features_ : int
-        Number of columns; how many of them the library tried at each node, it does not say.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has any and all are strings.
 
     See Also
     --------

@@ -1,0 +1,137 @@
+"""Docstrings of estimators: each class writes its summary, notes and examples, the parameter texts live in one table.
+
+`parameter_texts.toml` beside this file holds type and text of every parameter and fitted attribute, with variants for
+single classes and families. They are put into the docstring when somebody reads it. This module uses the standard
+library alone, so that the build can write the same docstrings for editors, which read stubs and run nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final, TypedDict, cast
+
+WIDTH: Final = 116
+FIRST_SECTION: Final = re.compile(r"^[A-Z][A-Za-z ]+\n-{3,}$", re.MULTILINE)
+
+Entry = dict[str, "str | dict[str, str]"]
+
+
+class ClassEntry(TypedDict):
+    """A class of the table: its families, nearest first, and its attributes in the order of the docstring."""
+
+    families: list[str]
+    attributes: list[str]
+
+
+class Tables(TypedDict):
+    """The contents of the file of texts."""
+
+    classes: dict[str, ClassEntry]
+    parameters: dict[str, Entry]
+    attributes: dict[str, Entry]
+
+
+@dataclass
+class ParameterTexts:
+    """The table of texts; it remembers which of them were used."""
+
+    tables: Tables
+    used: set[tuple[str, ...]] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, path: Path) -> ParameterTexts:
+        """Read the file of texts."""
+        return cls(cast(Tables, tomllib.loads(path.read_text(encoding="utf-8"))))
+
+    def find(self, section: str, name: str, of_class: str) -> tuple[str, str]:
+        """Return type and text of a parameter or attribute of a class; KeyError if the table lacks one."""
+        entries = self.tables["parameters"] if section == "parameters" else self.tables["attributes"]
+        entry = entries.get(name, {})
+        return self._field(entry, (section, name, "type"), of_class), self._field(
+            entry, (section, name, "text"), of_class
+        )
+
+    def _field(self, entry: Entry, wanted: tuple[str, str, str], of_class: str) -> str:
+        section, name, key = wanted
+        for variant in (of_class, *self.tables["classes"][of_class]["families"]):
+            texts = entry.get(variant)
+            if isinstance(texts, dict) and key in texts:
+                self.used.add((section, name, variant, key))
+                return " ".join(texts[key].split())
+        text = entry.get(key)
+        if not isinstance(text, str):
+            raise KeyError(f"{of_class}: the table of texts has no {key} for '{name}' in {section}")
+        self.used.add((section, name, "", key))
+        return " ".join(text.split())
+
+    def unused(self) -> Iterator[str]:
+        """Yield the place of every line of the table that no class has used, misspelt keys included."""
+        for section, entries in (("parameters", self.tables["parameters"]), ("attributes", self.tables["attributes"])):
+            for name, entry in entries.items():
+                own = {key: text for key, text in entry.items() if isinstance(text, str)}
+                variants = {key: texts for key, texts in entry.items() if isinstance(texts, dict)}
+                for variant, texts in {"": own, **variants}.items():
+                    for key in texts:
+                        if (section, name, variant, key) not in self.used:
+                            yield ".".join(part for part in (section, name, variant, key) if part)
+
+    def docstring(self, of_class: str, own: str, defaults: Mapping[str, object]) -> str:
+        """Return the docstring of a class: its own text with the sections of parameters and attributes put in."""
+        parameters = [
+            (name, _with_default(type_, default), text)
+            for name, default in defaults.items()
+            for type_, text in [self.find("parameters", name, of_class)]
+        ]
+        names = self.tables["classes"][of_class]["attributes"]
+        attributes = [(name, *self.find("attributes", name, of_class)) for name in names]
+        sections = f"{_section('Parameters', parameters)}\n\n{_section('Attributes', attributes)}"
+        first = FIRST_SECTION.search(own)
+        if first is None:
+            return f"{own.rstrip()}\n\n{sections}\n"
+        return f"{own[: first.start()].rstrip()}\n\n{sections}\n\n{own[first.start() :]}"
+
+
+def _with_default(type_: str, default: object) -> str:
+    if default is inspect.Parameter.empty:
+        return type_
+    if default is None and not re.search(r"\bNone\b", type_):
+        return f"{type_}, optional"
+    shown = f'"{default}"' if isinstance(default, str) else re.sub(r"e([+-])0", r"e\1", repr(default))
+    return f"{type_}, default={shown}"
+
+
+def _section(heading: str, entries: list[tuple[str, str, str]]) -> str:
+    lines = [heading, "-" * len(heading)]
+    for name, type_, text in entries:
+        wrapped = textwrap.wrap(
+            text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        )
+        lines += [f"{name} : {type_}", *wrapped]
+    return "\n".join(lines)
+
+
+@cache
+def parameter_texts() -> ParameterTexts:
+    """Return the table of this package, read once."""
+    return ParameterTexts.read(Path(__file__).with_name("parameter_texts.toml"))
+
+
+class EstimatorDocstring:
+    """The docstring of a class, completed when it is read."""
+
+    def __init__(self, own: str) -> None:
+        self._own = inspect.cleandoc(own)
+
+    def __get__(self, instance: object, owner: type) -> str:
+        texts = parameter_texts()
+        if owner.__name__ not in texts.tables["classes"] or not owner.__module__.startswith("spinney."):
+            return self._own
+        defaults = {name: parameter.default for name, parameter in inspect.signature(owner).parameters.items()}
+        return texts.docstring(owner.__name__, self._own, defaults)
