@@ -22,21 +22,20 @@ from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.outputs import weighed
 from spinney._boosting.losses.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
 from spinney._boosting.options.compatibility import check_options
-from spinney._boosting.options.constraints import check_earlier_keeps, promised_directions
+from spinney._boosting.options.constraints import promised_directions
 from spinney._boosting.options.engine_options import (
     CONSTRAINTS,
-    NEUTRAL,
     engine_options,
     forced_splits,
     smallest_leaf,
     step_size,
 )
 from spinney._boosting.options.forced import check_forced
-from spinney._boosting.options.recipe import Recipe, draw_seed, resolve, searched, stops_early
+from spinney._boosting.options.recipe import Recipe, draw_seed, resolve, searched
 from spinney._boosting.rounds.boosters import coded_table, start_booster, tables_of_members, weights_for_bins
 from spinney._boosting.rounds.checkpoint import Checkpoint
 from spinney._boosting.rounds.evaluation import HeldOutScore, WithScoring
-from spinney._boosting.rounds.evaluations import FollowsSets, metrics_of, named_sets
+from spinney._boosting.rounds.evaluations import FollowsSets, named_sets
 from spinney._boosting.rounds.first_model import StartsAtModel
 from spinney._boosting.rounds.mean_then_spread import MeanThenSpread, goes_apart
 from spinney._boosting.rounds.member import Member
@@ -44,6 +43,7 @@ from spinney._boosting.rounds.run import Rounds
 from spinney._boosting.rounds.scale import best_factors
 from spinney._boosting.rounds.streams import check_dealt, check_stream
 from spinney._boosting.rounds.task import Parts, Task
+from spinney._boosting.settings import BoostingSettings
 from spinney._data import Schema, read_table
 from spinney._data.display.warn import warn
 from spinney._data.partitioned import DealtTable
@@ -67,7 +67,6 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
     """Gradient boosting of classes or values."""
 
     _model_attribute = "boosting_"
-    _neutral: ClassVar[dict[str, Any]] = NEUTRAL
     boosting_: FittedBoosting
     _leaf_share: ClassVar[float] = 1.0  # of few rows: fewest of a leaf, unless the user says how many
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
@@ -184,10 +183,11 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         self._check_request(X_val, y_val, {"sample_weight_val": later[2], "offset_val": later[3]}, groups, time)
         beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
         X, given = taken_apart(X, beside, self.categorical_features)
-        recipe, task = self._read(X, given, sets, None if file is None else file.seed)
+        settings = BoostingSettings.of(self)
+        recipe, task = self._read(settings, X, given, sets, None if file is None else file.seed)
         if file is not None:
-            file.begin(self, recipe, task)
-        recipe, rounds = self._run(searched(self, recipe), partial(self._begin, task=task, file=file))
+            file.begin(settings, recipe, task)
+        recipe, rounds = self._run(searched(settings, recipe), partial(self._begin, settings, task=task, file=file))
         model, found = self._found(recipe, rounds, task)
         check_files(X)
         self._keep(recipe, task.schema, rounds, model, task.learned | found)
@@ -195,7 +195,9 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
             file.remove()
         return self
 
-    def _read(self, X: Any, given: Any, sets: list[tuple[str, Any]], seed: int | None) -> tuple[Recipe, Task]:
+    def _read(
+        self, settings: BoostingSettings, X: Any, given: Any, sets: list[tuple[str, Any]], seed: int | None
+    ) -> tuple[Recipe, Task]:
         """Read what was given; return how to boost, and what; `seed` is that of a fit to go on with, if any."""
         y, sample_weight, offset, groups, time = given
         later, table = sets[0][1], read_table(X)
@@ -216,18 +218,18 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         others = [(name, self._held_out(rows, schema, loss, given, learned, n_scores)) for name, given in sets[1:]]
         has_held_out = held_out is not None or time is not None
-        recipe = resolve(self, rows.n_used, n_scores, has_held_out, self._weight_by_which(rows), schema.n_features)
-        check_stream(X, self, recipe, rows)
+        recipe = resolve(settings, rows.n_used, n_scores, has_held_out, self._weight_by_which(rows), schema.n_features)
+        check_stream(X, settings, recipe, rows)
         check_dealt(recipe, rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
-            read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
+            read_again = callable(settings.metrics[0]) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
             encode = (lambda X: self._encode(schema, read_table(X))) if read_again else None
             rows, groups = that_count(rows, groups, encode)
         if seed is None:
-            seed = self._seed if earlier is not None else draw_seed(self, recipe, later[0] is None)
+            seed = self._seed if earlier is not None else draw_seed(settings, recipe, later[0] is None)
         deals = self._deals(recipe, rows, held_out, (groups, time), seed)
         parts = [part for deal in deals for part in deal]
-        if self._starts_at_model:
+        if settings.starts_at_model:
             is_weighted = given_weight is not None or weight is not given_weight
             parts = [self._from_first_model(X, later[0], *parts[0], loss, learned, earlier, is_weighted)]
         if len(parts) == 1:
@@ -238,16 +240,18 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         n_of_deals = [len(deal) for deal in deals]
         return recipe, Task(schema, loss, rows, parts, n_of_deals, start, earlier, seed, learned, judged)
 
-    def _begin(self, recipe: Recipe, task: Task, file: Checkpoint | None) -> Rounds | MeanThenSpread:
+    def _begin(
+        self, settings: BoostingSettings, recipe: Recipe, task: Task, file: Checkpoint | None
+    ) -> Rounds | MeanThenSpread:
         """Start the boosters of one recipe; they go on from a file that keeps rounds."""
-        if goes_apart(self, recipe, task):
-            promised_directions(self, task.schema, [len(task.start)])
-            return MeanThenSpread(self, recipe, task, lambda model, recipe, task: model._rounds(recipe, task))
-        known = None
+        if goes_apart(settings, recipe, task):
+            promised_directions(settings, task.schema, [len(task.start)])
+            return MeanThenSpread(settings, recipe, task, self._rounds)
+        known = self.__dict__ if task.earlier is not None else None
         if file is not None and file.is_there:
             earlier, known = file.rounds(task)
             task = replace(task, earlier=earlier)
-        rounds = self._rounds(recipe, task, known)
+        rounds = self._rounds(settings, recipe, task, known)
         rounds.checkpoint = file
         if task.judged:
             rounds.evaluations = self._evaluations(task, rounds)
@@ -265,7 +269,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
             known = rounds.calibrated(task.parts, rows, task.loss, task.start, by_class)
             found |= {} if known is None else {"_calibration": known}
         model = rounds.result()
-        step, dropped = step_size(self, recipe), rounds.n_dropped
+        step, dropped = step_size(BoostingSettings.of(self), recipe), rounds.n_dropped
         if dropped is not None:
             found["n_dropped_"] = dropped
         elif is_one and (task.earlier is None or step == getattr(self, "_step", None)):
@@ -309,14 +313,15 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         return rows.total_weight
 
     def _n_parts_held_out(self) -> int:
-        return 2 if stops_early(self) else 0
+        return 2 if BoostingSettings.of(self).stops_early else 0
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
-        for metric in metrics_of(self.scoring):
-            check_scoring(metric, self.callbacks)
-        check_held_out(X_val, y_val, more, groups, stops_early(self), time)
-        check_options(self)
+        settings = BoostingSettings.of(self)
+        for metric in settings.metrics:
+            check_scoring(metric, settings.callbacks)
+        check_held_out(X_val, y_val, more, groups, settings.stops_early, time)
+        check_options(settings)
 
     def _check_earlier(self, earlier: FittedBoosting, loss: Loss, learned: dict[str, Any]) -> None:
         check_target_goes_on(learned, self.__dict__)
@@ -336,9 +341,21 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
                 f"n_estimators={self.n_estimators} must be at least the {n_done} rounds of the earlier fit when "
                 "warm_start=True."
             )
-        check_earlier_keeps(self)
+        self._check_earlier_keeps_constraints(earlier)
         if self.n_estimators == n_done:
             warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
+
+    def _check_earlier_keeps_constraints(self, earlier: FittedBoosting) -> None:
+        """Refuse to go on from trees that break, or may break, a constraint of the model."""
+        has_many = earlier.n_shares > 0 and earlier.n_scores > self.n_outputs_  # classes: nothing can be proved of them
+        if has_many or not self._asked_directions(self.monotonic_cst):
+            return
+        found = self.verify_constraints()
+        if found.holds is not True:
+            raise ValueError(
+                "warm_start adds to the trees of the earlier fit, and these are not known to keep monotonic_cst "
+                f"({str(found).splitlines()[0]}). Set warm_start=False."
+            )
 
     def _encode(self, schema: Schema, table: Any) -> Any:
         if isinstance(table, DealtTable):
@@ -380,7 +397,9 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
             found.append(part.constants(target[used], weight[used], offset))
         return np.concatenate(found)
 
-    def _rounds(self, recipe: Recipe, task: Task, known: dict[str, Floats] | None = None) -> Rounds:
+    def _rounds(
+        self, settings: BoostingSettings, recipe: Recipe, task: Task, known: dict[str, Any] | None = None
+    ) -> Rounds:
         """Start the boosters; `known` are the learning curves so far, if the estimator itself does not have them."""
         schema, loss, rows, parts = task.schema, task.loss, task.rows, task.parts
         start, earlier, seed, learned = task.start, task.earlier, task.seed, task.learned
@@ -397,7 +416,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         def options_of(i: int, part: LearningRows, largest_step: float) -> dict[str, Any]:
             n_used, weight, key = part.n_used, part.total_weight, (seed + i) % 2**31
             given = n_used, weight, len(start), key, sources, largest_step
-            return engine_options(self, recipe.of_member(i), schema, loss, *given)
+            return engine_options(settings, recipe.of_member(i), schema, loss, *given)
 
         def encode(X: Any) -> Any:
             return self._encode(schema, read_table(X))
@@ -412,20 +431,20 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
                 coded = coded_table(columns, weights_for_bins(recipe, rows, seed + i), options)
             engine = start_booster(columns, learning, held_out, loss, start, earlier, options, coded, self._n_threads)
             judge = None
-            scoring = metrics_of(self.scoring)[0]
+            scoring = settings.metrics[0]
             if held_out is not None and scoring is not None:
                 base = held_out.scores(start) if loss.is_shifted else None
                 judge = self._held_out_score(scoring, view([]), held_out, learned, base, encode)
-            members.append(Member(self, recipe, engine, held_out is not None, judge, statistics, outside))
+            members.append(Member(settings, recipe, engine, held_out is not None, judge, statistics, outside))
 
         def factors() -> Floats:
             judged = [part for _, part in parts if part is not None]
             return best_factors(members, judged, *rows.shifted(start, loss), loss)
 
         check = None
-        if forced := forced_splits(self, recipe, schema):
-            check = partial(check_forced, forced, n_rows=smallest_leaf(self, recipe, parts[0][0].n_used))
-        return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors, check, known)
+        if forced := forced_splits(settings, recipe, schema):
+            check = partial(check_forced, forced, n_rows=smallest_leaf(settings, recipe, parts[0][0].n_used))
+        return Rounds(settings, recipe, members, earlier, view, None if loss.outside else factors, check, known)
 
     def _told_by(self, rounds: Any, model: FittedBoosting, task: Task) -> dict[str, Any]:
         """Return what else is learned from the rows once the model is known."""

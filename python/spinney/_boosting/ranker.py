@@ -25,8 +25,7 @@ from spinney._boosting.losses.ranking import (
 )
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.options.compatibility import check_options
-from spinney._boosting.options.recipe import stops_early
-from spinney._boosting.rounds.evaluations import metrics_of
+from spinney._boosting.settings import BoostingSettings
 from spinney._data import read_table
 from spinney._data.scan import client_of
 from spinney._estimator.abstention import KnowsSupport
@@ -247,12 +246,13 @@ class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
-        for metric in metrics_of(self.scoring):
+        settings = BoostingSettings.of(self)
+        for metric in settings.metrics:
             if isinstance(metric, str):
                 read_metric(metric)
-        check_scoring(None, self.callbacks)
-        check_held_out(X_val, y_val, more, None, stops_early(self), time)
-        check_options(self)
+        check_scoring(None, settings.callbacks)
+        check_held_out(X_val, y_val, more, None, settings.stops_early, time)
+        check_options(settings)
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         learned: dict[str, Any] = {"n_outputs_": 1}

@@ -16,8 +16,9 @@ from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.fitted.intervals import CertainValues
 from spinney._boosting.fitted.refit import RefitsLeaves
 from spinney._boosting.losses.loss import NUMBER_LOSSES, Loss, own_loss, regression_loss
-from spinney._boosting.losses.outputs import is_several, loss_of_outputs, loss_of_quantiles, read_quantiles
+from spinney._boosting.losses.outputs import loss_of_outputs, loss_of_quantiles
 from spinney._boosting.losses.spread import PredictsSpread
+from spinney._boosting.settings import BoostingSettings
 from spinney._estimator.single_target import read_one_value
 from spinney._estimator.target import read_values
 from spinney._model.boosting import FittedBoosting
@@ -186,7 +187,7 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, Reg
     @property
     def _levels(self) -> list[float] | None:
         """Quantiles, if there are several."""
-        return read_quantiles(self.quantile) if self.loss == "quantile" and is_several(self.quantile) else None
+        return BoostingSettings.of(self).levels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how much better than constants the predictions are: 1 at best, 0 for the constant.

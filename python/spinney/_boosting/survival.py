@@ -17,9 +17,8 @@ from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.losses.survival import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, time_loss
 from spinney._boosting.options.compatibility import check_options
-from spinney._boosting.options.recipe import stops_early
-from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._boosting.rounds.task import Task
+from spinney._boosting.settings import BoostingSettings
 from spinney._estimator.single_target import check_held_out, check_scoring
 from spinney._model.boosting import FittedBoosting
 from spinney._model.saving.model_part import FittedPart
@@ -176,13 +175,14 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
     # ---- fitting -------------------------------------------------------------------------------------
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
-        for metric in metrics_of(self.scoring):
+        settings = BoostingSettings.of(self)
+        for metric in settings.metrics:
             if metric not in (None, "concordance"):
                 raise ValueError(f"{metric!r} is no metric of times. Use 'concordance', or None for the loss.")
         self._check_parameters()
-        check_scoring(None, self.callbacks)
-        check_held_out(X_val, y_val, more, groups, stops_early(self), time)
-        check_options(self)
+        check_scoring(None, settings.callbacks)
+        check_held_out(X_val, y_val, more, groups, settings.stops_early, time)
+        check_options(settings)
 
     def _held_out_score(self, scoring: Any, view: FittedBoosting, held_out: LearningRows, *given: Any) -> Any:
         assert held_out.more is not None

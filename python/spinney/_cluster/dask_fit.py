@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spinney._boosting.options.recipe import VERY_MANY_ROWS, makes_folds
+from spinney._boosting.settings import BoostingSettings
 from spinney._cluster.dask_carrier import DaskCarrier
 from spinney._cluster.dask_forest import fit_forest as share_trees
 from spinney._cluster.dask_session import MOST_STARTS
@@ -40,8 +41,9 @@ def fit_boosting(client: Any, model: Any, X: Any, beside: dict[str, Any], checkp
         A file on the client that keeps the rounds.
     """
     model._check_parameters()
-    why, held = kept_whole(model, beside), list[AllRows]()
-    if why is None and makes_folds(model, beside.get("X_val") is not None or beside.get("time") is not None):
+    settings = BoostingSettings.of(model)
+    why, held = kept_whole(settings, beside), list[AllRows]()
+    if why is None and makes_folds(settings, beside.get("X_val") is not None or beside.get("time") is not None):
         held = [AllRows(client, _parts_of(_taken_apart(X, beside)[0])[0])]
         if held[0].n_rows < VERY_MANY_ROWS and held[0].fits:
             why = f"n_estimators='auto' looks at all of fewer than {VERY_MANY_ROWS:,} rows at once"

@@ -7,37 +7,35 @@ from typing import Any
 import spinney._engine as _engine
 from spinney._boosting.options.recipe import SEARCH, makes_folds
 from spinney._boosting.rounds.evaluation import takes_predictions
-from spinney._boosting.rounds.evaluations import metrics_of
+from spinney._boosting.settings import BoostingSettings
 
 
-def kept_whole(model: Any, beside: dict[str, Any]) -> str | None:
+def kept_whole(settings: BoostingSettings, beside: dict[str, Any]) -> str | None:
     """Say, in words, why a model needs all of its rows in one place; None if it does not.
 
     Parameters
     ----------
-    model : estimator
-        A boosted one.
+    settings : BoostingSettings
+        Of the model.
     beside : dict
         The other parameters of `fit`, by name.
     """
-    loss = getattr(model, "loss", None)
-    folds = makes_folds(model, beside.get("X_val") is not None or beside.get("time") is not None)
+    loss = settings.loss
+    folds = makes_folds(settings, beside.get("X_val") is not None or beside.get("time") is not None)
     reasons = {
-        f"effort={SEARCH!r} tries several recipes on the same rows": model.effort == SEARCH,
-        "growth='symmetric' has one cut for all leaves of a level": model.growth == "symmetric",
-        "leaves='vector' has several values in a leaf": model._setting("leaves") == "vector",
-        f"sampling={model._setting('sampling')!r} compares the gradients of all rows": (
-            model._setting("sampling") != "uniform"
-        ),
-        "drop_rate takes earlier rounds off all rows": model._setting("drop_rate") > 0,
-        "forced_splits cuts between the values of all rows": model._setting("forced_splits") is not None,
-        "hierarchical_shrinkage draws leaves to the nodes above": model._setting("hierarchical_shrinkage") > 0,
-        "linear_leaves reads the values of all rows of a leaf": bool(model._setting("linear_leaves")),
-        "n_parallel_trees fits several trees to one gradient": model._setting("n_parallel_trees") > 1,
-        f"init={type(getattr(model, 'init', None)).__name__} is fitted to all rows": model._starts_at_model,
-        "scoring looks at the rows themselves": any(map(_reads_rows, metrics_of(model.scoring))),
+        f"effort={SEARCH!r} tries several recipes on the same rows": settings.effort == SEARCH,
+        "growth='symmetric' has one cut for all leaves of a level": settings.growth == "symmetric",
+        "leaves='vector' has several values in a leaf": settings.leaves == "vector",
+        f"sampling={settings.sampling!r} compares the gradients of all rows": (settings.sampling != "uniform"),
+        "drop_rate takes earlier rounds off all rows": settings.drop_rate > 0,
+        "forced_splits cuts between the values of all rows": settings.forced_splits is not None,
+        "hierarchical_shrinkage draws leaves to the nodes above": settings.hierarchical_shrinkage > 0,
+        "linear_leaves reads the values of all rows of a leaf": bool(settings.linear_leaves),
+        "n_parallel_trees fits several trees to one gradient": settings.n_parallel_trees > 1,
+        f"init={type(settings.init).__name__} is fitted to all rows": settings.starts_at_model,
+        "scoring looks at the rows themselves": any(map(_reads_rows, settings.metrics)),
         "several sets or metrics are judged after each round": (
-            isinstance(beside.get("y_val"), dict) or len(metrics_of(model.scoring)) > 1
+            isinstance(beside.get("y_val"), dict) or len(settings.metrics) > 1
         ),
         f"loss={loss if isinstance(loss, str) else type(loss).__name__!r} looks at all rows of a leaf": (
             not _adds_up(loss) or (loss == "normal" and folds)

@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from spinney._boosting.options.recipe import resolve, searched
 from spinney._boosting.rounds.member import in_turns, mean_curve
+from spinney._boosting.settings import BoostingSettings
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(240, 4))
@@ -81,7 +82,7 @@ def test_large_tables_have_fewer_folds():
 def test_boosters_of_few_values_differ_unless_the_user_says_how_trees_are():
     def recipes(**parameters):
         model = spinney.GradientBoostingRegressor(**parameters)
-        recipe = resolve(model, 240, 1, False)
+        recipe = resolve(BoostingSettings.of(model), 240, 1, False)
         return [(r.max_features, r.min_samples_leaf, r.subsample) for r in map(recipe.of_member, range(4))]
 
     assert recipes() == [(0.35, 10, 1.0), (0.35, 10, 0.7), (None, 1, 1.0), (None, 1, 0.7)]
@@ -117,7 +118,7 @@ def test_effort_buys_boosters_and_small_steps():
 def test_steps_of_squared_errors_grow_unless_the_user_says_how_long_they_are():
     def found(n_rows, **parameters):
         model = spinney.GradientBoostingRegressor(**parameters)
-        recipe = resolve(model, n_rows, 1, False)
+        recipe = resolve(BoostingSettings.of(model), n_rows, 1, False)
         return recipe.learning_rate, recipe.steps_grow_after, recipe.n_rounds
 
     assert found(1000) == (0.2, 40, 200)
@@ -131,7 +132,7 @@ def test_steps_of_squared_errors_grow_unless_the_user_says_how_long_they_are():
 
 def test_few_rows_of_classes_take_long_steps_that_grow_and_little_patience():
     def found(n_rows, n_scores, **parameters):
-        recipe = resolve(spinney.GradientBoostingClassifier(**parameters), n_rows, n_scores, False)
+        recipe = resolve(BoostingSettings.of(spinney.GradientBoostingClassifier(**parameters)), n_rows, n_scores, False)
         return recipe.learning_rate, recipe.steps_grow_after, recipe.n_rounds, recipe.patience
 
     assert found(500, 3) == found(2999, 11) == (0.4, 15, 200, 10)
@@ -148,7 +149,9 @@ def test_few_rows_of_classes_take_long_steps_that_grow_and_little_patience():
 @pytest.mark.parametrize("n_columns", [5, 60, 1000])
 def test_the_number_of_trees_of_few_rows_is_bounded(n_scores, n_columns):
     """A fit of 1,000 rows is to take half a second, however many classes there are."""
-    recipe = resolve(spinney.GradientBoostingClassifier(), 1000, n_scores, False, n_columns=n_columns)
+    recipe = resolve(
+        BoostingSettings.of(spinney.GradientBoostingClassifier()), 1000, n_scores, False, n_columns=n_columns
+    )
     assert recipe.n_folds * recipe.n_rounds <= (5000 if n_scores == 1 else 1400 if n_columns >= 60 else 2000)
     assert recipe.max_leaf_nodes <= 12
     assert recipe.max_bins <= 64
@@ -158,8 +161,8 @@ def test_the_number_of_trees_of_few_rows_is_bounded(n_scores, n_columns):
 def test_nodes_of_two_classes_look_at_fewer_of_many_columns():
     def share(n_rows, n_columns, **parameters):
         model = spinney.GradientBoostingClassifier(**parameters)
-        recipe = resolve(model, n_rows, 1, False, n_columns=n_columns)
-        return [tried.max_features for tried in searched(model, recipe)]
+        recipe = resolve(BoostingSettings.of(model), n_rows, 1, False, n_columns=n_columns)
+        return [tried.max_features for tried in searched(BoostingSettings.of(model), recipe)]
 
     assert share(2999, 12) == share(50, 800) == [0.2]
     assert share(3000, 12) == share(19_999, 12) == [0.3]
@@ -181,7 +184,7 @@ def test_rounds_of_many_classes_are_few():
 
 def test_boosters_of_several_classes_take_turns_in_their_bins():
     def bins(n_scores, **parameters):
-        recipe = resolve(spinney.GradientBoostingClassifier(**parameters), 500, n_scores, False)
+        recipe = resolve(BoostingSettings.of(spinney.GradientBoostingClassifier(**parameters)), 500, n_scores, False)
         return [recipe.of_member(i).max_bins for i in range(5)]
 
     assert bins(3) == [64, 64, 24, 24, 64]
@@ -326,7 +329,7 @@ def test_rare_classes():
 def test_a_search_tries_recipes_that_the_user_leaves_open():
     def tried(**parameters):
         model = spinney.GradientBoostingClassifier(effort="search", **parameters)
-        return searched(model, resolve(model, 500, 1, False))
+        return searched(BoostingSettings.of(model), resolve(BoostingSettings.of(model), 500, 1, False))
 
     usual, small, large, few, rough = tried()
     assert (usual.max_leaf_nodes, small.max_leaf_nodes, large.max_leaf_nodes) == (6, 3, 24)
@@ -336,7 +339,9 @@ def test_a_search_tries_recipes_that_the_user_leaves_open():
     assert len(tried(max_leaf_nodes=9)) == 3
     assert len(tried(max_leaf_nodes=9, max_features=0.5, min_samples_leaf=4, l2_regularization=1.0)) == 1
     model = spinney.GradientBoostingRegressor(effort="search", max_features=0.5, min_samples_leaf=4, max_leaf_nodes=9)
-    assert len(searched(model, resolve(model, 500, 1, False))) == 2  # the penalty alone is open
+    assert (
+        len(searched(BoostingSettings.of(model), resolve(BoostingSettings.of(model), 500, 1, False))) == 2
+    )  # the penalty alone is open
 
 
 def test_a_search_keeps_the_recipe_of_least_held_out_loss():

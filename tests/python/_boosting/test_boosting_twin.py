@@ -10,6 +10,7 @@ from spinney import _engine
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.options.engine_options import engine_options
 from spinney._boosting.options.recipe import resolve
+from spinney._boosting.settings import BoostingSettings
 from sweep import covering
 
 REGRESSION = ["squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"]
@@ -195,7 +196,16 @@ def stump_free(loss, y, score, parameter, **options):
     model = spinney.GradientBoostingRegressor(
         n_estimators=1, min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options
     )
-    options = engine_options(model, resolve(model, n, 1, False), _schema(), named(loss, parameter), n, float(n), 1, 0)
+    options = engine_options(
+        BoostingSettings.of(model),
+        resolve(BoostingSettings.of(model), n, 1, False),
+        _schema(),
+        named(loss, parameter),
+        n,
+        float(n),
+        1,
+        0,
+    )
     engine = _engine.Boosting(
         columns, y[np.newaxis], None, np.full((1, n), score), None, _engine.BoostingOptions(**options), 0
     )
@@ -208,11 +218,14 @@ def test_steps_grow_with_the_number_of_rounds_to_three_times_the_first():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
     model = spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=3).fit(X, y)
-    columns, recipe = model._columns(X), resolve(model, 40, 1, False)
+    settings = BoostingSettings.of(model)
+    columns, recipe = model._columns(X), resolve(settings, 40, 1, False)
 
     def booster(grow_after, scores, n_done):
         chosen = replace(recipe, steps_grow_after=grow_after)
-        options = engine_options(model, chosen, model.schema_, named("squared_error"), 40, 40.0, 1, 0)
+        options = engine_options(
+            BoostingSettings.of(model), chosen, model.schema_, named("squared_error"), 40, 40.0, 1, 0
+        )
         read = _engine.BoostingOptions(**options)
         return _engine.Boosting(columns, y[np.newaxis], None, scores, None, read, n_done)
 
@@ -316,9 +329,10 @@ def test_the_engines_exponential_and_logarithm():
     n = len(scores)
     model = spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((4, 1)), np.arange(4.0))
     columns = model._columns(np.zeros((1, 1)))
-    recipe = resolve(model, 1, 1, False)
+    settings = BoostingSettings.of(model)
+    recipe = resolve(settings, 1, 1, False)
     poisson, logistic = (
-        engine_options(model, recipe, model.schema_, named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
+        engine_options(settings, recipe, model.schema_, named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
     )
     for f in scores[:: max(1, n // 300)]:
         engine = _engine.Boosting(

@@ -16,6 +16,7 @@ import spinney._cluster.partitioned_table as deal_module
 import spinney._engine as _engine
 from hypothesis import given
 from hypothesis import strategies as st
+from spinney._boosting.settings import BoostingSettings
 from spinney._cluster.actor import _Held
 from spinney._cluster.partition_holder import Holder, rows_between
 from spinney._cluster.partitioned_table import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
@@ -156,9 +157,10 @@ def test_answers_that_an_interruption_left_are_no_answers_to_the_next_question(m
 
 def test_losses_that_are_sums_over_rows_are_shared_out():
     for loss in ("log_loss", "exponential", "focal", "smooth_hinge"):
-        assert kept_whole(spinney.GradientBoostingClassifier(**FEW, loss=loss), {}) is None
-    assert kept_whole(spinney.GradientBoostingRegressor(**FEW), {}) is None
-    assert "looks at all rows of a leaf" in kept_whole(spinney.GradientBoostingRegressor(loss="absolute_error"), {})
+        assert kept_whole(BoostingSettings.of(spinney.GradientBoostingClassifier(**FEW, loss=loss)), {}) is None
+    assert kept_whole(BoostingSettings.of(spinney.GradientBoostingRegressor(**FEW)), {}) is None
+    medians = BoostingSettings.of(spinney.GradientBoostingRegressor(loss="absolute_error"))
+    assert "looks at all rows of a leaf" in kept_whole(medians, {})
 
 
 def test_tables_that_are_taken_leave_no_thread_behind():

@@ -16,15 +16,16 @@ from spinney._boosting.losses.rows import LearningRows, check_size
 from spinney._boosting.options.engine_options import engine_options
 from spinney._boosting.options.recipe import resolve
 from spinney._boosting.rounds.boosters import start_booster
+from spinney._boosting.settings import BoostingEstimator, BoostingSettings
 from spinney._estimator.target import read_weights
 
 _LEARNED = ("n_outputs_", "classes_", "n_classes_")
 
 
-def _copy(model: Any, **changed: Any) -> Any:
-    """Return the same model, with some attributes changed, as an object of its own."""
+def _copy(model: Any) -> Any:
+    """Return the same model as an object of its own."""
     made = object.__new__(type(model))
-    made.__dict__.update(model.__dict__ | changed)
+    made.__dict__.update(model.__dict__)
     return made
 
 
@@ -43,6 +44,7 @@ class RefitsLeaves:
         def _columns(self, X: Any) -> Any: ...
         def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Any: ...
         def _all_weights(self, target: Any, weight: Any, learned: dict[str, Any]) -> Any: ...
+        def _weight_by_which(self, rows: LearningRows) -> float: ...
         def _make_loss(self, learned: dict[str, Any]) -> Any: ...
         def _read_offset(self, X: Any, offset: Any, n_rows: int) -> Any: ...
 
@@ -113,10 +115,10 @@ class RefitsLeaves:
         view = self.boosting_
         n_scores = view.n_scores
         outside = None if loss.outside is None else OutsideLosses(loss.outside, rows, None)
-        grown = {"min_samples_leaf": 1, "forced_splits": None, "feature_weights": None, "sampling": "uniform"}
-        plain = _copy(self, **grown)  # what says how trees are grown is not asked
+        settings = BoostingSettings.of(cast(BoostingEstimator, self))
+        plain = replace(settings, min_samples_leaf=1, forced_splits=None, feature_weights=None, sampling="uniform")
         rate = self._step * self.n_parallel_trees
-        recipe = resolve(plain, rows.n_used, n_scores, True, plain._weight_by_which(rows))
+        recipe = resolve(plain, rows.n_used, n_scores, True, self._weight_by_which(rows))
         recipe = replace(recipe, learning_rate=rate, max_bins=2, subsample=1.0)
         step = 0.0 if outside is None else outside.learning.largest_step
         given = rows.n_used, rows.total_weight, n_scores, 0, (), step

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,24 +18,6 @@ from spinney._estimator.parameters import read_monotone
 
 Floats = NDArray[np.float64]
 _SQUARED = ("squared_error", "huber", "log_cosh")  # losses whose unit is that of the target, squared
-
-
-def is_several(quantile: Any) -> bool:
-    """Whether more than a number was given."""
-    return not isinstance(quantile, Real)
-
-
-def read_quantiles(given: Any) -> list[float]:
-    """Levels of quantiles, checked: numbers between 0 and 1, each once, ascending."""
-    levels = [float(level) for level in np.asarray(given_array(given, "quantile"), dtype=np.float64).ravel()]
-    if not levels:
-        raise ValueError("quantile holds no number. Give one between 0 and 1, or several.")
-    for level in levels:
-        if not 0 < level < 1:
-            raise ValueError(f"quantile must hold numbers between 0 and 1. Got {level:g}.")
-    if any(a >= b for a, b in pairwise(levels)):
-        raise ValueError(f"quantile must hold different numbers in ascending order. Got {levels}.")
-    return levels
 
 
 def loss_of_quantiles(levels: Sequence[float]) -> Loss:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from spinney._boosting.settings import BoostingSettings
+
 _WORTH = 0.3  # of a row's first loss, that all held-out rows together must gain: less than that is chance
 _FEWEST_ROWS = 10  # with fewer, folds say nothing
 _VERY_FEW_ROWS = 1000  # with fewer, trees are small, and of values there are twice as many folds
@@ -128,72 +130,74 @@ def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int 
     return Recipe(**given, **never, stops_early=stops_early, patience=patience)
 
 
-def stops_early(model: Any) -> bool:
-    """Whether rows are held out to stop by, in one part or in folds."""
-    if model.early_stopping is not None:
-        return bool(model.early_stopping)
-    return model.n_iter_no_change is not None or model.n_estimators == "auto"
-
-
-def makes_folds(model: Any, has_held_out: bool) -> bool:
+def makes_folds(settings: BoostingSettings, has_held_out: bool) -> bool:
     """Whether each row is held out once, from one of several boosters.
 
     A first model would have to be fitted anew for each; and who says how rows are held out means one part.
     """
-    is_plain = isinstance(getattr(model, "init", None), str | None)
-    return model.n_estimators == "auto" and model.early_stopping is None and is_plain and not has_held_out
+    return (
+        settings.n_estimators == "auto"
+        and settings.early_stopping is None
+        and not settings.starts_at_model
+        and not has_held_out
+    )
 
 
 def resolve(
-    model: Any, n_rows: int, n_scores: int, has_held_out: bool, weight: float | None = None, n_columns: int = 0
+    settings: BoostingSettings,
+    n_rows: int,
+    n_scores: int,
+    has_held_out: bool,
+    weight: float | None = None,
+    n_columns: int = 0,
 ) -> Recipe:
     """Decide all that the user has left open, by the size of the table and its weight (1 a row); what is set stays."""
     weight = float(n_rows) if weight is None else weight
-    is_auto = isinstance(model.n_estimators, str)
-    stops = stops_early(model)
+    is_auto = isinstance(settings.n_estimators, str)
+    stops = settings.stops_early
     if is_auto and not has_held_out and n_rows < _FEWEST_ROWS:
         stops = False
     found = _PLAIN
     if is_auto and stops:
-        found = _by_size(n_rows, n_scores, model._is_class_target, _work(model))
-    elif model.loss == "pairwise":
+        found = _by_size(n_rows, n_scores, settings.is_class_target, _work(settings))
+    elif settings.loss == "pairwise":
         found = found | {"l2_regularization": min(weight * _L2_OF_PAIRS, _MOST_L2_OF_PAIRS)}
-    elif model.loss == "lambdamart" and _LISTED[0] <= weight < _LISTED[1]:
+    elif settings.loss == "lambdamart" and _LISTED[0] <= weight < _LISTED[1]:
         found = found | {"l2_regularization": _L2_OF_LISTED}
     n_folds, n_deals = 0, 1
-    is_few, has_classes = n_rows < _few_rows(model._is_class_target), _has_classes(model, n_scores)
-    if stops and makes_folds(model, has_held_out):
+    is_few, has_classes = n_rows < _few_rows(settings.is_class_target), _has_classes(settings, n_scores)
+    if stops and makes_folds(settings, has_held_out):
         n_most = 7 if has_classes and n_columns >= _WIDE else 10
-        n_folds, n_deals = _folds_and_deals(n_rows, is_few, _work(model), n_most)
+        n_folds, n_deals = _folds_and_deals(n_rows, is_few, _work(settings), n_most)
     patience = _patience(is_auto, is_few and has_classes)
-    if n_folds and is_few and model._is_class_target:
-        patience = _patience_of_few(model, has_classes) or patience
-        found = found | _few_of_classes(model, n_scores, _work(model))
-    if n_folds and model._is_class_target:
+    if n_folds and is_few and settings.is_class_target:
+        patience = _patience_of_few(settings, has_classes) or patience
+        found = found | _few_of_classes(settings, n_scores, _work(settings))
+    if n_folds and settings.is_class_target:
         found = found | _fewer_columns(n_rows, n_columns, has_classes)
     for name in _PLAIN:
-        if not _is_open(getattr(model, name, "auto")):
-            found = found | {name: getattr(model, name)}
-    if model._setting("sampling") != "uniform" and _is_open(model.subsample):
-        is_goss = model._setting("sampling") == "goss"
-        drawn = min(1.0, model._setting("top_share") + _DRAWN_BESIDE_TOP) if is_goss else _DRAWN_BY_GRADIENT
+        if not _is_open(getattr(settings, name, "auto")):
+            found = found | {name: getattr(settings, name)}
+    if settings.sampling != "uniform" and _is_open(settings.subsample):
+        is_goss = settings.sampling == "goss"
+        drawn = min(1.0, settings.top_share + _DRAWN_BESIDE_TOP) if is_goss else _DRAWN_BY_GRADIENT
         found = found | {"subsample": drawn}
     if not is_auto:
-        found = found | {"n_rounds": int(model.n_estimators)}
-    if n_folds and not is_few and model.loss == "squared_error" and _is_open(model.learning_rate):
-        found = found | _growing_steps(n_rows, _work(model))
+        found = found | {"n_rounds": int(settings.n_estimators)}
+    if n_folds and not is_few and settings.loss == "squared_error" and _is_open(settings.learning_rate):
+        found = found | _growing_steps(n_rows, _work(settings))
     return Recipe(
         **found,
         stops_early=stops,
-        patience=int(model.n_iter_no_change or patience),
+        patience=int(settings.n_iter_no_change or patience),
         worth=_WORTH / n_rows if is_auto else 0.0,
-        worth_of_present=model.loss == "squared_error",  # others have no natural 0, or go on falling to it
+        worth_of_present=settings.loss == "squared_error",  # others have no natural 0, or go on falling to it
         n_folds=n_folds,
         n_deals=n_deals,
-        held_twice=_HELD_TWICE if n_folds and n_deals == 1 and n_scores == 1 and _calibrates_values(model) else 0.0,
-        draws_rows=n_folds > 0 and is_few and _is_open(model.subsample),
-        varies_trees=n_folds > 0 and is_few and not model._is_class_target and _leaves_trees_open(model),
-        varies_bins=n_folds > 0 and is_few and has_classes and _is_open(model.max_bins),
+        held_twice=_HELD_TWICE if n_folds and n_deals == 1 and n_scores == 1 and _calibrates_values(settings) else 0.0,
+        draws_rows=n_folds > 0 and is_few and _is_open(settings.subsample),
+        varies_trees=n_folds > 0 and is_few and not settings.is_class_target and _leaves_trees_open(settings),
+        varies_bins=n_folds > 0 and is_few and has_classes and _is_open(settings.max_bins),
         draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
         has_statistics=n_folds > 0 and n_scores == 1 and n_rows < VERY_MANY_ROWS,
         is_auto=is_auto,
@@ -206,7 +210,7 @@ def _growing_steps(n_rows: int, work: float) -> dict[str, Any]:
     return {"learning_rate": first / work, "steps_grow_after": round(after * work), "n_rounds": round(most * work)}
 
 
-def _few_of_classes(model: Any, n_scores: int, work: float) -> dict[str, Any]:
+def _few_of_classes(settings: BoostingSettings, n_scores: int, work: float) -> dict[str, Any]:
     """Return what suits folds of few rows of classes: long steps that grow.
 
     The mean of boosters forgives each of them its long steps, and a fit of 1,000 rows of many classes takes half a
@@ -214,7 +218,7 @@ def _few_of_classes(model: Any, n_scores: int, work: float) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     has_classes, more = n_scores > 1, max(1.0, work)
-    if _is_open(model.learning_rate):
+    if _is_open(settings.learning_rate):
         first, after, most = (0.4, 15, 200) if has_classes else (0.1, 50, 500)
         found = {"learning_rate": first / more, "steps_grow_after": round(after * more), "n_rounds": round(most * more)}
     return found
@@ -239,25 +243,25 @@ def _patience(is_auto: bool, are_few_of_classes: bool) -> int:
     return _PATIENCE_OF_CLASSES if are_few_of_classes else _PATIENCE_OF_FOLDS
 
 
-def _patience_of_few(model: Any, has_classes: bool) -> int:
+def _patience_of_few(settings: BoostingSettings, has_classes: bool) -> int:
     """Return that of folds of few rows of classes; 0 where steps are as long as the user says."""
-    if not _is_open(model.learning_rate):
+    if not _is_open(settings.learning_rate):
         return 0
-    return round(_PATIENCE_OF_FEW[0 if has_classes else 1] * max(1.0, _work(model)))
+    return round(_PATIENCE_OF_FEW[0 if has_classes else 1] * max(1.0, _work(settings)))
 
 
-def _has_classes(model: Any, n_scores: int) -> bool:
+def _has_classes(settings: BoostingSettings, n_scores: int) -> bool:
     """Whether there are several classes, with a score each."""
-    return bool(model._is_class_target) and n_scores > 1
+    return bool(settings.is_class_target) and n_scores > 1
 
 
-def searched(model: Any, recipe: Recipe) -> list[Recipe]:
+def searched(settings: BoostingSettings, recipe: Recipe) -> list[Recipe]:
     """Return the recipes to try on the same folds, the usual one first: it alone, unless a search is asked for.
 
     Each of the others suits some tables better: sums of single columns, columns that act together, many columns that
     say the same, noise. What the user has set stays, and a recipe that is thereby the usual one is not tried again.
     """
-    if model.effort != SEARCH:
+    if settings.effort != SEARCH:
         return [recipe]
     if not recipe.n_folds:
         raise ValueError(
@@ -275,15 +279,15 @@ def searched(model: Any, recipe: Recipe) -> list[Recipe]:
     ]
     found = [recipe]
     for other in others:
-        made = replace(recipe, **{k: v for k, v in other.items() if _is_open(getattr(model, k, "auto"))})
+        made = replace(recipe, **{k: v for k, v in other.items() if _is_open(getattr(settings, k, "auto"))})
         if made not in found and made != replace(recipe, varies_trees=False):
             found.append(made)
     return found
 
 
-def _work(model: Any) -> float:
+def _work(settings: BoostingSettings) -> float:
     """Return a half to 2, by the effort asked for: as a factor of the boosters, and of their rounds."""
-    effort = 0.5 if model.effort == SEARCH else float(model.effort)
+    effort = 0.5 if settings.effort == SEARCH else float(settings.effort)
     return 0.5 + effort if effort < 0.5 else 2 * effort
 
 
@@ -298,14 +302,14 @@ def _folds_and_deals(n_rows: int, is_few: bool, work: float, n_most: int) -> tup
     return max(5, min(round(n_most * min(work, 1.0)), n_rows // 10)), round(max(work, 1.0))
 
 
-def _calibrates_values(model: Any) -> bool:
+def _calibrates_values(settings: BoostingSettings) -> bool:
     """Whether the rows held out are to say how wide intervals are."""
-    return hasattr(model, "calibrate") and not model._is_class_target
+    return settings.calibrates and not settings.is_class_target
 
 
-def _leaves_trees_open(model: Any) -> bool:
+def _leaves_trees_open(settings: BoostingSettings) -> bool:
     """Whether nothing is said of the columns of a node and the rows of a leaf."""
-    return _is_open(model.max_features) and _is_open(model.min_samples_leaf)
+    return _is_open(settings.max_features) and _is_open(settings.min_samples_leaf)
 
 
 def _is_open(value: Any) -> bool:
@@ -345,15 +349,15 @@ def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> 
     }
 
 
-def draw_seed(model: Any, recipe: Recipe, may_set_aside: bool) -> int:
+def draw_seed(settings: BoostingSettings, recipe: Recipe, may_set_aside: bool) -> int:
     """Seed of all draws; fixed where the user asks for none, unless the user gives one."""
-    shares = (recipe.subsample, model.max_features_per_level, model.max_features_per_tree)
+    shares = (recipe.subsample, settings.max_features_per_level, settings.max_features_per_tree)
     draws = (
         min(shares) < 1
-        or model._setting("drop_rate") > 0
+        or settings.drop_rate > 0
         or recipe.max_features is not None
         or (recipe.stops_early and may_set_aside)
     )
-    if model.random_state is None and (recipe.is_auto or not draws):
+    if settings.random_state is None and (recipe.is_auto or not draws):
         return 0
-    return int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+    return int(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))

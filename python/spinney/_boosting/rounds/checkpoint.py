@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
-from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._boosting.rounds.member import Member
 from spinney._boosting.rounds.task import Task
+from spinney._boosting.settings import BoostingSettings
 from spinney._estimator.row_fingerprint import in_order
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.arrays import array_from_json, array_to_json
@@ -76,11 +76,11 @@ class Checkpoint:
         """Whether there was a file when the fit began."""
         return self._header is not None
 
-    def begin(self, model: Any, recipe: Recipe, task: Task) -> None:
+    def begin(self, settings: BoostingSettings, recipe: Recipe, task: Task) -> None:
         """Note what the fit is known by, and refuse a file of another fit."""
-        _check_goes(model, recipe, len(task.judged) > 1)
+        _check_goes(settings, recipe, len(task.judged) > 1)
         self._seed = task.seed
-        self._known_by = _parameters(model) | _data(*task.parts[0], model._n_threads)
+        self._known_by = _parameters(settings) | _data(*task.parts[0], settings.n_threads)
         if self._header is None:
             return
         with self._faults():
@@ -137,15 +137,15 @@ class Checkpoint:
             os.unlink(self._path)
 
 
-def _check_goes(model: Any, recipe: Recipe, has_several_sets: bool) -> None:
+def _check_goes(settings: BoostingSettings, recipe: Recipe, has_several_sets: bool) -> None:
     """Refuse fits that a file of rounds cannot bring back."""
-    several = has_several_sets or len(metrics_of(model.scoring)) > 1
+    several = has_several_sets or len(settings.metrics) > 1
     refused = {
         "n_estimators='auto' without early_stopping=True": recipe.n_folds > 0,
-        "warm_start=True": model.warm_start,
-        "drop_rate": model._setting("drop_rate") > 0,
-        "n_parallel_trees": model._setting("n_parallel_trees") > 1,
-        "a model in init": model._starts_at_model,
+        "warm_start=True": settings.warm_start,
+        "drop_rate": settings.drop_rate > 0,
+        "n_parallel_trees": settings.n_parallel_trees > 1,
+        "a model in init": settings.starts_at_model,
         "several sets or metrics to judge by": several,
     }
     for what, is_so in refused.items():
@@ -156,11 +156,12 @@ def _check_goes(model: Any, recipe: Recipe, has_several_sets: bool) -> None:
             )
 
 
-def _parameters(model: Any) -> dict[str, str]:
+def _parameters(settings: BoostingSettings) -> dict[str, str]:
     """Return what each parameter is, as text."""
-    given = model.get_params(deep=False)
-    named = {f"parameter {name}": _said(name, value) for name, value in given.items() if name not in _NO_MATTER}
-    return {"parameter estimator": type(model).__name__} | named
+    named = {
+        f"parameter {name}": _said(name, value) for name, value in settings.parameters.items() if name not in _NO_MATTER
+    }
+    return {"parameter estimator": settings.estimator} | named
 
 
 def _said(name: str, value: Any) -> str:

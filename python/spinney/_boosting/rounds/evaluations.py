@@ -13,6 +13,7 @@ from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.rounds.boosters import scores_so_far
 from spinney._boosting.rounds.evaluation import sign_of
 from spinney._boosting.rounds.task import Task
+from spinney._boosting.settings import metrics_of
 
 Floats = NDArray[np.float64]
 Metric = Callable[[Floats], float]  # of scores, (n_rows, n_scores)
@@ -38,15 +39,6 @@ def named_sets(later: tuple[Any, ...], names: Sequence[str]) -> list[tuple[str, 
     for key in y_val:
         found.append((str(key), tuple(None if part is None else part[key] for part in later)))
     return found
-
-
-def metrics_of(scoring: Any) -> list[Any]:
-    """Return the metrics that `scoring` names; None stands for the loss."""
-    if isinstance(scoring, (list, tuple)):
-        if not scoring:
-            raise ValueError("scoring is empty. Name a metric, or use None for the loss.")
-        return [None if metric == "loss" else metric for metric in scoring]
-    return [None if isinstance(scoring, str) and scoring == "loss" else scoring]
 
 
 def name_of(metric: Any) -> str:

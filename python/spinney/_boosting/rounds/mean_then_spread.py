@@ -7,7 +7,6 @@ becomes too small, the held-out likelihood gets worse, and the rounds end long b
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -21,16 +20,17 @@ from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.calibration import Calibration
 from spinney._boosting.rounds.run import Rounds
 from spinney._boosting.rounds.task import Parts, Task
+from spinney._boosting.settings import BoostingSettings
 from spinney._data.numeric.reproducible import log
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
-Begin = Callable[[Any, Recipe, Task], Rounds]  # of a model
+Begin = Callable[[BoostingSettings, Recipe, Task], Rounds]
 
 
-def goes_apart(model: Any, recipe: Recipe, task: Task) -> bool:
+def goes_apart(settings: BoostingSettings, recipe: Recipe, task: Task) -> bool:
     """Whether a fit learns the mean and the spread one after the other."""
-    is_plain = model.scoring is None and model._setting("leaves") != "vector"
+    is_plain = settings.metrics == (None,) and settings.leaves != "vector"
     return task.loss.name == "normal" and bool(recipe.n_folds) and len(task.parts) > 1 and is_plain
 
 
@@ -42,8 +42,8 @@ class MeanThenSpread:
 
     evaluations = None
 
-    def __init__(self, model: Any, recipe: Recipe, task: Task, begin: Begin):
-        self._model, self._recipe, self._task, self._begin = model, recipe, task, begin
+    def __init__(self, settings: BoostingSettings, recipe: Recipe, task: Task, begin: Begin):
+        self._settings, self._recipe, self._task, self._begin = settings, recipe, task, begin
         rows, parts, start = task.rows, task.parts, task.start
         self._rows = _of_mean(rows)
         self._parts = [(_of_mean(a), None if b is None else _of_mean(b)) for a, b in parts]
@@ -54,11 +54,10 @@ class MeanThenSpread:
         self._spread: Rounds | None = None
 
     def _begin_with(self, name: str, loss: Loss, rows: LearningRows, parts: Parts, start: Floats) -> Rounds:
-        model, is_mean = copy(self._model), name == "squared_error"
-        model.loss = name
+        settings, is_mean = replace(self._settings, loss=name), name == "squared_error"
         recipe = replace(self._recipe, has_statistics=is_mean, worth_of_present=is_mean)
         task = replace(self._task, loss=loss, rows=rows, parts=parts, start=start, earlier=None)
-        return self._begin(model, recipe, task)
+        return self._begin(settings, recipe, task)
 
     def run(self) -> None:
         """Boost the mean, then the spread."""
@@ -85,7 +84,7 @@ class MeanThenSpread:
         loss = regression_loss("gamma", 0.5, 1.0)
         offset = None if rows.offset is None else rows.offset[:, rows.used]
         start = loss.constants(squares[rows.used], rows.seen_weights[rows.used], offset)
-        if self._model.init == "zero":
+        if self._settings.init == "zero":
             start = -log(np.array([unit]))
         self._start = np.array([self._start[0], (start[0] + float(log(unit))) / 2])
         self._spread = self._begin_with("gamma", loss, rows, parts, start)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.losses.custom import Outside, OutsideLosses, OutsideRows
 from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.options.compatibility import draws_by_gradient
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.statistics import Statistic
+from spinney._boosting.settings import RoundSettings
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ class Member:
 
     def __init__(
         self,
-        model: Any,
+        settings: RoundSettings,
         recipe: Recipe,
         engine: _engine.Boosting,
         has_held_out: bool,
@@ -38,7 +38,7 @@ class Member:
         statistics: Sequence[Statistic] = (),
         outside: OutsideLosses | None = None,
     ) -> None:
-        self._model = model
+        self._settings = settings
         self._recipe = recipe
         self._judge = judge
         self.statistics = list(statistics)
@@ -54,7 +54,7 @@ class Member:
         self._n_read = 0  # rounds of the engine whose losses are noted
         self.settling = _engine.Settling(
             patience=min(int(recipe.patience), _FOR_EVER) if recipe.stops_early else 0,
-            tol=float(model.tol),
+            tol=float(settings.tol),
             worth=recipe.worth,
             of_present=recipe.worth_of_present,
         )
@@ -98,8 +98,8 @@ class Member:
 
     def prepare(self) -> None:
         """Tell the engine the gradients of the next round, if it does not know the loss."""
-        if self._outside is not None and self.engine.n_rounds % getattr(self._model, "n_parallel_trees", 1) == 0:
-            drops = self._model._setting("drop_rate") > 0
+        if self._outside is not None and self.engine.n_rounds % self._settings.n_parallel_trees == 0:
+            drops = self._settings.drop_rate > 0
             scores = self.engine.scores_to_fit() if drops else self.engine.scores()
             self.engine.set_gradients(*self._outside.gradients(scores))
 
@@ -117,8 +117,8 @@ class Member:
     @property
     def judges_out_of_bag(self) -> bool:
         """Whether the rows that a round does not draw say what it is worth."""
-        changes = self._model._setting("drop_rate") > 0  # what earlier rounds have done
-        return self._recipe.subsample < 1 and not draws_by_gradient(self._model) and not changes
+        changes = self._settings.drop_rate > 0  # what earlier rounds have done
+        return self._recipe.subsample < 1 and not self._settings.draws_by_gradient and not changes
 
     @property
     def is_judged_by_engine(self) -> bool:
@@ -194,20 +194,20 @@ class Member:
 
     def n_kept(self) -> int:
         """Return the number of rounds up to the best one, if asked for; else of all."""
-        if self.held_out_curve and self._recipe.stops_early and self._model.keep_best:
+        if self.held_out_curve and self._recipe.stops_early and self._settings.keep_best:
             return int(np.argmin(self.held_out_curve)) + 1 + self._n_unknown[1]
         return self.n_done
 
     def kept_scores(self) -> Floats:
         """Scores of the held-out rows after the rounds that are kept, (n_scores, n_rows)."""
-        return self.best_scores if self._model.keep_best else self.engine.held_out_scores()
+        return self.best_scores if self._settings.keep_best else self.engine.held_out_scores()
 
     def _judged(self, so_far: SoFar) -> float:
         assert self._judge is not None
         loss = self._judge(self.engine.held_out_scores().T, so_far)
         if not np.isfinite(loss):
             raise ValueError(
-                f"scoring={self._model.scoring!r} gives {-loss} after round {self.n_done}, which cannot be "
+                f"scoring={self._settings.metrics[0]!r} gives {-loss} after round {self.n_done}, which cannot be "
                 "compared with other rounds. Use another metric, or hold out more rows."
             )
         return loss

@@ -19,8 +19,9 @@ from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.calibration import Calibration, errors_of_mean, scores_out_of_folds
 from spinney._boosting.rounds.checkpoint import Checkpoint
-from spinney._boosting.rounds.evaluations import Evaluations, metrics_of
+from spinney._boosting.rounds.evaluations import Evaluations
 from spinney._boosting.rounds.member import Member, added_up, in_turns, mean_curve
+from spinney._boosting.settings import RoundSettings
 from spinney._data.display.warn import warn
 from spinney._model.boosting import FittedBoosting
 
@@ -32,7 +33,7 @@ class Rounds:
 
     def __init__(
         self,
-        model: Any,
+        settings: RoundSettings,
         recipe: Recipe,
         members: Sequence[Member],
         earlier: FittedBoosting | None,
@@ -41,7 +42,7 @@ class Rounds:
         check_first: Callable[[_engine.Tree], None] | None = None,
         known: Mapping[str, Any] | None = None,
     ) -> None:
-        self._model = model
+        self._settings = settings
         self._recipe = recipe
         self._members = members
         self._earlier = earlier
@@ -49,7 +50,7 @@ class Rounds:
         self._factors = factors
         self._check_first = check_first
         if earlier is not None:
-            members[0].go_on(earlier.n_rounds, model.__dict__ if known is None else known)
+            members[0].go_on(earlier.n_rounds, known or {})
         self.evaluations: Evaluations | None = None
         self.checkpoint: Checkpoint | None = None
         self.because = f"all {recipe.n_rounds} rounds are done"
@@ -61,31 +62,30 @@ class Rounds:
 
     def run(self) -> None:
         """Boost until the rounds are done, nothing improves any more, a callback says so, or it is interrupted."""
-        model, first = self._model, self._n_done
+        settings, first = self._settings, self._n_done
         try:
             self._run(time.perf_counter())
         except KeyboardInterrupt:
-            is_worth_it = model.keep_interrupted or self.checkpoint is not None
+            is_worth_it = settings.keep_interrupted or self.checkpoint is not None
             if not is_worth_it or min(member.n_done for member in self._members) == first:
                 raise
             for member in self._members:
                 member.record(self._so_far(member))
             self._keep_rounds(must=True)
-            if not model.keep_interrupted:
+            if not settings.keep_interrupted:
                 raise
             self.because = "it was interrupted"
             self._is_cut_short = True
             warn(f"The fit was interrupted after {self._n_done} of {self._recipe.n_rounds} rounds; these are kept.")
         finally:
-            if model.verbose and sys.stderr.isatty():
+            if settings.verbose and sys.stderr.isatty():
                 print(file=sys.stderr, flush=True)
-        if model.verbose:
+        if settings.verbose:
             self._report_end()
 
     def _run(self, began: float) -> None:
-        model, recipe, first = self._model, self._recipe, self._n_done
-        callbacks = [model.callbacks] if callable(model.callbacks) else list(model.callbacks or [])
-        looks_at_each = bool(callbacks or model.verbose or self.evaluations or self.checkpoint)
+        settings, recipe, first = self._settings, self._recipe, self._n_done
+        looks_at_each = bool(settings.callbacks or settings.verbose or self.evaluations or self.checkpoint)
         active = [member for member in self._members if member.n_done < recipe.n_rounds]
         while active:
             self._advance(active, looks_at_each)
@@ -94,9 +94,11 @@ class Rounds:
             self._check_first_round()
             if self.evaluations is not None:
                 self.evaluations.add(self._members[0].engine, self.view([]).n_scores)
-            if model.verbose:
+            if settings.verbose:
                 self._report(first, time.perf_counter() - began)
-            answers = [callback(self._progress(began)) for callback in callbacks]  # all are called, whatever one says
+            answers = [
+                callback(self._progress(began)) for callback in settings.callbacks
+            ]  # all are called, whatever one says
             if any(answers):
                 self.because = "a callback said so"
                 self._is_cut_short = True
@@ -104,7 +106,7 @@ class Rounds:
                 break
             active = [member for member in active if not member.is_settled and member.n_done < recipe.n_rounds]
             if all(member.is_settled for member in self._members):
-                judged = "loss" if metrics_of(model.scoring)[0] is None else "score"
+                judged = "loss" if settings.metrics[0] is None else "score"
                 of_folds = " of any fold" if len(self._members) > 1 else ""
                 self.because = f"the held-out {judged}{of_folds} has not improved for {recipe.patience} rounds"
                 break
@@ -143,7 +145,7 @@ class Rounds:
             [member.settling for member in members] if knows else [],
             1 if is_looked_at else self._recipe.n_rounds - max(member.n_done for member in members),
             keeps_best=self._recipe.n_folds > 0,
-            n_jobs=self._model._n_threads,
+            n_jobs=self._settings.n_threads,
         )
 
     def _progress(self, began: float) -> dict[str, Any]:
@@ -209,7 +211,7 @@ class Rounds:
     @property
     def n_dropped(self) -> NDArray[np.intp] | None:
         """How many earlier rounds each round of the model has dropped; None if it is not that kind of fit."""
-        if not self._model._setting("drop_rate") > 0:
+        if not self._settings.drop_rate > 0:
             return None
         dropped = [member.engine.n_dropped for member in self._members]
         return np.array([dropped[m][r] for m, r in self._turns().tolist()], dtype=np.intp)
@@ -237,7 +239,7 @@ class Rounds:
             return None
         known, scores = found
         weight = None if rows.weight is None else rows.weight[known]
-        narrower = 1.0 if self._model._is_class_target else self._narrower(parts, rows, loss, start)
+        narrower = 1.0 if self._settings.is_class_target else self._narrower(parts, rows, loss, start)
         return Calibration.of(self._predicted(scores), rows.target[known], weight, narrower)
 
     def _narrower(

@@ -8,10 +8,11 @@ import spinney._engine as _engine
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.statistics import columns_of_many
+from spinney._boosting.settings import BoostingSettings
 from spinney._data.spool import SpooledTable
 
 
-def check_stream(X: Any, model: Any, recipe: Recipe, rows: LearningRows) -> None:
+def check_stream(X: Any, settings: BoostingSettings, recipe: Recipe, rows: LearningRows) -> None:
     """Refuse what would take all rows of a stream into memory."""
     if not isinstance(X, SpooledTable):
         return
@@ -20,19 +21,19 @@ def check_stream(X: Any, model: Any, recipe: Recipe, rows: LearningRows) -> None
             "Some rows of the stream have the weight 0, which n_estimators='auto' leaves out by a copy of the others. "
             "Leave them out of the stream, or set n_estimators to a number."
         )
-    if callable(model.scoring) and recipe.stops_early:
+    if callable(settings.metrics[0]) and recipe.stops_early:
         raise ValueError(
             "scoring is a function of the held-out rows as they were given, and those of a stream are in files. Use a "
             "metric by its name, or the loss."
         )
-    if model._setting("linear_leaves"):
+    if settings.linear_leaves:
         raise ValueError(
             "linear_leaves reads the values of all rows of a leaf at a time, and those of a stream are in files. Use "
             "linear_leaves=False."
         )
-    if model._starts_at_model:
+    if settings.starts_at_model:
         raise ValueError(
-            f"init={type(model.init).__name__} would be fitted to all rows of the stream in memory. Use "
+            f"init={type(settings.init).__name__} would be fitted to all rows of the stream in memory. Use "
             "init='constant', or pass what it predicts as a column with offset."
         )
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.losses.rows import LearningRows, set_aside
 from spinney._boosting.options.recipe import fixed
 from spinney._boosting.rounds.evaluation import HeldOutScore
+from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema, read_table
 from spinney._data.column_names import match_columns
 from spinney._data.design import Design
@@ -219,8 +220,18 @@ class BaseFunctionalBoosting(TargetEstimator):
         recipe = fixed(self.n_estimators, self.learning_rate, self._stops_early, self.n_iter_no_change)
         engine: Any = stages
         unused: Any = None
-        member = FunctionMember(self, recipe, engine, later is not None, judge)
-        FunctionRounds(self, recipe, [member], None, unused).run()
+        settings = RoundSettings(
+            metrics=(self.scoring,),
+            callbacks=callbacks_of(self.callbacks),
+            tol=self.tol,
+            keep_best=self.keep_best,
+            keep_interrupted=self.keep_interrupted,
+            verbose=self.verbose,
+            n_threads=self._n_threads,
+            is_class_target=self._is_class_target,
+        )
+        member = FunctionMember(settings, recipe, engine, later is not None, judge)
+        FunctionRounds(settings, recipe, [member], None, unused).run()
         return member
 
     def _keep(

@@ -1,0 +1,230 @@
+"""The parameters of a booster, read from the estimator once: all that a fit below the estimator knows of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from itertools import pairwise
+from numbers import Real
+from typing import Any, ClassVar, Protocol, cast
+
+import numpy as np
+
+from spinney._data.arguments import given_array
+
+Auto = str  # the value "auto": chosen by the recipe
+Metric = str | Callable[..., float] | None  # by name, as a function, or None for the loss
+Callback = Callable[[dict[str, Any]], object]
+
+
+class BoostingEstimator(Protocol):
+    """An estimator whose parameters are those of a booster."""
+
+    _is_class_target: ClassVar[bool]
+    _leaf_share: ClassVar[float]
+
+    @property
+    def _n_threads(self) -> int: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoundSettings:
+    """What the loop over rounds needs to know, of trees or of other functions.
+
+    Attributes
+    ----------
+    metrics : tuple
+        Metrics on held-out rows, the first of which stops the fit; None stands for the loss.
+    n_threads : int
+        0 stands for all.
+    is_class_target : bool
+        Whether classes are predicted.
+    """
+
+    metrics: tuple[Metric, ...] = (None,)
+    callbacks: tuple[Callback, ...] = ()
+    tol: float = 1e-7
+    keep_best: bool = True
+    keep_interrupted: bool = False
+    verbose: int = 0
+    n_threads: int = 0
+    n_parallel_trees: int = 1
+    sampling: str = "uniform"
+    drop_rate: float = 0.0
+    is_class_target: bool = False
+
+    @property
+    def draws_by_gradient(self) -> bool:
+        """Whether the gradients of rows decide which are drawn."""
+        return self.sampling in ("gradient", "goss")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoostingSettings(RoundSettings):
+    """All parameters of a booster.
+
+    Parameters that only some of the estimators have are neutral for the others.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the class, for messages.
+    changed : frozenset of str
+        Parameters with another value than their default.
+    calibrates : bool
+        Whether held-out rows calibrate intervals or sets.
+    leaf_share : float
+        Of small tables: fewest rows of a leaf as a fraction of all, unless `min_samples_leaf` says how many.
+    others : as the parameters of the estimators
+    """
+
+    estimator: str = ""
+    changed: frozenset[str] = frozenset()
+    calibrates: bool = False
+    leaf_share: float = 1.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    loss: Any = "squared_error"
+    focal_gamma: float = 2.0
+    quantile: float | Sequence[float] = 0.5
+    huber_share: float = 0.9
+    tweedie_power: float = 1.5
+    truncation: int | None = 30
+    gains: str = "exponential"
+    distribution: str = "normal"
+    scale: float | Auto = "auto"
+    ties: str = "breslow"
+
+    n_estimators: int | Auto = "auto"
+    effort: float | str = 0.5
+    learning_rate: float | Auto = "auto"
+    early_stopping: bool | None = None
+    validation_fraction: float | int = 0.1
+    n_iter_no_change: int | None = None
+    warm_start: bool = False
+    init: Any = "constant"
+    random_state: Any = None
+
+    growth: str = "leaf"
+    leaves: str = "single"
+    max_leaf_nodes: int | Auto | None = "auto"
+    max_depth: int | None = None
+    min_samples_split: int | float = 2
+    min_samples_leaf: int | float | Auto = "auto"
+    min_hessian_leaf: float = 1e-3
+    min_gain: float = 0.0
+    min_impurity_decrease: float = 0.0
+    l2_regularization: float | Auto = "auto"
+    l1_regularization: float = 0.0
+    max_step: float | Auto | None = "auto"
+    hierarchical_shrinkage: float = 0.0
+    linear_leaves: bool = False
+    linear_l2: float = 5.0
+
+    subsample: float | Auto = "auto"
+    top_share: float = 0.2
+    skip_drop: float = 0.0
+    max_drop: int | None = None
+    drop_by: str = "uniform"
+
+    max_features: int | float | str | None = "auto"
+    max_features_per_level: float = 1.0
+    max_features_per_tree: float = 1.0
+    max_bins: int | Auto = "auto"
+    max_one_hot: int = 4
+    category_smoothing: float = 10.0
+    category_l2: float = 10.0
+    monotonic_cst: Any = None
+    interaction_cst: Any = None
+    feature_costs: Any = None
+    feature_weights: Any = None
+    forced_splits: dict[str, Any] | None = None
+    categorical_features: Any = None
+    unseen: str = "missing"
+
+    class_weight: Any = None
+    cost_matrix: Any = None
+    priors: Any = None
+
+    @classmethod
+    def of(cls, estimator: BoostingEstimator) -> BoostingSettings:
+        """Read the parameters of an estimator."""
+        found, defaults = vars(estimator), _defaults(cast("Hashable", type(estimator)))
+        read: dict[str, Any] = {one.name: found[one.name] for one in fields(cls) if one.name in found} | {
+            "estimator": type(estimator).__name__,
+            "parameters": estimator.get_params(deep=False),
+            "changed": frozenset(
+                name for name in defaults.keys() & found.keys() if _is_changed(found[name], defaults[name])
+            ),
+            "calibrates": hasattr(type(estimator), "calibrate"),
+            "leaf_share": estimator._leaf_share,
+            "metrics": metrics_of(found.get("scoring")),
+            "callbacks": callbacks_of(found.get("callbacks")),
+            "n_threads": estimator._n_threads,
+            "is_class_target": estimator._is_class_target,
+        }
+        return cls(**read)
+
+    @property
+    def starts_at_model(self) -> bool:
+        """Whether scores start where another model predicts."""
+        return not isinstance(self.init, str | None)
+
+    @property
+    def levels(self) -> list[float] | None:
+        """Quantiles, if there are several."""
+        if self.loss != "quantile" or isinstance(self.quantile, Real):
+            return None
+        return read_quantiles(self.quantile)
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether rows are held out to stop by, in one part or in folds."""
+        if self.early_stopping is not None:
+            return bool(self.early_stopping)
+        return self.n_iter_no_change is not None or self.n_estimators == "auto"
+
+
+def read_quantiles(given: Any) -> list[float]:
+    """Levels of quantiles, checked: numbers between 0 and 1, each once, ascending."""
+    levels = [float(level) for level in np.asarray(given_array(given, "quantile"), dtype=np.float64).ravel()]
+    if not levels:
+        raise ValueError("quantile holds no number. Give one between 0 and 1, or several.")
+    for level in levels:
+        if not 0 < level < 1:
+            raise ValueError(f"quantile must hold numbers between 0 and 1. Got {level:g}.")
+    if any(a >= b for a, b in pairwise(levels)):
+        raise ValueError(f"quantile must hold different numbers in ascending order. Got {levels}.")
+    return levels
+
+
+def metrics_of(scoring: Any) -> tuple[Metric, ...]:
+    """Return the metrics that `scoring` names; None stands for the loss."""
+    metrics = scoring if isinstance(scoring, (list, tuple)) else (scoring,)
+    if not metrics:
+        raise ValueError("scoring is empty. Name a metric, or use None for the loss.")
+    return tuple(None if isinstance(metric, str) and metric == "loss" else metric for metric in metrics)
+
+
+def callbacks_of(callbacks: Any) -> tuple[Callback, ...]:
+    """Return the functions to call after each round."""
+    return (callbacks,) if callable(callbacks) else tuple(callbacks or ())
+
+
+def _is_changed(value: Any, default: Any) -> bool:
+    """Whether a parameter has another value than its default; lists and objects always do."""
+    return value is not default and not (isinstance(value, (str, Real)) and value == default)
+
+
+@lru_cache(maxsize=64)
+def _defaults(kind: Any) -> dict[str, Any]:
+    """Return the defaults of an estimator's parameters; a subclass may take others than those it extends."""
+    found: dict[str, Any] = {}
+    for one in reversed(kind.__mro__):
+        if "__init__" in vars(one):
+            found |= {name: taken.default for name, taken in inspect.signature(one).parameters.items()}
+    return found
