@@ -59,8 +59,8 @@ Parameters
 depth : int, optional
     Most splits.
 rate : float, default=1e-7
-    A text that is long enough to be wrapped: it goes on and on, well beyond the width of a line, until the wrapping is
-    seen in the docstring.
+    A text that is long enough to be wrapped: it goes on and on, well beyond the width of a line, until the wrapping
+    is seen in the docstring.
 kind : {"a", "b"} or None, default="a"
     Which kind.
 
