@@ -18,6 +18,7 @@ from spinney._boosting.losses.loss import TWO_CLASS_LOSSES, Loss, class_loss, ow
 from spinney._boosting.losses.outputs import loss_of_outputs
 from spinney._boosting.losses.rows import LearningRows
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import known_codes, read_some_classes
 from spinney._model.boosting import FittedBoosting
 
@@ -119,64 +120,7 @@ class GradientBoostingClassifier(SaysShares, CertainClasses, RefitsLeaves, Class
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.loss = loss
-        self.focal_gamma = focal_gamma
-        self.n_estimators = n_estimators
-        self.effort = effort
-        self.learning_rate = learning_rate
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.growth = growth
-        self.leaves = leaves
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_hessian_leaf = min_hessian_leaf
-        self.min_gain = min_gain
-        self.min_impurity_decrease = min_impurity_decrease
-        self.l2_regularization = l2_regularization
-        self.l1_regularization = l1_regularization
-        self.max_step = max_step
-        self.subsample = subsample
-        self.sampling = sampling
-        self.top_share = top_share
-        self.n_parallel_trees = n_parallel_trees
-        self.drop_rate = drop_rate
-        self.skip_drop = skip_drop
-        self.max_drop = max_drop
-        self.drop_by = drop_by
-        self.max_features = max_features
-        self.max_features_per_level = max_features_per_level
-        self.max_features_per_tree = max_features_per_tree
-        self.max_bins = max_bins
-        self.max_one_hot = max_one_hot
-        self.category_smoothing = category_smoothing
-        self.category_l2 = category_l2
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.feature_costs = feature_costs
-        self.feature_weights = feature_weights
-        self.forced_splits = forced_splits
-        self.hierarchical_shrinkage = hierarchical_shrinkage
-        self.linear_leaves = linear_leaves
-        self.linear_l2 = linear_l2
-        self.init = init
-        self.class_weight = class_weight
-        self.cost_matrix = cost_matrix
-        self.priors = priors
-        self.early_stopping = early_stopping
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.keep_best = keep_best
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.keep_interrupted = keep_interrupted
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,6 +19,7 @@ from spinney._boosting.losses.loss import NUMBER_LOSSES, Loss, own_loss, regress
 from spinney._boosting.losses.outputs import loss_of_outputs, loss_of_quantiles
 from spinney._boosting.losses.spread import PredictsSpread
 from spinney._boosting.settings import BoostingSettings
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
 from spinney._estimator.target import read_values
 from spinney._model.boosting import FittedBoosting
@@ -115,63 +116,7 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, Reg
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.loss = loss
-        self.quantile = quantile
-        self.huber_share = huber_share
-        self.tweedie_power = tweedie_power
-        self.n_estimators = n_estimators
-        self.effort = effort
-        self.learning_rate = learning_rate
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.growth = growth
-        self.leaves = leaves
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_hessian_leaf = min_hessian_leaf
-        self.min_gain = min_gain
-        self.min_impurity_decrease = min_impurity_decrease
-        self.l2_regularization = l2_regularization
-        self.l1_regularization = l1_regularization
-        self.max_step = max_step
-        self.subsample = subsample
-        self.sampling = sampling
-        self.top_share = top_share
-        self.n_parallel_trees = n_parallel_trees
-        self.drop_rate = drop_rate
-        self.skip_drop = skip_drop
-        self.max_drop = max_drop
-        self.drop_by = drop_by
-        self.max_features = max_features
-        self.max_features_per_level = max_features_per_level
-        self.max_features_per_tree = max_features_per_tree
-        self.max_bins = max_bins
-        self.max_one_hot = max_one_hot
-        self.category_smoothing = category_smoothing
-        self.category_l2 = category_l2
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.feature_costs = feature_costs
-        self.feature_weights = feature_weights
-        self.forced_splits = forced_splits
-        self.hierarchical_shrinkage = hierarchical_shrinkage
-        self.linear_leaves = linear_leaves
-        self.linear_l2 = linear_l2
-        self.init = init
-        self.early_stopping = early_stopping
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.keep_best = keep_best
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.keep_interrupted = keep_interrupted
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     @property
     def alpha(self) -> Any:

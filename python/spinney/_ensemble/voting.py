@@ -18,6 +18,7 @@ from spinney._data.numeric.reproducible import log
 from spinney._data.select import pick_table
 from spinney._ensemble.combination.estimator import BaseCombination
 from spinney._ensemble.combination.fitting import MemberRows, Sharing, released, seeded
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.progress import Progress
 from spinney._estimator.single_target import read_one_class, read_one_value
 from spinney._estimator.table_estimator import SavedEstimator
@@ -214,13 +215,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.estimators = estimators
-        self.voting = voting
-        self.weights = weights
-        self.flatten_transform = flatten_transform
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "voting")
@@ -338,11 +333,7 @@ class VotingRegressor(RegressorMixin, BaseVoting):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.estimators = estimators
-        self.weights = weights
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
         return read_one_value(y, n_rows, "voting"), None, {}

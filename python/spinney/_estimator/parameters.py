@@ -111,6 +111,11 @@ class NamedParameters:
         return super().set_params(**params)  # type: ignore[misc,no-any-return]
 
 
+def store_parameters(estimator: NamedParameters, arguments: Mapping[str, object]) -> None:
+    """Set the parameters of an estimator: `arguments` are the ``locals()`` of its ``__init__``."""
+    vars(estimator).update((name, value) for name, value in arguments.items() if name not in ("self", "__class__"))
+
+
 def _arguments_of_fit(cls: Any) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(cls.fit).parameters if hasattr(cls, "fit") else {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney._estimator.parameters import store_parameters
 from spinney._forest.forest import ForestClassifier, ForestRegressor
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
@@ -70,44 +71,7 @@ class RandomForestClassifier(ForestClassifier):
         oblique: int | str | None = None,
         n_combined: int = 3,
     ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_features_per_tree = max_features_per_tree
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.min_purity = min_purity
-        self.bootstrap = bootstrap
-        self.replace = replace
-        self.max_samples = max_samples
-        self.sampling = sampling
-        self.oob_score = oob_score
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.min_samples_category = min_samples_category
-        self.cost_matrix = cost_matrix
-        self.priors = priors
-        self.cost_splits = cost_splits
-        self.feature_costs = feature_costs
-        self.feature_weights = feature_weights
-        self.always_try = always_try
-        self.shrinkage = shrinkage
-        self.keep_rows = keep_rows
-        self.oblique = oblique
-        self.n_combined = n_combined
+        store_parameters(self, locals())
 
 
 class RandomForestRegressor(ForestRegressor):
@@ -166,36 +130,4 @@ class RandomForestRegressor(ForestRegressor):
         oblique: int | str | None = None,
         n_combined: int = 3,
     ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_features_per_tree = max_features_per_tree
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.replace = replace
-        self.max_samples = max_samples
-        self.oob_score = oob_score
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.min_samples_category = min_samples_category
-        self.feature_costs = feature_costs
-        self.feature_weights = feature_weights
-        self.always_try = always_try
-        self.shrinkage = shrinkage
-        self.keep_rows = keep_rows
-        self.rate_shrinkage = rate_shrinkage
-        self.oblique = oblique
-        self.n_combined = n_combined
+        store_parameters(self, locals())

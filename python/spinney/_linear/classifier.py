@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 
 from spinney._estimator.class_scores import ScoresClasses
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_class
 from spinney._linear.linear_model import BaseLinear, Floats
 from spinney._linear.solve import Logistic
@@ -51,10 +52,7 @@ class LinearClassifier(ScoresClasses, ClassifierMixin, BaseLinear):
         categorical_features: Any = None,
         unseen: str = "missing",
     ) -> None:
-        self.C = C
-        self.scale = scale
-        self.categorical_features = categorical_features
-        self.unseen = unseen
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "a linear model")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
 from spinney._linear.linear_model import BaseLinear, Floats
 from spinney._linear.solve import Ridge
@@ -51,10 +52,7 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         categorical_features: Any = None,
         unseen: str = "missing",
     ) -> None:
-        self.alpha = alpha
-        self.scale = scale
-        self.categorical_features = categorical_features
-        self.unseen = unseen
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
         return read_one_value(y, n_rows, "a linear model"), {}

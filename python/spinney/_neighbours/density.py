@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Schema, read_table
 from spinney._data.arguments import given_numbers
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.summary import About, counted
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
@@ -62,10 +63,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         bin_counts: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.bin_width = bin_width
-        self.origin = origin
-        self.bin_counts = bin_counts
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Count the rows of each bin; with ``bin_width="cv"``, choose how wide bins are.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from spinney._estimator.parameters import store_parameters
 from spinney._neighbours.histogram import BaseHistogram
 from spinney._neighbours.target import OfValues
 
@@ -49,13 +50,4 @@ class HistogramRegressor(OfValues, BaseHistogram):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.cell = cell
-        self.scale = scale
-        self.empty = empty
-        self.cell_values = cell_values
-        self.cv = cv
-        self.scoring = scoring
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())

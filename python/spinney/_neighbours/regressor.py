@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from spinney._estimator.parameters import store_parameters
 from spinney._neighbours.queries import FindsNeighbors
 from spinney._neighbours.target import OfValues
 
@@ -50,17 +51,4 @@ class KNeighborsRegressor(OfValues, FindsNeighbors):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.metric = metric
-        self.p = p
-        self.scale = scale
-        self.algorithm = algorithm
-        self.ties = ties
-        self.k_values = k_values
-        self.cv = cv
-        self.scoring = scoring
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())

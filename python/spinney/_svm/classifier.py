@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import StrOptions
 
 from spinney._estimator.costs import read_cost_matrix
+from spinney._estimator.parameters import store_parameters
 from spinney._svm.class_pairs import MachinesOfClasses
 from spinney._svm.kernel_machine import Floats
 from spinney._svm.rows import MarginRows
@@ -71,27 +72,7 @@ class SVC(MachinesOfClasses):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.scale = scale
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.precision = precision
-        self.class_weight = class_weight
-        self.cost_matrix = cost_matrix
-        self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.max_iter = max_iter
-        self.cv = cv
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         codes, learned = super()._read_target(y, n_rows)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 
+from spinney._estimator.parameters import store_parameters
 from spinney._model.svm.planes import FittedPlanes
 from spinney._svm.linear_solve import Plane
 from spinney._svm.penalised import Penalised
@@ -59,18 +60,7 @@ class LinearSVC(ClassifierMixin, PlanesOfClasses, Penalised):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.loss = loss
-        self.C = C
-        self.scale = scale
-        self.tol = tol
-        self.class_weight = class_weight
-        self.cost_matrix = cost_matrix
-        self.max_iter = max_iter
-        self.cv = cv
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def _fit_planes(self, rows: PlaneRows, learned: dict[str, Any], C: float, start: list[Plane] | None) -> list[Plane]:
         machines = self._sides(rows.target, rows.weight, learned)

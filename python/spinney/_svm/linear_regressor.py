@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
 from spinney._model.svm.planes import FittedPlanes
 from spinney._svm.linear_solve import Plane
@@ -58,17 +59,7 @@ class LinearSVR(RegressorMixin, Penalised):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.tol = tol
-        self.C = C
-        self.loss = loss
-        self.scale = scale
-        self.max_iter = max_iter
-        self.cv = cv
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         return read_one_value(y, n_rows, "a support vector machine"), {}

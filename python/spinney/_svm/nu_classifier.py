@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from spinney._estimator.parameters import store_parameters
 from spinney._svm.class_pairs import MachinesOfClasses
 from spinney._svm.kernel_machine import Floats
 from spinney._svm.rows import MarginRows
@@ -62,24 +63,7 @@ class NuSVC(MachinesOfClasses):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.scale = scale
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.precision = precision
-        self.decision_function_shape = decision_function_shape
-        self.max_iter = max_iter
-        self.cv = cv
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def _penalties(self) -> Floats:
         return np.ones(1)

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 import spinney._engine as _engine
 from spinney._data.display.warn import warn
+from spinney._estimator.parameters import store_parameters
 from spinney._model.file.container import refuse
 from spinney._model.saving.model_part import FittedPart
 from spinney._svm.planes import Floats, PlanesOfClasses
@@ -66,17 +67,7 @@ class Perceptron(ClassifierMixin, PlanesOfClasses):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.eta = eta
-        self.averaged = averaged
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.scale = scale
-        self.class_weight = class_weight
-        self.cost_matrix = cost_matrix
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def _find_planes(
         self, terms: Floats, target: Floats, weight: Floats, learned: dict[str, Any]

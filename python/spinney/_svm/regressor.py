@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
+from spinney._estimator.parameters import store_parameters
 from spinney._svm.regression import MachineOfValues
 from spinney._svm.rows import MarginRows
 from spinney._svm.solve import Problems, value_problem
@@ -58,23 +59,7 @@ class SVR(MachineOfValues):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.scale = scale
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.precision = precision
-        self.max_iter = max_iter
-        self.cv = cv
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def _problems(self, rows: MarginRows, learned: dict[str, Any]) -> Problems:
         return value_problem(rows, float(self.epsilon))

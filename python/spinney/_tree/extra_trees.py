@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney._estimator.parameters import store_parameters
 from spinney._tree.tree_estimator import TreeClassifier, TreeRegressor
 
 
@@ -48,27 +49,7 @@ class ExtraTreeClassifier(TreeClassifier):
         min_samples_category: int = 5,
         n_jobs: int | None = None,
     ) -> None:
-        self.criterion = criterion
-        self.splitter = splitter
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.random_state = random_state
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.class_weight = class_weight
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.min_purity = min_purity
-        self.max_bins = max_bins
-        self.validation_fraction = validation_fraction
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.min_samples_category = min_samples_category
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
 
 class ExtraTreeRegressor(TreeRegressor):
@@ -110,22 +91,4 @@ class ExtraTreeRegressor(TreeRegressor):
         min_samples_category: int = 5,
         n_jobs: int | None = None,
     ) -> None:
-        self.criterion = criterion
-        self.splitter = splitter
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.random_state = random_state
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.max_bins = max_bins
-        self.validation_fraction = validation_fraction
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.min_samples_category = min_samples_category
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney._estimator.parameters import store_parameters
 from spinney._tree.prune.parameter import PruneParameter
 from spinney._tree.rpart.preset import RpartTree, refuse_twice
 from spinney._tree.rpart.preset import control as rpart_control
@@ -68,42 +69,7 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         dialect: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.criterion = criterion
-        self.splitter = splitter
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.random_state = random_state
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.interaction_cst = interaction_cst
-        self.max_bins = max_bins
-        self.validation_fraction = validation_fraction
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.min_samples_category = min_samples_category
-        self.rate_shrinkage = rate_shrinkage
-        self.feature_costs = feature_costs
-        self.feature_weights = feature_weights
-        self.always_try = always_try
-        self.missing = missing
-        self.max_surrogates = max_surrogates
-        self.surrogate_style = surrogate_style
-        self.missing_fallback = missing_fallback
-        self.max_competitors = max_competitors
-        self.prune = prune
-        self.cv = cv
-        self.rule = rule
-        self.scoring = scoring
-        self.risk = risk
-        self.cp = cp
-        self.shrinkage = shrinkage
-        self.dialect = dialect
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     @classmethod
     def rpart(

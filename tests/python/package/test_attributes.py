@@ -68,7 +68,7 @@ def public(names):
 
 def documented(kind):
     """Names in the sections Parameters and Attributes of a class's docstring."""
-    return set(re.findall(r"^    (\w[\w, ]*) : ", kind.__doc__, flags=re.MULTILINE))
+    return set(re.findall(r"^(\w[\w, ]*) : ", kind.__doc__, flags=re.MULTILINE))
 
 
 @pytest.mark.filterwarnings("ignore:The perceptron still made mistakes")  # the rows cannot be separated

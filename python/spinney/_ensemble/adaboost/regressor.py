@@ -19,6 +19,7 @@ from spinney._data.select import pick_table
 from spinney._ensemble.adaboost.adaboost import BaseAdaBoost, Say
 from spinney._ensemble.adaboost.rules import R2Rule
 from spinney._ensemble.weak import WeakLearner
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
 from spinney._model.adaboost_r2 import FittedMedian, weighted_medians
 from spinney._tree.regressor import DecisionTreeRegressor
@@ -78,23 +79,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.resample = resample
-        self.early_stopping = early_stopping
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.keep_best = keep_best
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     # ---- fitting -------------------------------------------------------------------------------------
 

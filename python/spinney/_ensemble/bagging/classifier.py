@@ -18,6 +18,7 @@ from spinney._ensemble.bagging.bagging import BaseBagging, parameters_of_member
 from spinney._ensemble.out_of_bag import Values, Weights
 from spinney._estimator.attributes import only_if
 from spinney._estimator.known_predictions import KnownShares
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.target import read_classes
 from spinney._tree.classifier import DecisionTreeClassifier
 
@@ -79,19 +80,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.bootstrap_features = bootstrap_features
-        self.voting = voting
-        self.stratified = stratified
-        self.oob_score = oob_score
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def _default_estimator(self) -> Any:
         return DecisionTreeClassifier()

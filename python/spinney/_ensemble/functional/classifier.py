@@ -15,6 +15,7 @@ from spinney._ensemble.functional.functional import BaseFunctionalBoosting, Floa
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
 from spinney._estimator.class_scores import ScoresClasses
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import known_codes, read_one_class
 from spinney._model.functional.model import FittedFunctions
 
@@ -69,25 +70,7 @@ class FunctionalBoostingClassifier(WithShapes, ScoresClasses, ClassifierMixin, B
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.learners = learners
-        self.loss = loss
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.step = step
-        self.subsample = subsample
-        self.early_stopping = early_stopping
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.keep_best = keep_best
-        self.categorical_features = categorical_features
-        self.unseen = unseen
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.keep_interrupted = keep_interrupted
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "boosting")

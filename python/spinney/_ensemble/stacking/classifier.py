@@ -14,6 +14,7 @@ from spinney._data.numeric.reproducible import log
 from spinney._ensemble.combination.prediction import method_of
 from spinney._ensemble.stacking.stacking import BaseStacking, Floats
 from spinney._estimator.attributes import only_if
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_class
 from spinney._estimator.table_estimator import SavedEstimator
 from spinney._linear.classifier import LinearClassifier
@@ -84,16 +85,7 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.estimators = estimators
-        self.final_estimator = final_estimator
-        self.layers = layers
-        self.cv = cv
-        self.stack_method = stack_method
-        self.passthrough = passthrough
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "stacking")

@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from spinney._ensemble.stacking.stacking import BaseStacking
+from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
 from spinney._estimator.table_estimator import SavedEstimator
 from spinney._linear.regressor import LinearRegressor
@@ -60,15 +61,7 @@ class StackingRegressor(RegressorMixin, BaseStacking):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.estimators = estimators
-        self.final_estimator = final_estimator
-        self.layers = layers
-        self.cv = cv
-        self.passthrough = passthrough
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
         return read_one_value(y, n_rows, "stacking"), None, {}

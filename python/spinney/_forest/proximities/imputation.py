@@ -24,7 +24,7 @@ from spinney._data.feature import Feature
 from spinney._data.missing import Fills, fill_table, missing_rows
 from spinney._data.select import pick_table
 from spinney._data.value_arrays import column_values
-from spinney._estimator.parameters import COUNT
+from spinney._estimator.parameters import COUNT, store_parameters
 from spinney._estimator.summary import About
 from spinney._estimator.table_estimator import SavedEstimator
 from spinney._forest.proximities.donors import Donors
@@ -84,14 +84,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):
         n_jobs: int | None = None,
         categorical_features: Any = None,
     ) -> None:
-        self.n_estimators = n_estimators
-        self.n_iter = n_iter
-        self.task = task
-        self.kind = kind
-        self.min_samples_leaf = min_samples_leaf
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.categorical_features = categorical_features
+        store_parameters(self, locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Grow the forests.

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._estimator.parameters import store_parameters
 from spinney._forest.leaf_codes import leaf_names, one_hot_leaves
 from spinney._forest.unsupervised.forest import Plan, UnsupervisedForest
 
@@ -72,20 +73,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         categorical_features: Any = None,
         unseen: str = "missing",
     ) -> None:
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.sparse_output = sparse_output
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.categorical_features = categorical_features
-        self.unseen = unseen
+        store_parameters(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the trees.

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.numeric.reproducible import exp, log
-from spinney._estimator.parameters import count_features
+from spinney._estimator.parameters import count_features, store_parameters
 from spinney._estimator.row_copies import relative_weights
 from spinney._forest.growing.rows import draw_rows
 from spinney._forest.growing.saved_state import forest_from_json
@@ -84,17 +84,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         categorical_features: Any = None,
         unseen: str = "missing",
     ) -> None:
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.contamination = contamination
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.categorical_features = categorical_features
-        self.unseen = unseen
+        store_parameters(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the forest.
@@ -122,7 +112,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         copies = None if weight is None else _copies(weight)
         n_rows = columns.n_rows if copies is None else int(copies.sum())
         n_drawn = self._count_samples(n_rows)
-        if isinstance(self.max_features, Integral) and self.max_features > columns.n_columns:
+        if isinstance(self.max_features, (int, np.integer)) and self.max_features > columns.n_columns:
             raise ValueError(
                 f"max_features={self.max_features} is more than the table's {columns.n_columns} columns. Use 1.0 for "
                 "all."
@@ -144,7 +134,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
     def _count_samples(self, n_rows: int) -> int:
         if isinstance(self.max_samples, str):
             return min(256, n_rows)
-        if not isinstance(self.max_samples, Integral):
+        if not isinstance(self.max_samples, (int, np.integer)):
             return max(1, int(self.max_samples * n_rows))
         if self.max_samples > n_rows:
             warnings.warn(
