@@ -40,10 +40,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_data", "datasets", "criteria"),
     ("_model",),
     ("_estimator",),
-    ("inspect",),
+    ("inspect", "_cluster"),
     ("_tree", "_neighbours", "_svm", "_linear"),
     ("_forest", "_boosting"),
-    ("_ensemble", "_interchange", "_cluster"),
+    ("_ensemble", "_interchange"),
     ("_evaluate",),
     ("cli", "learners"),
 )

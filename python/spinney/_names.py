@@ -220,8 +220,3 @@ def fitted_class(kind: str) -> Any:
     """Return the class of a kind of fitted model; KeyError if there is no such kind."""
     module, _, name = FITTED_KINDS[kind].rpartition(".")
     return getattr(import_module(module), name)
-
-
-def cluster() -> Any:
-    """Return what fits and predicts with the collections of a cluster."""
-    return import_module("spinney._cluster.dask_fit")

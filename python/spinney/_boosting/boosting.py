@@ -58,7 +58,6 @@ from spinney._model.boosting import FittedBoosting
 from spinney._model.model import decision_costs
 from spinney._model.offsets import read_offset
 from spinney._model.saving.model_part import FittedPart
-from spinney._names import cluster
 
 Floats = NDArray[np.float64]
 
@@ -162,7 +161,9 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
 
     def _fit_elsewhere(self, client: Any, X: Any, beside: dict[str, Any], checkpoint: Any) -> Self:
         """Boost on the workers of a cluster; `beside` are the other parameters of `fit`."""
-        fitted: Self = cluster().fit_boosting(client, self, X, beside, checkpoint)
+        from spinney._boosting.distributed.fit import fit_boosting
+
+        fitted: Self = fit_boosting(client, self, X, beside, checkpoint)
         return fitted
 
     def _fit(

@@ -1,1 +1,1 @@
-"""Fits whose rows are dealt out to the workers of a cluster, and predictions of lazy collections."""
+"""Dask: collections, workers and the partitions of rows on them, transport of requests, and waits."""

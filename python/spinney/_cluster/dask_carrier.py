@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
+from spinney._cluster.actor import Answering
+from spinney._cluster.blocks import Carrier, aligned_blocks, apart, leave_block, n_rows_of, slices_of
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_waits import (
     LOOK_EVERY,
@@ -18,8 +20,6 @@ from spinney._cluster.dask_waits import (
     threads_of,
     wait_for_a_worker,
 )
-from spinney._cluster.partition_holder import Holder, apart, leave_block, n_rows_of
-from spinney._cluster.partitioned_table import Carrier, aligned_blocks, slices_of
 from spinney._cluster.worker_tables import forget_everywhere
 
 _MOST_LOSSES = 20  # workers that a fit may lose
@@ -33,10 +33,13 @@ class DaskCarrier(Carrier):
     client : distributed.Client
     parts : list of delayed
         The partitions, in order: they are made again from their graph where a worker is lost.
+    actor : type
+        Of the actor that holds the blocks of a worker; made of the name of the fit and a number of threads.
     """
 
-    def __init__(self, client: Any, parts: Sequence[Any]) -> None:
+    def __init__(self, client: Any, parts: Sequence[Any], actor: type[Answering]) -> None:
         self._client = client
+        self._actor = actor
         self._parts = list(parts)
         self._fit = f"spinney-{uuid4().hex}"
         self._holders = Actors(client)
@@ -64,9 +67,9 @@ class DaskCarrier(Carrier):
             raise
 
     @property
-    def n_rows_of_parts(self) -> list[int]:
-        """Rows of each partition."""
-        return self._lengths
+    def n_rows(self) -> int:
+        """Rows of all blocks."""
+        return self.blocks[-1][1]
 
     def _in_order(self, workers: list[str], futures: Sequence[Any]) -> list[str]:
         """Order workers by the partitions that they have, so that few of these travel."""
@@ -85,7 +88,7 @@ class DaskCarrier(Carrier):
         for address in dict.fromkeys(where.values()):
             if address not in self._holders:
                 threads = threads_of(self._client).get(address, 1)
-                made.append(self._holders.begin(address, Holder, self._fit, threads))
+                made.append(self._holders.begin(address, self._actor, self._fit, threads))
         for block, future in left.items():
             gathered(self._client, [future], where[block])
         for wait in made:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from spinney._cluster.blocks import n_rows_of
 from spinney._cluster.dask_waits import gathered, in_time, threads_of
-from spinney._cluster.partition_holder import n_rows_of
 from spinney._cluster.workers import feed_table, leave_table
 
 _ROOM = 2.5  # times the size of a table that a worker needs: partitions, all rows together, what is made of them

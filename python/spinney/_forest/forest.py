@@ -53,7 +53,6 @@ from spinney._forest.uncertainty.intervals import UncertainClasses, UncertainFor
 from spinney._model.forest import FittedForest
 from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree
-from spinney._names import cluster
 from spinney._tree.grow.estimator import GrowingEstimator
 from spinney._tree.grow.streams import check_stream
 from spinney._tree.grow.task import OfClasses, OfValues
@@ -138,7 +137,9 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
         """
         if (client := client_of(X)) is not None:
             beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
-            fitted: Self = cluster().fit_forest(client, self, X, beside)
+            from spinney._forest.distributed import fit_forest
+
+            fitted: Self = fit_forest(client, self, X, beside)
             return fitted
         return self._fit(X, y, sample_weight, groups)
 

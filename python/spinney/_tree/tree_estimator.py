@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._cluster.dask_single_worker import fit_alone
 from spinney._data import Schema, read_table
 from spinney._data.numeric.reproducible import any_order_sum
 from spinney._data.scan import client_of
@@ -27,7 +28,6 @@ from spinney._estimator.user_criterion import UserTarget, check_shares, prepare,
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree
-from spinney._names import cluster
 from spinney._tree.grow.estimator import NO_LIMIT, GrowingEstimator
 from spinney._tree.grow.growth import Growth
 from spinney._tree.grow.streams import check_stream
@@ -131,7 +131,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
         if (client := client_of(X)) is not None:
             later = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
-            fitted: Self = cluster().fit_alone(client, self, X, beside | later)
+            fitted: Self = fit_alone(client, self, X, beside | later)
             return fitted
         self._check_parameters()
         refuse_unsupported(self)

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 import spinney
 from dask_rows import FEW, N, make_frame, partitioned
-from spinney._cluster import partitioned_table as deal
+from spinney._boosting.distributed import partitioned_table as deal
+from spinney._cluster.blocks import apart, together
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_carrier import DaskCarrier
-from spinney._cluster.partition_holder import apart, together
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")

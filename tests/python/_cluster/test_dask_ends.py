@@ -8,8 +8,8 @@ import time
 
 import dask_client
 import pytest
-from spinney._cluster.grower import Grower
 from spinney._cluster.workers import LoneFit
+from spinney._forest.distributed import Grower
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")

@@ -207,7 +207,7 @@ async def _closed(comm):
 
 
 POINTS = "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD", "RESUME"  # after which Python looks for signals
-ASKING = "dask_line.py", "dask_actors.py", "dask_carrier.py"
+ASKING = "dask_channel.py", "dask_actors.py", "dask_carrier.py"
 
 
 class Interrupt:

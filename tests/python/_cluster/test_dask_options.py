@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
-from spinney._cluster import dask_fit, dask_tables
+from spinney._boosting.distributed import fit as dask_fit
+from spinney._boosting.distributed.partition_actor import Holder
+from spinney._cluster import dask_tables
 from spinney._cluster import worker_tables as left
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_waits import gathered
-from spinney._cluster.partition_holder import Holder
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")

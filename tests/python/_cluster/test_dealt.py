@@ -12,15 +12,16 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import spinney
-import spinney._cluster.partitioned_table as deal_module
+import spinney._boosting.distributed.partitioned_table as deal_module
 import spinney._engine as _engine
 from hypothesis import given
 from hypothesis import strategies as st
+from spinney._boosting.distributed.eligibility import kept_whole
+from spinney._boosting.distributed.partition_actor import Holder
+from spinney._boosting.distributed.partitioned_table import Dealt
 from spinney._boosting.settings import BoostingSettings
 from spinney._cluster.actor import _Held
-from spinney._cluster.partition_holder import Holder, rows_between
-from spinney._cluster.partitioned_table import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
-from spinney._cluster.support import kept_whole
+from spinney._cluster.blocks import CHUNK_ROWS, LocalCarrier, aligned_blocks, rows_between, slices_of
 from spinney._cluster.worker_tables import FEEDS, forget, leave, take
 from spinney._cluster.workers import Feed, GivenUpError, LoneFit, feed_table
 from sweep import examples

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.numeric.reproducible import log
-from spinney._data.scan import is_collection
 from spinney._estimator.attributes import only_if
-from spinney._names import cluster
 
 if TYPE_CHECKING:
     from spinney._model.boosting import FittedBoosting
@@ -24,6 +22,10 @@ def _why_no_scores(model: Any) -> str | None:
     return "is for one output: those of several differ in number. Use predict_proba." if model._is_several else None
 
 
+def _has_one_output(model: SaysShares) -> bool:
+    return model.boosting_.n_outputs == 1
+
+
 class SaysShares:
     """Mixin for boosted classifiers."""
 
@@ -33,11 +35,7 @@ class SaysShares:
         def _scores(self, X: Any, offset: Any) -> Floats: ...
         def _staged_scores(self, X: Any, offset: Any) -> Iterator[Floats]: ...
 
-    def _is_lazy(self, offset: Any) -> bool:
-        """Whether what is said of a collection is one collection: without an offset, of one output."""
-        check_is_fitted(self)
-        return offset is None and self.boosting_.n_outputs == 1
-
+    @lazy_for_collections(_has_one_output)
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats | list[Floats]:
         """Class probabilities of each row.
 
@@ -53,12 +51,10 @@ class SaysShares:
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`; a list of these if there are several outputs.
         """
-        if is_collection(X) and self._is_lazy(offset):
-            lazy: Floats = cluster().lazily(self, "predict_proba", X)
-            return lazy
         scores = self._scores(X, offset)
         return self.boosting_.spread(self.boosting_.predicted(scores))
 
+    @lazy_for_collections(_has_one_output)
     def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats | list[Floats]:
         """Logarithm of the class probabilities.
 
@@ -74,14 +70,12 @@ class SaysShares:
         ndarray of shape (n_samples, n_classes)
             As `predict_proba`.
         """
-        if is_collection(X) and self._is_lazy(offset):
-            lazy: Floats = cluster().lazily(self, "predict_log_proba", X)
-            return lazy
         with np.errstate(divide="ignore"):
             found = self.predict_proba(X, offset=offset)
             return [log(shares) for shares in found] if isinstance(found, list) else log(found)
 
     @only_if(_why_no_scores)
+    @lazy_for_collections(_has_one_output)
     def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
         """Scores of each row: log-odds of the second of two classes, or one number per class.
 
@@ -97,9 +91,6 @@ class SaysShares:
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Scores.
         """
-        if is_collection(X) and self._is_lazy(offset):
-            lazy: Floats = cluster().lazily(self, "decision_function", X)
-            return lazy
         scores = self._scores(X, offset)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

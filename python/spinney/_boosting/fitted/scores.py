@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.scan import is_collection
+from spinney._cluster.predictions import lazy_for_collections
 from spinney._estimator.streams import batches_with
-from spinney._names import cluster
 
 if TYPE_CHECKING:
     from spinney._data import Schema
@@ -58,6 +57,7 @@ class SaysScores:
             scores = trees + self.boosting_.start
             yield scores if given is None else scores + given.T
 
+    @lazy_for_collections()
     def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
         """Predict each row.
 
@@ -73,10 +73,6 @@ class SaysScores:
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels or values; a column for each quantile, or for each column of y, if there are several.
         """
-        if is_collection(X) and offset is None:
-            check_is_fitted(self)
-            lazy: NDArray[Any] = cluster().lazily(self, "predict", X)
-            return lazy
         return self._predicted(self._scores(X, offset), self.boosting_, self.__dict__)
 
     def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:

@@ -11,16 +11,19 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.numeric.reproducible import log
-from spinney._data.scan import is_collection
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.exposure import deviance, per_exposure, shrink_rates, survival_rates
 from spinney._estimator.held_out import Loss
 from spinney._estimator.target import encode_labels, read_classes, read_values, warn_if_coarse
 from spinney._estimator.user_criterion import is_user, row_losses
 from spinney._model.tree import FittedTree
-from spinney._names import cluster
 from spinney._tree.grow.estimator import RATE_CRITERIA, GrowingEstimator
+
+
+def _has_one_output(model: OfClasses) -> bool:
+    return bool(model.n_outputs_ == 1)
 
 
 class OfClasses(ClassifierMixin, GrowingEstimator):
@@ -120,6 +123,7 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
 
         return loss
 
+    @lazy_for_collections()
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of each row, or the one of least expected cost if there is a cost matrix.
 
@@ -133,12 +137,10 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels; the first of several equally good ones.
         """
-        if is_collection(X):
-            lazy: NDArray[Any] = cluster().lazily(self, "predict", X)
-            return lazy
         codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
         return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
+    @lazy_for_collections(_has_one_output)
     def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Class shares of each row: those of its leaf, or their mean over the trees.
 
@@ -152,12 +154,10 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             One array per output; columns in the order of `classes_`.
         """
-        if is_collection(X) and self.n_outputs_ == 1:
-            lazy: NDArray[np.float64] = cluster().lazily(self, "predict_proba", X)
-            return lazy
         flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
         return self._fitted.spread(flat)
 
+    @lazy_for_collections(_has_one_output)
     def predict_log_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Logarithm of the class shares; -inf for 0.
 
@@ -171,9 +171,6 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             As `predict_proba`.
         """
-        if is_collection(X) and self.n_outputs_ == 1:
-            lazy: NDArray[np.float64] = cluster().lazily(self, "predict_log_proba", X)
-            return lazy
         shares = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             return log(shares) if self.n_outputs_ == 1 else [log(s) for s in shares]
@@ -266,6 +263,7 @@ class OfValues(RegressorMixin, GrowingEstimator):
 
         return loss
 
+    @lazy_for_collections()
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Value of each row: that of its leaf, or the mean over the trees.
 
@@ -279,8 +277,5 @@ class OfValues(RegressorMixin, GrowingEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        if is_collection(X):
-            lazy: NDArray[np.float64] = cluster().lazily(self, "predict", X)
-            return lazy
         flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
         return self._fitted.spread(flat)  # type: ignore[return-value]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +11,9 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._cluster.actor import Answering
+from spinney._cluster.blocks import n_rows_of, together
 from spinney._cluster.dask_channel import hear_lines
-from spinney._cluster.worker_tables import leave, take
+from spinney._cluster.worker_tables import take
 from spinney._data import Feature, RawTable, Schema, read_table
 from spinney._data.feature import learn_feature
 from spinney._estimator.row_fingerprint import in_order
@@ -21,41 +21,6 @@ from spinney._estimator.row_fingerprint import in_order
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32] | Floats
 Numbers = list[tuple[float, float, bool]]  # by column: lowest, highest, whether some are missing
-_ALL = struct.Struct("!I")  # how many answers there are
-_ONE = struct.Struct("!IQ")  # block of each, and its bytes
-
-
-def leave_block(fit: str, block: int, ranges: Sequence[tuple[int, int]], *parts: Any) -> int:
-    """Leave some rows of each part for the holder of this process; return how many there are."""
-    leave(fit, block, [rows_between(part, *ends) for part, ends in zip(parts, ranges, strict=True)])
-    return sum(end - begin for begin, end in ranges)
-
-
-def n_rows_of(part: Any) -> int:
-    """Return the rows of a frame, an array or a sparse matrix."""
-    return int(part.shape[0])
-
-
-def rows_between(part: Any, begin: int, end: int) -> Any:
-    """Return some rows of a frame or an array."""
-    return part.iloc[begin:end] if hasattr(part, "iloc") else part[begin:end]
-
-
-def together(answers: dict[int, bytes]) -> list[bytes]:
-    """Return bytes that are the answers of blocks if they are put one behind another."""
-    heads = [_ONE.pack(block, len(some)) for block, some in answers.items()]
-    return [_ALL.pack(len(heads)), *heads, *answers.values()]
-
-
-def apart(found: memoryview) -> dict[int, memoryview]:
-    """Return the answers that were put together, by block."""
-    (n_blocks,) = _ALL.unpack_from(found)
-    begin = _ALL.size + n_blocks * _ONE.size
-    answers = {}
-    for block, size in _ONE.iter_unpack(found[_ALL.size : begin]):
-        answers[block] = found[begin : begin + size]
-        begin += size
-    return answers
 
 
 class Holder(Answering):

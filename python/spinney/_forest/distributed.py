@@ -1,26 +1,110 @@
-"""Forests of Dask collections: every worker has all rows, and grows some of the trees."""
+"""Forests of Dask collections: every worker has all rows, and grows some of the trees.
+
+Each worker reads the table as a fit in one place does, up to the first tree; trees are known by their numbers. One of
+them leads: its fit goes on in a thread of its own, which says what it wants grown and is given the trees.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from copy import copy
+from dataclasses import replace
+from queue import Empty, Queue
 from typing import Any
 
-import numpy as np
 from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
+from spinney._cluster.actor import Answering, Told, held_here
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_session import begun_again, conversation, talk
+from spinney._cluster.dask_single_worker import fit_copy, with_own_draws
 from spinney._cluster.dask_tables import AllRows
-from spinney._cluster.dask_waits import WorkerLostError, threads_of
-from spinney._cluster.grower import Grower, Wanted
+from spinney._cluster.dask_waits import WorkerLostError, beside_others, threads_of
+from spinney._cluster.worker_tables import take
 from spinney._estimator.progress import Progress
 from spinney._forest.growing.batches import MOST_MEMBERS
 
+Wanted = tuple[int, int, float]  # number of the first tree, how many, the strength of their shrinkage
 _TREES_A_TIME = 4  # at most, that a thread grows between two looks at whether its worker lives
 _SOON = 30.0  # seconds that so many may take: slower ones are asked for one by one, as an answer has a limit of time
+
+
+class _ReadyError(Exception):
+    """The rows are read: the first tree is asked for."""
+
+
+class Grower(Answering):
+    """All rows of a table, and the forest that is to be grown of them.
+
+    Parameters
+    ----------
+    fit, address : str
+        What the table was left by.
+    model : forest
+        Unfitted, or to be gone on with.
+    n_jobs : int
+        Threads.
+    """
+
+    def __init__(self, fit: str, address: str, model: Any, n_jobs: int) -> None:
+        self._left_by = fit, address
+        self._model = copy(model).set_params(n_jobs=n_jobs, verbose=0)
+        self._request: Any = None
+        self._told = Told()
+        self._given: Queue[list[_engine.Tree]] = Queue()
+        self._is_held = held_here()
+
+    def read(self, y: Any, weight: Any, groups: Any) -> None:
+        """Read all rows, up to the first tree."""
+
+        def stop(request: Any, first: int, n_trees: int) -> Any:
+            self._request = replace(request, share=None)
+            raise _ReadyError
+
+        try:
+            self._model._fit(take(*self._left_by), y, weight, groups, stop)
+        except _ReadyError:
+            return
+
+    def lead(self, y: Any, weight: Any, groups: Any) -> tuple[str, Any]:
+        """Begin the fit; return what it wants first, as `go_on` does."""
+        table, model, told, given = take(*self._left_by), self._model, self._told, self._given
+
+        def ask(request: Any, first: int, n_trees: int) -> Any:
+            self._request = replace(request, share=None)
+            told.say("grow", (first, n_trees, request.shrinkage))
+            trees: list[_engine.Tree] | None = None
+            while trees is None and self._is_held():
+                with suppress(Empty):
+                    trees = given.get(timeout=1.0)
+            if not trees:
+                raise _ReadyError
+            return request.view(_engine.forest_from_trees(trees, request.n_categories))
+
+        told.start(lambda: model._fit(table, y, weight, groups, ask))
+        return self.wait()
+
+    def wait(self) -> tuple[str, Any]:
+        """Return which trees are wanted next, or the fitted model; "busy": ask again."""
+        return self._told.heard()
+
+    def go_on(self, trees: list[_engine.Tree]) -> tuple[str, Any]:
+        """Take the trees that were wanted; return as `wait` does."""
+        self._given.put(trees)
+        return self.wait()
+
+    def give_up(self) -> None:
+        """End the fit: nobody waits for it any more."""
+        self._given.put([])
+
+    def grow(self, wanted: Wanted) -> list[_engine.Tree]:
+        """Grow some trees."""
+        first, n_trees, shrinkage = wanted
+        forest = replace(self._request, shrinkage=shrinkage).grow(first, n_trees)
+        return [forest.tree(t).engine for t in range(n_trees)]
 
 
 class SharedTrees:
@@ -97,7 +181,13 @@ def _first_run(numbers: list[int], most: int) -> list[int]:
     return numbers[:n]
 
 
-def fit_forest(client: Any, model: Any, rows: AllRows, beside: dict[str, Any]) -> Any:
+@beside_others()
+def fit_forest(client: Any, model: Any, X: Any, beside: dict[str, Any]) -> Any:
+    """Grow the trees of a forest on all workers, each of which has all rows."""
+    return fit_copy(client, model, X, beside, _fitted_copy, None)
+
+
+def _fitted_copy(client: Any, model: Any, rows: AllRows, beside: dict[str, Any]) -> Any:
     """Return a fitted copy of a forest.
 
     Parameters
@@ -123,15 +213,4 @@ def with_fixed_draws(model: Any) -> Any:
     copied = with_own_draws(model)
     if copied.random_state is None:
         copied.random_state = int(check_random_state(None).randint(2**31 - 1))
-    return copied
-
-
-def with_own_draws(model: Any) -> Any:
-    """Return a copy of a model whose state of random numbers, if it has one, is its own."""
-    copied: Any = copy(model)
-    state: Any = getattr(model, "random_state", None)
-    if hasattr(state, "randint"):
-        copied.random_state = np.random.RandomState()
-        copied.random_state.set_state(state.get_state())
-        state.randint(np.iinfo(np.int32).max)  # as a fit in this process would
     return copied

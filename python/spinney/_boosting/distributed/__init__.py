@@ -1,0 +1,1 @@
+"""Boosting whose rows are partitioned across the workers of a cluster."""
