@@ -92,7 +92,7 @@ MODULE_OF = {
     "importance_frame": "spinney.inspect.text.tables",
     "interaction_strength": "spinney.inspect.explain.interactions",
     "james_stein": "spinney._evaluate.james_stein",
-    "load": "spinney._model.saving.estimator",
+    "load": "spinney._estimator.saving",
     "load_predictor": "spinney._model.saving.predictor",
     "nearest_rows": "spinney.inspect.explain.nearest",
     "partial_dependence": "spinney.inspect.explain.dependence",

@@ -349,7 +349,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
     def _check_earlier_keeps_constraints(self, earlier: FittedBoosting) -> None:
         """Refuse to go on from trees that break, or may break, a constraint of the model."""
         has_many = earlier.n_shares > 0 and earlier.n_scores > self.n_outputs_  # classes: nothing can be proved of them
-        if has_many or not self._asked_directions(self.monotonic_cst):
+        if has_many or not self._constrained_directions(self.monotonic_cst):
             return
         found = self.verify_constraints()
         if found.holds is not True:

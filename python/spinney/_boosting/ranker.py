@@ -28,7 +28,7 @@ from spinney._boosting.options.compatibility import check_options
 from spinney._boosting.settings import BoostingSettings
 from spinney._data import read_table
 from spinney._data.scan import client_of
-from spinney._estimator.abstention import KnowsSupport
+from spinney._estimator import abstention
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import check_held_out, check_scoring
 from spinney._estimator.streams import taken_apart
@@ -37,7 +37,7 @@ from spinney._model.boosting import FittedBoosting
 Floats = NDArray[np.float64]
 
 
-class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
+class GradientBoostingRanker(JudgesLists, BaseBoosting):
     """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
 
     `predict` gives scores, by which the rows of a list are sorted, largest first; they say nothing across lists. Rows
@@ -55,6 +55,8 @@ class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
     1.0
     """
 
+    predict_support = abstention.predict_support
+    predict_or_abstain = abstention.predict_or_abstain
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions(set(RANKING_LOSSES))],

@@ -7,10 +7,10 @@ from typing import Any
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from spinney._estimator.table_estimator import SavedEstimator
+from spinney._estimator.estimator import Estimator
 
 
-class RoutesToMembers(SavedEstimator):
+class RoutesToMembers(Estimator):
     """Mixin for ensembles of any estimators."""
 
     def _unfitted_member(self) -> Any:

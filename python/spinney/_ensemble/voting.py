@@ -18,10 +18,10 @@ from spinney._data.numeric.reproducible import log
 from spinney._data.select import pick_table
 from spinney._ensemble.combination.estimator import BaseCombination
 from spinney._ensemble.combination.fitting import MemberRows, Sharing, released, seeded
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.progress import Progress
 from spinney._estimator.single_target import read_one_class, read_one_value
-from spinney._estimator.table_estimator import SavedEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.file.container import refuse
 from spinney._model.predictions import mean_said, member_says
@@ -87,7 +87,7 @@ class BaseVoting(TransformerMixin, BaseCombination):
             return released(member, templates[k], self.n_jobs)
 
         fitted = []
-        has_foreign = any(not isinstance(template, SavedEstimator) for template in templates)
+        has_foreign = any(not isinstance(template, Estimator) for template in templates)
         with Progress("members", len(members), False, 0, self.verbose) as progress:
             for member in sharing.run(work, len(members), has_foreign):
                 fitted.append(member)

@@ -1,10 +1,10 @@
-"""Attributes that an estimator does not have, or no longer under that name, and what it says when asked for them."""
+"""Methods that an estimator has only under a condition, with the reason where it has not."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from sklearn.utils.metaestimators import available_if
 
@@ -40,26 +40,3 @@ def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
         FutureWarning,
         stacklevel=stacklevel,
     )
-
-
-class ToldAttributes:
-    """Mixin: says more of a missing attribute than that it is missing, and knows former names of methods."""
-
-    _not_here: ClassVar[dict[str, str]] = {}  # why attributes of related estimators are missing, after their name
-    _former_names: ClassVar[dict[str, str]] = {}  # old: new
-
-    if not TYPE_CHECKING:  # a type checker is to notice a missing attribute
-
-        def __getattr__(self, name: str) -> Any:
-            if name in self._former_names:
-                new = self._former_names[name]
-                warn_renamed(f"{type(self).__name__}.{name}", f"{type(self).__name__}.{new}")
-                return getattr(self, new)
-            if name in self._not_here:
-                raise AttributeError(f"{type(self).__name__}.{name} {self._not_here[name]}", name=name, obj=self)
-            try:
-                return object.__getattribute__(self, name)  # fails again, with the reason of a property
-            except AttributeError as error:
-                if isinstance(error.__cause__, NotHereError):
-                    raise AttributeError(str(error.__cause__), name=name, obj=self) from None
-                raise

@@ -1,68 +1,74 @@
-"""Probabilities and decisions of classifiers whose model gives scores."""
+"""Methods of classifiers whose model gives scores: probabilities and decisions. A family takes them into its class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.numeric.reproducible import log
+from spinney._model.model import FittedModel
 
 Floats = NDArray[np.float64]
 
 
-class ScoresClasses:
-    """Mixin: what `_scores` gives, as probabilities and as decisions."""
+class ScoringEstimator(Protocol):
+    """A classifier that gives scores."""
 
-    _model_attribute: str
-    _scores: Callable[[Any], Floats]  # of each row: one number for two classes, or one for each class
+    @property
+    def _fitted(self) -> FittedModel: ...
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities of each row.
+    def _scores(self, X: Any, /) -> Floats:
+        """Return the scores of each row: one number for two classes, or one for each class."""
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        scores = self._scores(X)
-        found: Floats = getattr(self, self._model_attribute).predicted(scores)
-        return found
+def predict_proba(estimator: ScoringEstimator, X: Any) -> Floats:
+    """Class probabilities of each row.
 
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithm of the class probabilities.
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Columns in the order of `classes_`.
+    """
+    scores = estimator._scores(X)
+    fitted: Any = estimator._fitted
+    return np.asarray(fitted.predicted(scores))
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        return log(self.predict_proba(X))
 
-    def decision_function(self, X: Any) -> Floats:
-        """Scores of each row: of the second of two classes, or one number per class.
+def predict_log_proba(estimator: ScoringEstimator, X: Any) -> Floats:
+    """Logarithm of the class probabilities.
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
 
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        As `predict_proba`.
+    """
+    return log(predict_proba(estimator, X))
+
+
+def decision_function(estimator: ScoringEstimator, X: Any) -> Floats:
+    """Scores of each row: of the second of two classes, or one number per class.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Scores.
+    """
+    scores = estimator._scores(X)
+    return scores[:, 0] if scores.shape[1] == 1 else scores

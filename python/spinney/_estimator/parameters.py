@@ -1,147 +1,25 @@
-"""Parameters of estimators: misspelt names, and numbers that depend on the table."""
+"""Parameters whose meaning depends on the table: counts of rows and columns, constraints, groups of columns."""
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import wraps
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from spinney._data import Schema
 from spinney._data.arguments import given_array, given_numbers
-from spinney._estimator.docstrings import EstimatorDocstring
-from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
 
 COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the engine has an array of
 
 
-class NamedParameters:
-    """Refuses parameters that do not exist, naming the nearest that does."""
-
-    _elsewhere: ClassVar[dict[str, str]] = {}  # what to do instead, for parameters and arguments of others
-    _neutral: ClassVar[dict[str, Any]] = {}  # what the estimator does instead
-    _other_names: ClassVar[dict[str, tuple[str, ...]]] = {}  # names of scikit-learn, and the parameters they stand for
-
-    @classmethod
-    def _unknown(cls, name: str, known: Iterable[str]) -> str:
-        known = sorted(known)
-        nearest = get_close_matches(name, known, n=1)
-        hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Its parameters are: {', '.join(known)}."
-        advice = cls._elsewhere.get(name) or advise_parameter(name, known)
-        if advice is None:
-            arguments = _arguments_of_fit(cls)
-            ours = name if name in arguments else argument_called(name, arguments)
-            advice = None if ours is None else "Pass it to fit." if ours == name else f"Pass it to fit, as {ours}."
-        return f"{cls.__name__} has no parameter '{name}'. {advice or hint}"
-
-    @classmethod
-    def _unknown_argument(cls, name: str, known: Iterable[str]) -> str:
-        known = [argument for argument in known if argument != "self"]
-        nearest = get_close_matches(name, known, n=1)
-        hint = f"Did you mean '{nearest[0]}'?" if nearest else f"It takes {', '.join(known[:-1])} and {known[-1]}."
-        advice = cls._elsewhere.get(name)
-        advice = advice or advise_argument(name, known, inspect.signature(cls).parameters, cls.__name__)
-        return f"{cls.__name__}.fit has no argument '{name}'. {advice or hint}"
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if cls.__doc__ is not None:
-            cls.__doc__ = EstimatorDocstring(cls.__doc__)  # type: ignore[assignment]
-        if "fit" in cls.__dict__:
-            cls.fit = _named_arguments(cls.__dict__["fit"])  # type: ignore[attr-defined]
-        if "__init__" in cls.__dict__ and cls._other_names:
-            cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
-        if "__init__" in cls.__dict__:
-            own = inspect.signature(cls.__init__)
-            # Kept, as scikit-learn asks for it in every fit, clone and repr: each time a millisecond for 40 parameters.
-            cls.__init__.__signature__ = own  # type: ignore[attr-defined]
-            # help() and documentation show this one, not that of __new__.
-            cls.__signature__ = own.replace(  # type: ignore[attr-defined]
-                parameters=list(own.parameters.values())[1:], return_annotation=inspect.Signature.empty
-            )
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        if kwargs:
-            known = [p for p in inspect.signature(cls.__init__).parameters if p != "self"]
-            for name in kwargs:
-                if name not in known and name not in cls._other_names:
-                    raise TypeError(cls._unknown(name, known))
-        return super().__new__(cls)
-
-    def _setting(self, name: str) -> Any:
-        """Value of a parameter; if this estimator has no such parameter, the neutral value."""
-        return vars(self)[name] if name in vars(self) else self._neutral[name]
-
-    @classmethod
-    def _in_own_names(cls, params: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters by the names that are their own."""
-        found = dict(params)
-        for name in cls._other_names.keys() & params.keys():
-            own = cls._other_names[name]
-            twice = [known for known in own if known in params]
-            if twice:
-                raise TypeError(f"{cls.__name__}: {name!r} is another name of {twice[0]!r}. Pass one of them.")
-            found |= dict.fromkeys(own, found.pop(name))
-        return found
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name.
-
-        Parameters
-        ----------
-        **params : dict
-            New values.
-
-        Returns
-        -------
-        self
-            The estimator.
-        """
-        params = self._in_own_names(params)
-        known = self.get_params(deep=True)  # type: ignore[attr-defined]
-        for name in params:
-            if name not in known and "__" not in name:
-                raise ValueError(self._unknown(name, known))
-        return super().set_params(**params)  # type: ignore[misc,no-any-return]
-
-
-def store_parameters(estimator: NamedParameters, arguments: Mapping[str, object]) -> None:
+def store_parameters(estimator: object, arguments: Mapping[str, object]) -> None:
     """Set the parameters of an estimator: `arguments` are the ``locals()`` of its ``__init__``."""
     vars(estimator).update((name, value) for name, value in arguments.items() if name not in ("self", "__class__"))
-
-
-def _arguments_of_fit(cls: Any) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(cls.fit).parameters if hasattr(cls, "fit") else {}
-
-
-def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Have `fit` refuse arguments that do not exist in words of ours, not Python's."""
-    known = inspect.signature(fit).parameters
-    if any(argument.kind is argument.VAR_KEYWORD for argument in known.values()):
-        return fit
-
-    @wraps(fit)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for name in kwargs:
-            if name not in known:
-                raise TypeError(self._unknown_argument(name, known))
-        return fit(self, *args, **kwargs)
-
-    return checked
-
-
-def _taking_other_names(init: Callable[..., None]) -> Callable[..., None]:
-    @wraps(init)
-    def taking(self: NamedParameters, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **self._in_own_names(kwargs))
-
-    return taking
 
 
 def count_features(max_features: int | float | str | None, n_features: int) -> int:

@@ -1,74 +1,40 @@
-"""What every estimator of spinney shares: it can be saved; and what those that read a table themselves share beside."""
+"""The base class of estimators that read a table themselves and hold one fitted model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.category_check import check_categories
 from spinney._data.columns import RawTable
-from spinney._estimator.attributes import ToldAttributes
-from spinney._estimator.parameters import NamedParameters
+from spinney._estimator.attributes import only_if
+from spinney._estimator.estimator import MODEL_FILE, Estimator
+from spinney._estimator.parameters import read_monotone
+from spinney._estimator.saving import opening, unfitted
 from spinney._estimator.streams import batches_of
-from spinney._estimator.summary import About
-from spinney._model.file.disk import Target, write_file
+from spinney._model.file.container import from_bytes, refuse
 from spinney._model.model import FittedModel, ModelOfTrees
 from spinney._model.one_row import BoostingRowPredictor, ForestRowPredictor, RowPredictor
-from spinney._model.saving.estimator import Kept, KeptModel
+from spinney._model.saving.model_part import FittedPart
+
+Floats = NDArray[np.float64]
 
 
-class SavedEstimator(ToldAttributes, NamedParameters, Kept, BaseEstimator):
-    """Refuses misspelt parameters, checks the others, and can be saved."""
+class TableEstimator(Estimator):
+    """Reads a table by its schema, and holds one model that predicts.
 
-    def _check_parameters(self) -> None:
-        self._validate_params()
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+    Files and pickles hold the model; a family adds what else it remembers in `_to_header` and `_from_header`.
+    """
 
-    def _n_parts_held_out(self) -> int:
-        """Return how many parts a fit makes of the rows at least, to hold each of them or one out; 0: it does not."""
-        return 0
-
-    @property
-    def _n_threads(self) -> int:
-        """Threads as the engine takes them: 0 stands for all."""
-        return self.n_jobs or 0
-
-    def save(self, file: Target) -> None:
-        """Write the fitted model to a file for `spinney.load`; for `spinney.load_predictor`, if it predicts a target.
-
-        The file holds numbers and text, no code: loading it runs none. Parameters that only a fit needs are saved if
-        they are numbers or text: a random state that is not an integer becomes None, folds that are not a number become
-        the default, callbacks and scorers that are functions become None. Of ``cp_table_`` at most 100 rows are saved;
-        out-of-fold predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
-        forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows and what was
-        predicted for them out of bag; the out-of-bag score and curve always are. Members of an ensemble must be models
-        of spinney that are no ensembles of any models themselves; which rows they were fitted on is not saved. An
-        imputer's file holds the values of its training rows, which it lends.
-
-        Parameters
-        ----------
-        file : str, path or binary file
-            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
-        """
-        check_is_fitted(self)
-        write_file(file, self._to_bytes())
-
-    def _about(self) -> About:
-        """Return the fitted model in a few words and numbers."""
-        raise NotImplementedError
-
-
-class TableEstimator(KeptModel, SavedEstimator):
-    """Reads a table by its schema, and holds one model that predicts."""
-
+    _model_attribute: ClassVar[str]  # where a fitted estimator holds the model
+    _tied_to_trees: ClassVar[tuple[str, ...]] = ()  # attributes of `_from_header` that refer to the model's trees
+    _has_target: ClassVar[bool] = True
     schema_: Schema
 
     @property
@@ -135,23 +101,7 @@ class TableEstimator(KeptModel, SavedEstimator):
         check_is_fitted(self)
         return self._part().fingerprint()
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
-
-class TargetEstimator(TableEstimator):
-    """Predicts a target."""
-
-    @property
-    def _says_all(self) -> bool:
-        """Whether what is fitted says all that is predicted; else another model has its say too."""
-        return True
-
+    @only_if(lambda model: None if model._has_target else "needs a model that predicts a target.")
     def to_predictor(self) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.
 
@@ -167,6 +117,95 @@ class TargetEstimator(TableEstimator):
             self.schema_, self._unseen_policy, getattr(self, "classes_", None)
         )
         return handle
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    # ---- hooks of explanations -------------------------------------------------------------------------------
+
+    @property
+    def _predicts_alone(self) -> bool:
+        """Whether the fitted model alone gives the predictions; else another model adds to them."""
+        return True
+
+    def _effective_rows(self, columns: _engine.Table) -> Floats | None:
+        """Return how many training rows count for each row; None if the model does not retain them."""
+        return None
+
+    def _constrained_directions(self, constraint: Any) -> list[list[int]]:
+        """Directions by output and column: one list if they are the same for all outputs, none if there are none."""
+        directions = read_monotone(constraint, self.schema_)
+        return [directions] if directions else []
+
+    def _shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
+        fitted: Any = self._fitted
+        sums: tuple[Floats, Floats, Floats] = fitted.shap_sums(columns, background, interactions, self._n_threads)
+        return sums
+
+    # ---- files and pickles -----------------------------------------------------------------------------------
+
+    def _to_header(self) -> dict[str, Any]:
+        """Return the header entries of what only the estimator remembers, beside what predicts."""
+        return {}
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        """Turn back what `_to_header` gives, as fitted attributes; `refuse` what does not fit the model."""
+        return {}
+
+    def _header(self) -> dict[str, Any]:
+        """Return the header of a model file, without the entries of the fitted model."""
+        return opening(self, self._saved_parameters()) | self._to_header()
+
+    def _part(self) -> FittedPart:
+        """Return the fitted model as files hold it."""
+        return FittedPart.of(self.__dict__, self._fitted)
+
+    @classmethod
+    def _of_part(cls, header: dict[str, Any], part: FittedPart) -> Self:
+        """Make the fitted estimator of a header."""
+        if cls._is_class_target != (part.classes is not None):
+            refuse("is damaged: its estimator and its classes do not go together")
+        if cls._model_attribute != part.model.attribute:
+            refuse("is damaged: its estimator and its trees do not go together")
+        estimator: Self = unfitted(cls, header)
+        estimator.__dict__.update(part.attributes() | cls._from_header(header, part))
+        return estimator
+
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        part = self._part()
+        return self._header() | part.header(), part.model.trees()
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
+        return cls._of_part(header, FittedPart.from_header(header, file, 0, file.n_trees))
+
+    def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
+        if state.get(self._model_attribute) is None:
+            return state
+        part = self._part().without_labels()
+        entries = self._to_header() if state.keys() & set(self._tied_to_trees) else {}
+        in_file = {*part.attributes(), *self._tied_to_trees} - {"classes_"}
+        rest = {name: value for name, value in state.items() if name not in in_file}
+        return rest | {MODEL_FILE: part.to_bytes(entries)}
+
+    def _unpickled(self, state: dict[str, Any]) -> dict[str, Any]:
+        if MODEL_FILE not in state:
+            return state
+        header, file = from_bytes(state[MODEL_FILE])
+        part = FittedPart.from_header(header, file, 0, file.n_trees)
+        learned = self._from_header(header, part) if self._tied_to_trees else {}
+        tied = {name: learned[name] for name in self._tied_to_trees if name in learned}
+        rest = {name: value for name, value in state.items() if name != MODEL_FILE}
+        return part.attributes() | tied | rest
 
 
 def trees_of(model: Any) -> ModelOfTrees:

@@ -21,7 +21,6 @@ from sklearn.utils import check_random_state
 from spinney._data.display.digits import elide, fixed, one_line, plural
 from spinney._data.display.frames import Backend, frame_of
 from spinney._ensemble.member import random_state_names, set_random_states
-from spinney._estimator.attributes import warn_renamed
 from spinney._estimator.folds import told_of_rows
 from spinney._estimator.threads import count_threads, in_order
 from spinney._evaluate.bias_variance_rows import read_estimators
@@ -290,9 +289,6 @@ def bias_variance(
     stump      0.1922  0.0930  0.0618    0.0374
     deep tree  0.1888  0.0930  0.0000    0.0958
     """
-    if callable(X) and y is None and generator is None:
-        warn_renamed("The second argument of bias_variance, if it draws rows,", "generator=")
-        generator, X = X, None
     learners = read_estimators(estimator)
     loss = _read_loss(loss, learners)
     for name, number in (("n_train", n_train), ("n_test", n_test), ("n_repeats", n_repeats)):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._estimator.members import SequenceOfMembers
 from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TableEstimator, TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.growing.rows import Draws
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
@@ -108,7 +108,7 @@ class TreesOfForest(SequenceOfMembers, TableEstimator):
         return csr_array(hstack(paths, format="csr")), self.forest_.root.astype(np.int64)
 
 
-class ForestTrees(TreesOfForest, TargetEstimator):
+class ForestTrees(TreesOfForest):
     """The trees of a forest that predicts a target."""
 
     def _about(self) -> About:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 
-from spinney._estimator.class_scores import ScoresClasses
+from spinney._estimator import class_scores
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_class
 from spinney._linear.linear_model import BaseLinear, Floats
 from spinney._linear.solve import Logistic
 
 
-class LinearClassifier(ScoresClasses, ClassifierMixin, BaseLinear):
+class LinearClassifier(ClassifierMixin, BaseLinear):
     """Logistic regression of any table: class probabilities from scores that are linear in its columns.
 
     A number is one term, a category one for each of its values, and a column with missing values has another term that
@@ -43,6 +43,9 @@ class LinearClassifier(ScoresClasses, ClassifierMixin, BaseLinear):
         **BaseLinear._parameter_constraints,
     }
     _is_class_target = True
+    predict_proba = class_scores.predict_proba
+    predict_log_proba = class_scores.predict_log_proba
+    decision_function = class_scores.decision_function
 
     def __init__(
         self,

@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data import read_table
 from spinney._data.design import Design
 from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.linear import FittedLinear
 
 Floats = NDArray[np.float64]
 
 
-class BaseLinear(TargetEstimator):
+class BaseLinear(TableEstimator):
     """A table as terms of one scale, and a slope for each."""
 
     _model_attribute = "linear_"

@@ -47,6 +47,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
     """
 
     _model_attribute = "histogram_"
+    _has_target = False
     histogram_: FittedDensity
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "bin_width": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), "array-like"],

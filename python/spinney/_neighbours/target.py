@@ -14,14 +14,14 @@ from sklearn.utils.validation import column_or_1d
 from spinney._data import Schema
 from spinney._data.numeric.reproducible import log
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_classes, read_values
 from spinney._neighbours.choice import Judge, SaidClasses, SaidValues
 
 Floats = NDArray[np.float64]
 
 
-class LocalEstimator(TargetEstimator):
+class LocalEstimator(TableEstimator):
     """Answers by what training rows near a row have."""
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], list[int] | None, dict[str, Any]]:

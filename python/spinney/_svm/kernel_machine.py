@@ -20,7 +20,7 @@ from spinney._data.display.warn import warn
 from spinney._estimator.folds import Fold
 from spinney._estimator.scaling import SCALE, scale_word
 from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.file.arrays import array_to_json, numbers_from_json
 from spinney._model.file.container import field, refuse
@@ -97,7 +97,7 @@ def _refuse_missing(values: Floats) -> None:
         )
 
 
-class BaseSupportVectors(TargetEstimator):
+class BaseSupportVectors(TableEstimator):
     """Support vector machines of classes or values."""
 
     _model_attribute = "margin_"

@@ -18,7 +18,7 @@ from spinney._estimator.costs import read_cost_matrix
 from spinney._estimator.scaling import SCALE, scale_word
 from spinney._estimator.single_target import read_one_class
 from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.file.arrays import numbers_from_json
 from spinney._model.file.container import field, refuse
@@ -55,7 +55,7 @@ class PlaneTable(NamedTuple):
         return design, PlaneRows(np.ascontiguousarray(terms[:, used]), self.target[used], weight[used])
 
 
-class BasePlanes(TargetEstimator):
+class BasePlanes(TableEstimator):
     """Learners whose model is a plane for each machine."""
 
     _model_attribute = "margin_"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from spinney._estimator.parameters import store_parameters
-from spinney._tree.prune.parameter import PruneParameter
 from spinney._tree.rpart.preset import RpartTree, refuse_twice
 from spinney._tree.rpart.preset import control as rpart_control
 from spinney._tree.tree_estimator import TreeClassifier
@@ -26,8 +25,6 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     >>> DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y).predict(X[:2])
     array([0, 0])
     """
-
-    prune = PruneParameter()
 
     def __init__(
         self,

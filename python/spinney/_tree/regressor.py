@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from spinney._estimator.parameters import store_parameters
-from spinney._tree.prune.parameter import PruneParameter
 from spinney._tree.rpart.preset import RpartTree, refuse_twice
 from spinney._tree.rpart.preset import control as rpart_control
 from spinney._tree.tree_estimator import TreeRegressor
@@ -26,8 +25,6 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     >>> DecisionTreeRegressor(max_depth=1, random_state=0).fit(X, [1, 1, 1, 5, 5, 5]).get_n_leaves()
     2
     """
-
-    prune = PruneParameter()
 
     def __init__(
         self,

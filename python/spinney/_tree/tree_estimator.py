@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +45,6 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
 
     _model_attribute = "tree_"
     _tied_to_trees = ("rpart_",)
-    _former_names: ClassVar[dict[str, str]] = {
-        "prune": "pruned",
-        "to_text": "export_text",
-        "decision_path_text": "explain_row",
-    }
     tree_: FittedTree
 
     def _n_parts_held_out(self) -> int:

@@ -391,11 +391,8 @@ def test_bagging_lowers_the_error_of_a_tree_on_thirty_rows(n_trees):
     assert vote[0] > vote[-1] + 0.02
 
 
-def test_rows_come_in_the_order_of_other_functions_and_a_generator_by_name():
+def test_rows_come_in_the_order_of_other_functions():
     X, y = np.arange(40.0).reshape(-1, 1), np.arange(40.0) % 3
     settings = {"n_repeats": 3, "random_state": 0}
     by_place = spinney.bias_variance(DummyRegressor(), X, y, **settings)
     assert str(by_place) == str(spinney.bias_variance(DummyRegressor(), X=X, y=y, **settings))
-    with pytest.warns(FutureWarning, match="generator="):
-        former = spinney.bias_variance(DummyRegressor(), Line(), **settings)
-    assert str(former) == str(spinney.bias_variance(DummyRegressor(), generator=Line(), **settings))

@@ -436,10 +436,3 @@ def test_the_path_is_the_same_for_any_number_of_threads():
     for n_jobs in (2, 7):
         for one, other in zip(alone, tree.pruning_path(None, n_jobs), strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_the_former_name_of_pruned_still_works_and_says_so():
-    model = Classifier().fit(*load_breast_cancer(return_X_y=True))
-    with pytest.warns(FutureWarning, match=r"Use tree.pruned\(...\)"):
-        former = model.prune(alpha=0.01)
-    assert former.fingerprint() == model.pruned(alpha=0.01).fingerprint()

@@ -155,18 +155,3 @@ def test_an_attribute_that_nobody_has_is_refused_as_usual():
         _ = spinney.RandomForestClassifier().colour
     with pytest.raises(NotFittedError, match="not fitted yet"):
         _ = spinney.RandomForestClassifier().feature_importances_
-
-
-def test_former_names_of_methods_still_work_and_say_so():
-    tree = fitted(make("ExtraTreeClassifier", max_depth=2, random_state=0))
-    row = [0.0, 1.0, 2.0]
-    for former, arguments, name in (
-        ("to_text", (), "export_text"),
-        ("decision_path_text", (row,), "explain_row"),
-    ):
-        assert former not in dir(tree)
-        with pytest.warns(FutureWarning, match=rf"{former} is now called ExtraTreeClassifier\.{name}; .* version 0.3"):
-            said = getattr(tree, former)(*arguments)
-        assert said == getattr(tree, name)(*arguments)
-    with pytest.warns(FutureWarning, match="Use ExtraTreeClassifier.pruned"):
-        assert tree.prune(alpha=0.1).fingerprint() == tree.pruned(alpha=0.1).fingerprint()

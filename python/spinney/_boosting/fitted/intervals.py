@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.rounds.calibration import Calibration
-from spinney._estimator.abstention import KnowsSupport
+from spinney._estimator import abstention
 from spinney._estimator.attributes import only_if
 from spinney._estimator.conformal import check_coverage, class_scores, upper_point
 from spinney._estimator.target import read_weights
@@ -36,8 +36,11 @@ def _why_not_calibrated(model: Any) -> str | None:
     )
 
 
-class CertainBoosting(KnowsSupport):
+class CertainBoosting:
     """What boosted classifiers and regressors share."""
+
+    predict_support = abstention.predict_support
+    predict_or_abstain = abstention.predict_or_abstain
 
     if TYPE_CHECKING:
         schema_: Schema

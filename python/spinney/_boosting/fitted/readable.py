@@ -15,11 +15,11 @@ from spinney._data import Schema, read_table
 from spinney._estimator.members import SequenceOfMembers
 from spinney._estimator.streams import batches_with
 from spinney._estimator.summary import About, counted
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.lazy_sequence import LazyGrid, LazySequence
 from spinney._model.tree import FittedTree
-from spinney.inspect.constraints.verify import KeepsPromises
-from spinney.inspect.explain.methods import ExplainedByColumns
+from spinney.inspect.constraints import verify
 
 if TYPE_CHECKING:
     from spinney.inspect.explain.shap import ShapValues
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
+class ReadableBoosting(SequenceOfMembers, TableEstimator):
     """Mixin for boosted models."""
 
     boosting_: FittedBoosting
@@ -50,7 +50,9 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
         tree._keep(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
         return tree
 
-    def _asked_directions(self, given: Any) -> list[list[int]]:
+    verify_constraints = verify.verify_constraints
+
+    def _constrained_directions(self, given: Any) -> list[list[int]]:
         return read_monotone_of_outputs(given, self.schema_, [1] * self.boosting_.n_outputs)
 
     def apply(self, X: Any) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.rows import LearningRows
 from spinney._data.numeric.reproducible import log
 from spinney._data.select import pick_table
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.links import is_of_classes
 from spinney._model.offsets import read_offset
@@ -74,7 +74,7 @@ def first_scores(model: Any, X: Any, link: str, n_classes: int, n_scores: int = 
     return np.asarray(log(shares[1:] / (1 - shares[1:])) / (2.0 if link == "half_logit" else 1.0))
 
 
-class StartsAtModel(TargetEstimator):
+class StartsAtModel(TableEstimator):
     """A boosted model whose scores may start where another model predicts."""
 
     boosting_: FittedBoosting
@@ -86,7 +86,7 @@ class StartsAtModel(TargetEstimator):
         return not isinstance(getattr(self, "init", None), str | None)
 
     @property
-    def _says_all(self) -> bool:
+    def _predicts_alone(self) -> bool:
         return not hasattr(self, "init_")
 
     def _from_first_model(

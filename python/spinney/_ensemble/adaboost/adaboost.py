@@ -34,26 +34,27 @@ from spinney._estimator.members import SequenceOfMembers
 from spinney._estimator.parameters import COUNT
 from spinney._estimator.single_target import check_held_out, check_scoring
 from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.file.container import refuse
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.model import FittedModel
 from spinney._model.saving.model_part import FittedPart, kind_of
 from spinney._model.tree import FittedTree
-from spinney.inspect.explain.methods import ExplainedByColumns
+from spinney.inspect.explain import methods
 
 Floats = NDArray[np.float64]
 Say = Callable[[Any, Any], NDArray[Any]]
 
 
-class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
+class BaseAdaBoost(SequenceOfMembers, TableEstimator):
     """Members fitted one after the other, each with weights that follow from the earlier ones.
 
     Members that are plain trees of spinney are held as one model that predicts, `adaboost_`; others as a list.
     """
 
     _model_attribute = "adaboost_"
+    shap_values = methods.shap_values
     _is_class_target = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._ensemble.combination.saved_state import models_of, models_parts
 from spinney._ensemble.rounds import REASONS
-from spinney._model.file.arrays import numbers_from_json
-from spinney._model.file.container import field, refuse
-from spinney._model.file.values import labels_to_json
-from spinney._model.saving.estimator import (
-    KeptModel,
+from spinney._estimator.saving import (
     class_named,
     opening,
     template_from_json,
     template_to_json,
     unfitted,
 )
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._model.file.arrays import numbers_from_json
+from spinney._model.file.container import field, refuse
+from spinney._model.file.values import labels_to_json
 from spinney._model.saving.members import check_member, read_frame
 
 KIND = "adaboost_members"
@@ -54,7 +54,7 @@ def template_of(header: dict[str, Any]) -> Any:
     if header.get("template") is None:
         return None
     about = field(header, "template", dict)
-    return unfitted(class_named(about, KeptModel), about)
+    return unfitted(class_named(about, TableEstimator), about)
 
 
 def rounds_to_json(attributes: dict[str, Any]) -> dict[str, Any]:

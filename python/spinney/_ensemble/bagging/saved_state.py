@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._estimator.estimator import class_name
+from spinney._estimator.saving import class_named, opening, unfitted
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels_from_json, labels_to_json
-from spinney._model.saving.estimator import KeptModel, class_name, class_named, estimator_header, opening, unfitted
 from spinney._model.saving.model_part import FittedPart
 
 KIND = "bagging"
@@ -21,7 +23,7 @@ KIND = "bagging"
 def ensemble_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
     """Return header and trees of a fitted ensemble whose members are models of spinney."""
     for member in model.estimators_:
-        if not isinstance(member, KeptModel) or class_name(member) is None:
+        if not isinstance(member, TableEstimator) or class_name(member) is None:
             raise TypeError(
                 "A model file holds trees, forests and boosting of spinney; the members of this ensemble are of the "
                 f"type {type(member).__name__}. Pickle the ensemble instead."
@@ -33,7 +35,7 @@ def ensemble_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
         own = part.model.trees()
         whole = model._takes_all_columns[len(members)]
         about = {"n_trees": len(own), "columns": None if whole else columns.tolist()}
-        members.append(estimator_header(member) | part.header() | about)
+        members.append(member._header() | part.header() | about)
         trees += own
     parameters = model.get_params(deep=False)
     template = parameters.pop("estimator")
@@ -59,7 +61,7 @@ def ensemble_from_file(kind: Any, header: dict[str, Any], file: _engine.ModelFil
     template = None
     if header.get("template") is not None:
         about = field(header, "template", dict)
-        template = unfitted(class_named(about, KeptModel), about)
+        template = unfitted(class_named(about, TableEstimator), about)
     model = unfitted(kind, header, estimator=template)
     learned = _of_table(header)
     if header.get("classes") is not None:
@@ -103,7 +105,7 @@ def _members(headers: list[Any], file: _engine.ModelFile, learned: dict[str, Any
         n_trees = field(header, "n_trees", int)
         part = FittedPart.from_header(header, file, first, n_trees)
         first += n_trees
-        members.append(class_named(header, KeptModel)._of_part(header, part))
+        members.append(class_named(header, TableEstimator)._of_part(header, part))
         columns.append(_columns(header.get("columns"), part.schema.n_features, learned["n_features_in_"]))
         whole.append(header.get("columns") is None)
         _check_outputs(part, learned)

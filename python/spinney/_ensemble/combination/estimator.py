@@ -29,11 +29,11 @@ from spinney._ensemble.combination.saved_state import (
     members_to_json,
 )
 from spinney._ensemble.member import takes_weights
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.summary import About
-from spinney._estimator.table_estimator import SavedEstimator
 
 
-class BaseCombination(SavedEstimator):
+class BaseCombination(Estimator):
     """An ensemble of different estimators."""
 
     _kind: ClassVar[str]  # what model files call it
@@ -201,12 +201,12 @@ class BaseCombination(SavedEstimator):
 
     # ---- files ---------------------------------------------------------------------------------------
 
-    def _kept_parameters(self) -> dict[str, Any]:
-        return super()._kept_parameters() | {"estimators": members_to_json(self.estimators)}
+    def _saved_parameters(self) -> dict[str, Any]:
+        return super()._saved_parameters() | {"estimators": members_to_json(self.estimators)}
 
     @classmethod
-    def _parameters_again(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        return super()._parameters_again(kept) | {"estimators": members_from_json(kept.get("estimators"))}
+    def _loaded_parameters(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        return super()._loaded_parameters(kept) | {"estimators": members_from_json(kept.get("estimators"))}
 
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
         return combination_parts(self)

@@ -13,9 +13,9 @@ from threadpoolctl import ThreadpoolController
 
 from spinney._data.select import PickTable, Places
 from spinney._ensemble.member import LARGEST_SEED, random_state_names, rows_of, takes_weights
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.folds import told_of_rows
 from spinney._estimator.joblib_backend import is_spread, spread
-from spinney._estimator.table_estimator import SavedEstimator
 from spinney._estimator.threads import count_threads, in_order
 
 Result = TypeVar("Result")
@@ -71,7 +71,7 @@ class Sharing:
     def prepared(self, template: Any) -> Any:
         """Return a clone whose number of threads is set, where it is open."""
         estimator = clone(template)
-        n_threads = self.n_within if isinstance(template, SavedEstimator) else 1
+        n_threads = self.n_within if isinstance(template, Estimator) else 1
         names = open_threads(template)
         return estimator.set_params(**dict.fromkeys(names, n_threads)) if names else estimator
 
@@ -98,7 +98,7 @@ def released(member: Any, template: Any, n_jobs: int | None) -> Any:
     """Give a fitted member back the number of threads of its template; where that is open, those of the ensemble."""
     names = open_threads(template)
     if names:
-        member.set_params(**dict.fromkeys(names, n_jobs if isinstance(template, SavedEstimator) else None))
+        member.set_params(**dict.fromkeys(names, n_jobs if isinstance(template, Estimator) else None))
     return member
 
 
@@ -139,6 +139,6 @@ class MemberRows:
             raise
 
     def _about(self, member: Any) -> str:
-        if isinstance(member, SavedEstimator):
+        if isinstance(member, Estimator):
             return ""
         return ", which gets the table as it is; if it takes numbers alone, put it in a pipeline that encodes others"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney._estimator.table_estimator import SavedEstimator
+from spinney._estimator.estimator import Estimator
 from spinney._model.predictions import METHODS
 
 
 def gets_codes(estimator: Any) -> bool:
     """Say whether a classifier is shown codes of the classes, as in scikit-learn's ensembles; ours see the labels."""
-    return not isinstance(estimator, SavedEstimator)
+    return not isinstance(estimator, Estimator)
 
 
 def method_of(estimator: Any, name: str, wanted: str) -> str:

@@ -7,17 +7,16 @@ from typing import Any
 
 import spinney._engine as _engine
 from spinney._ensemble.combination.members import read_members
-from spinney._model.file.container import refuse
-from spinney._model.file.values import labels_to_json
-from spinney._model.saving.estimator import (
-    Kept,
-    class_name,
+from spinney._estimator.estimator import Estimator, class_name
+from spinney._estimator.saving import (
     class_named,
     opening,
     template_from_json,
     template_to_json,
     unfitted,
 )
+from spinney._model.file.container import refuse
+from spinney._model.file.values import labels_to_json
 from spinney._model.saving.members import read_frame, read_models
 
 
@@ -26,7 +25,7 @@ def models_parts(models: list[Any]) -> tuple[list[dict[str, Any]], list[_engine.
     headers: list[dict[str, Any]] = []
     trees: list[_engine.Tree] = []
     for part in models:
-        if not isinstance(part, Kept) or class_name(part) is None:
+        if not isinstance(part, Estimator) or class_name(part) is None:
             raise TypeError(
                 f"A model file holds models of spinney; one of this ensemble is of the type {type(part).__name__}. "
                 "Pickle the ensemble instead."
@@ -39,7 +38,7 @@ def models_parts(models: list[Any]) -> tuple[list[dict[str, Any]], list[_engine.
 
 def models_of(header: dict[str, Any], file: Any) -> list[Any]:
     """Turn back what `models_parts` gives."""
-    return read_models(header, file, lambda own, trees: class_named(own, Kept)._from_file(own, trees))
+    return read_models(header, file, lambda own, trees: class_named(own, Estimator)._from_file(own, trees))
 
 
 def fingerprint_of(models: list[Any], identity: bytes) -> str:
@@ -56,7 +55,7 @@ def combination_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
     """Return header and trees of a fitted ensemble whose models are all of spinney."""
     headers, trees = models_parts(model._parts())
     header = {
-        **opening(model, model._kept_parameters()),
+        **opening(model, model._saved_parameters()),
         "kind": model._kind,
         "classes": labels_to_json(model.classes_) if hasattr(model, "classes_") else None,
         "names": model._column_names,

@@ -14,13 +14,13 @@ from spinney._boosting.losses.rows import LearningRows
 from spinney._ensemble.functional.functional import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
-from spinney._estimator.class_scores import ScoresClasses
+from spinney._estimator import class_scores
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import known_codes, read_one_class
 from spinney._model.functional.model import FittedFunctions
 
 
-class FunctionalBoostingClassifier(WithShapes, ScoresClasses, ClassifierMixin, BaseFunctionalBoosting):
+class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBoosting):
     """Boosting of any weak learners, for any loss of classes.
 
     Scores start at the constants of least loss. Each round fits every weak learner to the negative slopes of the loss
@@ -46,6 +46,9 @@ class FunctionalBoostingClassifier(WithShapes, ScoresClasses, ClassifierMixin, B
         "loss": [StrOptions({"log_loss", "exponential"}), HasMethods(["loss", "gradient"]), callable],
     }
     _is_class_target = True
+    predict_proba = class_scores.predict_proba
+    predict_log_proba = class_scores.predict_log_proba
+    decision_function = class_scores.decision_function
 
     def __init__(
         self,

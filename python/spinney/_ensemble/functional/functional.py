@@ -35,7 +35,7 @@ from spinney._ensemble.functional.stages import FunctionMember, FunctionRounds, 
 from spinney._estimator.parameters import COUNT
 from spinney._estimator.single_target import check_held_out, check_scoring
 from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.file.arrays import numbers_from_json
 from spinney._model.file.container import field, refuse
@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 _CURVES = ("train_score", "validation_score", "steps", "gains")
 
 
-class BaseFunctionalBoosting(TargetEstimator):
+class BaseFunctionalBoosting(TableEstimator):
     """Functional boosting of classes or values."""
 
     _model_attribute = "functions_"
@@ -258,11 +258,11 @@ class BaseFunctionalBoosting(TargetEstimator):
 
     # ---- files ---------------------------------------------------------------------------------------
 
-    def _kept_parameters(self) -> dict[str, Any]:
-        return super()._kept_parameters() | {"learners": learners_to_json(self.learners)}
+    def _saved_parameters(self) -> dict[str, Any]:
+        return super()._saved_parameters() | {"learners": learners_to_json(self.learners)}
 
     @classmethod
-    def _parameters_again(cls, kept: dict[str, Any]) -> dict[str, Any]:
+    def _loaded_parameters(cls, kept: dict[str, Any]) -> dict[str, Any]:
         return kept | {"learners": learners_from_json(kept.get("learners"))}
 
     def _to_header(self) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from spinney._data.numeric.reproducible import log
 from spinney._ensemble.combination.prediction import method_of
 from spinney._ensemble.stacking.stacking import BaseStacking, Floats
 from spinney._estimator.attributes import only_if
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_class
-from spinney._estimator.table_estimator import SavedEstimator
 from spinney._linear.classifier import LinearClassifier
 from spinney._model.predictions import shares_said
 
@@ -92,7 +92,7 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
         places = codes.astype(np.intp)
         return classes[places], places, {"classes_": classes, "n_classes_": len(classes)}
 
-    def _default_final(self) -> SavedEstimator:
+    def _default_final(self) -> Estimator:
         return LinearClassifier(scale=False)
 
     def _method(self, name: str, estimator: Any) -> str:

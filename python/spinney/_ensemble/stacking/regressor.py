@@ -9,9 +9,9 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from spinney._ensemble.stacking.stacking import BaseStacking
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
-from spinney._estimator.table_estimator import SavedEstimator
 from spinney._linear.regressor import LinearRegressor
 
 
@@ -66,7 +66,7 @@ class StackingRegressor(RegressorMixin, BaseStacking):
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
         return read_one_value(y, n_rows, "stacking"), None, {}
 
-    def _default_final(self) -> SavedEstimator:
+    def _default_final(self) -> Estimator:
         return LinearRegressor(scale=False)
 
     def _method(self, name: str, estimator: Any) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from spinney._ensemble.combination.saved_state import members_from_json, members_to_json
 from spinney._ensemble.stacking.fold_average import FoldAverage
 from spinney._ensemble.stacking.greedy import GreedySelection
+from spinney._estimator.saving import template_from_json, template_to_json
 from spinney._model.calibration import Curve
 from spinney._model.file.container import refuse
-from spinney._model.saving.estimator import template_from_json, template_to_json
 from spinney._model.saving.members import StackPlan
 
 

@@ -28,9 +28,9 @@ from spinney._ensemble.stacking.saved_state import (
     stack_header,
     stack_parts,
 )
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.folds import Fold, read_folds, read_row_groups
 from spinney._estimator.progress import Progress
-from spinney._estimator.table_estimator import SavedEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.calibration import Curve
 from spinney._model.predictions import as_columns, column_names, member_says
@@ -55,7 +55,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
     # ---- what differs between classes and values ---------------------------------------------------
 
     @abstractmethod
-    def _default_final(self) -> SavedEstimator:
+    def _default_final(self) -> Estimator:
         """Return the model that combines if none is given."""
 
     @abstractmethod
@@ -152,7 +152,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
 
         fitted: list[list[Any]] = [[] for _ in members]
         out_of_fold = [OutOfFold(rows.table.n_rows) for _ in members]
-        has_foreign = any(not isinstance(template, SavedEstimator) for _, template in templates)
+        has_foreign = any(not isinstance(template, Estimator) for _, template in templates)
         with Progress("fits", len(tasks), False, 0, self.verbose) as progress:
             for k, (member, said) in enumerate(sharing.run(work, len(tasks), has_foreign)):
                 m, fold = tasks[k]
@@ -276,7 +276,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         names = column_names(learned["_names"], learned["_widths"], learned.get("classes_"))
         if self.passthrough:
             return table.beside(dict(zip(names, np.hstack(columns).T, strict=True)))
-        if isinstance(final, SavedEstimator):
+        if isinstance(final, Estimator):
             return dict(zip(names, np.ascontiguousarray(np.hstack(columns).T), strict=True))
         return np.hstack(columns)
 
@@ -363,12 +363,12 @@ class BaseStacking(TransformerMixin, BaseCombination):
 
     # ---- files ---------------------------------------------------------------------------------------
 
-    def _kept_parameters(self) -> dict[str, Any]:
-        return super()._kept_parameters() | layers_to_json(self)
+    def _saved_parameters(self) -> dict[str, Any]:
+        return super()._saved_parameters() | layers_to_json(self)
 
     @classmethod
-    def _parameters_again(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        return super()._parameters_again(kept) | layers_from_json(kept)
+    def _loaded_parameters(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        return super()._loaded_parameters(kept) | layers_from_json(kept)
 
     def _parts(self) -> list[Any]:
         return stack_parts(self)

@@ -14,9 +14,9 @@ from spinney._data.display.warn import warn
 from spinney._data.select import pick_table
 from spinney._ensemble.combination.fitting import Sharing, seeded
 from spinney._ensemble.member import takes_weights
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.folds import Fold
 from spinney._estimator.progress import Progress
-from spinney._estimator.table_estimator import SavedEstimator
 from spinney._estimator.target import read_weights
 from spinney._evaluate.compare.deadline import Deadline
 from spinney._evaluate.compare.problem import (
@@ -220,7 +220,7 @@ def _run(
         name, run = tasks[k]
         return judge.run(prepared(plan.templates[name], n_jobs, sharing), name, *plan.rows(run))
 
-    has_foreign = any(not isinstance(model, SavedEstimator) for model in plan.templates.values())
+    has_foreign = any(not isinstance(model, Estimator) for model in plan.templates.values())
     with Progress("fits", len(tasks), False, 0, verbose) as progress:
         runs: Iterator[Run | None] = (
             (work(k) for k in range(len(tasks))) if sharing is None else sharing.run(work, len(tasks), has_foreign)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from spinney._data.display.digits import plural
 from spinney._data.select import pick_table
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.folds import Fold
-from spinney._estimator.table_estimator import SavedEstimator
 from spinney._evaluate.compare.problem import read_metrics, read_models
 from spinney._evaluate.study.combine import HeldOut, stacked
 from spinney._evaluate.study.family import (
@@ -140,7 +140,7 @@ class Session:
         given = dict(read_models(self.plan.words if self.asked.models is None else self.asked.models))
         for name, one in given.items():
             word = one if isinstance(one, str) else name
-            if not isinstance(one, str) and not isinstance(one, SavedEstimator):
+            if not isinstance(one, str) and not isinstance(one, Estimator):
                 raise TypeError(f"models holds {one!r:.100}, which is no estimator of spinney. Use compare for others.")
             model = estimator_for(one, task, care, self.seed) if isinstance(one, str) else one
             found.append(Candidate(word.replace("_", "-"), model, work_of(word, size, care)))

@@ -24,9 +24,9 @@ from spinney._data.feature import Feature
 from spinney._data.missing import Fills, fill_table, missing_rows
 from spinney._data.select import pick_table
 from spinney._data.value_arrays import column_values
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import COUNT, store_parameters
 from spinney._estimator.summary import About
-from spinney._estimator.table_estimator import SavedEstimator
 from spinney._forest.proximities.donors import Donors
 from spinney._forest.proximities.proximity import Kind, Proximities, Resting, count_draws
 from spinney._forest.proximities.saved_imputer import imputer_from_file, imputer_parts
@@ -37,7 +37,7 @@ Flags = NDArray[np.bool_]
 _MOST_CLASSES = 20  # whole numbers with more distinct values are a quantity
 
 
-class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):
+class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Fill missing values with those of near rows, near by the proximities of a forest.
 
     Each column is first filled with its median (categories: the most frequent). Then a forest is grown, and each

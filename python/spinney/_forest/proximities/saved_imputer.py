@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._estimator.saving import class_named, opening, unfitted
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.proximities.donors import Donors
 from spinney._forest.proximities.proximity import Resting
 from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest
-from spinney._model.saving.estimator import KeptModel, class_named, estimator_header, opening, unfitted
 from spinney._model.saving.model_part import FittedPart
 
 KIND = "imputer"
@@ -31,7 +32,7 @@ def imputer_parts(imputer: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
         "known": array_to_json(imputer._donors.known),
         "leaf": array_to_json(leaves),
         "drawn": None if resting.drawn is None else array_to_json(resting.drawn),
-        "forest": estimator_header(imputer.forest_) | part.header(),
+        "forest": imputer.forest_._header() | part.header(),
     }
     return header, part.model.trees()
 
@@ -50,7 +51,7 @@ def imputer_from_file(kind: Any, header: dict[str, Any], file: _engine.ModelFile
     if (imputer.kind == "gap") != (resting.drawn is not None):
         refuse("is damaged: it lacks the rows drawn for each tree, or has them where kind does not need them")
     imputer._keep(
-        schema, class_named(about, KeptModel)._of_part(about, part), Donors.of(known, schema.features), resting
+        schema, class_named(about, TableEstimator)._of_part(about, part), Donors.of(known, schema.features), resting
     )
     return imputer
 

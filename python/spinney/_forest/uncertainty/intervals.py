@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._estimator.abstention import KnowsSupport
+from spinney._estimator import abstention
 from spinney._estimator.attributes import only_if
 from spinney._estimator.conformal import check_coverage
 from spinney._estimator.target import encode_labels, read_values, read_weights
@@ -46,8 +46,11 @@ def _why_none_unseen(model: Any) -> str | None:
     return None if has_unseen else _NONE_UNSEEN
 
 
-class UncertainForest(KnowsSupport):
+class UncertainForest:
     """What forests of classes and of values share."""
+
+    predict_support = abstention.predict_support
+    predict_or_abstain = abstention.predict_or_abstain
 
     if TYPE_CHECKING:
         forest_: FittedForest

@@ -64,6 +64,7 @@ class Plan:
 class UnsupervisedForest(TreesOfForest):
     """What forests without a target share."""
 
+    _has_target = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT],
         "random_state": ["random_state"],

@@ -231,7 +231,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         """
         return np.where(self.decision_function(X) < 0, -1, 1).astype(np.int64)
 
-    def to_predictor(self) -> IsolationRowPredictor:
+    def to_predictor(self) -> IsolationRowPredictor:  # type: ignore[override]
         """Prepare a handle that scores one row at a time, in microseconds.
 
         The handle checks nothing, starts no thread and needs a row's values in column order, or by name.

@@ -15,7 +15,6 @@ from spinney._boosting.fitted.readable import ReadableBoosting
 from spinney._boosting.fitted.tree import BoostedTree
 from spinney._data.numeric.reproducible import log
 from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TargetEstimator
 from spinney._model.file.container import field, refuse
 from spinney._model.imported import FittedImport
 from spinney._model.lazy_sequence import LazySequence
@@ -33,7 +32,7 @@ _WORDS = {
 }
 
 
-class Imported(ReadableBoosting, TargetEstimator):
+class Imported(ReadableBoosting):
     """A sum of trees that another library has grown."""
 
     _model_attribute = "boosting_"

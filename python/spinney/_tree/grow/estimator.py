@@ -24,17 +24,17 @@ from spinney._estimator.parameters import (
     read_monotone,
 )
 from spinney._estimator.row_copies import times_there
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.user_criterion import UserTarget, name_of
 from spinney._model.tree import FittedTree
-from spinney.inspect.constraints.verify import KeepsPromises
-from spinney.inspect.explain.methods import ExplainedByColumns
+from spinney.inspect.constraints import verify
+from spinney.inspect.explain import methods
 
 NO_LIMIT = 2**32 - 1
 RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
 
 
-class GrowingEstimator(ExplainedByColumns, KeepsPromises, TargetEstimator):
+class GrowingEstimator(TableEstimator):
     """Parameters of growth and what they become."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -113,6 +113,8 @@ class GrowingEstimator(ExplainedByColumns, KeepsPromises, TargetEstimator):
         "shrinkage": None,
         "dialect": None,
     }
+    shap_values = methods.shap_values
+    verify_constraints = verify.verify_constraints
     _random_ties: bool = False  # even if nothing else is drawn: a tree that is one of many
 
     # ---- what differs between classes and values ---------------------------------------------------

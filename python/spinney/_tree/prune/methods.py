@@ -11,8 +11,6 @@ import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._tree.prune.parameter import Pruning
-
 _LEARNED = ("alpha_", "cp_table_", "oof_predictions_")
 
 
@@ -53,7 +51,7 @@ class PrunableTree:
         elif X is None or y is None:
             raise ValueError("Pass both X and y, or neither for the path of the fitted tree.")
         else:
-            known = self.get_params(deep=False)
+            known = self.get_params(deep=False)  # type: ignore[attr-defined]
             unpruned = {"ccp_alpha": 0.0, "cp": None, "prune": None}
             other: Any = copy.copy(self)
             other.set_params(**{name: v for name, v in unpruned.items() if name in known})
@@ -61,22 +59,6 @@ class PrunableTree:
         node_risks, n_threads = self._node_risks(tree), self._n_threads  # type: ignore[attr-defined]
         _, alphas, risks, _, _ = tree.engine.pruning_path(node_risks, n_threads)
         return Bunch(ccp_alphas=np.concatenate([[0.0], alphas]), impurities=risks)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Taken for scikit-learn's sake; a tree holds no other estimator.
-
-        Returns
-        -------
-        dict
-            Values as they were passed.
-        """
-        values: dict[str, Any] = super().get_params(deep)  # type: ignore[misc]
-        return {name: value.value if isinstance(value, Pruning) else value for name, value in values.items()}
 
     # ---- what the estimator needs ----------------------------------------------------------------------
 

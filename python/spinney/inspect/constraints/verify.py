@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data.display.digits import one_line, shortest
 from spinney._data.display.frames import Backend, frame_of
-from spinney._estimator.parameters import read_monotone
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.model import ModelOfTrees
 from spinney.inspect.constraints.monotone import (
     Box,
@@ -118,59 +118,53 @@ class Promises:
         return "\n".join(lines)
 
 
-class KeepsPromises:
-    """Mixin for estimators that predict sums or means of trees."""
+def verify_constraints(
+    estimator: TableEstimator, monotonic_cst: Any = None, *, max_steps: int = _MOST_STEPS
+) -> Promises:
+    """Prove that the model is monotone in its constrained columns, or find two rows for which it is not.
 
-    def verify_constraints(self, monotonic_cst: Any = None, *, max_steps: int = _MOST_STEPS) -> Promises:
-        """Prove that the model is monotone in its constrained columns, or find two rows for which it is not.
+    All rows that there can be are looked at, not some that were tried: every value between and at the thresholds,
+    every category, values missing in other columns. A missing value in the constrained column itself is neither
+    more nor less than a number, so it is compared with nothing.
 
-        All rows that there can be are looked at, not some that were tried: every value between and at the thresholds,
-        every category, values missing in other columns. A missing value in the constrained column itself is neither
-        more nor less than a number, so it is compared with nothing.
+    Parameters
+    ----------
+    monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
+        What to verify; None: what the model was asked to keep. A boosted model of several outputs takes one for
+        all, or a list of one for each.
+    max_steps : int, default=200000
+        Most steps of a column's search, which is only needed where a single tree is not monotone, though their
+        sum may be. Beyond them the verdict is "not decided". A hundred thousand take about a second.
 
-        Parameters
-        ----------
-        monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
-            What to verify; None: what the model was asked to keep. A boosted model of several outputs takes one for
-            all, or a list of one for each.
-        max_steps : int, default=200000
-            Most steps of a column's search, which is only needed where a single tree is not monotone, though their
-            sum may be. Beyond them the verdict is "not decided". A hundred thousand take about a second.
-
-        Returns
-        -------
-        Promises
-            A verdict for each column, and counter-examples; prints as text.
-        """
-        check_is_fitted(self)
-        model: Any = self
-        given = getattr(model, "monotonic_cst", None) if monotonic_cst is None else monotonic_cst
-        if model.schema_.pool is not None or not (hasattr(model, "monotonic_cst") or hasattr(model, "boosting_")):
-            raise ValueError(f"{type(self).__name__} splits on no single columns that could be monotone.")
-        directions = self._asked_directions(given)
-        if not directions:
-            raise ValueError("There are no constraints to verify. Fit with monotonic_cst, or pass it here.")
-        if hasattr(model, "init_"):
-            raise ValueError(
-                f"The scores start at {type(model.init_).__name__}, of which nothing can be proved here. Fit with "
-                "init='constant'."
-            )
-        if model._fitted.has_lines:
-            raise ValueError(
-                "Nothing is proved of lines in leaves (linear_leaves=True), which may fall where values rise. Fit with "
-                "linear_leaves=False."
-            )
-        n_outputs = _provable_outputs(model)
-        if n_outputs == 1:
-            return _Verifier(model, 0).verify(directions[0], int(max_steps))
-        of_outputs = directions * n_outputs if len(directions) == 1 else directions
-        found = [_Verifier(model, k).verify(asked, int(max_steps)) for k, asked in enumerate(of_outputs)]
-        return _together(found, is_sorted=model._fitted.link == "ascending")
-
-    def _asked_directions(self, given: Any) -> list[list[int]]:
-        """Directions by output and column: one list if they are the same for all outputs, none if there are none."""
-        directions = read_monotone(given, self.schema_)  # type: ignore[attr-defined]
-        return [directions] if directions else []
+    Returns
+    -------
+    Promises
+        A verdict for each column, and counter-examples; prints as text.
+    """
+    check_is_fitted(estimator)
+    model: Any = estimator
+    given = getattr(model, "monotonic_cst", None) if monotonic_cst is None else monotonic_cst
+    if model.schema_.pool is not None or not (hasattr(model, "monotonic_cst") or hasattr(model, "boosting_")):
+        raise ValueError(f"{type(estimator).__name__} splits on no single columns that could be monotone.")
+    directions = estimator._constrained_directions(given)
+    if not directions:
+        raise ValueError("There are no constraints to verify. Fit with monotonic_cst, or pass it here.")
+    if hasattr(model, "init_"):
+        raise ValueError(
+            f"The scores start at {type(model.init_).__name__}, of which nothing can be proved here. Fit with "
+            "init='constant'."
+        )
+    if model._fitted.has_lines:
+        raise ValueError(
+            "Nothing is proved of lines in leaves (linear_leaves=True), which may fall where values rise. Fit with "
+            "linear_leaves=False."
+        )
+    n_outputs = _provable_outputs(model)
+    if n_outputs == 1:
+        return _Verifier(model, 0).verify(directions[0], int(max_steps))
+    of_outputs = directions * n_outputs if len(directions) == 1 else directions
+    found = [_Verifier(model, k).verify(asked, int(max_steps)) for k, asked in enumerate(of_outputs)]
+    return _together(found, is_sorted=model._fitted.link == "ascending")
 
 
 def _provable_outputs(model: Any) -> int:

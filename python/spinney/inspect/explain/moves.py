@@ -12,7 +12,7 @@ import numpy as np
 
 from spinney._data.select import pick_table
 from spinney._data.value_arrays import row_table
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.model import ModelOfTrees
 from spinney.inspect.explain.grids import numbers_of_cells
 from spinney.inspect.explain.nearest import plain_row, row_as_table, scale_of
@@ -180,7 +180,7 @@ def _about_row(model: Any, row: Any, known: Asked | None) -> Asked:
         return Asked(model, known.table.take(np.array([row])), every=True)
     if known is not None:
         return Asked(model, row_as_table(known, row), every=True)
-    if not isinstance(model, TargetEstimator):
+    if not (isinstance(model, TableEstimator) and model._has_target):
         raise ValueError(
             f"{type(model).__name__} keeps no columns and cuts. Pass X, some rows such as it was fitted on."
         )

@@ -14,7 +14,7 @@ from spinney._data.display.digits import plural
 from spinney._data.display.frames import Backend, frame_of
 from spinney._data.replace import Constant, with_columns
 from spinney._data.select import PickTable, pick_table
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees
@@ -255,7 +255,7 @@ def _shared_leaves(model: Any, asked: Asked, about: Asked, method: str) -> Float
 
 def _leaves(model: Any, asked: Asked) -> NDArray[Any] | None:
     """Leaf of each row in each tree, (n_rows, n_trees)."""
-    if isinstance(model, TargetEstimator):
+    if isinstance(model, TableEstimator):
         fitted = model._fitted
         if not isinstance(fitted, ModelOfTrees):
             return None

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from spinney._data.select import PickTable
 from spinney._estimator.known_predictions import KnownScores, KnownShares, KnownValues
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.tree import FittedTree
@@ -49,10 +49,10 @@ def exchanged_answers(
 
 
 def _is_walked(model: Any) -> bool:
-    if not isinstance(model, TargetEstimator) or not isinstance(model, (ClassifierMixin, RegressorMixin)):
+    if not isinstance(model, TableEstimator) or not isinstance(model, (ClassifierMixin, RegressorMixin)):
         return False
     fitted: Any = model._fitted
-    is_plain = model._says_all and model.schema_.pool is None and getattr(fitted, "n_outputs", 0) == 1
+    is_plain = model._predicts_alone and model.schema_.pool is None and getattr(fitted, "n_outputs", 0) == 1
     if not is_plain or type(fitted) not in (FittedTree, FittedForest, FittedBoosting) or fitted.has_lines:
         return False
     return type(fitted) is not FittedTree or fitted.splits is None

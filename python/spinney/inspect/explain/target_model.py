@@ -30,7 +30,7 @@ from spinney._data.replace import Cells, Constant, with_columns
 from spinney._data.select import PickTable, pick_table
 from spinney._data.value_arrays import feature_values
 from spinney._estimator.parameters import column_index
-from spinney._estimator.table_estimator import TargetEstimator
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.model import ModelOfTrees
 
 Floats = NDArray[np.float64]
@@ -98,8 +98,8 @@ class Asked:
         self.model = model
         self.table: PickTable = pick_table(X)
         self._raw = read_table(self.table.native)
-        self.is_own = isinstance(model, TargetEstimator)
-        self.says_all = self.is_own and model._says_all
+        self.is_own = isinstance(model, TableEstimator) and model._has_target
+        self.says_all = self.is_own and model._predicts_alone
         self.schema: Schema = model.schema_ if self.is_own else Schema.learn(self._raw)
         expected = self.schema.names if self.schema.has_names else None
         self._order = match_columns(

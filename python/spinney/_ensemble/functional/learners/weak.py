@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from spinney._data import Schema
-from spinney._estimator.parameters import NamedParameters
+from spinney._estimator.estimator import check_parameter_names, store_signature, unknown_parameter
 from spinney._model.functional.steps import Inputs, Steps
 
 Floats = NDArray[np.float64]
@@ -77,8 +77,36 @@ class Fitter(ABC):
         """Fit a function to residuals by weighted least squares."""
 
 
-class WeakLearner(NamedParameters, BaseEstimator):
+class WeakLearner(BaseEstimator):
     """A weak learner by its parameters."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        store_signature(cls)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        check_parameter_names(cls, kwargs, {})
+        made: Self = super().__new__(cls)
+        return made
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params : dict
+            New values.
+
+        Returns
+        -------
+        self
+            The learner.
+        """
+        known = self.get_params()
+        for name in params.keys() - known.keys():
+            raise ValueError(unknown_parameter(type(self), name, known, {}))
+        super().set_params(**params)
+        return self
 
     @abstractmethod
     def _begin(self, table: LearningTable) -> Fitter:
