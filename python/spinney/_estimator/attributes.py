@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -31,12 +30,3 @@ def only_if(why_not: Callable[[Any], str | None]) -> Callable[[Method], Method]:
         return cast(Method, available_if(check)(method))
 
     return decorate
-
-
-def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
-    """Warn that a name goes, and name the one that stays."""
-    warnings.warn(
-        f"{old} is now called {new}; the old name goes in version 0.3. Use {new}.",
-        FutureWarning,
-        stacklevel=stacklevel,
-    )
