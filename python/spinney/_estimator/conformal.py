@@ -1,7 +1,12 @@
-"""Points that calibrate intervals and sets of classes: how far off predictions of rows not seen are."""
+"""Conformal prediction: intervals and class sets calibrated by predictions of rows that the model has not seen.
+
+A model holds such predictions beside their targets. How badly a row conforms is a score: the size of an error, or how
+improbable its class was. A new row conforms as well as the quantile of these scores with the probability asked for.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -19,7 +24,7 @@ def check_coverage(coverage: Any) -> None:
         raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9, not {coverage!r}.")
 
 
-def upper_point(scores: Floats, weight: Floats | None, coverage: float) -> float:
+def conformal_quantile(scores: Floats, weight: Floats | None, coverage: float) -> float:
     """Smallest score that at least `coverage` of the weight does not exceed, counting one more row at infinity.
 
     Parameters
@@ -55,16 +60,49 @@ def weight_of_one(weight: Floats) -> float:
     return 1.0 if whole_weights(weight) is not None else float(weight.max(initial=0.0))
 
 
-def class_scores(shares: Floats, method: str) -> Floats:
-    """How badly each class of each row conforms: 1 - its share, or the shares of the more probable classes together.
+def class_sets(proba: Floats, known: KnownClasses, coverage: float, method: str) -> NDArray[np.bool_]:
+    """Return which classes are in the set of each row: those that conform as well as `coverage` of the known rows do.
 
-    The latter without the class's own share: with it the least probable class always scores 1, so that where it is the
+    Parameters
+    ----------
+    proba : ndarray of shape (n_rows, n_classes)
+        Class probabilities of the rows.
+    known : KnownClasses
+        Rows that calibrate.
+    coverage : float
+    method : {"lac", "aps"}
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_classes), bool
+    """
+    check_coverage(coverage)
+    if method not in ("lac", "aps"):
+        raise ValueError(f"method must be 'lac' or 'aps', not {method!r}.")
+    of_truth = nonconformity(known.proba, method)[np.arange(len(known.codes)), known.codes]
+    limit = conformal_quantile(of_truth, known.weight, coverage)
+    return np.asarray(nonconformity(proba, method) <= limit + 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownClasses:
+    """Class probabilities of rows that the model has not seen, beside the codes of their classes."""
+
+    proba: Floats
+    codes: NDArray[np.integer[Any]]
+    weight: Floats | None
+
+
+def nonconformity(proba: Floats, method: str) -> Floats:
+    """How badly each class of each row conforms: 1 - its probability, or the sum of those of more probable classes.
+
+    The latter without the class's own: with it the least probable class always scores 1, so that where it is the
     true one more often than 1 - coverage every set would hold every class.
     """
     if method == "lac":
-        return 1.0 - shares
-    order = np.argsort(-shares, axis=1, kind="stable")
-    ranked = np.take_along_axis(shares, order, axis=1)
+        return 1.0 - proba
+    order = np.argsort(-proba, axis=1, kind="stable")
+    ranked = np.take_along_axis(proba, order, axis=1)
     before = np.zeros_like(ranked)
     np.cumsum(ranked[:, :-1], axis=1, out=before[:, 1:])
     found = np.empty_like(before)

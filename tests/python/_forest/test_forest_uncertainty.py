@@ -21,7 +21,7 @@ from oracle.forest_uncertainty import (
 )
 from oracle.saved import bytes_of, through_bytes
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor, _engine
-from spinney._estimator.conformal import class_scores, upper_point, weight_needed
+from spinney._estimator.conformal import conformal_quantile, nonconformity, weight_needed
 from sweep import examples
 
 LEVELS = (0.05, 0.5, 0.9)
@@ -453,8 +453,8 @@ def test_intervals_of_counts_do_not_go_below_zero():
 def test_weighted_calibration_counts_rows(pairs, coverage):
     scores, times = (np.array(part, dtype=float) for part in zip(*pairs, strict=True))
     expected = slow_upper_point(np.repeat(scores, times.astype(int)), coverage)
-    assert upper_point(scores, times, coverage) == expected
-    assert upper_point(np.repeat(scores, times.astype(int)), None, coverage) == expected
+    assert conformal_quantile(scores, times, coverage) == expected
+    assert conformal_quantile(np.repeat(scores, times.astype(int)), None, coverage) == expected
     needed = weight_needed(len(scores), times, coverage)
     seen_by_none, by_tree = np.ones((1, len(scores)), dtype=np.uint8), np.array([[0.0], [1.0]])
     ends = _engine.jackknife_plus(by_tree, seen_by_none, scores, times, needed, 1)
@@ -514,8 +514,8 @@ def test_intervals_cover_new_rows(method):
 
 def test_scores_of_classes():
     shares = np.array([[0.2, 0.5, 0.3]])
-    np.testing.assert_allclose(class_scores(shares, "lac"), [[0.8, 0.5, 0.7]])
-    np.testing.assert_allclose(class_scores(shares, "aps"), [[0.8, 0.0, 0.5]])
+    np.testing.assert_allclose(nonconformity(shares, "lac"), [[0.8, 0.5, 0.7]])
+    np.testing.assert_allclose(nonconformity(shares, "aps"), [[0.8, 0.0, 0.5]])
 
 
 @pytest.mark.parametrize("method", ["lac", "aps"])
@@ -525,9 +525,9 @@ def test_sets_hold_the_classes_of_new_rows(method):
     sets = forest.predict_set(X[500:], 0.85, method)
     assert sets.shape == (1000, 3)
     codes = np.searchsorted(forest.classes_, y)
-    known = class_scores(forest.oob_decision_function_, method)[np.arange(500), codes[:500]]
+    known = nonconformity(forest.oob_decision_function_, method)[np.arange(500), codes[:500]]
     limit = slow_upper_point(known, 0.85)
-    np.testing.assert_array_equal(sets, class_scores(forest.predict_proba(X[500:]), method) <= limit + 1e-12)
+    np.testing.assert_array_equal(sets, nonconformity(forest.predict_proba(X[500:]), method) <= limit + 1e-12)
     assert abs(sets[np.arange(1000), codes[500:]].mean() - 0.85) < 0.05
     assert sets.sum(axis=1).mean() < 2.6
     report = forest.coverage_report(X[500:], y[500:], 0.85, method)

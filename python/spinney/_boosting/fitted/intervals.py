@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.rounds.calibration import Calibration
 from spinney._estimator import abstention
 from spinney._estimator.attributes import only_if
-from spinney._estimator.conformal import check_coverage, class_scores, upper_point
+from spinney._estimator.conformal import KnownClasses, check_coverage, class_sets
 from spinney._estimator.target import read_weights
-from spinney.inspect.explain.coverage import CoverageReport, report_coverage
+from spinney.inspect.explain import coverage
 
 if TYPE_CHECKING:
     from spinney._data import Schema
@@ -124,49 +124,7 @@ class CertainValues(CertainBoosting):
         low = centre - margin
         return np.column_stack([np.maximum(low, 0.0) if self.boosting_.link == "log" else low, centre + margin])
 
-    @only_if(_why_not_calibrated)
-    def coverage_report(
-        self,
-        X: Any,
-        y: Any,
-        coverage: float = 0.9,
-        method: str = "scaled",
-        *,
-        bins: int = 5,
-        groups: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
-    ) -> CoverageReport:
-        """Count how often `predict_interval` holds the targets of given rows.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows that the model has neither been fitted nor calibrated on.
-        y : array-like of shape (n_samples,)
-            Their targets.
-        coverage, method
-            As of `predict_interval`.
-        bins : int, default=5
-            Rows are also counted by that many bins of the prediction, of equal numbers of rows; 0: not.
-        groups : array-like of shape (n_samples,), optional
-            Count by these labels instead.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
-        offset : array-like of shape (n_samples,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        CoverageReport
-            Prints as text; has `to_frame()` and `plot()`.
-        """
-        ends = self.predict_interval(X, coverage, method, offset=offset)
-        target = self._known_target(y, len(ends), self.__dict__)
-        weight = read_weights(sample_weight, len(ends))
-        covered = (ends[:, 0] <= target) & (target <= ends[:, 1])
-        widths, predicted = ends[:, 1] - ends[:, 0], self.predict(X, offset=offset)
-        return report_coverage(covered, widths, predicted, groups, bins, weight, coverage, "mean_width")
+    coverage_report = only_if(_why_not_calibrated)(coverage.coverage_report)
 
 
 class CertainClasses(CertainBoosting):
@@ -200,56 +158,9 @@ class CertainClasses(CertainBoosting):
         ndarray of shape (n_samples, n_classes), bool
             Whether each class is in the set, in the order of `classes_`.
         """
-        check_coverage(coverage)
-        if method not in ("lac", "aps"):
-            raise ValueError(f"method must be 'lac' or 'aps', not {method!r}.")
         known = self._calibrated()
-        shares = self.boosting_.predicted(self._scores(X, offset))
-        codes = known.target.astype(np.intp)
-        of_truth = class_scores(known.predicted, method)[np.arange(len(codes)), codes]
-        return np.asarray(class_scores(shares, method) <= upper_point(of_truth, known.weight, coverage) + 1e-12)
+        proba = self.boosting_.predicted(self._scores(X, offset))
+        rows = KnownClasses(known.predicted, known.target.astype(np.intp), known.weight)
+        return class_sets(proba, rows, coverage, method)
 
-    @only_if(_why_not_calibrated)
-    def coverage_report(
-        self,
-        X: Any,
-        y: Any,
-        coverage: float = 0.9,
-        method: str = "lac",
-        *,
-        bins: int = 5,
-        groups: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
-    ) -> CoverageReport:
-        """Count how often `predict_set` holds the classes of given rows.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows that the model has neither been fitted nor calibrated on.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        coverage, method
-            As of `predict_set`.
-        bins : int, default=5
-            Rows are also counted by their predicted class; 0: not.
-        groups : array-like of shape (n_samples,), optional
-            Count by these labels instead.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        CoverageReport
-            Prints as text; has `to_frame()` and `plot()`.
-        """
-        sets = self.predict_set(X, coverage, method, offset=offset)
-        codes = self._known_target(y, len(sets), self.__dict__).astype(np.intp)
-        weight = read_weights(sample_weight, len(sets))
-        predicted = np.asarray(self.predict(X, offset=offset)).astype(str) if bins else None
-        sizes = sets.sum(axis=1).astype(np.float64)
-        covered = sets[np.arange(len(sets)), codes]
-        return report_coverage(covered, sizes, predicted, groups, bins, weight, coverage, "mean_size")
+    coverage_report = only_if(_why_not_calibrated)(coverage.coverage_report)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.rounds.member import Member
-from spinney._estimator.conformal import upper_point
+from spinney._estimator.conformal import conformal_quantile
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import refuse
@@ -60,8 +60,8 @@ class Calibration:
     def margins(self, predicted: Floats, coverage: float, method: str) -> Floats:
         """How far from each predicted value the target lies at most, with probability `coverage`."""
         if method == "residual":
-            return np.full(len(predicted), self.narrower * upper_point(self.errors, self.weight, coverage))
-        known = upper_point(self.errors / self._spread_by_others, self.weight, coverage)
+            return np.full(len(predicted), self.narrower * conformal_quantile(self.errors, self.weight, coverage))
+        known = conformal_quantile(self.errors / self._spread_by_others, self.weight, coverage)
         return np.asarray(self.narrower * known * self.spread(predicted))
 
     def spread(self, predicted: Floats) -> Floats:

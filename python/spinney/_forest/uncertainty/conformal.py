@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._estimator.conformal import class_scores, upper_point, weight_needed, weight_of_one
+from spinney._estimator.conformal import KnownClasses, conformal_quantile, weight_needed, weight_of_one
 from spinney._forest.growing.training_rows import TrainingRows
 from spinney._model.forest import FittedForest
 
@@ -50,7 +50,7 @@ class Calibration:
 
     def margin(self, scores: Floats, coverage: float) -> float:
         """Return the score that a new row stays below with probability `coverage`."""
-        return upper_point(scores, self.weight, coverage)
+        return conformal_quantile(scores, self.weight, coverage)
 
     @property
     def share_of_one(self) -> float:
@@ -59,6 +59,11 @@ class Calibration:
             return 1 / (len(self.rows) + 1)
         one = weight_of_one(self.weight)
         return float(one / (self.weight.sum() + one))
+
+    @property
+    def known_classes(self) -> KnownClasses:
+        """Out-of-bag class probabilities, and the classes."""
+        return KnownClasses(self.means, self.target[:, 0], self.weight)
 
     @cached_property
     def unseen_bits(self) -> NDArray[np.uint8]:
@@ -87,9 +92,3 @@ def jackknife_plus(
             by_tree = np.ascontiguousarray(value[nodes, k])
             found[block, k] = _engine.jackknife_plus(by_tree, cal.unseen_bits, error, cal.weight, needed, n_jobs)
     return found
-
-
-def class_sets(shares: Floats, cal: Calibration, coverage: float, method: str) -> NDArray[np.bool_]:
-    """Classes that conform as well as the share `coverage` of the training rows do out of bag."""
-    known = class_scores(cal.means, method)[np.arange(len(cal.rows)), cal.target[:, 0]]
-    return np.asarray(class_scores(shares, method) <= cal.margin(known, coverage) + 1e-12)

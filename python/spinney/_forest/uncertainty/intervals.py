@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._estimator import abstention
 from spinney._estimator.attributes import only_if
-from spinney._estimator.conformal import check_coverage
-from spinney._estimator.target import encode_labels, read_values, read_weights
+from spinney._estimator.conformal import check_coverage, class_sets
 from spinney._forest.growing.training_rows import TrainingRows
-from spinney._forest.uncertainty.conformal import Calibration, class_sets, jackknife_plus
+from spinney._forest.uncertainty.conformal import Calibration, jackknife_plus
 from spinney._forest.uncertainty.standard_errors import standard_errors
-from spinney.inspect.explain.coverage import CoverageReport, report_coverage
+from spinney.inspect.explain import coverage
 
 if TYPE_CHECKING:
     import spinney._engine as _engine
@@ -299,51 +298,7 @@ class UncertainValues(UncertainForest):
         found: Floats = memo[key]
         return found
 
-    @only_if(_why_none_unseen)
-    def coverage_report(
-        self,
-        X: Any,
-        y: Any,
-        coverage: float = 0.9,
-        method: str = "quantile",
-        *,
-        bins: int = 5,
-        groups: Any = None,
-        sample_weight: Any = None,
-    ) -> CoverageReport:
-        """Count how often `predict_interval` holds the targets of given rows.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows that the forest has not been fitted on.
-        y : array-like of shape (n_samples,)
-            Their targets.
-        coverage, method
-            As of `predict_interval`.
-        bins : int, default=5
-            Rows are also counted by that many bins of the prediction, of equal numbers of rows; 0: not.
-        groups : array-like of shape (n_samples,), optional
-            Count by these labels instead.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        CoverageReport
-            Prints as text; has `to_frame()` and `plot()`.
-        """
-        check_is_fitted(self)
-        if self.n_outputs_ > 1:
-            raise ValueError("coverage_report is for one output. Fit one forest per output.")
-        ends = self.predict_interval(X, coverage, method)
-        target = read_values(y, len(ends))[:, 0]
-        weight = read_weights(sample_weight, len(ends))
-        covered = (ends[:, 0] <= target) & (target <= ends[:, 1])
-        predicted: Floats = self.predict(X)  # type: ignore[attr-defined]
-        return report_coverage(
-            covered, ends[:, 1] - ends[:, 0], predicted, groups, bins, weight, coverage, "mean_width"
-        )
+    coverage_report = only_if(_why_none_unseen)(coverage.coverage_report)
 
 
 class UncertainClasses(UncertainForest):
@@ -382,53 +337,10 @@ class UncertainClasses(UncertainForest):
         ndarray of shape (n_samples, n_classes), bool
             Whether each class is in the set, in the order of `classes_`.
         """
-        check_coverage(coverage)
         cal = self._calibration()
         if self.n_outputs_ > 1:
             raise ValueError("predict_set is for one output. Fit one forest per output.")
-        if method not in ("lac", "aps"):
-            raise ValueError(f"method must be 'lac' or 'aps', not {method!r}.")
-        shares = self.forest_.predictions(self._columns(X), self._n_threads)
-        return class_sets(shares, cal, coverage, method)
+        proba = self.forest_.predictions(self._columns(X), self._n_threads)
+        return class_sets(proba, cal.known_classes, coverage, method)
 
-    @only_if(_why_none_unseen)
-    def coverage_report(
-        self,
-        X: Any,
-        y: Any,
-        coverage: float = 0.9,
-        method: str = "lac",
-        *,
-        bins: int = 5,
-        groups: Any = None,
-        sample_weight: Any = None,
-    ) -> CoverageReport:
-        """Count how often `predict_set` holds the classes of given rows.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows that the forest has not been fitted on.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        coverage, method
-            As of `predict_set`.
-        bins : int, default=5
-            Rows are also counted by their predicted class; 0: not.
-        groups : array-like of shape (n_samples,), optional
-            Count by these labels instead.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        CoverageReport
-            Prints as text; has `to_frame()` and `plot()`.
-        """
-        sets = self.predict_set(X, coverage, method)
-        codes = encode_labels(y, [self.classes_], len(sets))[:, 0]
-        weight = read_weights(sample_weight, len(sets))
-        covered = sets[np.arange(len(sets)), codes]
-        predicted = np.asarray(self.predict(X)).astype(str) if bins else None  # type: ignore[attr-defined]
-        sizes = sets.sum(axis=1).astype(np.float64)
-        return report_coverage(covered, sizes, predicted, groups, bins, weight, coverage, "mean_size")
+    coverage_report = only_if(_why_none_unseen)(coverage.coverage_report)

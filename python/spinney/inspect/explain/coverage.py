@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display.digits import shortest
 from spinney._data.display.frames import Backend, frame_of
 from spinney._estimator.folds import read_row_groups
+from spinney._estimator.single_target import known_codes
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.target import read_values, read_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +101,69 @@ class CoverageReport:
         return "\n".join([f"Coverage asked for: {100 * self.nominal:g}%", "", *text])
 
 
-def report_coverage(
+def coverage_report(
+    estimator: TableEstimator,
+    X: Any,
+    y: Any,
+    coverage: float = 0.9,
+    method: str | None = None,
+    *,
+    bins: int = 5,
+    groups: Any = None,
+    sample_weight: Any = None,
+    offset: Any = None,
+) -> CoverageReport:
+    """Count how often `predict_interval`, or `predict_set` of a classifier, holds the targets of given rows.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows that the model has neither been fitted nor calibrated on.
+    y : array-like of shape (n_samples,)
+        Their targets.
+    coverage : float, default=0.9
+        As of `predict_interval` or `predict_set`.
+    method : str, optional
+        As of `predict_interval` or `predict_set`; None: their default.
+    bins : int, default=5
+        Rows are also counted by that many bins of the prediction, of equal numbers of rows, or by the predicted class;
+        0: not.
+    groups : array-like of shape (n_samples,), optional
+        Count by these labels instead.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows.
+    offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+        As in `predict`; for boosting.
+
+    Returns
+    -------
+    CoverageReport
+        Prints as text; has `to_frame()` and `plot()`.
+    """
+    check_is_fitted(estimator)
+    model: Any = estimator
+    if getattr(model, "n_outputs_", 1) > 1:
+        raise ValueError("coverage_report is for one output. Fit one model per output.")
+    given = {} if offset is None else {"offset": offset}
+    how = {} if method is None else {"method": method}
+    if is_classifier(model):
+        sets = model.predict_set(X, coverage, **how, **given)
+        codes = known_codes(y, model.classes_, len(sets)).astype(np.intp)
+        covered = sets[np.arange(len(sets)), codes]
+        sizes, size_name = sets.sum(axis=1).astype(np.float64), "mean_size"
+    else:
+        ends = model.predict_interval(X, coverage, **how, **given)
+        target = read_values(y, len(ends))[:, 0]
+        covered = (ends[:, 0] <= target) & (target <= ends[:, 1])
+        sizes, size_name = ends[:, 1] - ends[:, 0], "mean_width"
+    predicted = np.asarray(model.predict(X, **given)) if bins else None
+    if predicted is not None and is_classifier(model):
+        predicted = predicted.astype(str)
+    weight = read_weights(sample_weight, len(covered))
+    return _tabulate(covered, sizes, predicted, groups, bins, weight, coverage, size_name)
+
+
+def _tabulate(
     covered: NDArray[np.bool_],
     sizes: Floats,
     predicted: NDArray[Any] | None,
