@@ -135,17 +135,17 @@ SUBMODULES = frozenset({"datasets", "inspect", "learners"})
 # what predicts, by the kind that model files give it
 FITTED_KINDS = {
     "adaboost": "spinney._model.adaboost.FittedAdaBoost",
-    "adaboost_r2": "spinney._model.adaboost_r2.FittedMedian",
+    "adaboost_r2": "spinney._model.adaboost.FittedMedian",
     "boosting": "spinney._model.boosting.FittedBoosting",
     "cells": "spinney._model.neighbours.histogram.FittedCells",
-    "density": "spinney._model.neighbours.density.FittedDensity",
+    "density": "spinney._model.neighbours.histogram.FittedDensity",
     "forest": "spinney._model.forest.FittedForest",
     "functions": "spinney._model.functional.model.FittedFunctions",
-    "imported": "spinney._model.imported.FittedImport",
-    "kernel_machines": "spinney._model.svm.machines.FittedMachines",
+    "imported": "spinney._model.boosting.FittedImport",
+    "kernel_machines": "spinney._model.svm.model.FittedMachines",
     "linear": "spinney._model.linear.FittedLinear",
     "neighbours": "spinney._model.neighbours.model.FittedNeighbours",
-    "planes": "spinney._model.svm.planes.FittedPlanes",
+    "planes": "spinney._model.svm.model.FittedPlanes",
     "tree": "spinney._model.tree.FittedTree",
 }
 

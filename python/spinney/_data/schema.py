@@ -21,6 +21,7 @@ import numpy as np
 
 import spinney._engine as _engine
 from spinney._data.column_names import listed, match_columns, position_names
+from spinney._data.column_warnings import warn_of_identifier, warn_of_rounding
 from spinney._data.columns import (
     Array,
     RawTable,
@@ -37,9 +38,7 @@ from spinney._data.feature import (
     feature_to_dict,
     learn_feature,
 )
-from spinney._data.identifiers import warn_of_identifier
 from spinney._data.partitioned import DealtTable
-from spinney._data.rounding import warn_of_rounding
 
 _UNSEEN = ("missing", "error", "other")
 _FEW = 10  # categories of a column; more would have to pay for what sets of them gain by chance

@@ -76,7 +76,7 @@ def pick_table(X: Any) -> PickTable:
     if X is None or isinstance(X, (str, bytes)):
         raise TypeError(f"X must be a table such as an array or a data frame, not {type(X).__name__}.")
     if comes_from(X, "scipy.sparse", "sparray", "spmatrix"):
-        from spinney._data.read_sparse import checked_sparse
+        from spinney._data.read import checked_sparse
 
         if X.ndim != 2:
             raise_not_2d(X.ndim, X)

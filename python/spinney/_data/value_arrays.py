@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import spinney._engine as _engine
 from spinney._data.column_names import match_columns
 from spinney._data.columns import Column, RawTable, SparseColumn, column_label, dense_column
 from spinney._data.feature import NO_CODE, Feature, Unseen, coded, plain_numbers, translation
@@ -89,3 +90,15 @@ def row_table(schema: Schema, row: Any) -> RawTable:
         cell[0] = value
         columns.append(read_cells(cell, column_label(j, schema.names)))
     return RawTable(1, len(columns), schema.names if schema.has_names else None, columns=columns)
+
+
+def rows_of(columns: _engine.Table, rows: NDArray[np.intp]) -> _engine.Table:
+    """Copy some rows of a table; of one that is sparse the copy is not."""
+    table = _engine.Table(len(rows))
+    for j in range(columns.n_columns):
+        values, n_categories = columns.values_at(j, rows.astype(np.uint32)), columns.n_categories(j)
+        if n_categories:
+            table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
+        else:
+            table.add_number(values)
+    return table

@@ -20,7 +20,7 @@ from spinney._estimator.saving import opening, unfitted
 from spinney._estimator.streams import batches_of
 from spinney._model.file.container import from_bytes, refuse
 from spinney._model.model import FittedModel, ModelOfTrees
-from spinney._model.one_row import BoostingRowPredictor, ForestRowPredictor, RowPredictor
+from spinney._model.row_predictors import BoostingRowPredictor, ForestRowPredictor, RowPredictor
 from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]

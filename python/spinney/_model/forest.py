@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._model.file.container import refuse
 from spinney._model.model import Floats, Frame, ModelOfTrees, check_width
-from spinney._model.one_row import ForestRowPredictor
+from spinney._model.row_predictors import ForestRowPredictor
 from spinney._model.tree import FittedTree
 
 

@@ -15,7 +15,7 @@ from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.links import predicted
 from spinney._model.model import FittedModel, Frame
-from spinney._model.row_table import TableRowPredictor
+from spinney._model.row_predictors import TableRowPredictor
 
 Floats = NDArray[np.float64]
 _LINKS = ("identity", "logit", "softmax")

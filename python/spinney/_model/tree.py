@@ -14,7 +14,7 @@ from spinney._data import Schema, read_table
 from spinney._data.numeric.reproducible import times
 from spinney._model.file.container import refuse
 from spinney._model.model import Frame, ModelOfTrees, check_width
-from spinney._model.one_row import LinesRowPredictor, RowPredictor
+from spinney._model.row_predictors import LinesRowPredictor, RowPredictor
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from spinney._model.file.container import refuse
-from spinney._model.neighbours.model import Find, FittedNeighbours
-from spinney._model.neighbours.votes import Rows
+from spinney._model.neighbours.model import Find, FittedNeighbours, Rows
 
 Floats = NDArray[np.float64]
 

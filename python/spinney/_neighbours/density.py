@@ -18,8 +18,7 @@ from spinney._estimator.summary import About, counted
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.file.container import field, refuse
-from spinney._model.neighbours.density import FittedDensity
-from spinney._model.neighbours.histogram import Grid, Places, table_values
+from spinney._model.neighbours.histogram import FittedDensity, Grid, Places, table_values
 from spinney._model.saving.model_part import FittedPart
 from spinney.inspect.charts.histogram import draw_histogram
 

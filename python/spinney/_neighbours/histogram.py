@@ -22,7 +22,7 @@ from spinney._estimator.summary import About, counted
 from spinney._estimator.target import read_weights
 from spinney._model.file.container import field
 from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
-from spinney._model.neighbours.votes import Ballot, Rows
+from spinney._model.neighbours.model import Ballot, Rows
 from spinney._model.saving.model_part import FittedPart
 from spinney._neighbours.choice import choose, read_results
 from spinney._neighbours.target import LocalEstimator

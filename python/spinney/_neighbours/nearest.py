@@ -23,8 +23,7 @@ from spinney._estimator.summary import About, counted
 from spinney._estimator.target import read_weights
 from spinney._model.file.container import field, refuse
 from spinney._model.neighbours.measure import METRICS, Measure
-from spinney._model.neighbours.model import ALGORITHMS, FittedNeighbours
-from spinney._model.neighbours.votes import TIES, WEIGHTS, Ballot, Counting
+from spinney._model.neighbours.model import ALGORITHMS, TIES, WEIGHTS, Ballot, Counting, FittedNeighbours
 from spinney._model.saving.model_part import FittedPart
 from spinney._neighbours.choice import Trial, choose, read_results
 from spinney._neighbours.target import LocalEstimator

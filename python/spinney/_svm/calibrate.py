@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.numeric.reproducible import exp, log
-from spinney._model.svm.coupling import curve
+from spinney._model.svm.model import curve
 
 Floats = NDArray[np.float64]
 _ROUNDS = 100

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from spinney._data.numeric.reproducible import log
 from spinney._estimator.attributes import only_if
 from spinney._estimator.single_target import read_one_class
-from spinney._model.svm.machines import FittedMachines
+from spinney._model.svm.model import FittedMachines
 from spinney._svm.calibrate import fit_curve
 from spinney._svm.kernel_machine import BaseSupportVectors, Floats, MarginTable
 from spinney._svm.solve import KernelChoice, machines_of, solve

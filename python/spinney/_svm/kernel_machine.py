@@ -25,7 +25,7 @@ from spinney._estimator.target import read_weights
 from spinney._model.file.arrays import array_to_json, numbers_from_json
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
-from spinney._model.svm.machines import KERNELS, FittedMachines
+from spinney._model.svm.model import KERNELS, FittedMachines
 from spinney._svm.rows import MarginRows
 from spinney._svm.search import (
     GAMMA_STEPS,

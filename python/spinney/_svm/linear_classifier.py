@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 
 from spinney._estimator.parameters import store_parameters
-from spinney._model.svm.planes import FittedPlanes
+from spinney._model.svm.model import FittedPlanes
 from spinney._svm.linear_solve import Plane
 from spinney._svm.penalised import Penalised
 from spinney._svm.planes import Floats, PlaneRows, PlanesOfClasses

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
-from spinney._model.svm.planes import FittedPlanes
+from spinney._model.svm.model import FittedPlanes
 from spinney._svm.linear_solve import Plane
 from spinney._svm.penalised import Penalised
 from spinney._svm.planes import Floats, PlaneRows

@@ -15,7 +15,7 @@ from spinney._data.display.warn import warn
 from spinney._model.file.arrays import array_to_json
 from spinney._model.file.container import field
 from spinney._model.saving.model_part import FittedPart
-from spinney._model.svm.planes import FittedPlanes
+from spinney._model.svm.model import FittedPlanes
 from spinney._svm.linear_solve import Plane, Terms, fit_plane
 from spinney._svm.planes import BasePlanes, Floats, PlaneRows, PlaneTable
 from spinney._svm.rows import MarginRows

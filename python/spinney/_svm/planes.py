@@ -23,7 +23,7 @@ from spinney._estimator.target import read_weights
 from spinney._model.file.arrays import numbers_from_json
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
-from spinney._model.svm.planes import FittedPlanes
+from spinney._model.svm.model import FittedPlanes
 from spinney._svm.weights import class_weights
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from spinney._estimator.single_target import read_one_value
-from spinney._model.svm.machines import FittedMachines
+from spinney._model.svm.model import FittedMachines
 from spinney._svm.kernel_machine import BaseSupportVectors, Floats
 from spinney._svm.search import PENALTY
 

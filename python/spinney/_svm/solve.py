@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.design import Design
-from spinney._model.svm.machines import FittedMachines
+from spinney._model.svm.model import FittedMachines
 from spinney._svm.rows import MarginRows
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from spinney._data.files.read import MOST_BYTES, read_file
+from spinney._data.file_readers import MOST_BYTES, read_file
 from spinney._evaluate.study.family import CARES, Care, Size, estimator_for
 from spinney._evaluate.study.peers import peer_candidates
 from spinney._evaluate.study.prepare import Prepared, Wishes, prepare

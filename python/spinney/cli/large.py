@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney._data.files.faults import is_parquet, reading
+from spinney._data.file_readers import is_parquet, reading
 from spinney._data.memory_size import read_size
 from spinney.cli.failures import fail, failures_in_words, nearest
 

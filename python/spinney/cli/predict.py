@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinney._data.files.faults import is_parquet, one_column_only
+from spinney._data.file_readers import is_parquet, one_column_only
 from spinney.cli.failures import fail, failures_in_words, nearest
 from spinney.cli.tables import batches, check_writable, column_names, in_batches, number_column, replacing
 

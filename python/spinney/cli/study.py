@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from spinney._data.files.read import MOST_BYTES, STANDARD_INPUT, read_file
+from spinney._data.file_readers import MOST_BYTES, STANDARD_INPUT, read_file
 from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
 
 STUDY_SHARE = 0.85  # of the minutes; the rest is for the report

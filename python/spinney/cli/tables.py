@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney._data.files.faults import is_csv, is_parquet, reading
-from spinney._data.files.read import decoded, on_disk, read_file
-from spinney._data.files.records import MISSING, delimiter_of, opened, record_blocks
+from spinney._data.file_readers import (
+    MISSING,
+    decoded,
+    delimiter_of,
+    is_csv,
+    is_parquet,
+    on_disk,
+    opened,
+    read_file,
+    reading,
+    record_blocks,
+)
 from spinney.cli.failures import fail, failures_in_words
 
 if TYPE_CHECKING:

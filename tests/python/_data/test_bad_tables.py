@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from spinney._data.files import read, records
+from spinney._data import file_readers
 from spinney._evaluate.study.prepare import Wishes, prepare
 from spinney.cli import study as cli_study
 from spinney.cli.commands import spinney as command
@@ -87,7 +87,7 @@ def test_tables_of_every_kind_are_read(tmp_path, kind):
         text = rows.write_csv(separator="\t" if kind == "tsv" else ",").encode()
         path.write_bytes(gzip.compress(text) if kind.endswith("gz") else text)
     for most in (None, 1 << 20):
-        found = read.read_file(path, None, encoding, most_bytes=most)
+        found = file_readers.read_file(path, None, encoding, most_bytes=most)
         assert found.frame.equals(rows)
         assert found.notes == []
 
@@ -99,9 +99,9 @@ def test_excel_is_read_where_its_reader_is_installed(tmp_path, monkeypatch):
     (tmp_path / "t.xlsx").write_bytes(b"PK")
     monkeypatch.setattr(pl, "read_excel", without_reader)
     with pytest.raises(ValueError, match="pip install fastexcel"):
-        read.read_file(tmp_path / "t.xlsx")
+        file_readers.read_file(tmp_path / "t.xlsx")
     monkeypatch.setattr(pl, "read_excel", lambda path: table())
-    assert read.read_file(tmp_path / "t.xlsx").frame.equals(table())
+    assert file_readers.read_file(tmp_path / "t.xlsx").frame.equals(table())
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -109,7 +109,7 @@ def test_standard_input_is_read(monkeypatch, kind):
     file = io.BytesIO()
     table().write_csv(file) if kind == "csv" else table().write_parquet(file)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.getvalue())))
-    assert read.read_file(Path("-")).frame.equals(table())
+    assert file_readers.read_file(Path("-")).frame.equals(table())
 
 
 def test_standard_input_is_studied(tmp_path, monkeypatch):
@@ -129,14 +129,14 @@ def test_standard_input_is_studied(tmp_path, monkeypatch):
 def test_records_are_drawn_whole(block, last):
     rows = [f'{k},"a\nb ""{k}"""' for k in range(200)]
     text = b"n,text\n" + "\n".join(rows).encode() + last
-    drawn, n_kept, n_all = records.drawn_records(io.BytesIO(text), 1000, 0, block)
+    drawn, n_kept, n_all = file_readers.drawn_records(io.BytesIO(text), 1000, 0, block)
     assert n_all == 200
     assert len(drawn) <= 1000 + 10
     frame = pl.read_csv(drawn)
     assert frame.height == n_kept > 0
     assert frame["n"].is_sorted()
     assert frame["text"].to_list() == [f'a\nb "{k}"' for k in frame["n"]]
-    whole, n_kept, _ = records.drawn_records(io.BytesIO(text), 10**6, 0, block)
+    whole, n_kept, _ = file_readers.drawn_records(io.BytesIO(text), 10**6, 0, block)
     assert n_kept == 200
     assert whole == text
 
@@ -146,10 +146,10 @@ def test_a_table_that_is_too_large_is_drawn_from_and_says_so(tmp_path):
     rows.write_csv(tmp_path / "t.csv")
     rows.write_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
-        found = read.read_file(tmp_path / name, most_bytes=30_000)
+        found = file_readers.read_file(tmp_path / name, most_bytes=30_000)
         assert 200 < found.frame.height < 3000
         assert "of its 6,000 rows were drawn at random" in found.notes[0]
-        again = read.read_file(tmp_path / name, most_bytes=30_000)
+        again = file_readers.read_file(tmp_path / name, most_bytes=30_000)
         assert again.frame.equals(found.frame)
 
 
@@ -174,7 +174,7 @@ def test_memory_of_a_long_file_is_bounded(tmp_path):
             file.write(line * 10_000)  # 9 MB in all
     tracemalloc.start()
     with open(tmp_path / "t.csv", "rb") as file:
-        _, n_kept, n_all = records.drawn_records(file, 1 << 19, 0, 1 << 17)
+        _, n_kept, n_all = file_readers.drawn_records(file, 1 << 19, 0, 1 << 17)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert n_all == 200_000

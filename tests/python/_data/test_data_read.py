@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.utils.estimator_checks import _NotAnArray
-from spinney._data import NumberColumn, Schema, read_pandas, read_table
+from spinney._data import NumberColumn, Schema, read_table
+from spinney._data import read as table_readers
 
 NAN = np.nan
 
@@ -194,7 +195,7 @@ def test_pandas_dtypes(name, monkeypatch):
     assert kinds(X)[1] == kind
     # the same where pandas no longer offers what is not public
     public = [c.to_numpy() if isinstance(c.dtype, np.dtype) else c.array for _, c in X.items()]
-    monkeypatch.setattr(read_pandas, "stored_arrays", lambda frame: public)
+    monkeypatch.setattr(table_readers, "stored_arrays", lambda frame: public)
     np.testing.assert_array_equal(encoded(X)[:, 1], expected)
 
 
@@ -213,7 +214,7 @@ def test_pandas_without_private_names(monkeypatch):
         def to_numpy(self, dtype, na_value):
             return np.array([1, na_value], dtype=dtype)
 
-    column = read_pandas.read_stored(Nullable(), "Column 'i'")
+    column = table_readers.read_stored(Nullable(), "Column 'i'")
     assert column.missing.tolist() == [0, 1]
     assert column.values.tolist() == [1, 0]
 

@@ -18,12 +18,12 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from spinney._boosting.losses.rows import LearningRows
-from spinney._data.numeric.solve import cholesky, solve_factored
+from spinney._data.numeric.reproducible import cholesky, solve_factored
 from spinney._ensemble.functional.dictionary import BY_NAME
 from spinney._ensemble.functional.line_search import LONGEST, least_along
 from spinney._ensemble.functional.losses import make_loss
 from spinney._model.functional.local import nearest
-from spinney._model.functional.splines import Basis
+from spinney._model.functional.steps import Basis
 from spinney.learners import KernelRidge, Linear, Neighbors, Splines, Trees
 
 NAMES = list(BY_NAME)

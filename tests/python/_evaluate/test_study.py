@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 import pytest
 import spinney
-import spinney._data.files.read as read
+import spinney._data.file_readers as read
 import spinney._evaluate.study.run as run
 import spinney._evaluate.study.study as entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
-from spinney._data.files.read import ReadTable
+from spinney._data.file_readers import ReadTable
 from spinney._data.select import pick_table
 from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
 from spinney._evaluate.study.family import CARES, Size, make_plan

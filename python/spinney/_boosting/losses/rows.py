@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.row_subset import rows_of
 from spinney._data.select import pick_table
+from spinney._data.value_arrays import rows_of
 from spinney._estimator.folds import read_folds, read_row_groups, read_time
 
 Floats = NDArray[np.float64]

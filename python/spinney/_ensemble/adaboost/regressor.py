@@ -21,7 +21,7 @@ from spinney._ensemble.adaboost.rules import R2Rule
 from spinney._ensemble.weak import WeakLearner
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
-from spinney._model.adaboost_r2 import FittedMedian, weighted_medians
+from spinney._model.adaboost import FittedMedian, weighted_medians
 from spinney._tree.regressor import DecisionTreeRegressor
 
 Floats = NDArray[np.float64]

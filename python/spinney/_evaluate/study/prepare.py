@@ -15,7 +15,7 @@ from spinney._data.column_names import listed
 from spinney._data.columns import CodedColumn, NumberColumn, comes_from, dense_column
 from spinney._data.date_parts import USUAL, date_parts, part_name
 from spinney._data.display.digits import elide, one_line, plural, shortest
-from spinney._data.missing import missing_rows
+from spinney._data.replace import missing_rows
 from spinney._data.select import PickTable, pick_table
 from spinney._evaluate.study.leaks import find_leaks
 from spinney._evaluate.study.profile import ColumnProfile, Columns, profile_columns, row_groups

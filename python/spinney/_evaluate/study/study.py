@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
-from spinney._data.files.read import MOST_BYTES, ReadTable, read_file
+from spinney._data.file_readers import MOST_BYTES, ReadTable, read_file
 from spinney._evaluate.study.finish import Finish
 from spinney._evaluate.study.prepare import Wishes, prepare
 from spinney._evaluate.study.result import Study

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.numeric.reproducible import any_order_sum, log
-from spinney._data.row_subset import rows_of
+from spinney._data.value_arrays import rows_of
 from spinney._forest.growing.batches import ForestRequest
 from spinney._forest.growing.rows import Draws
 from spinney._model.forest import FittedForest

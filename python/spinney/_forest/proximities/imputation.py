@@ -21,7 +21,7 @@ from spinney._data.columns import NumberColumn
 from spinney._data.dates import cells_of
 from spinney._data.display.warn import warn
 from spinney._data.feature import Feature
-from spinney._data.missing import Fills, fill_table, missing_rows
+from spinney._data.replace import Fills, fill_table, missing_rows
 from spinney._data.select import pick_table
 from spinney._data.value_arrays import column_values
 from spinney._estimator.estimator import Estimator

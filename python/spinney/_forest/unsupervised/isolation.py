@@ -22,7 +22,7 @@ from spinney._forest.growing.saved_state import forest_from_json
 from spinney._forest.unsupervised.forest import Plan, UnsupervisedForest
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest, join_trees
-from spinney._model.row_reader import RowReader
+from spinney._model.row_predictors import RowReader
 from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ from spinney._data import Feature, Schema
 from spinney._data.column_names import position_names
 from spinney._interchange.reading.estimators import Imported, ImportedClassifier, ImportedRegressor
 from spinney._interchange.reading.nodes import constant_tree
+from spinney._model.boosting import FittedImport
 from spinney._model.file.container import refuse
-from spinney._model.imported import FittedImport
 from spinney._model.links import is_imported_link
 from spinney._model.saving.model_part import FittedPart
 

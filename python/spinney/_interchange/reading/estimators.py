@@ -15,8 +15,8 @@ from spinney._boosting.fitted.readable import ReadableBoosting
 from spinney._boosting.fitted.tree import BoostedTree
 from spinney._data.numeric.reproducible import log
 from spinney._estimator.summary import About, counted
+from spinney._model.boosting import FittedImport
 from spinney._model.file.container import field, refuse
-from spinney._model.imported import FittedImport
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.offsets import read_offset
 from spinney._model.saving.model_part import FittedPart

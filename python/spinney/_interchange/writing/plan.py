@@ -16,9 +16,8 @@ from spinney._data.feature import Feature
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.unsupervised.isolation import IsolationForest, average_path_length
 from spinney._model.adaboost import FittedAdaBoost
-from spinney._model.boosting import FittedBoosting
+from spinney._model.boosting import FittedBoosting, FittedImport
 from spinney._model.forest import FittedForest
-from spinney._model.imported import FittedImport
 from spinney._model.model import FittedModel
 from spinney._model.tree import FittedTree
 

@@ -15,14 +15,11 @@ from spinney._data.design import Design
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
 from spinney._model.file.container import field, refuse
-from spinney._model.functional.linear import LinearSteps, LogisticSteps
 from spinney._model.functional.local import KernelSteps, NeighbourSteps
-from spinney._model.functional.splines import SplineSteps
-from spinney._model.functional.steps import Inputs, KeptSteps, Steps, TreeSteps
+from spinney._model.functional.steps import Inputs, KeptSteps, LinearSteps, LogisticSteps, SplineSteps, Steps, TreeSteps
 from spinney._model.links import is_link, is_of_classes, predicted
 from spinney._model.model import FittedModel, Frame
-from spinney._model.row_reader import Row
-from spinney._model.row_table import RowTableReader
+from spinney._model.row_predictors import TableRowPredictor
 
 Floats = NDArray[np.float64]
 
@@ -197,9 +194,9 @@ class FittedFunctions(FittedModel):
         """Code of the class that each row is predicted to be, (n_rows, 1)."""
         return self.score_codes(self.scores(columns, n_jobs))
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> FunctionsRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
         """Prepare a handle that predicts single rows."""
-        return FunctionsRowPredictor(self, schema, unseen, classes)
+        return TableRowPredictor(self, schema, unseen, classes)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
@@ -254,57 +251,6 @@ class FittedFunctions(FittedModel):
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
         return {self.attribute: self, "n_iter_": self.n_rounds}
-
-
-class FunctionsRowPredictor(RowTableReader):
-    """A fitted sum of functions prepared to predict single rows.
-
-    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A handle is
-    for one thread at a time.
-    """
-
-    def __init__(self, model: FittedFunctions, schema: Schema, unseen: str, classes: Any) -> None:
-        super().__init__(schema, unseen)
-        self._model = model
-        self._classes = classes
-
-    def _scores(self, row: Row) -> Floats:
-        return self._model.scores(self._table(row), 1)
-
-    def predict(self, row: Row) -> Any:
-        """Predict one row.
-
-        Parameters
-        ----------
-        row : sequence, mapping or float64 array
-            Values of one row.
-
-        Returns
-        -------
-        label or float
-            Prediction.
-        """
-        scores = self._scores(row)
-        if self._classes is None:
-            return float(self._model.predicted(scores)[0, 0])
-        return self._classes[self._model.score_codes(scores)[0, 0]]
-
-    def predict_proba(self, row: Row) -> Floats:
-        """Class shares of one row.
-
-        Parameters
-        ----------
-        row : sequence, mapping or float64 array
-            Values of one row.
-
-        Returns
-        -------
-        ndarray of shape (n_classes,)
-            Shares in the order of the classes.
-        """
-        if self._classes is None:
-            raise AttributeError("The model predicts numbers and has no class shares. Use predict.")
-        return np.asarray(self._model.predicted(self._scores(row))[0])
 
 
 def _times(tree: _engine.Tree, factor: float) -> _engine.Tree:

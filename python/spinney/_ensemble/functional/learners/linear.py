@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from spinney._data.numeric.solve import cholesky, solve_factored
+from spinney._data.numeric.reproducible import cholesky, solve_factored
 from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
-from spinney._model.functional.linear import LinearSteps, LogisticSteps, bent
+from spinney._model.functional.steps import LinearSteps, LogisticSteps, bent
 
 _ALMOST_ONE = 1 - 1e-9  # terms whose squared correlation is above this say the same
 _MOST_STEPS, _CLOSE = 25, 1e-10

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from spinney._data.numeric.reproducible import exp
-from spinney._data.numeric.solve import cholesky, solve_factored
+from spinney._data.numeric.reproducible import cholesky, exp, solve_factored
 from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
-from spinney._model.functional.splines import Basis, SplineSteps, curve
+from spinney._model.functional.steps import Basis, SplineSteps, curve
 
 _ROUNDS_OF_SEARCH = 50
 _RIDGE = 1e-9  # of the mean weight of a basis function, where there are no rows at all

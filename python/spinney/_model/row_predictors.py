@@ -1,7 +1,10 @@
-"""Handles that predict one row at a time, for services: each is made by the model whose answers it gives."""
+"""Reads single rows, for services: no validation, no threads."""
 
 from __future__ import annotations
 
+import struct
+import sys
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -9,7 +12,160 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._model.row_reader import Row, RowReader
+from spinney._data.dates import seconds_of
+from spinney._model.model import FittedModel
+
+Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
+
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+_IN_ONE_PIECE = (_FLOAT64.itemsize,)  # strides
+
+
+class RowReader:
+    """Turns a row as a caller has it into the engine's numbers, in one buffer."""
+
+    def __init__(self, schema: Schema, unseen: str) -> None:
+        self._buffer = np.empty(schema.n_features)
+        self._shape = self._buffer.shape
+        self._format = f"{schema.n_features}d"
+        self._pool = schema.pool
+        self._names = list(schema.names or [])
+        self._has_names = schema.has_names
+        self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
+        self._dates = [(j, f.clock, f"Column '{f.name}'") for j, f in enumerate(schema.features) if f.clock]
+        self._absent = [(j, *f.absent) for j, f in enumerate(schema.features) if f.absent is not None]
+        self._is_plain = not (self._codes or self._dates or self._absent)
+        self._unseen = unseen
+
+    def _numbers(self, row: Row) -> NDArray[np.float64]:
+        inputs = self._inputs(row)
+        return inputs if self._pool is None else self._pool.of_row(inputs)
+
+    def _inputs(self, row: Row) -> NDArray[np.float64]:
+        kind = type(row)
+        if kind is np.ndarray and self._is_plain:
+            array: NDArray[Any] = row  # type: ignore[assignment]
+            if array.shape == self._shape:
+                if array.dtype is _FLOAT64 and array.strides == _IN_ONE_PIECE:
+                    return array
+                if array.dtype.kind in "fiub":
+                    self._buffer[:] = array
+                    return self._buffer
+        if kind is not list and kind is not tuple:
+            row = self._values(row)
+        if self._codes:
+            row = self._encode(list(row))
+        if self._dates:
+            row = self._read_dates(list(row))
+        try:
+            struct.pack_into(self._format, self._buffer.data, 0, *row)
+        except (struct.error, OverflowError):  # a None, say
+            self._fill(row)
+        for j, low, high in self._absent:
+            if low <= self._buffer[j] <= high:
+                self._buffer[j] = np.nan
+        return self._buffer
+
+    def _values(self, row: Any) -> Any:
+        """Values, in column order, of a row that is not a list: as a list, or as an array of one dimension."""
+        if isinstance(row, Mapping):
+            return self._by_name(row)
+        if isinstance(row, (str, bytes, bytearray, Set)) or not hasattr(row, "__iter__"):
+            raise TypeError(
+                f"A row is a list, a mapping from column names or an array of its values, not {type(row).__name__}."
+            )
+        n_dims = getattr(row, "ndim", 1)
+        if n_dims != 1:
+            raise ValueError(
+                f"A handle takes one row, and this has {n_dims} dimensions. Pass one row of it, such as X[0], or give "
+                "the table to the model's predict."
+            )
+        if isinstance(row, np.ma.MaskedArray):
+            return row.tolist()  # with None where it is masked
+        if type(row) is np.ndarray:
+            return row
+        if self._has_names and _is_named_series(row):
+            return self._by_name(dict(zip(row.index, row.tolist(), strict=True)))
+        return list(row)
+
+    def _by_name(self, row: Mapping[Any, Any]) -> list[Any]:
+        try:
+            return [row[name] for name in self._names]
+        except KeyError:
+            lacking = next(name for name in self._names if name not in row)
+            raise ValueError(
+                f"The row has no value for column '{lacking}'. Give one for every column; None is missing."
+            ) from None
+
+    def _fill(self, row: Any) -> None:
+        """Write values that are not all numbers."""
+        self._check_length(row)
+        try:
+            self._buffer[:] = row
+        except (TypeError, ValueError, OverflowError):
+            for j, value in enumerate(row):
+                self._buffer[j] = np.nan if _is_missing(value) else self._read_number(value, j)
+
+    def _check_length(self, row: Sequence[Any]) -> None:
+        if len(row) != len(self._buffer):
+            raise ValueError(
+                f"The row has {len(row)} values, but the model has {len(self._buffer)} columns. Give one value for "
+                "every column; None is missing."
+            )
+
+    def _read_number(self, value: Any, j: int) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                f"Column '{self._names[j]}' holds numbers, but the row has {value!r}. Pass a number, or None if it is "
+                "missing."
+            ) from None
+
+    def _encode(self, row: list[Any]) -> list[Any]:
+        try:
+            for j, codes, feature in self._codes:
+                code = codes.get(row[j])
+                if code is None:
+                    code = self._code_of_unseen(row[j], feature)
+                row[j] = code
+        except IndexError:
+            self._check_length(row)
+            raise
+        except TypeError:  # not hashable
+            raise ValueError(
+                f"Column '{feature.name}' holds categories, but the row has {row[j]!r}. Pass one category, or None if "
+                "it is missing."
+            ) from None
+        return row
+
+    def _read_dates(self, row: list[Any]) -> list[Any]:
+        self._check_length(row)
+        for j, clock, label in self._dates:
+            row[j] = seconds_of(row[j], clock, label)
+        return row
+
+    def _code_of_unseen(self, value: Any, feature: Any) -> float:
+        if _is_missing(value) or value != value:
+            return np.nan
+        if self._unseen == "error":
+            raise ValueError(f"Column '{feature.name}' has a value that was not seen in training: {value!r}.")
+        if self._unseen == "other" and feature.kind == "category":
+            return float(len(feature.categories))
+        return np.nan
+
+
+def _is_missing(value: Any) -> bool:
+    """Say whether a value that is not NaN stands for none: pandas' NA has no truth value to compare by."""
+    return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_named_series(row: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(row, pandas.Series) and all(isinstance(name, str) for name in row.index)
 
 
 class RowPredictor(RowReader):
@@ -257,3 +413,78 @@ class BoostingRowPredictor(RowReader):
             return found
         shares = self._model.predicted(found[np.newaxis])[0]
         return [shares[columns] for columns in self._model.class_columns]
+
+
+Floats = NDArray[np.float64]
+
+
+class RowTableReader(RowReader):
+    """Turns a row into a table of one row."""
+
+    def __init__(self, schema: Schema, unseen: str) -> None:
+        super().__init__(schema, unseen)
+        self._sizes = schema.n_categories
+
+    def _table(self, row: Row) -> _engine.Table:
+        table = _engine.Table(1)
+        numbers = self._numbers(row)
+        for j, n_categories in enumerate(self._sizes):
+            if n_categories:
+                known = numbers[j] >= 0  # NaN is not
+                code = np.array([numbers[j] if known else -1], dtype=np.int32)
+                table.add_category(code, n_categories)
+            else:
+                table.add_number(numbers[j : j + 1].copy())
+        return table
+
+
+class TableRowPredictor(RowTableReader):
+    """A fitted model prepared to predict single rows.
+
+    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A handle is
+    for one thread at a time.
+    """
+
+    def __init__(self, model: FittedModel, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen)
+        self._model = model
+        self._classes = classes
+
+    def predict(self, row: Row) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        label or float
+            Prediction; an array if the model has several outputs.
+        """
+        model, table = self._model, self._table(row)
+        if self._classes is None:
+            values = model.predictions(table, 1)[0]
+            return float(values[0]) if model.n_outputs == 1 else values
+        codes = model.codes(table, 1)
+        labels = model.labels(codes, [self._classes] if model.n_outputs == 1 else self._classes)
+        return labels[0]
+
+    def predict_proba(self, row: Row) -> Any:
+        """Class shares of one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,), or a list of these
+            Shares in the order of the classes.
+        """
+        if self._classes is None:
+            raise AttributeError("The model predicts numbers and has no class shares. Use predict.")
+        shares = self._model.spread(self._model.predictions(self._table(row), 1))
+        return [part[0] for part in shares] if isinstance(shares, list) else shares[0]
