@@ -2,6 +2,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <iterator>
 #include <string>
 #include <tuple>
 
@@ -61,59 +62,71 @@ std::vector<ForcedSplit> read_forced(const ForcedSplits& given) {
   return splits;
 }
 
-void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t max_bins, double subsample,
-                  bool draws_by_gradient, double top_share, std::uint32_t n_parallel_trees, double drop_rate,
-                  double skip_drop, std::uint32_t max_drop, bool drops_by_weight, double learning_rate,
-                  std::uint32_t steps_grow_after, std::uint32_t max_leaf_nodes, std::uint32_t max_depth,
-                  bool depth_wise, bool symmetric, Row min_samples_split, Row min_samples_leaf, double min_hessian_leaf,
-                  double min_gain, double l2_regularization, double l1_regularization, double max_step,
-                  bool temper_steps, double longest_step, bool vector_leaves, double max_features_per_tree,
-                  double max_features_per_level, double max_features, std::uint32_t max_one_hot,
-                  double category_smoothing, double category_l2, std::vector<std::vector<std::int8_t>> monotonic_cst,
-                  std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
-                  std::vector<double> feature_weights, const ForcedSplits& forced_splits, double hierarchical_shrinkage,
-                  std::vector<std::uint8_t> linear_columns, double linear_l2, std::uint64_t seed, int n_jobs) {
-  if (max_bins < 2 || max_bins > 65535) throw nb::value_error("max_bins: 2 to 65535");
-  if (n_parallel_trees < 1) throw nb::value_error("n_parallel_trees: at least 1");
-  BoostingParams p;
-  p.parts = read_parts(losses);
-  p.max_bins = max_bins;
-  p.subsample = subsample;
-  p.draws_by_gradient = draws_by_gradient;
-  p.certain_share = top_share;
-  p.n_parallel_trees = n_parallel_trees;
-  p.drops = {drop_rate, skip_drop, max_drop, drops_by_weight};
-  p.hierarchical_shrinkage = hierarchical_shrinkage;
-  p.lines = {std::move(linear_columns), linear_l2};
-  p.temper_steps = temper_steps;
-  p.vector_leaves = vector_leaves;
-  p.steps_grow_after = steps_grow_after;
-  BoostParams& t = p.tree;
-  t.learning_rate = learning_rate;
-  t.max_leaf_nodes = max_leaf_nodes;
-  t.max_depth = max_depth;
-  t.depth_wise = depth_wise;
-  t.symmetric = symmetric;
-  t.min_samples_split = min_samples_split;
-  t.min_samples_leaf = min_samples_leaf;
-  t.min_hessian_leaf = min_hessian_leaf;
-  t.min_gain = min_gain;
-  t.l2_regularization = l2_regularization;
-  t.l1_regularization = l1_regularization;
-  t.max_step = max_step;
-  t.longest_step = longest_step;
-  t.max_features_per_tree = max_features_per_tree;
-  t.max_features_per_level = max_features_per_level;
-  t.max_features = max_features;
-  t.max_one_hot = max_one_hot;
-  t.category_smoothing = category_smoothing;
-  t.category_l2 = category_l2;
-  if (monotonic_cst.size() == 1)
-    t.monotonic_cst = std::move(monotonic_cst[0]);
-  else if (monotonic_cst.empty() || monotonic_cst.size() == p.n_scores())
-    p.monotonic_cst = std::move(monotonic_cst);
+// Options that are not numbers: OPTION(name, type, its type in Python).
+using Columns = std::vector<std::uint32_t>;
+#define SPINNEY_LIST_OPTIONS(OPTION)                                                          \
+  OPTION(losses, LossParts, "Sequence[tuple[str, float, int, float]]")                        \
+  OPTION(monotonic_cst, std::vector<std::vector<std::int8_t>>, "Sequence[Sequence[int]]")     \
+  OPTION(interaction_cst, std::vector<Columns>, "Sequence[Sequence[int]]")                    \
+  OPTION(feature_costs, std::vector<double>, "Sequence[float]")                               \
+  OPTION(feature_weights, std::vector<double>, "Sequence[float]")                             \
+  OPTION(forced_splits, ForcedSplits, "Sequence[tuple[int, float, Sequence[int], int, int]]") \
+  OPTION(linear_columns, std::vector<std::uint8_t>, "Sequence[int]")                          \
+  OPTION(seed, std::uint64_t, "int")                                                          \
+  OPTION(n_jobs, int, "int")
+
+#define SPINNEY_SIGNATURE_OF_NUMBER(kind, name, preset, bounds, text) ", " #name ": " SPINNEY_PYTHON_TYPE_##kind
+#define SPINNEY_SIGNATURE_OF_LIST(name, type, python) ", " #name ": " python
+constexpr const char* signature = "def __init__(self, *" SPINNEY_ROUND_OPTIONS(SPINNEY_SIGNATURE_OF_NUMBER)
+    SPINNEY_TREE_OPTIONS(SPINNEY_SIGNATURE_OF_NUMBER) SPINNEY_LIST_OPTIONS(SPINNEY_SIGNATURE_OF_LIST) ") -> None";
+
+#define SPINNEY_COUNT(...) +1
+constexpr std::size_t n_options = std::size(scalar_options) SPINNEY_LIST_OPTIONS(SPINNEY_COUNT);
+
+[[noreturn]] void refuse_type(const std::string& what) { throw nb::type_error(what.c_str()); }
+
+template <class T>
+T take(const nb::kwargs& given, const char* name) {
+  if (!given.contains(name)) refuse_type(std::string("BoostingOptions: ") + name + " is missing");
+  T value;
+  if (!nb::try_cast<T>(given[name], value)) refuse_type(std::string("BoostingOptions: ") + name + " has another type");
+  return value;
+}
+
+template <class T>
+T take_number(const nb::kwargs& given, const char* name, const OptionBounds& bounds) {
+  const T value = take<T>(given, name);
+  if (!bounds.hold(static_cast<double>(value)))
+    throw nb::value_error((std::string(name) + " is out of bounds: " + nb::repr(given[name]).c_str()).c_str());
+  return value;
+}
+
+// Constraints for all scores, or by score.
+void set_monotone(std::vector<std::vector<std::int8_t>> given, BoostingParams& params) {
+  if (given.size() == 1)
+    params.tree.monotonic_cst = std::move(given[0]);
+  else if (given.empty() || given.size() == params.n_scores())
+    params.monotonic_cst = std::move(given);
   else
     throw nb::value_error("monotonic_cst: for all scores, or by score");
+}
+
+// By name alone and without defaults, so that an option that is misspelt or forgotten is an error.
+void init_options(BoostingOptions* self, const nb::kwargs& given) {
+  BoostingParams p;
+  BoostParams& t = p.tree;
+#define SPINNEY_TAKE(to, kind, name, bounds) \
+  to.name = take_number<SPINNEY_CPP_TYPE_##kind>(given, #name, option_bounds::bounds);
+#define SPINNEY_TAKE_OF_ROUND(kind, name, preset, bounds, text) SPINNEY_TAKE(p, kind, name, bounds)
+#define SPINNEY_TAKE_OF_TREE(kind, name, preset, bounds, text) SPINNEY_TAKE(t, kind, name, bounds)
+#define SPINNEY_TAKE_LIST(name, type, python) auto name = take<type>(given, #name);
+  SPINNEY_ROUND_OPTIONS(SPINNEY_TAKE_OF_ROUND)
+  SPINNEY_TREE_OPTIONS(SPINNEY_TAKE_OF_TREE)
+  SPINNEY_LIST_OPTIONS(SPINNEY_TAKE_LIST)
+  if (given.size() != n_options) refuse_type("BoostingOptions: there is no such option");
+  p.parts = read_parts(losses);
+  p.linear_columns = std::move(linear_columns);
+  set_monotone(std::move(monotonic_cst), p);
   t.interaction_cst = std::move(interaction_cst);
   t.feature_costs = std::move(feature_costs);
   t.feature_weights = std::move(feature_weights);
@@ -121,6 +134,12 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
   t.seed = seed;
   t.n_threads = resolve_threads(n_jobs);
   new (self) BoostingOptions{std::move(p)};
+}
+
+std::vector<const OptionTraits*> known_options() {
+  std::vector<const OptionTraits*> found;
+  for (const OptionTraits& option : scalar_options) found.push_back(&option);
+  return found;
 }
 
 }  // namespace
@@ -136,7 +155,7 @@ void check_columns(const BoostingParams& params, std::size_t n_columns) {
     throw nb::value_error("feature_costs: one entry per column");
   if (!t.feature_weights.empty() && t.feature_weights.size() != n_columns)
     throw nb::value_error("feature_weights: one entry per column");
-  if (!params.lines.columns.empty() && params.lines.columns.size() != n_columns)
+  if (!params.linear_columns.empty() && params.linear_columns.size() != n_columns)
     throw nb::value_error("linear_columns: one entry per column");
   for (const ForcedSplit& split : t.forced_splits)
     if (split.feature >= n_columns) throw nb::value_error("forced_splits: no such column");
@@ -149,17 +168,26 @@ void check_columns(const BoostingParams& params, std::size_t n_columns) {
 
 void init_boosting_options(nb::module_& m) {
   using namespace spinney;
-  // As for growing: by name alone and without defaults, so that an option that is misspelt or forgotten is an error.
   nb::class_<BoostingOptions>(m, "BoostingOptions", "How rounds of trees are to learn.")
-      .def("__init__", &init_options, nb::kw_only(), "losses"_a, "max_bins"_a, "subsample"_a, "draws_by_gradient"_a,
-           "top_share"_a, "n_parallel_trees"_a, "drop_rate"_a, "skip_drop"_a, "max_drop"_a, "drops_by_weight"_a,
-           "learning_rate"_a, "steps_grow_after"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "symmetric"_a,
-           "min_samples_split"_a, "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a,
-           "l1_regularization"_a, "max_step"_a, "temper_steps"_a, "longest_step"_a, "vector_leaves"_a,
-           "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
-           "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a,
-           "feature_weights"_a, "forced_splits"_a, "hierarchical_shrinkage"_a, "linear_columns"_a, "linear_l2"_a,
-           "seed"_a, "n_jobs"_a);
+      .def("__init__", &init_options, nb::sig(signature));
+  nb::class_<OptionTraits>(m, "OptionTraits", "What is to be known of an option that is a number.")
+      .def_ro("name", &OptionTraits::name, nb::sig("def name(self) -> str"))
+      .def_ro("type", &OptionTraits::type, nb::sig("def type(self) -> str"), "float, int or bool.")
+      .def_ro("text", &OptionTraits::text, nb::sig("def text(self) -> str"), "What it does, in a sentence.")
+      .def_prop_ro("low", [](const OptionTraits& self) { return self.bounds.low; })
+      .def_prop_ro("high", [](const OptionTraits& self) { return self.bounds.high; })
+      .def_prop_ro(
+          "closed",
+          [](const OptionTraits& self) {
+            if (self.bounds.has_low) return self.bounds.has_high ? "both" : "left";
+            return self.bounds.has_high ? "right" : "neither";
+          },
+          nb::sig("def closed(self) -> str"), "Ends that belong to the interval: both, left, right or neither.")
+      .def_prop_ro(
+          "off_at_zero", [](const OptionTraits& self) { return self.bounds.off_at_zero; },
+          "Whether 0, though out of bounds, switches it off.");
+  m.def("boosting_options", &known_options, nb::rv_policy::reference,
+        nb::sig("def boosting_options() -> list[OptionTraits]"), "The table of options that are numbers.");
   m.def("losses", &losses, nb::sig("def losses() -> dict[str, dict[str, bool]]"),
         "Losses by name, and what they are like.");
 }

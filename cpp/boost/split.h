@@ -10,39 +10,9 @@
 #include "boost/codes.h"
 #include "boost/kernels.h"
 #include "boost/listed.h"
+#include "boost/tree_options.h"
 
 namespace spinney {
-
-// A split that a tree starts with, and those of its sides: their places in the list, 0: none (the first is the root's).
-struct ForcedSplit {
-  std::uint32_t feature = 0;
-  double threshold = 0;                   // numbers: up to it go left
-  std::vector<std::uint32_t> left_codes;  // categories, ascending
-  std::uint32_t left = 0, right = 0;
-};
-
-// Left alone, nothing is limited, drawn or regularised; what users get unless they say otherwise is Python's to say.
-struct BoostParams {
-  double learning_rate = 1;
-  std::uint32_t max_leaf_nodes = UINT32_MAX, max_depth = UINT32_MAX;
-  bool depth_wise = false, symmetric = false;
-  Row min_samples_split = 2, min_samples_leaf = 1;
-  double min_hessian_leaf = 0, min_gain = 0;
-  double l2_regularization = 0, l1_regularization = 0;
-  double max_step = 0;      // 0: no limit
-  double longest_step = 0;  // of a leaf, though splits are judged by Newton's; 0: any
-  double max_features_per_tree = 1, max_features_per_level = 1, max_features = 1;  // shares of the columns
-  std::uint32_t max_one_hot = 0;  // columns of so few categories are cut one against the rest
-  double category_smoothing = 0, category_l2 = 0;
-  std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
-  std::vector<std::vector<std::uint32_t>> interaction_cst;  // columns that may meet on a path; empty: all may
-  std::vector<double> feature_costs;       // gains are divided by those of their columns; empty: all cost the same
-  std::vector<double> feature_weights;     // by column: how likely it is drawn, 0: never; empty: all alike
-  std::vector<ForcedSplit> forced_splits;  // of every tree
-  double count_by_weight = 1;  // what a row counts for where `min_samples_leaf` is judged by shares of the hessian
-  std::uint64_t seed = 0;
-  int n_threads = 1;
-};
 
 // What one unit of the packed sums stands for.
 struct Units {

@@ -152,13 +152,13 @@ void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
   take_off(dropped);
   grow_round(interrupt, judges_out_of_bag);
   ++round_;
-  if (params_.drops.rate > 0) put_back(std::move(dropped));
+  if (params_.drop_rate > 0) put_back(std::move(dropped));
 }
 
 void Boosting::keep(std::vector<BoostedTree> grown) {
   for (BoostedTree& g : grown) {
     trees_.push_back(std::move(g.tree));
-    if (params_.drops.rate > 0) cuts_.push_back(std::move(g.cut));
+    if (params_.drop_rate > 0) cuts_.push_back(std::move(g.cut));
   }
 }
 
@@ -195,7 +195,7 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   BoostedTree grown = space.grower.grow(space.rows, packed, units, tree_params(k), key_of_tree(k),
                                         roots_ ? roots_->of(k) : nullptr, interrupt);
   set_values(grown, k, space.rows);
-  if (!params_.lines.columns.empty()) add_lines(grown, k, space.rows);
+  if (!params_.linear_columns.empty()) add_lines(grown, k, space.rows);
   if (rows_.weight != nullptr || params_.draws_by_gradient) weigh(grown, space.rows);
   average(grown.tree);
   add_to_scores(grown, k, space.rows);
@@ -265,7 +265,8 @@ void Boosting::add_lines(BoostedTree& grown, std::uint32_t k, std::span<const Ro
     return tempers ? tempered(size) : size;
   };
   rules.learning_rate = tree.learning_rate * params_.step_growth(round_);
-  set_lines(grown, *rows_.table, rows, pairs_[k].data(), params_.lines, rules, tree.n_threads);
+  set_lines(grown, *rows_.table, rows, pairs_[k].data(), {params_.linear_columns, params_.linear_l2}, rules,
+            tree.n_threads);
 }
 
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {

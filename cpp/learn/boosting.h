@@ -12,40 +12,11 @@
 #include "boost/grow.h"
 #include "boost/kernels.h"
 #include "boost/roots.h"
+#include "learn/boosting_options.h"
 #include "learn/leaf_lines.h"
 #include "learn/part_losses.h"
 
 namespace spinney {
-
-// Earlier rounds that a round is fitted without.
-struct DropParams {
-  double rate = 0;                  // chance of each; 0: none is dropped
-  double skip = 0;                  // chance that a round drops nothing
-  std::uint32_t most = UINT32_MAX;  // of a round
-  bool by_weight = false;           // chances are in proportion to what rounds are worth
-};
-
-struct BoostingParams {
-  BoostParams tree;
-  DropParams drops;
-  std::vector<LossPart> parts = {LossPart{}};           // the scores of one part stand side by side
-  std::vector<std::vector<std::int8_t>> monotonic_cst;  // by score, where they differ; empty: those of `tree` for all
-  std::uint32_t max_bins = 65535;                       // of a column, missing values apart
-  double subsample = 1;                                 // share of the rows drawn for each round
-  bool vector_leaves = false;         // a round has one tree, whose leaves hold a value for each score
-  bool temper_steps = true;           // where Newton's steps may run away
-  bool draws_by_gradient = false;     // rows with large gradients rather than others; those drawn stand for these
-  double certain_share = 0;           // > 0: this share of the rows, of largest gradients, and of the others some alike
-  double hierarchical_shrinkage = 0;  // strength; values of nodes are drawn to those above them
-  std::uint32_t n_parallel_trees = 1;  // rounds that fit the gradients of the same scores
-  LineParams lines;                    // of leaves that are more than a value
-  std::uint32_t steps_grow_after = 0;  // rounds; 0: never
-
-  std::uint32_t n_scores() const;
-
-  // Steps of a round over those of the first. Who has not settled after many rounds has a long way to go.
-  double step_growth(std::uint32_t round) const;
-};
 
 // Rows with their targets. Scores are by column, then by row; they start where the caller says.
 struct BoostingRows {

@@ -28,7 +28,7 @@ void Boosting::add_weightless() {
 
 void Boosting::part_by_chance() {
   const std::uint64_t key = derive(derive(params_.tree.seed, 11), round_);
-  if (params_.certain_share > 0) return draw_largest_and_some(key);
+  if (params_.top_share > 0) return draw_largest_and_some(key);
   if (params_.draws_by_gradient) measure_rows();
   const auto is_drawn = [&](Row r) {
     const double chance = params_.draws_by_gradient ? static_cast<double>(sizes_[r]) / whole_size_ : params_.subsample;
@@ -56,10 +56,10 @@ void Boosting::part_by_chance() {
 // not so many on average, and ties go to the first rows.
 void Boosting::draw_largest_and_some(std::uint64_t key) {
   const auto n = static_cast<double>(all_.size());
-  const auto n_largest = static_cast<std::size_t>(std::clamp(std::round(params_.certain_share * n), 1.0, n));
+  const auto n_largest = static_cast<std::size_t>(std::clamp(std::round(params_.top_share * n), 1.0, n));
   const auto n_left = all_.size() - n_largest;
   const auto n_some = std::min(
-      static_cast<std::size_t>(std::max(1.0, std::round((params_.subsample - params_.certain_share) * n))), n_left);
+      static_cast<std::size_t>(std::max(1.0, std::round((params_.subsample - params_.top_share) * n))), n_left);
   sizes_.resize(n_rows());
   for_each_chunk(n_rows(), params_.tree.n_threads, 2.0, [&](std::size_t, std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) {

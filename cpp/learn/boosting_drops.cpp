@@ -22,13 +22,12 @@ std::vector<double> Boosting::worths(std::uint32_t n_rounds) const {
 // Which of the rounds so far the next one does without, ascending. At least one, as published, unless it is one of those
 // that drop nothing.
 std::vector<std::uint32_t> Boosting::draw_drops() const {
-  const auto& [rate, skip, most, by_weight] = params_.drops;
-  if (!(rate > 0) || round_ == 0) return {};
+  if (!(params_.drop_rate > 0) || round_ == 0) return {};
   const std::uint64_t key = derive(derive(params_.tree.seed, 13), round_);
   const auto unit = [&](std::uint64_t branch) { return static_cast<double>(derive(key, branch) >> 11) * 0x1p-53; };
-  if (unit(0) < skip) return {};
+  if (unit(0) < params_.skip_drop) return {};
   std::vector<double> weight(round_, 1.0);
-  if (by_weight) {
+  if (params_.drops_by_weight) {
     weight = worths(round_);
     for (std::uint32_t t = 0; t < round_; ++t) weight[t] /= static_cast<double>(dropped_[t].size() + 1);
   }
@@ -37,8 +36,9 @@ std::vector<std::uint32_t> Boosting::draw_drops() const {
   std::vector<std::pair<double, std::uint32_t>> drawn;  // how soon each goes
   for (std::uint32_t t = 0; t < round_; ++t) drawn.emplace_back(unit(t + 1) * mean / weight[t], t);
   std::sort(drawn.begin(), drawn.end());
-  const auto end = std::find_if(drawn.begin(), drawn.end(), [&](const auto& d) { return d.first >= rate; });
-  const auto n = std::min<std::size_t>(std::max<std::ptrdiff_t>(end - drawn.begin(), 1), most);
+  const auto end =
+      std::find_if(drawn.begin(), drawn.end(), [&](const auto& d) { return d.first >= params_.drop_rate; });
+  const auto n = std::min<std::size_t>(std::max<std::ptrdiff_t>(end - drawn.begin(), 1), params_.max_drop);
   std::vector<std::uint32_t> rounds;
   for (std::size_t i = 0; i < n; ++i) rounds.push_back(drawn[i].second);
   std::sort(rounds.begin(), rounds.end());

@@ -14,7 +14,7 @@ namespace {
 constexpr double least_pivot = 1e-9;  // of columns whose variance is 1: below, the others before say the same
 
 // By leaf: the columns on its path that lines may be of, ascending.
-std::vector<std::vector<std::uint32_t>> columns_on_paths(const BoostedTree& grown, const LineParams& params) {
+std::vector<std::vector<std::uint32_t>> columns_on_paths(const BoostedTree& grown, const LinearLeaves& params) {
   const Tree& tree = grown.tree;
   std::vector<std::vector<std::uint32_t>> of_node(tree.size()), found;
   for (std::size_t at = 0; at < tree.size(); ++at) {
@@ -173,7 +173,7 @@ LeafLines line_of(LeafRegression leaf, double l2, const StepRules& rules) {
 }  // namespace
 
 void set_lines(BoostedTree& grown, const Table& table, std::span<const Row> rows, const Pair* pairs,
-               const LineParams& params, const StepRules& rules, int n_threads) {
+               const LinearLeaves& params, const StepRules& rules, int n_threads) {
   const std::vector<std::vector<std::uint32_t>> columns = columns_on_paths(grown, params);
   std::vector<LeafLines> found(grown.leaves.size());
   const double estimated_ns = 60.0 * static_cast<double>(rows.size());

@@ -14,9 +14,9 @@
 
 namespace spinney {
 
-struct LineParams {
-  std::vector<std::uint8_t> columns;  // 1: may be part of a line; empty: leaves have none
-  double l2 = 0;                      // of slopes, for columns of variance 1 in the leaf
+struct LinearLeaves {
+  std::span<const std::uint8_t> columns;  // 1: may be part of a line
+  double l2 = 0;                          // of slopes, for columns of variance 1 in the leaf
 };
 
 // `newton(gradient, hessian)` is the step of a constant, `bounded(size)` what becomes of the longest step of a line.
@@ -29,6 +29,6 @@ struct StepRules {
 // `rows` are those of the tree, leaf by leaf; pairs are by row of the table. Leaves whose rows say nothing of a line keep
 // their value alone.
 void set_lines(BoostedTree& grown, const Table& table, std::span<const Row> rows, const Pair* pairs,
-               const LineParams& params, const StepRules& rules, int n_threads);
+               const LinearLeaves& params, const StepRules& rules, int n_threads);
 
 }  // namespace spinney

@@ -74,7 +74,7 @@ RowGradients gradients_of_normal(double variance, const ScoredRows& rows) {
 Loss loss_named(std::string_view name) {
   for (std::size_t i = 0; i < n_losses; ++i)
     if (name == all_losses[i].name) return static_cast<Loss>(i);
-  throw std::invalid_argument("there is no loss " + std::string(name));
+  throw std::invalid_argument("There is no loss " + std::string(name) + " in the table of losses.");
 }
 
 std::vector<double> row_losses(NamedLoss loss, const ScoredRows& rows) {

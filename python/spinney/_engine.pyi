@@ -801,7 +801,6 @@ class BoostingOptions:
     def __init__(
         self,
         *,
-        losses: Sequence[tuple[str, float, int, float]],
         max_bins: int,
         subsample: float,
         draws_by_gradient: bool,
@@ -811,8 +810,12 @@ class BoostingOptions:
         skip_drop: float,
         max_drop: int,
         drops_by_weight: bool,
-        learning_rate: float,
         steps_grow_after: int,
+        temper_steps: bool,
+        vector_leaves: bool,
+        hierarchical_shrinkage: float,
+        linear_l2: float,
+        learning_rate: float,
         max_leaf_nodes: int,
         max_depth: int,
         depth_wise: bool,
@@ -824,26 +827,51 @@ class BoostingOptions:
         l2_regularization: float,
         l1_regularization: float,
         max_step: float,
-        temper_steps: bool,
         longest_step: float,
-        vector_leaves: bool,
         max_features_per_tree: float,
         max_features_per_level: float,
         max_features: float,
         max_one_hot: int,
         category_smoothing: float,
         category_l2: float,
+        losses: Sequence[tuple[str, float, int, float]],
         monotonic_cst: Sequence[Sequence[int]],
         interaction_cst: Sequence[Sequence[int]],
         feature_costs: Sequence[float],
         feature_weights: Sequence[float],
         forced_splits: Sequence[tuple[int, float, Sequence[int], int, int]],
-        hierarchical_shrinkage: float,
         linear_columns: Sequence[int],
-        linear_l2: float,
         seed: int,
         n_jobs: int,
     ) -> None: ...
+
+class OptionTraits:
+    """What is to be known of an option that is a number."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str:
+        """float, int or bool."""
+
+    @property
+    def text(self) -> str:
+        """What it does, in a sentence."""
+
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def closed(self) -> str:
+        """Ends that belong to the interval: both, left, right or neither."""
+
+    @property
+    def off_at_zero(self) -> bool:
+        """Whether 0, though out of bounds, switches it off."""
+
+def boosting_options() -> list[OptionTraits]:
+    """The table of options that are numbers."""
 
 def losses() -> dict[str, dict[str, bool]]:
     """Losses by name, and what they are like."""

@@ -113,5 +113,5 @@ def test_rows_that_do_not_fit_are_refused():
         _engine.loss_rows("normal", 1.0, y, np.zeros((1, 3)))
     with pytest.raises(ValueError, match="no such class"):
         _engine.loss_start("multinomial", 0.0, y + 5, None, None, 3)
-    with pytest.raises(ValueError, match="no loss"):
+    with pytest.raises(ValueError, match="no loss cubic"):
         _engine.loss_value("cubic", 0.0, y, np.zeros((1, 3)), None)

@@ -188,3 +188,28 @@ def test_an_option_has_the_name_of_its_parameter(kind, estimators, derived):
     assert len(options) > 10
     parameters = set().union(*(inspect.signature(estimator).parameters for estimator in estimators))
     assert options - parameters == derived
+
+
+def test_every_number_has_bounds_that_hold_its_usual_value():
+    for option in _engine.boosting_options():
+        value = BOOSTING[option.name]
+        assert type(value).__name__ == option.type
+        assert option.low <= value <= option.high
+        assert option.text.endswith(".")
+
+
+@pytest.mark.parametrize("option", _engine.boosting_options(), ids=lambda option: option.name)
+def test_numbers_out_of_bounds_are_refused(option):
+    if option.type == "bool":
+        return
+    if option.closed in ("left", "both") and option.low > 0:
+        with pytest.raises(ValueError, match=option.name):
+            _engine.BoostingOptions(**BOOSTING | {option.name: int(option.low) - 1})
+    if option.type == "int":
+        return
+    for value in (-1.0, float("nan"), *([option.high + 0.5] if np.isfinite(option.high) else [])):
+        with pytest.raises(ValueError, match=option.name):
+            _engine.BoostingOptions(**BOOSTING | {option.name: value})
+    if option.closed in ("right", "neither") and not option.off_at_zero:
+        with pytest.raises(ValueError, match=option.name):
+            _engine.BoostingOptions(**BOOSTING | {option.name: 0.0})

@@ -1,0 +1,97 @@
+// The table of options of a boosted tree, and what such a table says of an option. Structs, bindings and the checks of Python
+// come from these tables; learn/boosting_options.h has the options of rounds.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace spinney {
+
+// An interval of numbers; at zero an option may be off, though estimators do not take that value.
+struct OptionBounds {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool has_low = false, has_high = false;  // ends belong to it
+  bool off_at_zero = false;
+
+  constexpr bool hold(double value) const {
+    if (off_at_zero && value == 0) return true;
+    return (has_low ? value >= low : value > low) && (has_high ? value <= high : value < high);
+  }
+};
+
+namespace option_bounds {
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr OptionBounds any{};
+inline constexpr OptionBounds above_zero{0, infinity, false, false};
+inline constexpr OptionBounds positive_or_off{0, infinity, false, false, true};
+inline constexpr OptionBounds fraction{0, 1, false, true};
+inline constexpr OptionBounds part_or_off{0, 1, false, false, true};
+inline constexpr OptionBounds chance{0, 1, true, true};
+constexpr OptionBounds at_least(double low) { return {low, infinity, true, false}; }
+}  // namespace option_bounds
+
+// OPTION(kind, name, preset, bounds, text). Left alone, nothing is limited, drawn or regularised; the defaults of users are
+// Python's to say.
+#define SPINNEY_TREE_OPTIONS(OPTION)                                                                                  \
+  OPTION(real, learning_rate, 1, above_zero, "Factor of every step.")                                                 \
+  OPTION(whole, max_leaf_nodes, UINT32_MAX, at_least(2), "Leaves of a tree, at most.")                                \
+  OPTION(whole, max_depth, UINT32_MAX, at_least(1), "Splits on a path, at most.")                                     \
+  OPTION(flag, depth_wise, false, any, "The leaf of least depth is split next, not that of largest gain.")            \
+  OPTION(flag, symmetric, false, any, "All nodes of a level make the same split.")                                    \
+  OPTION(whole, min_samples_split, 2, at_least(2), "Rows of a node that is split, at least.")                         \
+  OPTION(whole, min_samples_leaf, 1, at_least(1), "Rows of a leaf, at least.")                                        \
+  OPTION(real, min_hessian_leaf, 0, at_least(0), "Sum of the hessians of a leaf, at least.")                          \
+  OPTION(real, min_gain, 0, at_least(0), "Gain of a split, at least.")                                                \
+  OPTION(real, l2_regularization, 0, at_least(0), "Penalty of squared steps.")                                        \
+  OPTION(real, l1_regularization, 0, at_least(0), "Penalty of absolute steps.")                                       \
+  OPTION(real, max_step, 0, positive_or_off, "Step of a leaf, at most.")                                              \
+  OPTION(real, longest_step, 0, positive_or_off, "The same, though splits are searched by Newton's steps.")           \
+  OPTION(real, max_features_per_tree, 1, fraction, "Fraction of the columns drawn for a tree.")                       \
+  OPTION(real, max_features_per_level, 1, fraction, "Fraction of these drawn for a level.")                           \
+  OPTION(real, max_features, 1, fraction, "Fraction of these drawn for a node.")                                      \
+  OPTION(whole, max_one_hot, 0, at_least(0), "Columns of at most so many categories are cut one against the rest.")   \
+  OPTION(real, category_smoothing, 0, at_least(0), "Rows added to a category's hessian where categories are sorted.") \
+  OPTION(real, category_l2, 0, at_least(0), "Further penalty of squared steps where categories are sorted.")
+
+// ---- how a table is read ----------------------------------------------------------------------------------
+
+#define SPINNEY_CPP_TYPE_real double
+#define SPINNEY_CPP_TYPE_whole std::uint32_t
+#define SPINNEY_CPP_TYPE_flag bool
+#define SPINNEY_PYTHON_TYPE_real "float"
+#define SPINNEY_PYTHON_TYPE_whole "int"
+#define SPINNEY_PYTHON_TYPE_flag "bool"
+
+#define SPINNEY_OPTION_MEMBER(kind, name, preset, bounds, text) SPINNEY_CPP_TYPE_##kind name = preset;
+
+struct OptionTraits {
+  const char* name;
+  const char* type;  // in Python
+  OptionBounds bounds;
+  const char* text;
+};
+#define SPINNEY_OPTION_TRAITS(kind, name, preset, bounds, text) \
+  OptionTraits{#name, SPINNEY_PYTHON_TYPE_##kind, option_bounds::bounds, text},
+
+// A split that a tree starts with, and those of its sides: their places in the list, 0: none (the first is the root's).
+struct ForcedSplit {
+  std::uint32_t feature = 0;
+  double threshold = 0;                   // numbers: up to it go left
+  std::vector<std::uint32_t> left_codes;  // categories, ascending
+  std::uint32_t left = 0, right = 0;
+};
+
+struct BoostParams {
+  SPINNEY_TREE_OPTIONS(SPINNEY_OPTION_MEMBER)
+  std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
+  std::vector<std::vector<std::uint32_t>> interaction_cst;  // columns that may meet on a path; empty: all may
+  std::vector<double> feature_costs;       // gains are divided by those of their columns; empty: all cost the same
+  std::vector<double> feature_weights;     // by column: how likely it is drawn, 0: never; empty: all alike
+  std::vector<ForcedSplit> forced_splits;  // of every tree
+  double count_by_weight = 1;  // what a row counts for where `min_samples_leaf` is judged by shares of the hessian
+  std::uint64_t seed = 0;
+  int n_threads = 1;
+};
+
+}  // namespace spinney
