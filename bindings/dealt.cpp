@@ -111,7 +111,7 @@ void init_piece(PieceHandle* self, const CodedRowsHandle& coded, const Doubles2&
       scores.shape(1) != n || (weight && weight->shape(0) != n) || (held_weight && held_weight->shape(0) != n))
     throw nb::value_error("table, target and weight differ in rows");
   const auto [first_row, n_all_rows, weight_scale, count_by_weight] = place;
-  const PieceOfTable where{first_row, n_all_rows, weight_scale, count_by_weight};
+  const TablePlace where{first_row, n_all_rows, weight_scale, count_by_weight};
   run_interruptible([&](Interrupt&) {  // copies of all rows: whoever holds them answers others meanwhile
     self->target.assign(target.data(), target.data() + target.size());
     if (weight) self->weight.assign(weight->data(), weight->data() + n);
@@ -270,7 +270,7 @@ void init_dealt(nb::module_& m) {
                    })
       .def_prop_ro("scales",
                    [](const DealtHandle& self) {
-                     const PieceOfTable& all = self.boosting->of_all_rows();
+                     const TablePlace& all = self.boosting->of_all_rows();
                      return std::tuple(all.n_all_rows, all.weight_scale, all.count_by_weight);
                    })
       .def_prop_ro("n_rounds", [](const DealtHandle& self) { return self.boosting->n_rounds(); });

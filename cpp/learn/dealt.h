@@ -12,7 +12,7 @@
 #include "base/message.h"
 #include "boost/dealt_tree.h"
 #include "boost/rows.h"
-#include "learn/boosting.h"
+#include "learn/boosting_state.h"
 #include "learn/piece.h"
 
 namespace spinney {
@@ -36,7 +36,7 @@ class DealtBoosting {
                 double work_of_message);
 
   // What a piece is to know of all rows; its own place is left open.
-  const PieceOfTable& of_all_rows() const { return whole_; }
+  const TablePlace& of_all_rows() const { return whole_; }
 
   // One more round: a tree for each score. If it fails, it may be asked for again once the pieces are as they were.
   void advance(Way& way, Interrupt& interrupt);
@@ -76,7 +76,7 @@ class DealtBoosting {
 
   Coding coding_;
   BoostingParams params_;
-  PieceOfTable whole_;
+  TablePlace whole_;
   bool is_weighted_;
   double work_of_message_;
   std::vector<PlacedPart> parts_;

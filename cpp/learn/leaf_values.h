@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "boost/grow.h"
-#include "learn/boosting.h"
+#include "learn/boosting_state.h"
 #include "learn/scales.h"
 #include "tree/tree.h"
 

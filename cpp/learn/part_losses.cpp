@@ -4,7 +4,7 @@
 #include <array>
 
 #include "boost/kernels.h"
-#include "learn/boosting.h"
+#include "learn/boosting_options.h"
 #include "learn/chunks.h"
 #include "loss/losses.h"
 

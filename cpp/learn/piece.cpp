@@ -86,13 +86,17 @@ struct Piece::TreeRows {
 };
 
 Piece::Piece(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::shared_ptr<const CodedTable> coded,
-             const PieceOfTable& place)
-    : Boosting(std::move(rows), std::move(held_out), std::move(params), std::move(coded),
-               {place.first_row, place.n_all_rows, place.weight_scale, place.count_by_weight}) {
-  if (place.first_row % chunk_rows != 0 || place.first_row + n_rows() > place.n_all_rows) refuse();
-  if (place.first_row + n_rows() < place.n_all_rows && n_rows() % chunk_rows != 0) refuse();
-  growing_.resize(n_scores());
-  rooms_.resize(n_scores());
+             const TablePlace& place)
+    : state_(std::move(rows), std::move(held_out), std::move(params), place),
+      gradients_(state_),
+      sample_(state_, gradients_),
+      leaves_(state_, gradients_, sample_),
+      rooms_(state_.n_scores()),
+      growing_(state_.n_scores()) {
+  state_.coded = std::move(coded);
+  const std::size_t n = state_.n_rows();
+  if (place.first_row % chunk_rows != 0 || place.first_row + n > place.n_all_rows) refuse();
+  if (place.first_row + n < place.n_all_rows && n % chunk_rows != 0) refuse();
 }
 
 Piece::~Piece() = default;
@@ -121,10 +125,10 @@ std::string Piece::answer(std::string_view question, Interrupt& interrupt) {
       out_of_bag(from, to);
       break;
     case Question::held_scores:
-      put_scores(held_out_.scores, to);
+      put_scores(state_.held_out.scores, to);
       break;
     case Question::keep_scores:
-      kept_ = held_out_.scores;
+      kept_ = state_.held_out.scores;
       break;
     case Question::kept_scores:
       put_scores(kept_, to);
@@ -137,38 +141,33 @@ std::string Piece::answer(std::string_view question, Interrupt& interrupt) {
 
 void Piece::put_state(MessageWriter& to) {
   std::vector<LossSum> losses;
-  to.put_run(fill_chunks(&losses));
+  to.put_run(gradients_.fill_chunks(&losses));
   to.put_run(losses);
-  to.put_run(held_out_.table == nullptr ? std::vector<LossSum>{} : chunk_losses(held_out_));
-}
-
-void Piece::draw(bool takes_all) {
-  if (params_.subsample >= 1) return;
-  part_by_chance();
-  if (takes_all) in_bag_.swap(out_of_bag_);
-  n_out_of_bag_ = out_of_bag_.size();
-  add_weightless();
+  to.put_run(state_.held_out.table == nullptr ? std::vector<LossSum>{} : gradients_.chunk_losses(state_.held_out));
 }
 
 void Piece::plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt) {
-  round_ = from.get<std::uint32_t>();
-  totals_ = from.get_run<GradientSums>();
+  state_.round = from.get<std::uint32_t>();
+  gradients_.totals() = from.get_run<GradientSums>();
   const auto first = from.get<std::uint32_t>(), n_trees = from.get<std::uint32_t>();
   const bool takes_all = from.get<std::uint8_t>() != 0;
-  if (totals_.size() != n_scores() || first > n_scores() || n_trees > n_scores() - first) refuse();
-  if (first == 0) draw(takes_all);
-  to.put<std::uint64_t>(first_row_);
-  to.put<std::uint64_t>(rows_of_round().size());
+  if (gradients_.totals().size() != state_.n_scores() || first > state_.n_scores() ||
+      n_trees > state_.n_scores() - first)
+    refuse();
+  if (first == 0) n_out_of_bag_ = sample_.draw_partition(takes_all);
+  to.put<std::uint64_t>(state_.place.first_row);
+  to.put<std::uint64_t>(sample_.in_use().size());
   to.put<std::uint64_t>(n_out_of_bag_);
-  to.put<std::uint64_t>(out_of_bag_.size());
+  to.put<std::uint64_t>(sample_.out_of_bag().size());
   for (auto& tree : growing_) tree.reset();
   for (std::uint32_t k = first; k < first + n_trees; ++k) {
-    if (!rooms_[k]) rooms_[k] = std::make_unique<Room>(*coded_, params_.tree.n_threads);
+    if (!rooms_[k]) rooms_[k] = std::make_unique<Room>(*state_.coded, state_.n_threads());
     Room& room = *rooms_[k];
-    quantise(k, room.packed.data());
-    room.rows.assign(rows_of_round().begin(), rows_of_round().end());
-    growing_[k] = std::make_unique<TreeRows>(room, *coded_, tree_params(k), PackedScales(totals_[k], n_all_rows_),
-                                             key_of_tree(k));
+    gradients_.quantise(k, room.packed.data());
+    room.rows.assign(sample_.in_use().begin(), sample_.in_use().end());
+    growing_[k] = std::make_unique<TreeRows>(room, *state_.coded, state_.tree_params(k),
+                                             PackedScales(gradients_.totals()[k], state_.place.n_all_rows),
+                                             state_.key_of_tree(k));
     put_cells(*growing_[k], 0, room.rows.size(), to, interrupt, true);
   }
 }
@@ -186,13 +185,13 @@ void Piece::put_cells(TreeRows& tree, std::size_t begin, std::size_t end, Messag
   const Packed total = histograms.fill(tree.room.histogram.get(), tree.room.rows.data() + begin, n, n_threads);
   if (is_root) to.put(total);
   for (const std::uint32_t f : tree.cells.columns()) {
-    const Packed* cells = coded_->tiles.cells(f, tree.room.histogram.get(), total, tree.room.cells);
-    to.put_all(std::span(cells, coded_->coding.columns[f].n_codes));
+    const Packed* cells = state_.coded->tiles.cells(f, tree.room.histogram.get(), total, tree.room.cells);
+    to.put_all(std::span(cells, state_.coded->coding.columns[f].n_codes));
   }
 }
 
 void Piece::divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt) {
-  const Coding& coding = coded_->coding;
+  const Coding& coding = state_.coded->coding;
   for (auto n = from.get<std::uint32_t>(); n > 0; --n) {
     TreeRows& tree = tree_of(from.get<std::uint32_t>());
     const auto name = from.get<std::uint32_t>();
@@ -203,7 +202,7 @@ void Piece::divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt)
       const auto f = from.get<std::uint32_t>();
       if (f >= coding.columns.size()) refuse();
       std::vector<Row> counts(coding.columns[f].n_codes, 0);
-      for (std::size_t i = 0; i < n_rows; ++i) ++counts[coded_->codes.code(coding, f, rows[i])];
+      for (std::size_t i = 0; i < n_rows; ++i) ++counts[state_.coded->codes.code(coding, f, rows[i])];
       to.put_all(std::span<const Row>(counts));
       continue;
     }
@@ -230,16 +229,16 @@ void Piece::leaf_sums(MessageReader& from, MessageWriter& to) {
     const TreeRows& tree = tree_of(k);
     const auto names = from.get_run<std::uint32_t>();
     const std::vector<TreeRows::Ascending> runs = tree.ascending(names);
-    const LeafScales scales(totals_[k]);
+    const LeafScales scales(gradients_.totals()[k]);
     const Row* rows = tree.room.rows.data();
     std::vector<std::atomic<std::int64_t>> g(names.size()), h(names.size()), w(names.size());
-    for_each_piece(runs, std::span(tree.room.rows), n_rows(), params_.tree.n_threads, 4.0,
+    for_each_piece(runs, std::span(tree.room.rows), state_.n_rows(), state_.n_threads(), 4.0,
                    [&](std::size_t run, std::size_t begin, std::size_t end) {
-                     const WholeSums sums = boost_kernels().sum_pairs(pairs_[k].data(), rows + begin, end - begin,
+                     const WholeSums sums = boost_kernels().sum_pairs(gradients_.of(k), rows + begin, end - begin,
                                                                       scales.gradient, scales.hessian);
                      std::int64_t weight = 0;
-                     for (std::size_t i = begin; rows_.weight != nullptr && i < end; ++i)
-                       weight += static_cast<std::int64_t>(weight_of(rows[i]) * weight_scale_);
+                     for (std::size_t i = begin; state_.rows.weight != nullptr && i < end; ++i)
+                       weight += static_cast<std::int64_t>(sample_.weight_of(rows[i]) * state_.place.weight_scale);
                      const std::size_t of = runs[run].of;
                      g[of].fetch_add(sums.gradient, std::memory_order_relaxed);
                      h[of].fetch_add(sums.hessian, std::memory_order_relaxed);
@@ -253,8 +252,8 @@ void Piece::add_leaves(const std::vector<std::uint32_t>& names, const std::vecto
   const TreeRows& tree = tree_of(k);
   const std::vector<TreeRows::Ascending> runs = tree.ascending(names);
   const Row* rows = tree.room.rows.data();
-  double* scores = rows_.scores[k].data();
-  for_each_piece(runs, std::span(tree.room.rows), n_rows(), params_.tree.n_threads, 2.0,
+  double* scores = state_.rows.scores[k].data();
+  for_each_piece(runs, std::span(tree.room.rows), state_.n_rows(), state_.n_threads(), 2.0,
                  [&](std::size_t run, std::size_t begin, std::size_t end) {
                    const double value = values[runs[run].of];
                    for (std::size_t i = begin; i < end; ++i) scores[rows[i]] += value;
@@ -276,18 +275,19 @@ void Piece::add(MessageReader& from, MessageWriter& to) {
     tree.value = from.get_run<double>();
     grown.cut = from.get_run<std::uint32_t>();
     const std::vector<std::uint32_t> nodes = from.get_run<std::uint32_t>(), names = from.get_run<std::uint32_t>();
-    if (k >= n_scores() || nodes.size() != names.size()) refuse();
+    if (k >= state_.n_scores() || nodes.size() != names.size()) refuse();
     if (names.empty()) {
-      std::vector<Row> every(n_rows());
+      std::vector<Row> every(state_.n_rows());
       std::iota(every.begin(), every.end(), Row{0});
-      walk({&grown, 1}, k, coded_->codes, every, rows_);
+      leaves_.walk({&grown, 1}, k, state_.coded->codes, every, state_.rows);
     } else {
       std::vector<double> values;
       for (const std::uint32_t node : nodes) values.push_back(tree.value.at(node));
       add_leaves(names, values, k);
-      walk({&grown, 1}, k, coded_->codes, out_of_bag_, rows_);
+      leaves_.walk({&grown, 1}, k, state_.coded->codes, sample_.out_of_bag(), state_.rows);
     }
-    if (held_out_.table != nullptr) walk({&grown, 1}, k, coded_->codes, judged_, held_out_);
+    if (state_.held_out.table != nullptr)
+      leaves_.walk({&grown, 1}, k, state_.coded->codes, state_.judged, state_.held_out);
   }
   if (!wants_state) return;
   for (auto& tree : growing_) tree.reset();
@@ -301,21 +301,21 @@ void Piece::out_of_bag(MessageReader& from, MessageWriter& to) {
   const auto places =
       from.get_run<std::uint64_t>();  // by piece: its first row, how many before it with and without weight
   for (std::size_t p = 0; p + 2 < places.size(); p += 3) {
-    if (places[p] != first_row_) continue;
-    for (std::size_t i = 0; i < out_of_bag_.size(); ++i) {
+    if (places[p] != state_.place.first_row) continue;
+    for (std::size_t i = 0; i < sample_.out_of_bag().size(); ++i) {
       const std::uint64_t place = i < n_out_of_bag_ ? places[p + 1] + i : n_all + places[p + 2] + (i - n_out_of_bag_);
       if (place % step != 0) continue;
-      const Row r = out_of_bag_[i];
+      const Row r = sample_.out_of_bag()[i];
       to.put<std::uint64_t>(place / step);
-      for (const Part& part : parts_) to.put<double>(target_of(part, rows_)[r]);
-      to.put<double>(rows_.weight == nullptr ? 1.0 : rows_.weight[r]);
-      for (const auto& scores : rows_.scores) to.put<double>(scores[r]);
+      for (const PlacedPart& part : state_.parts) to.put<double>(state_.target_of(part, state_.rows)[r]);
+      to.put<double>(state_.rows.weight == nullptr ? 1.0 : state_.rows.weight[r]);
+      for (const auto& scores : state_.rows.scores) to.put<double>(scores[r]);
     }
   }
 }
 
 void Piece::put_scores(const std::vector<RowVector<double>>& scores, MessageWriter& to) const {
-  if (scores.size() != n_scores()) refuse();
+  if (scores.size() != state_.n_scores()) refuse();
   for (const auto& of_score : scores) to.put_all(std::span<const double>(of_score));
 }
 

@@ -8,26 +8,21 @@
 #include <vector>
 
 #include "boost/rows.h"
-#include "learn/boosting.h"
+#include "learn/leaf_setting.h"
 
 namespace spinney {
 
-// A piece begins at a multiple of `chunk_rows` of the table: sums are by chunk, and none is shared.
-struct PieceOfTable {
-  std::size_t first_row = 0, n_all_rows = 0;
-  double weight_scale = 1, count_by_weight = 1;  // of all rows
-};
-
-class Piece final : private Boosting {
+// Begins at a multiple of `chunk_rows` of the table: sums are by chunk, and none is shared.
+class Piece {
  public:
   // `rows` has a table without columns, whose codes are `coded`; `held_out` has the same, or none.
   Piece(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::shared_ptr<const CodedTable> coded,
-        const PieceOfTable& place);
+        const TablePlace& place);
   ~Piece();
 
   std::string answer(std::string_view question, Interrupt& interrupt);
 
-  std::size_t first_row() const { return first_row_; }
+  std::size_t first_row() const { return state_.place.first_row; }
 
  private:
   struct Room;      // memory that the trees of a score have in turn
@@ -35,7 +30,6 @@ class Piece final : private Boosting {
 
   void put_state(MessageWriter& to);
   void plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
-  void draw(bool takes_all);
   void divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
   void put_cells(TreeRows& tree, std::size_t begin, std::size_t end, MessageWriter& to, Interrupt& interrupt,
                  bool is_root = false);
@@ -46,6 +40,10 @@ class Piece final : private Boosting {
   void put_scores(const std::vector<RowVector<double>>& scores, MessageWriter& to) const;
   TreeRows& tree_of(std::uint32_t k);
 
+  BoostingState state_;
+  Gradients gradients_;
+  RowSample sample_;
+  LeafSetting leaves_;
   std::vector<std::unique_ptr<Room>> rooms_;        // by score, once they are needed
   std::vector<std::unique_ptr<TreeRows>> growing_;  // by score, those that are being grown
   std::vector<RowVector<double>> kept_;             // scores of the rows held out, by score
