@@ -13,6 +13,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -52,21 +53,67 @@ def default_value(node: ast.expr | None) -> object:
     return value
 
 
-def defaults_of(syntax: ast.ClassDef) -> dict[str, object]:
-    """Return the parameters of a class's ``__init__`` with their defaults."""
-    init = next(node for node in syntax.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+@dataclass(frozen=True)
+class Declared:
+    """A parameter that a class declares by `parameter(..., default=...)`, and whether it may be passed by position."""
+
+    name: str
+    default: object
+    by_position: bool
+
+
+def module_body(module: str) -> list[ast.stmt]:
+    """Return the statements of a module of the package; none of another's."""
+    path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    return ast.parse(path.read_text(encoding="utf-8")).body if module.startswith("spinney.") and path.exists() else []
+
+
+def class_in(module: str, name: str) -> ast.ClassDef | None:
+    """Return the definition of a class; None if the module only imports it."""
+    return next((node for node in module_body(module) if isinstance(node, ast.ClassDef) and node.name == name), None)
+
+
+def declared_by(module: str, name: str) -> Iterator[list[Declared]]:
+    """Yield the parameters that a class declares as fields, and then those of its bases."""
+    syntax = class_in(module, name)
+    if syntax is None:
+        for node in module_body(module):
+            if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+                yield from declared_by(node.module or "", name)
+        return
+    found = []
+    for field in syntax.body:
+        call = field.value if isinstance(field, ast.AnnAssign) else None
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "parameter" and isinstance(field, ast.AnnAssign):
+            given = {keyword.arg: keyword.value for keyword in call.keywords}
+            by_position = "kw_only" in given and default_value(given["kw_only"]) is False
+            found.append(Declared(ast.unparse(field.target), default_value(given["default"]), by_position))
+    yield found
+    for base in syntax.bases:
+        yield from declared_by(module, ast.unparse(base))
+
+
+def defaults_of(module: str, name: str) -> dict[str, object]:
+    """Return the parameters of a class with their defaults, in the order of its signature."""
+    syntax = class_in(module, name)
+    assert syntax is not None
+    for node in syntax.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            return defaults_of_init(node)
+    levels = list(declared_by(module, name))
+    by_position = [entry for level in reversed(levels) for entry in level if entry.by_position]
+    by_name = [entry for level in levels for entry in level if not entry.by_position]
+    own = {entry.name: entry.default for level in reversed(levels) for entry in level}
+    return {entry.name: own[entry.name] for entry in (*by_position, *by_name)}
+
+
+def defaults_of_init(init: ast.FunctionDef) -> dict[str, object]:
+    """Return the parameters of an ``__init__`` with their defaults."""
     positional = [*init.args.posonlyargs, *init.args.args][1:]
     without = [None] * (len(positional) - len(init.args.defaults))
     defaults = [*without, *init.args.defaults, *init.args.kw_defaults]
     names = [argument.arg for argument in [*positional, *init.args.kwonlyargs]]
     return {name: default_value(node) for name, node in zip(names, defaults, strict=True)}
-
-
-def class_in(module: str, name: str) -> ast.ClassDef:
-    """Return the definition of a public class."""
-    path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    return next(node for node in body if isinstance(node, ast.ClassDef) and node.name == name)
 
 
 def docstrings() -> dict[str, str]:
@@ -76,7 +123,8 @@ def docstrings() -> dict[str, str]:
     found = {}
     for name in texts.tables["classes"]:
         syntax = class_in(names.MODULE_OF[name], name)
-        found[name] = texts.docstring(name, ast.get_docstring(syntax) or "", defaults_of(syntax))
+        assert syntax is not None
+        found[name] = texts.docstring(name, ast.get_docstring(syntax) or "", defaults_of(names.MODULE_OF[name], name))
     return found
 
 

@@ -22,6 +22,7 @@ from spinney._model.file.container import from_bytes, refuse
 from spinney._model.model import FittedModel, ModelOfTrees
 from spinney._model.row_predictors import BoostingRowPredictor, ForestRowPredictor, RowPredictor
 from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_attributes import SavedState
 
 Floats = NDArray[np.float64]
 
@@ -29,12 +30,13 @@ Floats = NDArray[np.float64]
 class TableEstimator(Estimator):
     """Reads a table by its schema, and holds one model that predicts.
 
-    Files and pickles hold the model; a family adds what else it remembers in `_to_header` and `_from_header`.
+    Files and pickles hold the model; `_saved`, or `_to_header` and `_from_header`, say what else they hold.
     """
 
     _model_attribute: ClassVar[str]  # where a fitted estimator holds the model
     _tied_to_trees: ClassVar[tuple[str, ...]] = ()  # attributes of `_from_header` that refer to the model's trees
     _has_target: ClassVar[bool] = True
+    _saved: ClassVar[SavedState | None] = None  # fitted attributes that only the estimator holds
     schema_: Schema
 
     @property
@@ -153,13 +155,20 @@ class TableEstimator(Estimator):
     # ---- files and pickles -----------------------------------------------------------------------------------
 
     def _to_header(self) -> dict[str, Any]:
-        """Return the header entries of what only the estimator remembers, beside what predicts."""
-        return {}
+        """Return the header entries of what only the estimator holds, beside what predicts."""
+        return {} if self._saved is None else self._saved.to_header(self.__dict__)
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
         """Turn back what `_to_header` gives, as fitted attributes; `refuse` what does not fit the model."""
-        return {}
+        found = {} if cls._saved is None else cls._saved.from_header(header)
+        cls._check_saved(found, part.model)
+        return found
+
+    @classmethod
+    def _check_saved(cls, found: dict[str, Any], model: FittedModel) -> None:
+        """Refuse fitted attributes of a file that do not fit its model."""
+        return
 
     def _header(self) -> dict[str, Any]:
         """Return the header of a model file, without the entries of the fitted model."""

@@ -1,47 +1,77 @@
-"""What linear models of classes and of values share."""
+"""Linear models of any table: logistic and ridge regression."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import read_table
 from spinney._data.design import Design
+from spinney._data.feature import Unseen
+from spinney._estimator import class_scores
+from spinney._estimator.parameter_fields import UNSEEN, estimator, parameter
+from spinney._estimator.single_target import read_one_class, read_one_value
 from spinney._estimator.summary import About, counted
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
+from spinney._linear.solve import Logistic, Ridge
 from spinney._model.linear import FittedLinear
+from spinney._model.saving.saved_attributes import SavedState, number
 
 Floats = NDArray[np.float64]
+_STRENGTHS = (0.1, 1.0, 10.0)  # tried by alpha="cv", as scikit-learn's RidgeCV
 
 
+@dataclass(frozen=True)
+class LinearRows:
+    """Rows that slopes are learned from.
+
+    Attributes
+    ----------
+    terms : ndarray of shape (n_terms, n_rows)
+        The table as numbers of one scale.
+    target : ndarray of shape (n_rows,)
+        Values or class codes.
+    weight : ndarray of shape (n_rows,)
+        Positive weights.
+    penalty : ndarray of shape (n_terms,)
+        What the square of each slope counts.
+    """
+
+    terms: Floats
+    target: NDArray[Any]
+    weight: Floats
+    penalty: Floats
+
+
+@estimator
 class BaseLinear(TableEstimator):
     """A table as terms of one scale, and a slope for each."""
 
+    scale: bool = parameter("boolean", default=True)
+    categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
+    unseen: Unseen = parameter(UNSEEN, default="missing")
+
+    linear_: FittedLinear = field(init=False)
     _model_attribute = "linear_"
-    linear_: FittedLinear
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "scale": ["boolean"],
-        "categorical_features": ["array-like", None],
-        "unseen": [StrOptions({"missing", "error", "other"})],
-    }
 
     @abstractmethod
-    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Check y; return it as numbers, and what is learned from it."""
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Check y; return it as numbers, and the classes if it holds any."""
 
     @abstractmethod
-    def _solve(
-        self, terms: Floats, target: NDArray[Any], weight: Floats, penalty: Floats, learned: dict[str, Any]
-    ) -> tuple[Floats, Floats, str]:
-        """Return slopes, constants and link; add to what is learned."""
+    def _solve(self, rows: LinearRows, classes: NDArray[Any] | None) -> tuple[Floats, Floats, str]:
+        """Return slopes, constants and link."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the slopes.
 
         Parameters
@@ -62,7 +92,7 @@ class BaseLinear(TableEstimator):
         self._validate_params()
         table = read_table(X)
         schema = self._learn_schema(table)
-        target, learned = self._read_target(y, table.n_rows)
+        target, classes = self._read_target(y, table.n_rows)
         weight = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if weight is None else weight
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
@@ -72,14 +102,12 @@ class BaseLinear(TableEstimator):
         if not used.all():
             terms, target, weight = np.ascontiguousarray(terms[:, used]), target[used], weight[used]
         penalty = np.ones(len(design)) if self.scale else 1 / np.clip(design.scale, 1e-150, 1e150) ** 2
-        slopes, constants, link = self._solve(terms, target, weight, penalty, learned)
-        n_classes = [len(learned["classes_"])] if "classes_" in learned else None
+        slopes, constants, link = self._solve(LinearRows(terms, target, weight, penalty), classes)
         self._keep_schema(schema)
-        self.linear_ = FittedLinear(design, slopes, constants, link, n_classes)
-        self.__dict__.update(learned)
+        self.linear_ = FittedLinear(design, slopes, constants, link, None if classes is None else [len(classes)])
+        if classes is not None:
+            self.classes_, self.n_classes_ = classes, len(classes)
         return self
-
-    # ---- reading it ----------------------------------------------------------------------------------
 
     def _raw_slopes(self) -> Floats:
         check_is_fitted(self)
@@ -105,3 +133,138 @@ class BaseLinear(TableEstimator):
             f"Linear model of {text}.",
             why_no_trees="The file holds a linear model, which has no trees. Look at its coef_ and terms_ in Python.",
         )
+
+
+@estimator
+class LinearClassifier(ClassifierMixin, BaseLinear):
+    """Logistic regression of any table: class probabilities from scores that are linear in its columns.
+
+    A number is one term, a category one for each of its values, and a column with missing values has another term that
+    says where they are. The slopes minimise the log loss plus their squares, over 2 `C`; more than two classes have a
+    score each. Newton's method finds them to the last digits, the same on every processor.
+
+    See Also
+    --------
+    LinearRegressor : The same for numbers.
+    StackingClassifier : Combines its members by such a model.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.LinearClassifier().fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    C: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0, kw_only=False)
+    _is_class_target = True
+    predict_proba = class_scores.predict_proba
+    predict_log_proba = class_scores.predict_log_proba
+    decision_function = class_scores.decision_function
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        codes, classes = read_one_class(y, n_rows, "a linear model")
+        return codes.astype(np.intp), classes
+
+    def _solve(self, rows: LinearRows, classes: NDArray[Any] | None) -> tuple[Floats, Floats, str]:
+        assert classes is not None
+        lost = np.flatnonzero(np.bincount(rows.target, minlength=len(classes)) == 0)
+        if len(lost):
+            raise ValueError(
+                f"The class {classes.tolist()[lost[0]]!r} has no row of positive weight to learn from. Drop its rows, "
+                "or give some of them a weight."
+            )
+        penalty = rows.penalty / self.C
+        slopes, constants = Logistic(rows.terms, rows.target, rows.weight, penalty, len(classes)).solve()
+        return slopes, constants, "logit" if len(classes) == 2 else "softmax"
+
+    @property
+    def coef_(self) -> Floats:
+        """Slopes, (1, n_terms) for two classes, else (n_classes, n_terms), in the units of the columns."""
+        return self._raw_slopes()
+
+    @property
+    def intercept_(self) -> Floats:
+        """Constants, one per row of `coef_`."""
+        return self._raw_constants()
+
+    def _scores(self, X: Any) -> Floats:
+        return self._by_blocks(X, lambda columns: self.linear_.scores(columns, 0))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class with the largest score.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        codes = self._by_blocks(X, lambda columns: self.linear_.codes(columns, 0))
+        return self.linear_.labels(codes, [self.classes_])
+
+
+@estimator
+class LinearRegressor(RegressorMixin, BaseLinear):
+    """Ridge regression of any table: values that are linear in its columns.
+
+    A number is one term, a category one for each of its values, and a column with missing values has another term that
+    says where they are. The slopes minimise the squared error plus `alpha` times their squares.
+
+    See Also
+    --------
+    LinearClassifier : The same for classes.
+    StackingRegressor : Combines its members by such a model.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> model = spinney.LinearRegressor(alpha=0.0).fit([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0])
+    >>> model.predict([[10.0]]).round(6)
+    array([21.])
+    """
+
+    alpha: float | str = parameter(
+        Interval(Real, 0.0, None, closed="left"), StrOptions({"cv"}), default="cv", kw_only=False
+    )
+    alpha_: float = field(init=False)
+    _saved: ClassVar[SavedState] = SavedState("fitted", {"alpha_": number(0.0)})
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        return read_one_value(y, n_rows, "a linear model"), None
+
+    def _solve(self, rows: LinearRows, classes: NDArray[Any] | None) -> tuple[Floats, Floats, str]:
+        ridge = Ridge(rows.terms, rows.target, rows.weight, rows.penalty)
+        self.alpha_ = min(_STRENGTHS, key=ridge.left_out_error) if isinstance(self.alpha, str) else float(self.alpha)
+        slopes, constant = ridge.solve(self.alpha_)
+        return slopes[:, np.newaxis], np.array([constant]), "identity"
+
+    @property
+    def coef_(self) -> Floats:
+        """Slopes, (n_terms,), in the units of the columns."""
+        return np.asarray(self._raw_slopes()[0])
+
+    @property
+    def intercept_(self) -> float:
+        """Value where all terms are 0."""
+        return float(self._raw_constants()[0])
+
+    def predict(self, X: Any) -> Floats:
+        """Predict a value for each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values.
+        """
+        return self._by_blocks(X, lambda columns: self.linear_.predictions(columns, 0))[:, 0]

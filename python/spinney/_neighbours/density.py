@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.arguments import given_numbers
-from spinney._estimator.parameters import store_parameters
+from spinney._estimator.parameter_fields import N_JOBS, estimator, parameter
 from spinney._estimator.summary import About, counted
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
-from spinney._model.file.container import field, refuse
 from spinney._model.neighbours.histogram import FittedDensity, Grid, Places, table_values
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_attributes import SavedState, columns
 from spinney.inspect.charts.histogram import draw_histogram
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 _MOST_TRIED = 100  # bins of a column, if the caller does not say
 
 
+@estimator
 class HistogramDensity(DensityMixin, TableEstimator):
     """The histogram as an estimate of the density that rows were drawn from.
 
@@ -45,27 +51,19 @@ class HistogramDensity(DensityMixin, TableEstimator):
     [0.75, 0.25]
     """
 
+    bin_width: float | str | ArrayLike = parameter(
+        Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), "array-like", default="cv", kw_only=False
+    )
+    origin: float | ArrayLike | None = parameter(Real, "array-like", None, default=None)
+    bin_counts: ArrayLike | None = parameter("array-like", None, default=None)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+
+    histogram_: FittedDensity = field(init=False)
     _model_attribute = "histogram_"
     _has_target = False
-    histogram_: FittedDensity
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "bin_width": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), "array-like"],
-        "origin": [Real, "array-like", None],
-        "bin_counts": ["array-like", None],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-    }
+    _saved: ClassVar[SavedState] = SavedState("fitted", {"cv_results_": columns("bin_count")})
 
-    def __init__(
-        self,
-        bin_width: Any = "cv",
-        *,
-        origin: Any = None,
-        bin_counts: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store_parameters(self, locals())
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the rows of each bin; with ``bin_width="cv"``, choose how wide bins are.
 
         Parameters
@@ -87,15 +85,15 @@ class HistogramDensity(DensityMixin, TableEstimator):
         schema = Schema.learn(table)
         given = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if given is None else given
-        values = self._read_values(schema, schema.encode(table, estimator=type(self).__name__))
+        values = _finite_values(schema, schema.encode(table, estimator=type(self).__name__))
         values, weight = values[weight > 0], weight[weight > 0]
         low, top = values.min(axis=0), values.max(axis=0)
-        origin = low if self.origin is None else self._by_column(self.origin, "origin", len(low))
+        origin = low if self.origin is None else _by_column(self.origin, "origin", len(low))
         results: dict[str, Any] | None = None
         if isinstance(self.bin_width, str):
             edge, results = self._choose(values, weight, origin, top)
         else:
-            edge = self._by_column(self.bin_width, "bin_width", len(low))
+            edge = _by_column(self.bin_width, "bin_width", len(low))
             if not (edge > 0).all():
                 raise ValueError(f"bin_width must be positive numbers. Got {self.bin_width!r}.")
         if not np.isfinite(edge).all() or ((top - low) / edge > 2.0**38).any():
@@ -106,28 +104,6 @@ class HistogramDensity(DensityMixin, TableEstimator):
             self.cv_results_ = results
         self._keep_schema(schema)
         return self
-
-    def _read_values(self, schema: Schema, columns: Any) -> Floats:
-        for feature in schema.features:
-            if feature.kind in ("category", "ordered"):
-                raise ValueError(f"Column '{feature.name}' holds categories, which have no density. Leave it out.")
-        values = table_values(columns)
-        if not np.isfinite(values).all():
-            j = int(np.flatnonzero(~np.isfinite(values).all(axis=0))[0])
-            raise ValueError(
-                f"Column '{schema.names[j]}' contains NaN, a missing value, or infinity, which has no place in a "
-                "histogram. Drop such rows."
-            )
-        return values
-
-    @staticmethod
-    def _by_column(value: Any, name: str, n_columns: int) -> Floats:
-        numbers = given_numbers(value, name).reshape(-1)
-        if len(numbers) not in (1, n_columns) or not np.isfinite(numbers).all():
-            raise ValueError(
-                f"{name} must be one finite number, or one for each of {n_columns} columns. Got {value!r}."
-            )
-        return np.broadcast_to(numbers, (n_columns,)).astype(np.float64)
 
     def _choose(self, values: Floats, weight: Floats, origin: Floats, top: Floats) -> tuple[Floats, dict[str, Any]]:
         """Return the edges of least risk, and the table of all that were tried."""
@@ -167,7 +143,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         columns = self._columns(X)
         return self.histogram_.predictions(columns, self._n_threads)[:, 0]
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: object = None) -> float:
         """Sum of the logarithms of the densities at some rows.
 
         Parameters
@@ -204,7 +180,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         low = model.grid.origin + model.places.cells * model.grid.edge
         return {"low": low, "high": low + model.grid.edge, "share": model.share, "density": model.density}
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the density of one column as bars, or of two as a map.
 
         Parameters
@@ -223,29 +199,6 @@ class HistogramDensity(DensityMixin, TableEstimator):
         bins = self.bins_
         return draw_histogram(bins["low"], bins["high"], bins["density"], list(self.schema_.names), ax)
 
-    # ---- files ---------------------------------------------------------------------------------------
-
-    def _to_header(self) -> dict[str, Any]:
-        if not hasattr(self, "cv_results_"):
-            return {}
-        return {"cv_results": {name: values.tolist() for name, values in self.cv_results_.items()}}
-
-    @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        if "cv_results" not in header:
-            return {}
-        fields = field(header, "cv_results", dict)
-        try:
-            found = {
-                "bin_count": np.array(fields["bin_count"], dtype=np.int64),
-                "risk": np.array(fields["risk"], float),
-            }
-        except (KeyError, ValueError, TypeError, OverflowError):
-            refuse("is damaged: its cross-validation is unusable")
-        if found["risk"].ndim != 1 or found["risk"].shape != found["bin_count"].shape or not len(found["risk"]):
-            refuse("is damaged: its cross-validation is unusable")
-        return {"cv_results_": found}
-
     def _about(self) -> About:
         bins = counted(len(self.histogram_.share), "bin", "bins")
         width = ", ".join(f"{edge:.4g}" for edge in self.bin_width_)
@@ -254,8 +207,8 @@ class HistogramDensity(DensityMixin, TableEstimator):
         sentence = f"{bins} with rows, {width} wide"
         return About("histogram", size, lines, sentence, why_no_trees="the model is made of bins, not of trees.")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False
         tags.input_tags.categorical = False
         tags.input_tags.string = False
@@ -269,3 +222,26 @@ def _counted(values: Floats, weight: Floats, origin: Floats, edge: Floats, top: 
     places = Places(grid.cells(values, sizes))
     share = np.bincount(places.of_rows, weight, len(places.cells)) / weight.sum()
     return FittedDensity(grid, places, share, top)
+
+
+def _finite_values(schema: Schema, table: _engine.Table) -> Floats:
+    """Return the columns as numbers; refuse categories and missing values."""
+    for feature in schema.features:
+        if feature.kind in ("category", "ordered"):
+            raise ValueError(f"Column '{feature.name}' holds categories, which have no density. Leave it out.")
+    values = table_values(table)
+    if not np.isfinite(values).all():
+        j = int(np.flatnonzero(~np.isfinite(values).all(axis=0))[0])
+        raise ValueError(
+            f"Column '{schema.names[j]}' contains NaN, a missing value, or infinity, which has no place in a "
+            "histogram. Drop such rows."
+        )
+    return values
+
+
+def _by_column(value: float | ArrayLike, name: str, n_columns: int) -> Floats:
+    """Read one number for all columns, or one for each."""
+    numbers = given_numbers(value, name).reshape(-1)
+    if len(numbers) not in (1, n_columns) or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be one finite number, or one for each of {n_columns} columns. Got {value!r}.")
+    return np.broadcast_to(numbers, (n_columns,)).astype(np.float64)

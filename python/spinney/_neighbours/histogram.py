@@ -1,33 +1,28 @@
-"""What histograms of classes and of values share: cells, how wide they are, and what their rows have."""
+"""Histograms as predictors: cells of regular edges, how wide they are, and what their training rows have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data import Schema, read_table
 from spinney._data.design import mean_and_spread
-from spinney._estimator.costs import ClassCosts
-from spinney._estimator.folds import read_folds
+from spinney._estimator.parameter_fields import estimator, parameter
 from spinney._estimator.scaling import SCALE, scale_word
 from spinney._estimator.summary import About, counted
-from spinney._estimator.target import read_weights
-from spinney._model.file.container import field
 from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
 from spinney._model.neighbours.model import Ballot, Rows
-from spinney._model.saving.model_part import FittedPart
-from spinney._neighbours.choice import choose, read_results
-from spinney._neighbours.target import LocalEstimator
+from spinney._model.saving.saved_attributes import SavedState, columns, number
+from spinney._neighbours.local_estimator import COSTS, PRIORS, Floats, LocalEstimator, LocalRows, LocalTarget, Results
 
-Floats = NDArray[np.float64]
 _FARTHEST = 1e100
 # cells of the range of a column that are tried, if the caller does not say; other scales try edges from 4 units down
 _TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
@@ -44,23 +39,23 @@ class CellTable:
     sizes : list of int
         Categories of each column; 0 for numbers.
     weight : ndarray of shape (n_rows,)
-    ballot : Ballot
-        What the rows have.
+        Their weights.
+    target : LocalTarget
+        What is predicted.
     scale : str or None
         What edges are multiples of.
     empty : str
-        What answers for a cell without rows.
-    costs : ClassCosts
+        What predicts a cell without rows.
     n_jobs : int
+        Threads.
     """
 
     values: Floats
     sizes: list[int]
     weight: Floats
-    ballot: Ballot
+    target: LocalTarget
     scale: str | None
     empty: str
-    costs: ClassCosts
     n_jobs: int
 
     def units(self) -> tuple[Floats, Floats]:
@@ -86,9 +81,10 @@ class CellTable:
         used = self.values[self.weight > 0]
         return Grid.over(used, self.sizes, origin, cell * unit, self.scale == "range")
 
-    def sums(self, places: NDArray[Any], weight: Floats, n_cells: int) -> tuple[Floats, Floats]:
+    @staticmethod
+    def sums(ballot: Ballot, places: NDArray[np.intp], weight: Floats, n_cells: int) -> tuple[Floats, Floats]:
         """Weighted sums of what the rows of each cell have, (n_cells, width), and their weights."""
-        ballot, total = self.ballot, np.empty((n_cells, self.ballot.width))
+        total = np.empty((n_cells, ballot.width))
         first = 0
         for output in range(ballot.target.shape[1]):
             column = ballot.target[:, output]
@@ -102,12 +98,11 @@ class CellTable:
 
     def model(self, grid: Grid, weight: Floats) -> FittedCells:
         """Return what the cells of the rows of positive weight have."""
-        kept = np.flatnonzero(weight > 0)
-        places = Places(grid.cells(self.values[kept], self.sizes))
-        own = replace(self, ballot=replace(self.ballot, target=self.ballot.target[kept]))
-        total, weights = own.sums(places.of_rows, weight[kept], len(places.cells))
+        used, ballot = np.flatnonzero(weight > 0), self.target.ballot
+        places = Places(grid.cells(self.values[used], self.sizes))
+        own = replace(ballot, target=ballot.target[used])
+        total, weights = self.sums(own, places.of_rows, weight[used], len(places.cells))
         value, overall = total / weights[:, np.newaxis], total.sum(axis=0) / weights.sum()
-        has_costs = self.costs.cost is not None or self.costs.priors is not None
         return FittedCells(
             grid,
             self.sizes,
@@ -116,24 +111,24 @@ class CellTable:
             weights,
             overall,
             self.empty,
-            self.ballot.n_classes,
-            self.ballot.target.shape[1],
-            self.costs.prior_factor,
-            self.costs.decision if has_costs else None,
+            ballot.n_classes,
+            ballot.target.shape[1],
+            self.target.costs.prior_factor,
+            self.target.decision,
         )
 
 
 @dataclass(frozen=True)
 class FoldOfCells:
-    """Rows that an edge is judged by, and those that it is learned from."""
+    """Rows that an edge is evaluated by, and those that it is learned from."""
 
     table: CellTable
     among: Floats
     held_out: Rows
     model: FittedCells
 
-    def answers(self, values: Sequence[float]) -> Iterator[Floats]:
-        """Yield what cells of each edge say of the rows."""
+    def predictions(self, values: Sequence[float]) -> Iterator[Floats]:
+        """Yield what cells of each edge predict of the rows."""
         for cell in values:
             grid = self.table.grid(cell)
             model = self.table.model(grid, self.among)
@@ -148,11 +143,12 @@ class LeftOutOfCells:
     held_out: Rows
     model: FittedCells
 
-    def answers(self, values: Sequence[float]) -> Iterator[Floats]:
-        """Yield what cells of each edge say of the rows without the row itself."""
+    def predictions(self, values: Sequence[float]) -> Iterator[Floats]:
+        """Yield what cells of each edge predict of the rows without the row itself."""
         table, rows = self.table, self.held_out
         own = table.weight[rows]
-        alone, _ = table.sums(np.arange(len(table.weight)), table.weight, len(table.weight))
+        n, ballot = len(table.weight), table.target.ballot
+        alone, _ = table.sums(ballot, np.arange(n), table.weight, n)
         alone = alone[rows]
         for cell in values:
             model = table.model(table.grid(cell), table.weight)
@@ -167,28 +163,26 @@ class LeftOutOfCells:
             else:
                 whole = model.weight.sum()
                 flat[lost] = (model.overall * whole - alone[lost]) / (whole - own[lost])[:, np.newaxis]
-            yield model.by_class(flat if table.ballot.n_classes is None else np.maximum(flat, 0.0))
+            yield model.by_class(flat if ballot.n_classes is None else np.maximum(flat, 0.0))
 
 
+@estimator
 class BaseHistogram(LocalEstimator):
-    """Rows of one cell answer for each other."""
+    """Rows of one cell predict each other."""
 
+    cell: float | str = parameter(
+        Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), default="cv", kw_only=False
+    )
+    scale: str | bool | None = parameter(*SCALE, default="range")
+    empty: str = parameter(StrOptions(set(EMPTY)), default="nearest")
+    cell_values: ArrayLike | None = parameter("array-like", None, default=None)
+
+    cells_: FittedCells = field(init=False)
+    cell_: float = field(init=False)
     _model_attribute = "cells_"
-    cells_: FittedCells
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "cell": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"})],
-        "scale": SCALE,
-        "empty": [StrOptions(set(EMPTY))],
-        "cell_values": ["array-like", None],
-        "cv": [StrOptions({"loo"}), Integral, "cv_object", "array-like"],
-        "scoring": [str, callable, None],
-        "categorical_features": ["array-like", None],
-        "unseen": [StrOptions({"missing", "error", "other"})],
-        "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-    }
+    _saved: ClassVar[SavedState] = SavedState("fitted", {"cell_": number(0.0), "cv_results_": columns()})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: Any = None) -> Self:
         """Count the rows of each cell; with ``cell="cv"``, choose how wide cells are.
 
         Parameters
@@ -208,32 +202,23 @@ class BaseHistogram(LocalEstimator):
         self
             The fitted estimator.
         """
-        self._check_parameters()
-        read = read_table(X)
-        schema = Schema.learn(read, categorical_features=self.categorical_features, unseen=self.unseen)
-        target, n_classes, learned = self._read_target(y, read.n_rows)
-        given = read_weights(sample_weight, read.n_rows)
-        weight = np.ones(read.n_rows) if given is None else given
-        costs = self._read_costs(target, given, learned)
-        columns = schema.encode(read, unseen=self.unseen, estimator=type(self).__name__)
-        values = np.clip(table_values(columns), -_FARTHEST, _FARTHEST)
-        ballot = Ballot(target, n_classes)
-        sizes = schema.n_categories
-        table = CellTable(values, sizes, weight, ballot, scale_word(self.scale), self.empty, costs, self._n_threads)
-        results: dict[str, Any] | None = None
+        rows = self._read_rows(X, y, sample_weight)
+        values = np.clip(table_values(rows.columns), -_FARTHEST, _FARTHEST)
+        sizes, scale = rows.schema.n_categories, scale_word(self.scale)
+        table = CellTable(values, sizes, rows.weight, rows.target, scale, self.empty, self._n_threads)
+        results: Results | None = None
         cell = self.cell
-        if self.cell == "cv":
-            edges = self._read_edges()
-            judge = self._make_judge(target, weight, costs, learned)
-            cell, results = choose(self._make_trials(table, groups, edges[0]), "cell", edges, judge)
+        if cell == "cv":
+            edges = self._edges_to_try()
+            cell, results = self._choose(rows, self._trials(rows, table, groups, edges[0]), "cell", edges)
         elif groups is not None:
             raise ValueError('groups say which rows are held out together, which needs cell="cv" and folds.')
-        self.cells_ = table.model(table.grid(float(cell)), weight)
+        model = table.model(table.grid(float(cell)), rows.weight)
         self.cell_ = float(cell)
-        self._keep_learned(schema, self.cells_, learned, costs, results)
+        self._keep_fit(rows, model, results)
         return self
 
-    def _read_edges(self) -> list[float]:
+    def _edges_to_try(self) -> list[float]:
         if self.cell_values is None:
             return [1 / n for n in _TRIED] if self.scale == "range" else [4 / n for n in _TRIED]
         values = np.asarray(self.cell_values, dtype=np.float64)
@@ -241,20 +226,16 @@ class BaseHistogram(LocalEstimator):
             raise ValueError(f"cell_values must be positive numbers. Got {self.cell_values!r}.")
         return sorted((float(value) for value in values), reverse=True)
 
-    def _make_trials(self, table: CellTable, groups: Any, edge: float) -> list[Any]:
+    def _trials(
+        self, rows: LocalRows, table: CellTable, groups: ArrayLike | None, edge: float
+    ) -> Sequence[FoldOfCells | LeftOutOfCells]:
+        """Return models with the rows that they are evaluated by."""
+        folds = self._folds(rows, groups, "cell")
         model = table.model(table.grid(edge), table.weight)
-        used = np.flatnonzero(table.weight > 0)
-        if isinstance(self.cv, str):
-            if groups is not None:
-                raise ValueError("cv='loo' holds out one row at a time. Pass a number of folds with groups.")
-            if len(used) < 2:
-                raise ValueError("cell='cv' needs at least 2 rows: one of n_samples=1 leaves none to learn from.")
-            return [LeftOutOfCells(table, used, model)]
-        random = check_random_state(self.random_state)
-        target = table.ballot.target
-        strata = target if self._is_class_target else None
+        if folds is None:
+            return [LeftOutOfCells(table, np.flatnonzero(table.weight > 0), model)]
         trials = []
-        for fold in read_folds(self.cv, strata, target, table.weight, groups, random):
+        for fold in folds:
             among = np.zeros(len(table.weight))
             among[fold.grown_on] = table.weight[fold.grown_on]
             trials.append(FoldOfCells(table, among, fold.held_out, model))
@@ -266,29 +247,72 @@ class BaseHistogram(LocalEstimator):
         check_is_fitted(self)
         return len(self.cells_.weight)
 
-    # ---- files ---------------------------------------------------------------------------------------
-
-    def _to_header(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"cell": self.cell_}
-        if hasattr(self, "cv_results_"):
-            found["cv_results"] = {name: values.tolist() for name, values in self.cv_results_.items()}
-        return found
-
-    @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        found: dict[str, Any] = {"cell_": float(field(header, "cell", float))}
-        if "cv_results" in header:
-            found["cv_results_"] = read_results(field(header, "cv_results", dict), "cell", np.float64)
-        return found
-
     def _about(self) -> About:
         cells, edge = counted(self.n_cells_, "cell", "cells"), f"{self.cell_:.4g}"
+        size = {"cells": self.n_cells_, "edge": self.cell_}
         lines = {"cells": f"{cells} with rows", "edge": edge}
-        size: dict[str, Any] = {"cells": self.n_cells_, "edge": self.cell_}
-        sentence = f"{cells} with rows, of edge {edge}"
-        if hasattr(self, "cv_results_"):
-            error = float(self.cv_results_["error"].min())
-            lines["error, cross-validated"] = f"{error:.4g}"
-            size["cross_validated_error"] = error
-            sentence += f", chosen by cross-validation (error {error:.4g})"
-        return About("histogram", size, lines, sentence, why_no_trees="the model is made of cells, not of trees.")
+        return self._summary("histogram", size, lines, f"{cells} with rows, of edge {edge}", "cells")
+
+
+@estimator
+class HistogramClassifier(ClassifierMixin, BaseHistogram):
+    """The training rows of a row's cell vote for its class: the histogram rule.
+
+    The table is cut into regular cells: numbers into intervals of one edge, which begin at the lowest value, the mean
+    or 0, by ``scale``; categories and missing values are cells of their own. What lies outside the range of the
+    training rows belongs to the outermost cells.
+
+    See Also
+    --------
+    HistogramRegressor : The same for numbers.
+    KNeighborsClassifier : Neighbours instead of cells.
+    DecisionTreeClassifier : Cells that follow the data.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X = [[0.1], [0.2], [0.6], [0.9]]
+    >>> model = spinney.HistogramClassifier(0.5, scale=None).fit(X, ["low", "low", "high", "high"])
+    >>> model.predict([[0.3], [0.7]]).tolist()
+    ['low', 'high']
+    """
+
+    cost_matrix: ArrayLike | None = parameter(*COSTS, default=None)
+    priors: ArrayLike | None = parameter(*PRIORS, default=None)
+    _is_class_target = True
+
+    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
+        return LocalTarget.of_classes(y, n_rows, weight, self.cost_matrix, self.priors)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+@estimator
+class HistogramRegressor(RegressorMixin, BaseHistogram):
+    """The mean of the training rows of a row's cell: the regressogram.
+
+    The table is cut into regular cells: numbers into intervals of one edge, which begin at the lowest value, the mean
+    or 0, by ``scale``; categories and missing values are cells of their own. What lies outside the range of the
+    training rows belongs to the outermost cells.
+
+    See Also
+    --------
+    HistogramClassifier : The same for classes.
+    KNeighborsRegressor : Neighbours instead of cells.
+    DecisionTreeRegressor : Cells that follow the data.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X = [[float(x)] for x in range(8)]
+    >>> y = [x // 2 for (x,) in X]
+    >>> model = spinney.HistogramRegressor(2.0, scale=None).fit(X, y)
+    >>> model.predict([[4.4]]).tolist()
+    [2.0]
+    """
+
+    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
+        return LocalTarget.of_values(y, n_rows)

@@ -1,66 +1,134 @@
-"""What neighbours of classes and of values share."""
+"""Nearest neighbours: those of classes, those of values, and the neighbours themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-import spinney._engine as _engine
-from spinney._data import Schema, read_table
-from spinney._estimator.costs import ClassCosts
-from spinney._estimator.folds import read_folds
+from spinney._estimator.parameter_fields import estimator, parameter
 from spinney._estimator.parameters import COUNT
 from spinney._estimator.scaling import SCALE, scale_word
 from spinney._estimator.summary import About, counted
-from spinney._estimator.target import read_weights
-from spinney._model.file.container import field, refuse
+from spinney._model.file.container import refuse
+from spinney._model.model import FittedModel
 from spinney._model.neighbours.measure import METRICS, Measure
-from spinney._model.neighbours.model import ALGORITHMS, TIES, WEIGHTS, Ballot, Counting, FittedNeighbours
-from spinney._model.saving.model_part import FittedPart
-from spinney._neighbours.choice import Trial, choose, read_results
-from spinney._neighbours.target import LocalEstimator
+from spinney._model.neighbours.model import ALGORITHMS, TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
+from spinney._model.saving.saved_attributes import SavedState, columns, integer
+from spinney._neighbours.local_estimator import COSTS, PRIORS, Floats, LocalEstimator, LocalRows, LocalTarget, Results
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 _MOST_TRIED = 30  # neighbours, if the caller does not say
+Metric = str | Callable[[Floats, Floats], float]
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A model and the rows that it is judged by.
+
+    Attributes
+    ----------
+    model : FittedNeighbours
+        Fitted without these rows, or, if `find` leaves each out, with them.
+    find : callable
+        From numbers among these rows and k to the nearest rows of the model and their distances.
+    n_queries, n_rows : int
+        Rows that it is judged by, and rows that may be neighbours of one of them.
+    held_out : ndarray of int
+        Their numbers in the table.
+    """
+
+    model: FittedNeighbours
+    find: Find
+    n_queries: int
+    n_rows: int
+    held_out: Rows
+
+    @classmethod
+    def of(cls, model: FittedNeighbours, terms: Floats, held_out: Rows, n_jobs: int) -> Trial:
+        """Evaluate a model by rows that it has not seen, which are given as terms."""
+
+        def find(queries: Rows, k: int) -> tuple[Rows, Floats]:
+            return model.nearest(np.ascontiguousarray(terms[queries]), k, n_jobs)
+
+        return cls(model, find, len(terms), len(model.rows), held_out)
+
+    @classmethod
+    def leave_one_out(cls, model: FittedNeighbours, numbers: Rows, n_jobs: int) -> Trial:
+        """Evaluate a model by its own rows, each of which is no neighbour of itself."""
+
+        def find(queries: Rows, k: int) -> tuple[Rows, Floats]:
+            return model.nearest_others(queries, k, n_jobs)
+
+        return cls(model, find, len(model.rows), len(model.rows) - 1, numbers)
+
+    def predictions(self, values: Sequence[int]) -> Iterator[Floats]:
+        """Yield what the model predicts for each number of neighbours; the numbers rise."""
+        counting = replace(self.model.counting, k=max(values))
+        n = min(self.n_rows, counting.n_wanted)
+        rows, distance = self.find(np.arange(self.n_queries), n)
+        if counting.is_running and self.model.weight is None:
+            yield from self._running(rows, distance, values)
+            return
+
+        def known(queries: Rows, k: int) -> tuple[Rows, Floats]:
+            return (rows[queries, :k], distance[queries, :k]) if k <= n else self.find(queries, k)
+
+        for k in values:
+            flat = np.empty((self.n_queries, self.model.ballot.width))
+            for queries, near, votes in self.model.voters(known, replace(counting, k=k), self.n_queries, self.n_rows):
+                flat[queries] = self.model.by_class(self.model.ballot.mean(near, votes))
+            yield flat
+
+    def _running(self, rows: Rows, distance: Floats, values: Sequence[int]) -> Iterator[Floats]:
+        """Yield the same where a neighbour counts the same for any k: sums go on from one k to the next."""
+        votes = self.model.counting.weighted(distance, np.ones(distance.shape), np.ones(distance.shape))
+        total, sums = np.zeros((len(rows), self.model.ballot.width)), np.zeros(len(rows))
+        done = 0
+        for k in values:
+            for j in range(done, min(k, rows.shape[1])):
+                self.model.ballot.add(total, rows[:, j], votes[:, j])
+                sums += votes[:, j]
+            done = k
+            yield self.model.by_class(total / sums[:, np.newaxis])
+
+
+@estimator
 class BaseNeighbors(LocalEstimator):
-    """The nearest training rows answer for a row."""
+    """The nearest training rows predict a row."""
 
+    n_neighbors: int | str = parameter(COUNT, StrOptions({"cv"}), default=5, kw_only=False)
+    weights: str | Callable[[Floats], Floats] = parameter(StrOptions(set(WEIGHTS)), callable, default="uniform")
+    metric: Metric = parameter(StrOptions({"auto", *METRICS}), callable, default="auto")
+    p: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=2.0)
+    scale: str | bool | None = parameter(*SCALE, default="standard")
+    algorithm: str = parameter(StrOptions(set(ALGORITHMS)), default="auto")
+    ties: str = parameter(StrOptions(set(TIES)), default="first")
+    k_values: ArrayLike | None = parameter("array-like", None, default=None)
+
+    neighbors_: FittedNeighbours = field(init=False)
     _model_attribute = "neighbors_"
-    neighbors_: FittedNeighbours
+    _saved: ClassVar[SavedState] = SavedState(
+        "fitted", {"_n_rows_given": integer(), "cv_results_": columns("n_neighbors")}
+    )
     _elsewhere: ClassVar[dict[str, str]] = {
         "leaf_size": "Leaves of the tree hold 16 rows. Leave it out.",
         "metric_params": "Minkowski's power is p, and metric may be a function of two rows.",
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neighbors": [COUNT, StrOptions({"cv"})],
-        "weights": [StrOptions(set(WEIGHTS)), callable],
-        "metric": [StrOptions({"auto", *METRICS}), callable],
-        "p": [Interval(Real, 0.0, None, closed="neither")],
-        "scale": SCALE,
-        "algorithm": [StrOptions(set(ALGORITHMS))],
-        "ties": [StrOptions(set(TIES))],
-        "k_values": ["array-like", None],
-        "cv": [StrOptions({"loo"}), Integral, "cv_object", "array-like"],
-        "scoring": [str, callable, None],
-        "categorical_features": ["array-like", None],
-        "unseen": [StrOptions({"missing", "error", "other"})],
-        "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-    }
 
     # ---- fitting -------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: Any = None) -> Self:
         """Remember the rows; with ``n_neighbors="cv"``, choose how many are asked.
 
         Parameters
@@ -80,72 +148,55 @@ class BaseNeighbors(LocalEstimator):
         self
             The fitted estimator.
         """
-        self._check_parameters()
-        table = read_table(X)
-        schema = self._learn_schema(table)
-        target, n_classes, learned = self._read_target(y, table.n_rows)
-        given = read_weights(sample_weight, table.n_rows)
-        weight = np.ones(table.n_rows) if given is None else given
-        costs = self._read_costs(target, given, learned)
-        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        metric = self._find_metric(columns, schema, weight)
-        self._check_algorithm(metric)
-
-        def make(among: Floats, k: int) -> FittedNeighbours:
-            measure = Measure.learn(metric, float(self.p), scale_word(self.scale), columns, schema, among)
-            return self._make(measure, measure.terms(columns), among, Ballot(target, n_classes), k, costs)
-
-        results: dict[str, Any] | None = None
+        rows = self._read_rows(X, y, sample_weight)
+        metric = self._find_metric(rows)
+        results: Results | None = None
         k = self.n_neighbors
-        if self.n_neighbors == "cv":
-            trials = self._make_trials(make, columns, target, weight, groups)
+        if k == "cv":
+            trials = self._trials(rows, metric, groups)
             fewest = int(min(trial.model.total_weight - (trial.n_rows < len(trial.model.rows)) for trial in trials))
-            judge = self._make_judge(target, weight, costs, learned)
-            k, results = choose(trials, "n_neighbors", self._read_values(max(1, fewest)), judge)
+            k, results = self._choose(rows, trials, "n_neighbors", self._values_to_try(max(1, fewest)))
         elif groups is not None:
             raise ValueError('groups say which rows are held out together, which needs n_neighbors="cv" and folds.')
-        model = make(weight, int(k))
+        model = self._model(rows, metric, rows.weight, int(k))
         if model.measure.function is None:
             model.index(self._n_threads)
-        self._keep(schema, model, learned, costs, results, table.n_rows)
+        self._n_rows_given = len(rows.weight)
+        self._keep_fit(rows, model, results)
         return self
 
-    def _find_metric(self, columns: _engine.Table, schema: Schema, weight: Floats) -> Any:
+    def _find_metric(self, rows: LocalRows) -> Metric:
         """Return the metric; "auto" is Gower's for tables with categories or missing values, else Euclid's."""
-        if callable(self.metric) or self.metric != "auto":
-            return self.metric
-        has_categories = any(feature.kind in ("category", "ordered") for feature in schema.features)
-        is_missing = columns.ranges(weight, self._n_threads)[2]
-        return "gower" if has_categories or any(is_missing) else "euclidean"
-
-    def _check_algorithm(self, metric: Any) -> None:
+        metric = self.metric
+        if metric == "auto":
+            has_categories = any(feature.kind in ("category", "ordered") for feature in rows.schema.features)
+            is_missing = rows.columns.ranges(rows.weight, self._n_threads)[2]
+            metric = "gower" if has_categories or any(is_missing) else "euclidean"
         if self.algorithm == "tree" and (callable(metric) or metric in ("gower", "hamming")):
             name = "a function" if callable(metric) else repr(metric)
             raise ValueError(f"algorithm='tree' does not go with metric {name}. Use algorithm='auto' or 'brute'.")
+        return metric
 
-    def _make(
-        self, measure: Measure, terms: Floats, weight: Floats, ballot: Ballot, k: int, costs: ClassCosts
-    ) -> FittedNeighbours:
+    def _model(self, rows: LocalRows, metric: Metric, weight: Floats, k: int) -> FittedNeighbours:
         """Remember the rows of positive weight."""
-        kept = np.flatnonzero(weight > 0)
-        is_whole = len(kept) == len(weight)
-        own = weight if is_whole else weight[kept]
-        has_costs = costs.cost is not None or costs.priors is not None
+        measure = Measure.learn(metric, float(self.p), scale_word(self.scale), rows.columns, rows.schema, weight)
+        terms, ballot = measure.terms(rows.columns), rows.target.ballot
+        used = np.flatnonzero(weight > 0)
+        is_whole = len(used) == len(weight)
+        own = weight if is_whole else weight[used]
         return FittedNeighbours(
             measure,
-            terms if is_whole else np.ascontiguousarray(terms[kept]),
+            terms if is_whole else np.ascontiguousarray(terms[used]),
             None if (own == 1).all() else own,
-            ballot if is_whole else replace(ballot, target=np.ascontiguousarray(ballot.target[kept])),
+            ballot if is_whole else replace(ballot, target=np.ascontiguousarray(ballot.target[used])),
             Counting(k, self.weights, self.ties),
             self.algorithm,
-            costs.prior_factor,
-            None if is_whole else kept.astype(np.int64),
-            costs.decision if has_costs else None,
+            rows.target.costs.prior_factor,
+            None if is_whole else used.astype(np.int64),
+            rows.target.decision,
         )
 
-    # ---- how many neighbours -------------------------------------------------------------------------
-
-    def _read_values(self, fewest: int) -> list[int]:
+    def _values_to_try(self, fewest: int) -> list[int]:
         if self.k_values is None:
             return list(range(1, min(_MOST_TRIED, fewest) + 1))
         values = np.unique(np.asarray(self.k_values))
@@ -153,54 +204,26 @@ class BaseNeighbors(LocalEstimator):
             raise ValueError(f"k_values must be whole numbers from 1 up. Got {self.k_values!r}.")
         return [int(k) for k in values]
 
-    def _make_trials(
-        self,
-        make: Callable[[Floats, int], FittedNeighbours],
-        columns: _engine.Table,
-        target: NDArray[Any],
-        weight: Floats,
-        groups: Any,
-    ) -> list[Trial]:
-        """Return models with the rows that they are judged by."""
-        if isinstance(self.cv, str):
-            if groups is not None:
-                raise ValueError("cv='loo' holds out one row at a time. Pass a number of folds with groups.")
-            model = make(weight, 1)
-            if len(model.rows) < 2:
-                raise ValueError(
-                    "n_neighbors='cv' needs at least 2 rows: one of n_samples=1 leaves none to learn from."
-                )
-            return [Trial.leave_one_out(model, np.flatnonzero(weight > 0), self._n_threads)]
-        strata = target if self._is_class_target else None
-        random = check_random_state(self.random_state)
+    def _trials(self, rows: LocalRows, metric: Metric, groups: ArrayLike | None) -> list[Trial]:
+        """Return models with the rows that they are evaluated by."""
+        folds = self._folds(rows, groups, "n_neighbors")
+        if folds is None:
+            model = self._model(rows, metric, rows.weight, 1)
+            return [Trial.leave_one_out(model, np.flatnonzero(rows.weight > 0), self._n_threads)]
         trials = []
-        for fold in read_folds(self.cv, strata, target, weight, groups, random):
-            among = np.zeros(len(weight))
-            among[fold.grown_on] = weight[fold.grown_on]
-            model = make(among, 1)
-            terms = model.measure.terms(columns)[fold.held_out]
+        for fold in folds:
+            weight = np.zeros(len(rows.weight))
+            weight[fold.grown_on] = rows.weight[fold.grown_on]
+            model = self._model(rows, metric, weight, 1)
+            terms = model.measure.terms(rows.columns)[fold.held_out]
             trials.append(Trial.of(model, terms, fold.held_out, self._n_threads))
         return trials
-
-    def _keep(
-        self,
-        schema: Schema,
-        model: FittedNeighbours,
-        learned: dict[str, Any],
-        costs: ClassCosts,
-        results: dict[str, Any] | None,
-        n_rows: int,
-    ) -> None:
-        """Set the fitted attributes, all at once, when nothing can fail any more."""
-        self.neighbors_ = model
-        self._n_rows_given = n_rows
-        self._keep_learned(schema, model, learned, costs, results)
 
     # ---- what was learned ----------------------------------------------------------------------------
 
     @property
     def n_neighbors_(self) -> int:
-        """Neighbours that are asked."""
+        """Neighbours that a prediction uses."""
         check_is_fitted(self)
         return self.neighbors_.counting.k
 
@@ -236,24 +259,87 @@ class BaseNeighbors(LocalEstimator):
         scale = self.neighbors_.measure.scale
         return np.ones(self.n_features_in_) if scale is None else scale
 
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> NDArray[np.intp] | tuple[Floats, NDArray[np.intp]]:
+        """Find the nearest training rows, the nearest first; of those equally far, the first in the table.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features), optional
+            Rows. None: the training rows, none of which is a neighbour of itself.
+        n_neighbors : int, optional
+            How many; None: as many as predictions ask.
+        return_distance : bool, default=True
+            Whether to return the distances too.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_neighbors)
+            Distances, in scaled units; only if asked for.
+        rows : ndarray of int of shape (n_samples, n_neighbors)
+            Positions of the neighbours in the training table.
+        """
+        check_is_fitted(self)
+        model = self.neighbors_
+        k = model.counting.k if n_neighbors is None else n_neighbors
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+            raise TypeError(f"n_neighbors does not take {type(k)} value, enter integer value. Got {k!r}.")
+        if k < 1:
+            raise ValueError(f"Expected n_neighbors > 0. Got {k}.")
+        n_others = len(model.rows) - (X is None)
+        if k > n_others:
+            raise ValueError(f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k} and there are {n_others}.")
+        if X is None:
+            rows, distance = model.nearest_others(np.arange(len(model.rows)), int(k), self._n_threads)
+        else:
+            rows, distance = model.nearest(model.measure.terms(self._columns(X)), int(k), self._n_threads)
+        if model.row_numbers is not None:
+            rows = model.row_numbers[rows].astype(np.intp)
+        return (distance, rows) if return_distance else rows
+
+    def kneighbors_graph(
+        self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
+    ) -> csr_matrix[np.float64]:
+        """Return who is whose neighbour, as a sparse matrix.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features), optional
+            Rows. None: the training rows, none of which is a neighbour of itself.
+        n_neighbors : int, optional
+            How many; None: as many as predictions ask.
+        mode : {"connectivity", "distance"}, default="connectivity"
+            Whether entries are 1 or the distance.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix of shape (n_samples, n_training_rows)
+            A row's entries are those of its neighbours.
+        """
+        from scipy.sparse import csr_matrix
+
+        if mode not in ("connectivity", "distance"):
+            raise ValueError(f"mode must be 'connectivity' or 'distance'. Got {mode!r}.")
+        distance, rows = self.kneighbors(X, n_neighbors)
+        entries = np.ones(rows.size) if mode == "connectivity" else distance.ravel()
+        numbers = self.neighbors_.row_numbers
+        width = len(self.neighbors_.rows) if numbers is None else self._n_rows_given
+        starts = np.arange(0, rows.size + 1, rows.shape[1])
+        height = len(rows)
+        if X is None and numbers is not None:  # rows without weight have no neighbours
+            counts = np.zeros(width + 1, dtype=np.intp)
+            counts[numbers + 1] = rows.shape[1]
+            starts, height = np.cumsum(counts), width
+        return csr_matrix((entries, rows.ravel(), starts), shape=(height, width))
+
     # ---- files ---------------------------------------------------------------------------------------
 
-    def _to_header(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"n_rows_given": self._n_rows_given}
-        if hasattr(self, "cv_results_"):
-            found["cv_results"] = {name: values.tolist() for name, values in self.cv_results_.items()}
-        return found
-
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        n_rows, model = field(header, "n_rows_given", int), part.model
+    def _check_saved(cls, found: dict[str, Any], model: FittedModel) -> None:
         assert isinstance(model, FittedNeighbours)
-        if n_rows < (len(model.rows) if model.row_numbers is None else model.row_numbers[-1] + 1):
-            refuse("is damaged: it remembers rows that were not there")
-        found: dict[str, Any] = {"_n_rows_given": n_rows}
-        if "cv_results" in header:
-            found["cv_results_"] = read_results(field(header, "cv_results", dict), "n_neighbors", np.int64)
-        return found
+        if found["_n_rows_given"] < (len(model.rows) if model.row_numbers is None else model.row_numbers[-1] + 1):
+            refuse("is damaged: stored row numbers exceed the number of training rows")
 
     def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
         model = state.get("neighbors_")
@@ -262,16 +348,70 @@ class BaseNeighbors(LocalEstimator):
         return super()._pickled(state)
 
     def _about(self) -> About:
-        model = self.neighbors_
-        rows, near = counted(len(model.rows), "row", "rows"), counted(model.counting.k, "neighbour", "neighbours")
-        lines = {"neighbours": f"{near} of {rows}", "distance": model.measure.metric}
-        size: dict[str, Any] = {"neighbours": model.counting.k, "rows_remembered": len(model.rows)}
-        size["distance"] = model.measure.metric
-        sentence = f"{near} of {rows} by {model.measure.metric} distance"
-        if hasattr(self, "cv_results_"):
-            error = float(self.cv_results_["error"].min())
-            lines["error, cross-validated"] = f"{error:.4g}"
-            size["cross_validated_error"] = error
-            sentence += f", chosen by cross-validation (error {error:.4g})"
-        why = "the model is made of rows, not of trees."
-        return About("neighbours", size, lines, sentence, why_no_trees=why)
+        k, metric, n_rows = self.n_neighbors_, self.metric_, self.n_samples_fit_
+        rows, near = counted(n_rows, "row", "rows"), counted(k, "neighbour", "neighbours")
+        size = {"neighbours": k, "rows_remembered": n_rows, "distance": metric}
+        lines = {"neighbours": f"{near} of {rows}", "distance": metric}
+        return self._summary("neighbours", size, lines, f"{near} of {rows} by {metric} distance", "rows")
+
+
+@estimator
+class KNeighborsClassifier(ClassifierMixin, BaseNeighbors):
+    """The nearest training rows vote for the class of a row.
+
+    Distances are exact. Tables with categories or missing values are compared column by column (Gower's distance),
+    plain numbers by Euclid's distance of the scaled columns. Of rows equally far away the first in the table counts; of
+    classes with equal votes the first in ``classes_`` wins.
+
+    See Also
+    --------
+    KNeighborsRegressor : The same for numbers.
+    HistogramClassifier : Regular cells instead of neighbours.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.KNeighborsClassifier("cv").fit(X, y)
+    >>> model.metric_
+    'gower'
+    >>> bool(model.score(X, y) > 0.97)
+    True
+    """
+
+    cost_matrix: ArrayLike | None = parameter(*COSTS, default=None)
+    priors: ArrayLike | None = parameter(*PRIORS, default=None)
+    _is_class_target = True
+
+    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
+        return LocalTarget.of_classes(y, n_rows, weight, self.cost_matrix, self.priors)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+@estimator
+class KNeighborsRegressor(RegressorMixin, BaseNeighbors):
+    """The mean of the nearest training rows is the value of a row.
+
+    Distances are exact. Tables with categories or missing values are compared column by column (Gower's distance),
+    plain numbers by Euclid's distance of the scaled columns. Of rows equally far away the first in the table counts.
+
+    See Also
+    --------
+    KNeighborsClassifier : The same for classes.
+    HistogramRegressor : Regular cells instead of neighbours.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X = [[float(x)] for x in range(20)]
+    >>> y = [2 * x for (x,) in X]
+    >>> spinney.KNeighborsRegressor(2).fit(X, y).predict([[4.4]])
+    array([9.])
+    """
+
+    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
+        return LocalTarget.of_values(y, n_rows)

@@ -7,7 +7,6 @@ The intercept is not penalised.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,67 +91,98 @@ def _square(weights: Floats) -> float:
 # ---- squared losses ---------------------------------------------------------------------------------------
 
 
-def newton(
-    table: Terms,
-    z: Floats,
-    bound: Floats,
-    epsilon: float | None,
-    tol: float,
-    max_iter: int,
-    start: Floats | None = None,
-) -> Plane:
+@dataclass(frozen=True)
+class PlaneProblem:
+    """What a plane is fitted to, and how closely.
+
+    Attributes
+    ----------
+    table : Terms
+        The rows.
+    z : ndarray of shape (n_rows,)
+        Sides of the rows, or values.
+    bound : ndarray of shape (n_rows,)
+        What a unit of a row's loss costs.
+    epsilon : float or None
+        Half the width of the tube around values; None: z holds sides.
+    tol : float
+        Precision that ends the search.
+    max_iter : int
+        Most rounds.
+    """
+
+    table: Terms
+    z: Floats
+    bound: Floats
+    epsilon: float | None
+    tol: float
+    max_iter: int
+
+    def beyond(self, scores: Floats) -> Floats:
+        """How far each row is beyond what costs nothing, with the sign in which its score should go."""
+        if self.epsilon is None:
+            return np.asarray(np.maximum(1.0 - self.z * scores, 0.0) * self.z)
+        error = self.z - scores
+        shift = np.where(error > 0, self.epsilon, -self.epsilon)
+        return np.asarray(np.where(np.abs(error) > self.epsilon, error - shift, 0.0))
+
+    def level(self) -> Plane | None:
+        """Return the plane that costs nothing, if there is one: a level within epsilon of all values."""
+        low, high = float(self.z.min()), float(self.z.max())
+        if self.epsilon is None or not high - low <= 2 * self.epsilon:
+            return None
+        return Plane(np.append(np.zeros(self.table.n_weights - 1), low + (high - low) / 2), 0.0, 0.0, 0)
+
+
+def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     """Least ½|w|² + Σ bound · loss²: of hinges for sides z (epsilon None), or of errors beyond epsilon for values z.
 
     The objective is a parabola in pieces, so that Newton's method ends after a few rounds.
     """
-    weights, scores, first = np.zeros(table.n_weights), np.zeros(len(z)), 0.0
+    table, bound, max_iter = problem.table, problem.bound, problem.max_iter
+    weights, scores, first = np.zeros(table.n_weights), np.zeros(len(problem.z)), 0.0
     if start is not None:
-        first = 2.0 * float(np.sqrt((table.sums(bound * _beyond(z, scores, epsilon)) ** 2).sum()))
+        first = 2.0 * float(np.sqrt((table.sums(bound * problem.beyond(scores)) ** 2).sum()))
         weights, scores = start, table.scores(start)
     for n_iter in range(max_iter + 1):
-        beyond = _beyond(z, scores, epsilon)
+        beyond = problem.beyond(scores)
         pull = bound * beyond
         slope = -2.0 * table.sums(pull)
         slope[:-1] += weights[:-1]
         size = float(np.sqrt((slope**2).sum()))
         first = size if n_iter == 0 and start is None else first
         value = _square(weights) / 2 + float((pull * beyond).sum())
-        if size <= tol * first or n_iter == max_iter:
+        if size <= problem.tol * first or n_iter == max_iter:
             break
         matrix = _penalised(table.products(2.0 * bound * (beyond != 0)))
         step = _solved(matrix, -slope[np.newaxis])[0]
         along = table.scores(step)
-        length = _line_search(z, scores, along, weights, step, bound, epsilon, value, float((slope * step).sum()))
+        length = _line_search(problem, _Search(weights, scores, step, along, value, float((slope * step).sum())))
         if length == 0.0:
             break
         weights, scores = weights + length * step, scores + length * along
     return Plane(weights, value, size / first if first > 0 else 0.0, n_iter)
 
 
-def _beyond(z: Floats, scores: Floats, epsilon: float | None) -> Floats:
-    """How far each row is beyond what costs nothing, with the sign in which its score should go."""
-    if epsilon is None:
-        return np.asarray(np.maximum(1.0 - z * scores, 0.0) * z)
-    error = z - scores
-    return np.asarray(np.where(np.abs(error) > epsilon, error - np.where(error > 0, epsilon, -epsilon), 0.0))
+@dataclass(frozen=True)
+class _Search:
+    """A line search: where it starts, its direction in weights and in scores, and value and slope of the objective."""
+
+    weights: Floats
+    scores: Floats
+    step: Floats
+    along: Floats
+    value: float
+    slope: float
 
 
-def _line_search(
-    z: Floats,
-    scores: Floats,
-    along: Floats,
-    weights: Floats,
-    step: Floats,
-    bound: Floats,
-    epsilon: float | None,
-    value: float,
-    slope: float,
-) -> float:
+def _line_search(problem: PlaneProblem, search: _Search) -> float:
+    """Return how far to go; 0 if nothing lowers the objective."""
     length = 1.0
     while length > _SHORTEST:
-        beyond = _beyond(z, scores + length * along, epsilon)
-        tried = _square(weights + length * step) / 2 + float((bound * beyond * beyond).sum())
-        if tried <= value + 1e-4 * length * slope:
+        beyond = problem.beyond(search.scores + length * search.along)
+        tried = _square(search.weights + length * search.step) / 2 + float((problem.bound * beyond * beyond).sum())
+        if tried <= search.value + 1e-4 * length * search.slope:
             return length
         length /= 2
     return 0.0
@@ -171,13 +201,14 @@ class _Inside:
     weights: Floats
 
 
-def interior(table: Terms, z: Floats, bound: Floats, epsilon: float | None, tol: float, max_iter: int) -> Plane:
+def interior(problem: PlaneProblem) -> Plane:
     """Least ½|w|² + Σ bound · loss: of hinges for sides z (epsilon None), or of errors beyond epsilon for values z.
 
     The dual has a variable a of each row, or two, for errors above and below; w is the sum of sign · a · terms.
     Newton's method goes to where a times its price and the rest to the bound times its price are all the same and small
     (Mehrotra's predictor and corrector), with a system no larger than the number of terms.
     """
+    table, z, bound, epsilon = problem.table, problem.z, problem.bound, problem.epsilon
     sign = z[np.newaxis] if epsilon is None else np.array([[1.0], [-1.0]]) * np.ones(len(z))
     cost = -np.ones((1, len(z))) if epsilon is None else np.array([epsilon - z, epsilon + z])
     # in units in which bounds are about 1
@@ -187,39 +218,23 @@ def interior(table: Terms, z: Floats, bound: Floats, epsilon: float | None, tol:
         np.ones(sign.shape),
         np.zeros(table.n_weights),
     )
-    for n_iter in range(max_iter + 1):
+    for n_iter in range(problem.max_iter + 1):
         scores = table.scores(point.weights)
         sums = table.sums((sign * point.a).sum(axis=0))
-        value, gap = _worth(z, scores, bound, epsilon, point, cost, sums)
-        if gap <= tol or n_iter == max_iter or not _advance(table, point, sign, cost, bound, scores, sums):
+        primal = _square(point.weights) / 2 + float((bound * np.abs(problem.beyond(scores))).sum())
+        dual = -float((cost * point.a).sum()) - _square(sums) / 2
+        off = abs(float(sums[-1]))  # the dual asks for a sum of 0
+        gap = (abs(primal - dual) + off) / max(abs(primal), 1e-12)
+        if gap <= problem.tol or n_iter == problem.max_iter:
             break
-    return Plane(point.weights, value, gap, n_iter)
+        if not _advance(problem, point, sign, sign * scores + cost, sums):
+            break
+    return Plane(point.weights, primal, gap, n_iter)
 
 
-def _flat(table: Terms, z: Floats, epsilon: float | None) -> Plane | None:
-    """Return the plane that costs nothing, if there is one: a level within epsilon of all values."""
-    if epsilon is None or not float(z.max()) - float(z.min()) <= 2 * epsilon:
-        return None
-    low, high = float(z.min()), float(z.max())
-    return Plane(np.append(np.zeros(table.n_weights - 1), low + (high - low) / 2), 0.0, 0.0, 0)
-
-
-def _worth(
-    z: Floats, scores: Floats, bound: Floats, epsilon: float | None, point: _Inside, cost: Floats, sums: Floats
-) -> tuple[float, float]:
-    """Objective of the plane, and how far above that of the dual it is, relative to it."""
-    beyond = np.abs(_beyond(z, scores, epsilon))
-    primal = _square(point.weights) / 2 + float((bound * beyond).sum())
-    dual = -float((cost * point.a).sum()) - _square(sums) / 2
-    off = abs(float(sums[-1]))  # the dual asks for a sum of 0
-    return primal, (abs(primal - dual) + off) / max(abs(primal), 1e-12)
-
-
-def _advance(
-    table: Terms, point: _Inside, sign: Floats, cost: Floats, bound: Floats, scores: Floats, sums: Floats
-) -> bool:
+def _advance(problem: PlaneProblem, point: _Inside, sign: Floats, slope: Floats, sums: Floats) -> bool:
     """Take one step; return False, and take none, where rounding leaves none to take."""
-    rest = bound - point.a
+    table, rest = problem.table, problem.bound - point.a
     mean = float(((point.a * point.low).sum() + (rest * point.high).sum()) / (2 * point.a.size))
     if not (mean > 0 and point.a.min() > 0 and rest.min() > 0):
         return False
@@ -227,7 +242,7 @@ def _advance(
     matrix = _penalised(table.products(stiff.sum(axis=0)))
     if not np.isfinite(matrix).all():
         return False
-    residual = sign * scores + cost - point.low + point.high
+    residual = slope - point.low + point.high
     target = -sums.copy()
     target[:-1] += point.weights[:-1]
 
@@ -267,11 +282,8 @@ def _room(point: _Inside, rest: Floats, a: Floats, low: Floats, high: Floats, mo
     return most
 
 
-def fit_plane(table: Terms, z: Floats, bound: Floats, epsilon: float | None, **options: Any) -> Plane:
+def fit_plane(problem: PlaneProblem, squared: bool, start: Floats | None) -> Plane:
     """Fit one plane by the method that its loss asks for."""
-    squared, start = options.pop("squared"), options.pop("start")
-    if (flat := _flat(table, z, epsilon)) is not None:
-        return flat
-    if squared:
-        return newton(table, z, bound, epsilon, start=start, **options)
-    return interior(table, z, bound, epsilon, **options)
+    if (level := problem.level()) is not None:
+        return level
+    return newton(problem, start) if squared else interior(problem)

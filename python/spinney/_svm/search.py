@@ -12,8 +12,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._data.arguments import given_numbers
 from spinney._estimator.folds import Fold, read_folds
-from spinney._model.file.arrays import array_from_json
-from spinney._model.file.container import field
 
 Floats = NDArray[np.float64]
 PENALTY: list[Any] = [Interval(Real, 0.0, np.inf, closed="right"), StrOptions({"cv"}), "array-like"]  # what C may be
@@ -83,9 +81,3 @@ def folds_of(cv: Any, target: Floats, has_classes: bool, weight: Floats, groups:
     """Folds with the classes spread evenly, unless `cv` or groups say otherwise."""
     strata = target.astype(np.intp)[:, np.newaxis] if has_classes else None
     return read_folds(5 if cv is None else cv, strata, target, weight, groups, random)
-
-
-def results_from_json(entry: dict[str, Any]) -> dict[str, Floats]:
-    """Read `cv_results_` from the header of a file."""
-    columns = field(entry, "cv_results_", dict)
-    return {str(name): array_from_json(column, ("float64",), (None,)) for name, column in columns.items()}

@@ -17,7 +17,7 @@ from spinney._estimator.attributes import only_if
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_class
-from spinney._linear.classifier import LinearClassifier
+from spinney._linear.linear_model import LinearClassifier
 from spinney._model.predictions import shares_said
 
 

@@ -12,7 +12,7 @@ from spinney._ensemble.stacking.stacking import BaseStacking
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.single_target import read_one_value
-from spinney._linear.regressor import LinearRegressor
+from spinney._linear.linear_model import LinearRegressor
 
 
 class StackingRegressor(RegressorMixin, BaseStacking):

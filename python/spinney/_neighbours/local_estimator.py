@@ -1,0 +1,291 @@
+"""What neighbours and histogram cells share: targets of one output or several, the choice of a setting, predictions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import get_scorer
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import column_or_1d
+
+import spinney._engine as _engine
+from spinney._data import Schema, read_table
+from spinney._data.feature import Unseen
+from spinney._data.numeric.reproducible import log
+from spinney._estimator.attributes import only_if
+from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._estimator.folds import Fold, read_folds
+from spinney._estimator.known_predictions import KnownShares, KnownValues
+from spinney._estimator.parameter_fields import N_JOBS, UNSEEN, estimator, parameter
+from spinney._estimator.summary import About
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.target import read_classes, read_values, read_weights
+from spinney._model.model import FittedModel
+from spinney._model.neighbours.model import Ballot, Rows
+
+Floats = NDArray[np.float64]
+Setting = TypeVar("Setting", int, float)
+Tried_contra = TypeVar("Tried_contra", contravariant=True)
+Results = dict[str, NDArray[Any]]
+
+COSTS = ("array-like", dict, None)
+PRIORS = ("array-like", dict, StrOptions({"uniform"}), None)
+
+
+@dataclass(frozen=True)
+class LocalTarget:
+    """What is predicted.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_outputs)
+        Values, or class codes.
+    classes : list of ndarrays or None
+        Labels by output; None: values.
+    costs : ClassCosts
+        Costs of mistakes and priors.
+    """
+
+    values: NDArray[Any]
+    classes: list[NDArray[Any]] | None
+    costs: ClassCosts
+
+    @classmethod
+    def of_values(cls, y: ArrayLike, n_rows: int) -> LocalTarget:
+        """Read numbers."""
+        values = read_values(y, n_rows)
+        _warn_of_column(y, values.shape[1])
+        return cls(values, None, ClassCosts())
+
+    @classmethod
+    def of_classes(cls, y: ArrayLike, n_rows: int, weight: Floats | None, cost_matrix: Any, priors: Any) -> LocalTarget:
+        """Read classes, and what their mistakes cost."""
+        found = read_classes(y, n_rows)
+        _warn_of_column(y, found.n_outputs)
+        codes, costs = np.ascontiguousarray(found.codes), ClassCosts()
+        if cost_matrix is not None or priors is not None:
+            if found.n_outputs > 1:
+                raise ValueError("cost_matrix and priors are for one output. Fit one model per output.")
+            classes = found.classes[0]
+            cost = None if cost_matrix is None else read_cost_matrix(cost_matrix, classes)
+            given = None if priors is None else read_priors(priors, classes)
+            costs = ClassCosts.of(cost, given, None, codes[:, 0], weight, classes)
+        return cls(codes, found.classes, costs)
+
+    @property
+    def ballot(self) -> Ballot:
+        """What each row votes for."""
+        return Ballot(self.values, None if self.classes is None else [len(labels) for labels in self.classes])
+
+    @property
+    def decision(self) -> Floats | None:
+        """Costs that decide between classes, if there are any."""
+        return self.costs.decision if self.costs.cost is not None or self.costs.priors is not None else None
+
+    def losses(self, model: FittedModel, rows: Rows, flat: Floats) -> Floats:
+        """Loss of each of some rows, given flat predictions of them."""
+        actual = self.values[rows]
+        if self.classes is None:
+            return np.asarray(((actual - flat) ** 2).mean(axis=1))
+        codes = model.best_codes(flat)
+        if self.decision is not None:
+            return self.costs.loss(actual[:, 0], codes[:, 0])
+        return np.asarray((codes != actual).mean(axis=1))
+
+    def score(self, scorer: Callable[..., float], model: FittedModel, rows: Rows, flat: Floats) -> float:
+        """Return what a scorer says of flat predictions of some rows."""
+        every, predicted = np.arange(len(rows)), model.spread(flat)
+        if self.classes is None:
+            actual = self.values[rows, 0] if model.n_outputs == 1 else self.values[rows]
+            return float(scorer(KnownValues(predicted), every, actual))
+        known = KnownShares(predicted, model.labels(model.best_codes(flat), self.classes), self.classes)
+        return float(scorer(known, every, model.labels(self.values[rows].astype(np.intp), self.classes)))
+
+
+def _warn_of_column(y: ArrayLike, n_outputs: int) -> None:
+    if n_outputs == 1 and np.asarray(y).ndim == 2:
+        column_or_1d(y, warn=True)
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """A table and its target on their way to a model."""
+
+    columns: _engine.Table
+    schema: Schema
+    target: LocalTarget
+    weight: Floats
+
+
+class HeldOut(Protocol[Tried_contra]):
+    """Rows that a setting is evaluated by, and what a model predicts of them with each value of it."""
+
+    @property
+    def model(self) -> FittedModel:
+        """A model that knows how predictions are laid out."""
+
+    @property
+    def held_out(self) -> Rows:
+        """Numbers of the rows."""
+
+    def predictions(self, values: Sequence[Tried_contra]) -> Iterator[Floats]:
+        """Yield flat predictions for each value."""
+
+
+def _deviation(losses: Floats) -> float:
+    """Return the standard deviation, in a unit in which no square is too large to be a number."""
+    _, power = np.frexp(np.abs(losses).max())
+    return float(np.ldexp(np.ldexp(losses, -power).std(ddof=1), power))
+
+
+def _why_no_probabilities(model: LocalEstimator) -> str | None:
+    return None if model._is_class_target else "is for classes, and this model predicts values. Use predict."
+
+
+@estimator
+class LocalEstimator(TableEstimator):
+    """Predicts by what training rows near a row have."""
+
+    cv: Any = parameter(StrOptions({"loo"}), Integral, "cv_object", "array-like", default="loo")
+    scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
+    categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
+    unseen: Unseen = parameter(UNSEEN, default="missing")
+    random_state: int | RandomState | None = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+
+    @abstractmethod
+    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
+        """Check y, and the costs and priors of its classes."""
+
+    def _read_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> LocalRows:
+        self._check_parameters()
+        table = read_table(X)
+        schema = self._learn_schema(table)
+        given = read_weights(sample_weight, table.n_rows)
+        target = self._read_target(y, table.n_rows, given)
+        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+        return LocalRows(columns, schema, target, np.ones(table.n_rows) if given is None else given)
+
+    # ---- the choice of a setting -----------------------------------------------------------------------------
+
+    def _folds(self, rows: LocalRows, groups: ArrayLike | None, setting: str) -> list[Fold] | None:
+        """Return the folds that a setting is chosen by; None: rows are left out one by one."""
+        if not isinstance(self.cv, str):
+            strata = None if rows.target.classes is None else rows.target.values
+            random = check_random_state(self.random_state)
+            return read_folds(self.cv, strata, rows.target.values, rows.weight, groups, random)
+        if groups is not None:
+            raise ValueError("cv='loo' holds out one row at a time. Pass a number of folds with groups.")
+        if np.count_nonzero(rows.weight > 0) < 2:
+            raise ValueError(f"{setting}='cv' needs at least 2 rows: one of n_samples=1 leaves none to learn from.")
+        return None
+
+    def _choose(
+        self, rows: LocalRows, trials: Sequence[HeldOut[Setting]], name: str, values: Sequence[Setting]
+    ) -> tuple[Setting, Results]:
+        """Return the value with the smallest mean error over the trials, the first of equals, and the table."""
+        scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        errors, spread = np.empty((len(values), len(trials))), np.zeros(len(values))
+        for f, trial in enumerate(trials):
+            for i, flat in enumerate(trial.predictions(values)):
+                if scorer is not None:
+                    errors[i, f] = -rows.target.score(scorer, trial.model, trial.held_out, flat)
+                    continue
+                losses = rows.target.losses(trial.model, trial.held_out, flat)
+                errors[i, f] = np.average(losses, weights=rows.weight[trial.held_out])
+                if len(trials) == 1 and len(losses) > 1:
+                    spread[i] = _deviation(losses) / np.sqrt(len(losses))
+        if len(trials) > 1:
+            spread = np.array([_deviation(of_value) for of_value in errors]) / np.sqrt(len(trials))
+        mean = errors.mean(axis=1)
+        results = {name: np.array(values), "error": mean, "error_se": spread, "fold_errors": errors}
+        return values[int(mean.argmin())], results
+
+    def _keep_fit(self, rows: LocalRows, model: FittedModel, results: Results | None) -> None:
+        """Set the fitted attributes, all at once, when nothing can fail any more."""
+        self.__dict__.pop("cv_results_", None)
+        self._keep_schema(rows.schema)
+        setattr(self, self._model_attribute, model)
+        self.n_outputs_ = model.n_outputs
+        if results is not None:
+            self.cv_results_ = results
+        classes = rows.target.classes
+        if classes is not None:
+            single = len(classes) == 1
+            self.classes_: Any = classes[0] if single else classes
+            self.n_classes_: Any = len(classes[0]) if single else np.array([len(labels) for labels in classes])
+            self.cost_matrix_, self.priors_ = rows.target.costs.cost, rows.target.costs.priors
+
+    def _summary(self, noun: str, size: Mapping[str, Any], lines: dict[str, str], sentence: str, why: str) -> About:
+        """Return the model in words, with the cross-validated error if there is one."""
+        error = float(self.cv_results_["error"].min()) if "cv_results_" in self.__dict__ else None
+        if error is not None:
+            lines = lines | {"error, cross-validated": f"{error:.4g}"}
+            size = {**size, "cross_validated_error": error}
+            sentence += f", chosen by cross-validation (error {error:.4g})"
+        return About(noun, dict(size), lines, sentence, why_no_trees=f"the model is made of {why}, not of trees.")
+
+    # ---- using ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict each row.
+
+        Of classes the most probable one, or the one of least expected cost if there is a cost matrix.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Values, or labels; the first of several equally good ones.
+        """
+        columns = self._columns(X)
+        if not self._is_class_target:
+            return np.asarray(self._fitted.spread(self._fitted.predictions(columns, self._n_threads)))
+        codes = self._fitted.codes(columns, self._n_threads)
+        return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
+
+    @only_if(_why_no_probabilities)
+    def predict_proba(self, X: Any) -> Floats | list[Floats]:
+        """Class probabilities of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or a list of these
+            One array per output; columns in the order of `classes_`.
+        """
+        columns = self._columns(X)
+        return self._fitted.spread(self._fitted.predictions(columns, self._n_threads))
+
+    @only_if(_why_no_probabilities)
+    def predict_log_proba(self, X: Any) -> Floats | list[Floats]:
+        """Logarithm of the class probabilities; -inf for 0.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or a list of these
+            As `predict_proba`.
+        """
+        shares: Floats | list[Floats] = self.predict_proba(X)
+        return [log(part) for part in shares] if isinstance(shares, list) else log(shares)

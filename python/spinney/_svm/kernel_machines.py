@@ -1,0 +1,610 @@
+"""Support vector machines with a kernel: SVC, NuSVC, SVR and NuSVR."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._data.display.warn import warn
+from spinney._data.numeric.reproducible import log
+from spinney._estimator.attributes import only_if
+from spinney._estimator.parameter_fields import estimator, parameter
+from spinney._estimator.single_target import read_one_value
+from spinney._estimator.summary import About, counted
+from spinney._model.saving.saved_attributes import SavedState, columns, number, numbers
+from spinney._model.svm.model import KERNELS, FittedMachines
+from spinney._svm.margin_estimator import (
+    BaseMargin,
+    Chosen,
+    Floats,
+    MarginSearch,
+    MarginTable,
+    MarginTarget,
+    TermRows,
+    class_weights,
+)
+from spinney._svm.platt import fit_curve
+from spinney._svm.rows import MarginRows
+from spinney._svm.search import GAMMA_STEPS, PENALTY, Grid, is_searched, read_penalties, read_values
+from spinney._svm.solve import (
+    Effort,
+    KernelChoice,
+    Problems,
+    Solution,
+    class_problems,
+    machines_of,
+    nu_class_problems,
+    nu_value_problem,
+    solve,
+    value_problem,
+)
+
+_MOST_STEPS = 10_000_000
+_NU = Interval(Real, 0.0, 1.0, closed="right")
+_OF_MACHINES = {name: numbers() for name in ("dual_gap_", "kkt_violation_", "objective_")}
+_OF_MACHINES |= {"n_iter_": numbers(np.int64), "gamma_": number()}
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A fit of all machines: rows without repetitions, their duals, the solutions, and what predicts."""
+
+    rows: MarginRows
+    problems: Problems
+    solutions: list[Solution]
+    model: FittedMachines
+
+    @property
+    def slacks(self) -> Floats:
+        """Return how far each row of the table is on the wrong side of its margin; NaN where it has no weight."""
+        largest = np.zeros(len(self.rows))
+        for m, solution in enumerate(self.solutions):
+            own = self.problems.rows_of(m)
+            largest[own] = np.maximum(largest[own], solution.slacks)
+        return np.where(self.rows.place >= 0, largest[self.rows.place], np.nan)
+
+
+def _refuse_missing(values: Floats) -> None:
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(
+            f"kernel='precomputed' takes finite numbers, and row {row} of X has {values[row, column]} in column "
+            f"{column}. A NaN is no kernel value."
+        )
+
+
+@estimator
+class BaseKernelMachine(BaseMargin):
+    """Support vector machines of classes or values."""
+
+    kernel: str | Callable[..., Any] = parameter(StrOptions({*KERNELS, "precomputed"}), callable, default="rbf")
+    degree: int = parameter(Interval(Integral, 0, 1000, closed="both"), default=3)
+    gamma: str | float | ArrayLike = parameter(
+        StrOptions({"scale", "auto", "cv"}), Interval(Real, 0.0, None, closed="neither"), "array-like", default="scale"
+    )
+    coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
+    shrinking: bool = parameter("boolean", default=True)
+    tol: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1e-3)
+    cache_size: float = parameter(Interval(Real, 0.0, 2.0**40, closed="neither"), default=200)
+    precision: str = parameter(StrOptions({"single", "double"}), default="single")
+    max_iter: int = parameter(Interval(Integral, -1, None, closed="left"), default=-1)
+    cv: Any = parameter("cv_object", "array-like", default=5)
+
+    margin_: FittedMachines = field(init=False)
+    _saved: ClassVar[SavedState] = SavedState("fitted", {**_OF_MACHINES, "C_": number(0.0), "cv_results_": columns()})
+
+    @abstractmethod
+    def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
+        """Return the duals."""
+
+    def _penalties(self) -> Floats:
+        """Values of C to try."""
+        return np.ones(1)
+
+    def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats | None:
+        """Return the curves that make probabilities of scores."""
+        return None
+
+    # ---- fitting -------------------------------------------------------------------------------------
+
+    def _read_matrix(self, columns: _engine.Table) -> Floats | None:
+        if callable(self.kernel) or self.kernel != "precomputed":
+            return None
+        if columns.n_columns != columns.n_rows:
+            raise ValueError(
+                f"kernel='precomputed' takes a square matrix, the kernel values of all pairs of training rows. X has "
+                f"{columns.n_rows} rows and {columns.n_columns} columns."
+            )
+        found = np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
+        _refuse_missing(found)
+        return np.ascontiguousarray(found)
+
+    @property
+    def _needs_curves(self) -> bool:
+        """Whether scores become probabilities."""
+        return False
+
+    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
+        rows = table.learn(table.weight)
+        grid = self._grid(rows.merged)
+        chosen = Chosen(float(grid.penalties[0]), float(grid.gammas[0]))
+        if not grid.is_one or self._needs_curves:
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if not grid.is_one:
+            search = MarginSearch(table, self.cv, groups, RandomState(seed), self._n_threads)
+            chosen = search.choose(grid, lambda own, gamma, Cs: (s.model for s in self._solve(table, own, gamma, Cs)))
+        solved = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C])))
+        self._check_solutions(solved.solutions, chosen.C)
+        if self._needs_curves:
+            search = MarginSearch(table, self.cv, groups, RandomState((seed + 1) % 2**32), self._n_threads)
+            solved.model.calibration = self._calibrate(table, chosen, search)
+        self._keep(solved, chosen)
+
+    def _solve(self, table: MarginTable, rows: TermRows, gamma: float, penalties: Floats) -> Iterator[Solved]:
+        """Yield the machines for each of ascending penalties."""
+        merged = rows.merged
+        kernel = KernelChoice(self.kernel, gamma, float(self.coef0), int(self.degree))
+        problems = self._problems(merged, table)
+        for solutions in solve(merged, problems, kernel, penalties, self._effort):
+            model = machines_of(merged, problems, solutions, kernel, rows.design, table.target.n_classes)
+            yield Solved(merged, problems, solutions, model)
+
+    @property
+    def _effort(self) -> Effort:
+        most = _MOST_STEPS if self.max_iter == -1 else min(int(self.max_iter), 2**62)
+        return Effort(
+            float(self.tol),
+            float(self.cache_size),
+            most,
+            bool(self.shrinking),
+            self.precision == "double",
+            self._n_threads,
+        )
+
+    def _grid(self, rows: MarginRows) -> Grid:
+        """Values of C and gamma to try: one of each, unless a search is asked for."""
+        uses_gamma = callable(self.kernel) or self.kernel in ("poly", "rbf", "sigmoid")
+        if isinstance(self.gamma, str):
+            usual = _usual_gamma(rows, self.gamma) if uses_gamma and not callable(self.kernel) else 1.0
+            gammas = usual * np.array(GAMMA_STEPS if self.gamma == "cv" and uses_gamma else (1.0,))
+        elif is_searched(self.gamma):
+            gammas = read_values(self.gamma, "gamma")
+        else:
+            gammas = np.array([float(self.gamma)])  # type: ignore[arg-type]
+        if not np.isfinite(gammas).all():
+            raise ValueError(f"gamma must be finite. Got {self.gamma!r}.")
+        return Grid(self._penalties(), gammas if uses_gamma else gammas[:1])
+
+    def _check_solutions(self, solutions: list[Solution], C: float) -> None:
+        """Refuse what is no number, and a hard margin that is none; warn if the steps did not suffice."""
+        if not all(np.isfinite(solution.objective) and np.isfinite(solution.scores).all() for solution in solutions):
+            raise ValueError(
+                "The kernel values of these columns are too large to be numbers. Scale the columns (scale='standard')."
+            )
+        reached = [solution.violation <= self.tol and solution.is_bounded for solution in solutions]
+        if all(reached):
+            return
+        if np.isinf(C):
+            why = "the machine did not come to rest"
+            if not all(solution.is_bounded for solution in solutions):
+                why = "no margin separates the rows by this kernel"
+            raise ValueError(
+                f"C=inf asks for a margin that no row crosses, and {why}. Pass a finite C, such as C=1.0, or a kernel "
+                "that bends more."
+            )
+        worst = max(solution.violation for solution in solutions)
+        warn(
+            f"The fit stopped before tol={self.tol:g} was reached: rows still violate the conditions of the optimum by "
+            f"{worst:.3g}. Raise max_iter, lower C, or scale the columns (scale='standard').",
+            ConvergenceWarning,
+        )
+
+    def _keep(self, solved: Solved, chosen: Chosen) -> None:
+        """Set the fitted attributes, when nothing can fail any more."""
+        solutions = solved.solutions
+        self.margin_ = solved.model
+        self.dual_gap_ = np.array([solution.gap for solution in solutions])
+        self.kkt_violation_ = np.array([solution.violation for solution in solutions])
+        self.objective_ = np.array([solution.objective for solution in solutions])
+        self.n_iter_ = np.array([solution.n_iter for solution in solutions])
+        self.slacks_ = solved.slacks
+        self.gamma_ = chosen.gamma
+        self._keep_choice(chosen)
+
+    # ---- what the model is made of --------------------------------------------------------------------
+
+    @property
+    def support_(self) -> NDArray[np.int64]:
+        """Rows of the training table that are support vectors; of equal rows the first."""
+        check_is_fitted(self)
+        return self.margin_.support
+
+    @property
+    def support_vectors_(self) -> Floats:
+        """Support vectors in terms."""
+        check_is_fitted(self)
+        return self.margin_.vectors
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors of each class."""
+        check_is_fitted(self)
+        return self.margin_.n_support
+
+    @property
+    def dual_coef_(self) -> Floats:
+        """Coefficients of the support vectors."""
+        check_is_fitted(self)
+        return self.margin_.coefficients
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of the terms, if the kernel is linear."""
+        check_is_fitted(self)
+        if self.margin_.kernel != "linear":
+            raise AttributeError("coef_ is only available when the kernel is linear: kernel='linear'.")
+        return self.margin_.planes
+
+    def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
+        if hasattr(self, "margin_") and callable(self.margin_.kernel):
+            return state
+        return super()._pickled(state)
+
+    def _about(self) -> About:
+        n = int(self.margin_.coefficients.shape[1])
+        vectors, name = counted(n, "support vector", "support vectors"), str(self.margin_.kernel)
+        name = "own" if callable(self.margin_.kernel) else name
+        lines = {"support vector machine": f"{vectors}, {name} kernel"}
+        penalty = float(self.C_) if np.ndim(self.C_) == 0 else None
+        lines |= {} if penalty is None else {"C": f"{penalty:g}"}
+        lines |= self._about_nu()
+        if name in ("poly", "rbf", "sigmoid"):
+            lines["gamma"] = f"{self.gamma_:.4g}"
+        size = {"support_vectors": n, "machines": self.margin_.n_machines, "kernel": name, "gamma": self.gamma_}
+        if penalty is not None:
+            size["C"] = penalty if np.isfinite(penalty) else None
+        return About(
+            "support vector machine",
+            size,
+            lines,
+            f"{vectors}; {name} kernel",
+            why_no_trees="the model is a sum over support vectors. Use its support_vectors_ and coef_ in Python.",
+        )
+
+    def _about_nu(self) -> dict[str, str]:
+        """Return nu as a line of the summary, where there is one."""
+        return {}
+
+    def _scores(self, X: Any) -> Floats:
+        """Scores of each row by machine."""
+
+        def work(columns: _engine.Table) -> Floats:
+            rows = self.margin_.rows(columns)
+            if self.margin_.design is None:
+                _refuse_missing(rows)
+            return self.margin_.scores_of(rows, self._n_threads)
+
+        return self._by_blocks(X, work)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            tags.input_tags.pairwise = True
+            tags.input_tags.allow_nan = False
+        return tags
+
+
+def _usual_gamma(rows: MarginRows, name: str) -> float:
+    """1 over the number of terms, and with "scale" over the variance of all of them too."""
+    n_terms = max(len(rows.terms), 1)
+    if name == "auto" or not len(rows.terms):
+        return 1.0 / n_terms
+    share = rows.weight / rows.weight.sum()
+    mean = (rows.terms * share).sum() / n_terms
+    variance = float((((rows.terms - mean) ** 2) * share).sum() / n_terms)
+    return 1.0 / (n_terms * variance) if variance > 0 else 1.0
+
+
+# ---- classes -----------------------------------------------------------------------------------------------------
+
+
+def _why_no_probabilities(model: BaseKernelClassifier) -> str | None:
+    return None if model.probability else "needs probability=True. Set it and fit again, or use decision_function."
+
+
+@estimator
+class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
+    """Machines of two classes, of each pair, or of each class against all others."""
+
+    probability: bool = parameter("boolean", default=False)
+    decision_function_shape: str = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
+    _is_class_target = True
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
+        return MarginTarget.of_classes(y, n_rows, "a support vector machine", None)
+
+    @property
+    def _needs_curves(self) -> bool:
+        return bool(self.probability)
+
+    def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats | None:
+        """Fit the curves to the scores of rows in folds that the machines have not seen."""
+        found: Floats | None = None
+        for fold in search.folds:
+            rows = table.learn_without(fold)
+            model = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C]))).model
+            scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_threads)
+            if found is None:
+                found = np.full((len(table.weight), scores.shape[1]), np.nan)
+            found[fold.held_out] = scores
+        assert found is not None
+        seen, target = ~np.isnan(found[:, 0]), table.target.values
+        curves = []
+        for m, (positive, negative) in enumerate(_sides(table.target.n_classes or 0, model.strategy)):
+            is_positive = np.isin(target, positive)
+            used = seen & (is_positive | np.isin(target, negative))
+            curves.append(fit_curve(found[used, m], is_positive[used], table.weight[used]))
+        return np.array(curves)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        return self._predicted_labels(X)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of each row: of two classes, the signed distance from the boundary in units of the margin.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            Two classes: positive for the second. More: votes of the machines and, below 1/3, how clear they are; or,
+            with ``decision_function_shape="ovo"``, the machines of pairs, positive for the first of the pair.
+        """
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        return scores if self.decision_function_shape == "ovo" else self.margin_.class_scores(scores)
+
+    @only_if(_why_no_probabilities)
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities of each row, by curves fitted to the scores of rows held out.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`. They need not agree with `predict`, which goes by the scores alone.
+        """
+        scores = self._scores(X)
+        return self.margin_.predicted(scores)
+
+    @only_if(_why_no_probabilities)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithm of the class probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            As `predict_proba`.
+        """
+        shares: Floats = self.predict_proba(X)
+        return log(shares)
+
+
+def _sides(n_classes: int, strategy: str) -> list[tuple[list[int], list[int]]]:
+    """Classes on the positive and the negative side of each machine."""
+    if strategy == "one":
+        return [([1], [0])]
+    if strategy == "ovo":
+        return [([int(i)], [int(j)]) for i, j in zip(*np.triu_indices(n_classes, 1), strict=True)]
+    return [([k], [other for other in range(n_classes) if other != k]) for k in range(n_classes)]
+
+
+@estimator
+class SVC(BaseKernelClassifier):
+    """Support vector classification.
+
+    The widest margin between two classes, in the terms of the table or, with a kernel, in a space that bends; rows that
+    lie within the margin or beyond it pay ``C`` times how far. The dual is solved by steps of two rows each, chosen to
+    second order, until no pair violates the conditions of the optimum by more than ``tol``.
+
+    Numbers are centred and scaled, categories become one term each, and what is missing has the mean and a term of its
+    own, unless ``scale=False`` leaves numbers as they are: ``terms_`` names the terms. Rows that are equal in all terms
+    and in class count as one, with the sum of their weights.
+
+    See Also
+    --------
+    LinearSVC : Planes, for many rows.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.SVC(C=10.0).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
+    """
+
+    C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
+    class_weight: dict[Any, float] | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
+    multi_class: str = parameter(StrOptions({"ovo", "ovr"}), default="ovo")
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
+        return MarginTarget.of_classes(y, n_rows, "a support vector machine", self.cost_matrix)
+
+    def _penalties(self) -> Floats:
+        return read_penalties(self.C)
+
+    def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
+        target = table.target
+        assert target.classes is not None
+        by_class = class_weights(self.class_weight, target.values.astype(np.intp), table.weight, target.classes)
+        return class_problems(rows, by_class, self.multi_class, target.cost)
+
+
+@estimator
+class NuSVC(BaseKernelClassifier):
+    """Support vector classification by a share of rows.
+
+    As `SVC`, but for what is chosen: not the penalty but ``nu``, a lower bound on the share of rows that are support
+    vectors and an upper bound on the share that lies within the margin or beyond it (Schölkopf, Smola, Williamson and
+    Bartlett 2000). `SVC` with the penalty ``C_`` finds the same machine. Several classes have a machine for each pair.
+
+    See Also
+    --------
+    SVC : By a penalty.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.NuSVC(nu=0.1).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
+    """
+
+    nu: float = parameter(_NU, default=0.5)
+    _saved = SavedState("fitted", {**_OF_MACHINES, "C_": numbers(), "cv_results_": columns()})
+
+    def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
+        assert table.target.classes is not None
+        return nu_class_problems(rows, float(self.nu), table.target.classes)
+
+    def _keep(self, solved: Solved, chosen: Chosen) -> None:
+        super()._keep(solved, chosen)
+        self.C_ = np.array([solution.penalty for solution in solved.solutions])
+
+    def _about_nu(self) -> dict[str, str]:
+        return {"nu": f"{self.nu:g}"}
+
+
+# ---- values ------------------------------------------------------------------------------------------------------
+
+
+@estimator
+class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
+    """One machine, whose score is the prediction."""
+
+    C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
+        return MarginTarget(read_one_value(y, n_rows, "a support vector machine"))
+
+    def _penalties(self) -> Floats:
+        return read_penalties(self.C)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values.
+        """
+        return self._scores(X)[:, 0]
+
+
+@estimator
+class SVR(BaseKernelRegressor):
+    """Support vector regression.
+
+    The flattest function, in the terms of the table or in the space of a kernel, that leaves most rows within
+    ``epsilon``; rows farther away pay ``C`` times how far. Solved as `SVC` is, with the same terms.
+
+    See Also
+    --------
+    LinearSVR : Planes, for many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import spinney
+    >>> x = np.linspace(0, 6, 60)
+    >>> model = spinney.SVR(C=10.0, epsilon=0.05).fit(x[:, None], np.sin(x))
+    >>> bool(np.abs(model.predict(x[:, None]) - np.sin(x)).max() < 0.06)
+    True
+    """
+
+    epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.1)
+
+    def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
+        return value_problem(rows, float(self.epsilon))
+
+
+@estimator
+class NuSVR(BaseKernelRegressor):
+    """Support vector regression by a share of rows.
+
+    As `SVR`, but for what is chosen: not the width of the tube but ``nu``, a lower bound on the share of rows that are
+    support vectors and an upper bound on the share outside of the tube (Schölkopf, Smola, Williamson and Bartlett
+    2000). `SVR` with ``epsilon_`` finds the same function.
+
+    See Also
+    --------
+    SVR : By the width of the tube.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import spinney
+    >>> x = np.linspace(0, 6, 60)
+    >>> model = spinney.NuSVR(C=10.0, nu=0.2).fit(x[:, None], np.sin(x))
+    >>> bool(np.abs(model.predict(x[:, None]) - np.sin(x)).max() < 0.06)
+    True
+    """
+
+    nu: float = parameter(_NU, default=0.5)
+    _saved = SavedState("fitted", {**_OF_MACHINES, "C_": number(0.0), "epsilon_": numbers(), "cv_results_": columns()})
+
+    def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
+        return nu_value_problem(rows, float(self.nu))
+
+    def _keep(self, solved: Solved, chosen: Chosen) -> None:
+        super()._keep(solved, chosen)
+        self.epsilon_ = np.array([solution.epsilon for solution in solved.solutions])
+
+    def _about_nu(self) -> dict[str, str]:
+        return {"nu": f"{self.nu:g}"}
