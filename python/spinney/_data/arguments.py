@@ -16,7 +16,7 @@ from spinney._data.object_columns import kind_of
 Array = NDArray[Any]
 
 
-def masked_array(values: Any) -> np.ma.MaskedArray[Any, Any] | None:
+def masked_array(values: object) -> np.ma.MaskedArray[Any, Any] | None:
     """Return masked values, or a list of these, as one masked array; None for anything else."""
     if isinstance(values, np.ma.MaskedArray):
         return values
@@ -25,7 +25,7 @@ def masked_array(values: Any) -> np.ma.MaskedArray[Any, Any] | None:
     return None
 
 
-def given_array(values: Any, name: str) -> Array:
+def given_array(values: object, name: str) -> Array:
     """Return values as an array in which none is missing behind a mask.
 
     Parameters
@@ -62,7 +62,7 @@ def given_array(values: Any, name: str) -> Array:
         raise
 
 
-def given_numbers(values: Any, name: str, remedy: str = "Convert it to numbers") -> NDArray[np.float64]:
+def given_numbers(values: object, name: str, remedy: str = "Convert it to numbers") -> NDArray[np.float64]:
     """Return values as numbers; what is not a number is refused, with its row."""
     array = given_array(values, name)
     if _holds_times(array):

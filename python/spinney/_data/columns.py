@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.types import TableLike
 
 Array = NDArray[Any]
 Scalar = str | int | float | bool
@@ -131,7 +132,7 @@ class RawTable:
         return column_label(j, self.names)
 
 
-def comes_from(X: Any, module: str, *names: str) -> bool:
+def comes_from(X: TableLike, module: str, *names: str) -> bool:
     """Tell whether an object is one of a module's classes, which can only be if the module is loaded."""
     loaded = sys.modules.get(module)
     return loaded is not None and any(isinstance(X, getattr(loaded, name, ())) for name in names)
@@ -194,7 +195,7 @@ def coded_column(column: NumberColumn) -> CodedColumn:
     return CodedColumn(codes, distinct.tolist())
 
 
-def refuse_unread(X: Any) -> None:
+def refuse_unread(X: TableLike) -> None:
     """Refuse rows that are still to be read or computed: nothing is collected in silence."""
     if comes_from(X, "polars", "LazyFrame"):
         raise TypeError("X is a polars LazyFrame; call collect() on it first.")
@@ -210,7 +211,7 @@ def refuse_unread(X: Any) -> None:
         )
 
 
-def raise_not_2d(n_dims: int, X: Any) -> None:
+def raise_not_2d(n_dims: int, X: TableLike) -> None:
     """Refuse anything but two dimensions, in scikit-learn's words."""
     if n_dims > 2:
         raise ValueError(f"Found array with dim {n_dims}, while a table has 2: rows and columns.")

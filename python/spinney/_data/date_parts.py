@@ -12,6 +12,7 @@ from spinney._data.column_names import listed
 from spinney._data.columns import NumberColumn, comes_from
 from spinney._data.dates import resolution_of
 from spinney._data.read import read_table
+from spinney._data.types import TableLike
 
 Floats = NDArray[np.float64]
 _DAY = 86400
@@ -66,7 +67,7 @@ def part_named(name: str) -> tuple[str, str] | None:
     return (column, part) if dot and part in PARTS else None
 
 
-def date_parts(X: Any, columns: Iterable[str] | None = None, parts: Sequence[str] = USUAL) -> Any:
+def date_parts(X: TableLike, columns: Iterable[str] | None = None, parts: Sequence[str] = USUAL) -> Any:
     """Add parts of dates to a table: the month, the weekday, the hour.
 
     Trees cut a date as a point on the line of time. What comes back every year, week or day needs a column of its own.

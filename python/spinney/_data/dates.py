@@ -38,7 +38,7 @@ def date_column(values: Array, clock: str = "local") -> NumberColumn:
     return _dates(seconds, missing, clock)
 
 
-def arrow_dates(values: NDArray[Any], missing: Any, format_: str) -> NumberColumn:
+def arrow_dates(values: NDArray[Any], missing: object, format_: str) -> NumberColumn:
     """Make a column of the integers of an Arrow array, whose format tells their unit and whether they have a zone."""
     whole = np.asarray(values).astype(np.int64)
     absent = np.zeros(len(whole), dtype=bool) if missing is None else np.asarray(missing) != 0
@@ -70,7 +70,7 @@ def parsed(column: CodedColumn, clock: str, label: str) -> NumberColumn:
     return NumberColumn(seconds[column.codes], clock=clock)
 
 
-def seconds_of(value: Any, clock: str, label: str) -> float:
+def seconds_of(value: object, clock: str, label: str) -> float:
     """Read one date: a date, a datetime, a datetime64 or a text in ISO 8601; NaN if it is missing."""
     if isinstance(value, str):
         try:
@@ -160,7 +160,7 @@ def _dates(seconds: NDArray[np.float64], missing: NDArray[np.bool_], clock: str)
     return NumberColumn(seconds, clock=clock)
 
 
-def _is_there(cell: Any) -> bool:
+def _is_there(cell: object) -> bool:
     return cell is not None and type(cell).__name__ not in ("NAType", "NaTType") and bool(cell == cell)
 
 

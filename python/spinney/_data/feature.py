@@ -130,7 +130,7 @@ def is_empty(column: NumberColumn) -> bool:
     return bool(absent.all())
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     return bool(value != value)
 
 
@@ -263,7 +263,7 @@ def _value_to_json(value: Scalar) -> Any:
     return value
 
 
-def _value_from_json(value: Any) -> Scalar:
+def _value_from_json(value: object) -> Scalar:
     if isinstance(value, dict) and value.get("float") in ("inf", "-inf"):
         return float(value["float"])
     if isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
@@ -294,7 +294,7 @@ def feature_from_dict(fields: dict[str, Any]) -> Feature:
     return feature
 
 
-def _absent_from_json(ends: Any) -> tuple[float, float]:
+def _absent_from_json(ends: object) -> tuple[float, float]:
     values = [_value_from_json(value) for value in ends] if isinstance(ends, list) else []
     if len(values) != 2 or any(isinstance(value, (str, bool)) for value in values) or not values[0] <= values[1]:  # type: ignore[operator]
         raise ValueError("This is not a schema: a feature does not say which of its numbers are missing values.")

@@ -30,7 +30,7 @@ def keys_of(values: NDArray[Any], first: int) -> NDArray[np.uint64]:
     return keys
 
 
-def random_bits(seed: int, *parts: Any) -> NDArray[np.uint64]:
+def random_bits(seed: int, *parts: object) -> NDArray[np.uint64]:
     """Return 64 bits for each tuple of numbers, broadcast against each other, as a function of these and the seed."""
     bits = mixed(np.array([seed], dtype=np.uint64))
     for part in parts:
@@ -38,6 +38,6 @@ def random_bits(seed: int, *parts: Any) -> NDArray[np.uint64]:
     return bits
 
 
-def random_shares(seed: int, *parts: Any) -> NDArray[np.float64]:
+def random_shares(seed: int, *parts: object) -> NDArray[np.float64]:
     """Return uniform numbers from 0 up to 1, drawn as by `random_bits`."""
     return np.asarray((random_bits(seed, *parts) >> np.uint64(11)) * 2.0**-53)

@@ -42,7 +42,7 @@ def kind_of(type_: type) -> str:
     return "other"
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """Tell whether one cell of a kind that may occur in a column is None, NaN, NA or NaT."""
     return type(cell).__name__ in _MISSING_TYPES or bool(cell != cell)
 

@@ -32,9 +32,10 @@ from spinney._data.columns import (
 )
 from spinney._data.dates import arrow_dates, date_column
 from spinney._data.object_columns import TIME_REMEDY, kind_of, mixed_error, read_cells, refuse_kinds
+from spinney._data.types import TableLike
 
 
-def read_table(X: Any) -> RawTable:
+def read_table(X: TableLike) -> RawTable:
     """Read a table without copying the columns that the engine can read in place.
 
     Parameters
@@ -62,7 +63,7 @@ def read_table(X: Any) -> RawTable:
     return _reader_of(X)(X)
 
 
-def _reader_of(X: Any) -> Callable[[Any], RawTable]:
+def _reader_of(X: TableLike) -> Callable[[Any], RawTable]:
     if X is None or isinstance(X, (str, bytes)):
         raise TypeError(f"X must be a table such as an array or a data frame, not {type(X).__name__}.")
     if isinstance(X, np.ndarray):
@@ -89,7 +90,7 @@ def _reader_of(X: Any) -> Callable[[Any], RawTable]:
     return read_other
 
 
-def read_other(X: Any) -> RawTable:
+def read_other(X: TableLike) -> RawTable:
     if not hasattr(X, "__array__") and hasattr(X, "__dlpack__"):
         return read_array(np.from_dlpack(X))
     masked = masked_array(X)
@@ -189,7 +190,7 @@ _REFUSED = (
 )
 
 
-def read_arrow(X: Any) -> RawTable:
+def read_arrow(X: TableLike) -> RawTable:
     """Read a table by its Arrow C stream, or by its Arrow C array if it has no stream."""
     n_rows, has_columns, parts = _capsule_content(X)
     if not has_columns:
@@ -199,7 +200,7 @@ def read_arrow(X: Any) -> RawTable:
     return RawTable(n_rows, len(columns), names, columns=columns)
 
 
-def read_arrow_column(array: Any, label: str) -> Column:
+def read_arrow_column(array: object, label: str) -> Column:
     """Read an Arrow array or chunked array as one column."""
     n_rows, has_columns, parts = _capsule_content(array)
     if has_columns:
@@ -395,7 +396,7 @@ def _check_places(places: Any, length: int, name: str) -> None:
         _refuse(f"its {name} names place {wrong} of {length}, counted from 0")
 
 
-def _check_integers(array: Any, name: str) -> None:
+def _check_integers(array: object, name: str) -> None:
     if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
         _refuse(f"its {name} is not a row of integers")
 

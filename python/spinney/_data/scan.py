@@ -18,6 +18,7 @@ from spinney._data.memory_size import read_size
 from spinney._data.read import read_table
 from spinney._data.schema import forced_categories
 from spinney._data.spool import BATCH_ROWS, SpooledTable, spool
+from spinney._data.types import TableLike
 
 _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 NO_ROWS = (
@@ -109,7 +110,7 @@ class Scan:
         return table
 
 
-def scan(source: Any, *, folder: str | None = None, memory: int | str = "256MB") -> Scan:
+def scan(source: object, *, folder: str | None = None, memory: int | str = "256MB") -> Scan:
     """Read a table some rows at a time, to fit models to more rows than fit into memory.
 
     Gradient boosting learns the same model of a scan, bit for bit, as of the same rows in memory; target, weights,
@@ -156,7 +157,7 @@ def scan(source: Any, *, folder: str | None = None, memory: int | str = "256MB")
     return Scan(*found, folder, memory)
 
 
-def stream_of(X: Any) -> Scan | None:
+def stream_of(X: TableLike) -> Scan | None:
     """Return what is no table but a stream of tables as a scan; None for anything else."""
     if isinstance(X, Scan):
         return X
@@ -170,17 +171,17 @@ def stream_of(X: Any) -> Scan | None:
     return scan(X) if is_stream else None
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: TableLike) -> bool:
     """Tell whether a table is a Dask DataFrame."""
     return any(comes_from(X, module, "DataFrame") for module in ("dask.dataframe", "dask.dataframe.dask_expr"))
 
 
-def is_collection(X: Any) -> bool:
+def is_collection(X: TableLike) -> bool:
     """Tell whether a table is a Dask DataFrame or Array, whose partitions functions can be mapped over."""
     return (is_dask(X) and hasattr(X, "map_partitions")) or comes_from(X, "dask.array", "Array")
 
 
-def client_of(X: Any) -> Any:
+def client_of(X: TableLike) -> Any:
     """Return the client of the Dask cluster that a collection is to be computed on, or None: it is none, or has none.
 
     It is the one that has parts of the collection already, if there is one: the process may have made others since.
@@ -212,7 +213,7 @@ def _default_client(distributed: Any) -> Any:
         return None
 
 
-def _is_lazy(X: Any) -> bool:
+def _is_lazy(X: TableLike) -> bool:
     return (
         comes_from(X, "polars", "LazyFrame")
         or comes_from(X, "pyarrow.dataset", "Dataset")
@@ -288,7 +289,7 @@ def _polars_batches(rows: Any) -> Iterator[Any]:
         start += frame.height
 
 
-def _arrow_batches(X: Any) -> Iterator[Any]:
+def _arrow_batches(X: TableLike) -> Iterator[Any]:
     """Take a stream apart, if there is a library for it."""
     try:
         from pyarrow import RecordBatchReader
@@ -380,7 +381,7 @@ def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
             yield batch
 
 
-def _as_table(batch: Any, i: int) -> RawTable:
+def _as_table(batch: object, i: int) -> RawTable:
     """Read a batch; errors say which one it is."""
     try:
         return read_table(batch)
@@ -390,7 +391,7 @@ def _as_table(batch: Any, i: int) -> RawTable:
         raise type(error)(f"Batch {i} of the stream cannot be read. {error}") from error
 
 
-def _n_rows(batch: Any) -> int:
+def _n_rows(batch: object) -> int:
     """Return the number of rows of a batch, or some other number if only its reader can tell."""
     for name in ("num_rows", "height"):
         if isinstance(found := getattr(batch, name, None), int):

@@ -294,7 +294,7 @@ def forced_categories(categorical_features: Iterable[Any] | None, table: RawTabl
     return {_position(item, table) for item in items}
 
 
-def _position(item: Any, table: RawTable) -> int:
+def _position(item: object, table: RawTable) -> int:
     if isinstance(item, str):
         if table.names is None:
             raise ValueError(f"categorical_features names the column {item!r}, but X has no column names.")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spinney._data.arguments import masked_array
 from spinney._data.column_names import usable_names
 from spinney._data.columns import comes_from, raise_not_2d, refuse_unread, require_some
+from spinney._data.types import TableLike
 
 Places = NDArray[np.intp]
 
@@ -104,7 +105,7 @@ def _made(native: Any, n_rows: int, n_columns: int, labels: Any, rows: Any, colu
     return PickTable(native, int(n_rows), int(n_columns), names, rows, columns, beside)
 
 
-def _as_array(X: Any) -> NDArray[Any]:
+def _as_array(X: TableLike) -> NDArray[Any]:
     if isinstance(X, np.ndarray):
         return X
     if not hasattr(X, "__array__") and hasattr(X, "__dlpack__"):
@@ -152,7 +153,7 @@ def _vector(values: Any) -> NDArray[Any]:
     return np.asarray(values, dtype=object if any(isinstance(v, str) for v in values) else None)
 
 
-def _as_arrow(X: Any) -> Any:
+def _as_arrow(X: TableLike) -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:

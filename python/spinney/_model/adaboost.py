@@ -191,7 +191,7 @@ class FittedAdaBoost(ModelOfTrees):
         """Values without columns by score, flat values by row, column and score, and flat values of pairs."""
         return self.scoring.shap_sums(columns, background, interactions, n_jobs)
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> BoostingRowPredictor:
         """Prepare a handle that predicts single rows."""
         return self.scoring.row_predictor(schema, unseen, classes)
 
@@ -329,7 +329,7 @@ class FittedMedian(ModelOfTrees):
             "Explain a GradientBoostingRegressor or a forest, or the trees in estimators_ one by one."
         )
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> MedianRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> MedianRowPredictor:
         """Prepare a handle that predicts single rows."""
         return MedianRowPredictor(self, schema, unseen)
 

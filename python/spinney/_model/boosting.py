@@ -137,7 +137,7 @@ class FittedBoosting(ModelOfTrees):
         sums = _engine.exchanged_in_additive(self._engine, columns, others, groups, n_jobs) + self.start
         return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> BoostingRowPredictor:
         """Prepare a handle that predicts single rows."""
         return BoostingRowPredictor(self, schema, unseen, classes)
 

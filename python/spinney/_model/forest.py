@@ -94,7 +94,7 @@ class FittedForest(ModelOfTrees):
         sums = _engine.exchanged_in_forest(self._forest, columns, others, groups, n_jobs) / float(self.n_trees)
         return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> ForestRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> ForestRowPredictor:
         """Prepare a handle that predicts single rows."""
         return ForestRowPredictor(self, schema, unseen, classes)
 

@@ -64,7 +64,7 @@ class LazyGrid:
     def __iter__(self) -> Iterator[NDArray[np.object_]]:
         return (self[i] for i in range(len(self)))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NDArray[np.object_]:
         return self._made(np.arange(self.size).reshape(self.shape))
 
     def ravel(self) -> NDArray[np.object_]:

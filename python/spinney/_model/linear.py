@@ -75,7 +75,7 @@ class FittedLinear(FittedModel):
             return (scores > 0).astype(np.intp)
         return np.asarray(scores.argmax(axis=1)[:, np.newaxis])
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
         """Prepare a handle that predicts single rows."""
         return TableRowPredictor(self, schema, unseen, classes)
 

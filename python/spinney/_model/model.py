@@ -139,7 +139,7 @@ class FittedModel(Outputs, ABC):
         """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
 
     @abstractmethod
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> Any:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> Any:
         """Prepare a handle that predicts single rows."""
 
     # ---- files -----------------------------------------------------------------------------------------------

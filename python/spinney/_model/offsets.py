@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.arguments import given_numbers
+from spinney._data.types import ColumnLike
 
 Floats = NDArray[np.float64]
 
 
-def read_offset(offset: Any, n_rows: int, n_scores: int, name: str = "offset") -> Floats | None:
+def read_offset(offset: ColumnLike, n_rows: int, n_scores: int, name: str = "offset") -> Floats | None:
     """Offsets as (n_scores, n_rows)."""
     if offset is None:
         return None

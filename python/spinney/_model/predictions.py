@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.numeric.reproducible import exp, log
+from spinney._data.types import TableLike
 
 Floats = NDArray[np.float64]
 _LEAST_SHARE = 2.0**-52
@@ -61,7 +62,7 @@ def onehot(codes: NDArray[np.intp], n_classes: int) -> Floats:
     return np.asarray(np.eye(n_classes)[codes])
 
 
-def member_says(member: Any, X: Any, method: str, classes: NDArray[Any] | None, by_code: bool) -> Floats:
+def member_says(member: object, X: TableLike, method: str, classes: NDArray[Any] | None, by_code: bool) -> Floats:
     """Return what a member says of rows, in a form that can be averaged: (n_rows, n_values); labels as votes."""
     if classes is None:
         return np.asarray(values_said(member, X)[:, np.newaxis])

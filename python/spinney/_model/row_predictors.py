@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.dates import seconds_of
+from spinney._data.types import ColumnLike
 from spinney._model.model import FittedModel
 
 Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
@@ -158,12 +159,12 @@ class RowReader:
         return np.nan
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     """Say whether a value that is not NaN stands for none: pandas' NA has no truth value to compare by."""
     return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
 
 
-def _is_named_series(row: Any) -> bool:
+def _is_named_series(row: object) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(row, pandas.Series) and all(isinstance(name, str) for name in row.index)
 
@@ -344,7 +345,7 @@ class BoostingRowPredictor(RowReader):
         self._n_values = model.n_scores if self._is_by_output or classes is None else len(classes)
         self._is_number = classes is None and model.n_scores == 1
 
-    def _read_offset(self, offset: Any) -> NDArray[np.float64]:
+    def _read_offset(self, offset: ColumnLike) -> NDArray[np.float64]:
         try:
             given = np.array(offset, dtype=np.float64, ndmin=1)
         except (TypeError, ValueError):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.numeric.reproducible import times
+from spinney._data.types import TableLike
 from spinney._model.file.container import refuse
 from spinney._model.model import Frame, ModelOfTrees, check_width
 from spinney._model.row_predictors import LinesRowPredictor, RowPredictor
@@ -143,7 +144,7 @@ class FittedTree(ModelOfTrees):
         found = _engine.exchanged_in_tree(self._tree, columns, others, groups, n_jobs)
         return found.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> RowPredictor:
         """Prepare a handle that predicts single rows."""
         if self.has_lines:
             return LinesRowPredictor(self, schema, unseen, classes)
@@ -305,7 +306,7 @@ class FittedTree(ModelOfTrees):
 
     # ---- rows of plain numbers, without an estimator -----------------------------------------------------------
 
-    def apply(self, X: Any) -> NDArray[np.int64]:
+    def apply(self, X: TableLike) -> NDArray[np.int64]:
         """Leaf of each row of an array, or scipy sparse matrix, of numbers."""
         if self.is_categorical.any():
             raise ValueError(
@@ -317,14 +318,14 @@ class FittedTree(ModelOfTrees):
         columns = Schema.learn(table).encode(table, unseen="missing", estimator="The tree")
         return self._tree.apply(columns, 1).astype(np.int64)
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: TableLike) -> NDArray[np.float64]:
         """Values of each row's leaf, (n_rows, max_n_classes); of several outputs (n_rows, n_outputs, max_n_classes)."""
         if self.has_lines:
             raise ValueError("The leaves of this tree are lines. Ask the estimator: model.predict.")
         found = self.value[self.apply(X)]
         return np.asarray(found[:, 0] if self.n_outputs == 1 else found)
 
-    def decision_path(self, X: Any) -> csr_array:
+    def decision_path(self, X: TableLike) -> csr_array:
         """Return 1 where a row of numbers passes a node, (n_rows, node_count)."""
         return self.path(self.apply(X).astype(np.uint32))
 

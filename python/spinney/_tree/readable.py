@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._estimator.table_estimator import TableEstimator
+
 if TYPE_CHECKING:
     from spinney.inspect.text.rule_list import RuleList
 
 
-class ReadableTree:
+class ReadableTree(TableEstimator):
     """Mixin for estimators that are one tree."""
 
     def export_text(self, **options: Any) -> str:

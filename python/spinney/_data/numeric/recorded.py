@@ -33,7 +33,7 @@ class _Tape:
             of = tuple(sorted(of))
         return Recorded(self, self._step((name, *of), name, of))
 
-    def number_of(self, x: Any) -> int:
+    def number_of(self, x: object) -> int:
         """Return the step of a number of this tape, or of a constant."""
         if isinstance(x, Recorded) and x.tape is self:
             return x.at
@@ -65,7 +65,7 @@ class Recorded(np.lib.mixins.NDArrayOperatorsMixin):
         """Refuse to choose one way for all rows."""
         raise CannotRecordError("a condition")
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> Any:
         """Record a function of NumPy or SciPy."""
         if any(isinstance(x, Jet) for x in inputs):
             return NotImplemented
@@ -84,7 +84,7 @@ class Recorded(np.lib.mixins.NDArrayOperatorsMixin):
             return low if args[2] is None else self._record("minimum", low, args[2])
         raise CannotRecordError(function.__name__)
 
-    def _record(self, name: str, *inputs: Any) -> Any:
+    def _record(self, name: str, *inputs: object) -> Any:
         if name in _MADE_OF:
             return _MADE_OF[name](*inputs)
         if name not in _OPERATIONS:

@@ -19,18 +19,18 @@ Floats = NDArray[np.float64]
 _BITS_PER_NAT = 1.4426950408889634
 
 
-def log(x: Any) -> Floats:
+def log(x: object) -> Floats:
     """Natural logarithm; minus infinity at 0, without a warning."""
     values = np.asarray(x, dtype=np.float64)
     return np.asarray(_engine.log(np.ascontiguousarray(values).reshape(-1)).reshape(values.shape))
 
 
-def log2(x: Any) -> Floats:
+def log2(x: object) -> Floats:
     """Logarithm to the base 2."""
     return np.asarray(log(x) * _BITS_PER_NAT)
 
 
-def exp(x: Any) -> Floats:
+def exp(x: object) -> Floats:
     """Exponential; infinite where it is too large, without a warning."""
     values = np.asarray(x, dtype=np.float64)
     return np.asarray(_engine.exp(np.ascontiguousarray(values).reshape(-1)).reshape(values.shape))

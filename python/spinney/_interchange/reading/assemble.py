@@ -100,7 +100,7 @@ def schema_of(
     return Schema(features, names is not None, unseen)  # type: ignore[arg-type]
 
 
-def labels_of(classes: Any, n_classes: int) -> NDArray[Any]:
+def labels_of(classes: object, n_classes: int) -> NDArray[Any]:
     """Read the labels that a caller gives; None: the numbers from 0 up."""
     if classes is None:
         return np.arange(n_classes)

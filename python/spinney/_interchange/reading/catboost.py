@@ -68,7 +68,7 @@ _IDENTITY = (
 _MAX_DEPTH, _MAX_SCORES = 16, 10_000
 
 
-def from_catboost(model: Any, *, classes: Any = None, categories: dict[Any, Any] | None = None) -> Imported:
+def from_catboost(model: object, *, classes: object = None, categories: dict[Any, Any] | None = None) -> Imported:
     """Import a model of CatBoost: symmetric and other trees of numbers, and of categories one at a time.
 
     Parameters
@@ -166,7 +166,7 @@ class _Reading:
         info = self.fields.get("model_info")
         self.info: dict[str, Any] = info if isinstance(info, dict) else {}
 
-    def sum(self, classes: Any) -> Sum:
+    def sum(self, classes: object) -> Sum:
         """Read the trees."""
         loss = self.loss()
         scale_and_bias = entry(self.fields, "scale_and_bias", list)
@@ -300,7 +300,7 @@ class _Reading:
         )
         return nodes, np.concatenate([np.zeros((n, n_scores)), leaf])
 
-    def nested(self, root: Any, t: int, n_scores: int) -> tuple[Nodes, Floats]:
+    def nested(self, root: object, t: int, n_scores: int) -> tuple[Nodes, Floats]:
         """Read a tree whose splits hold their children."""
         left: list[int] = []
         right: list[int] = []
@@ -360,11 +360,11 @@ def _gains(nodes: Nodes) -> Floats:
     return gain
 
 
-def _unsigned(value: Any) -> int:
+def _unsigned(value: object) -> int:
     return whole(value, "value", -(2**31), 2**32 - 1) % 2**32
 
 
-def _listed(features: Any, name: str) -> list[dict[str, Any]]:
+def _listed(features: object, name: str) -> list[dict[str, Any]]:
     """Check the positions that a list of columns gives."""
     if not isinstance(features, list) or len(features) > MAX_COLUMNS:
         refuse(f"is damaged: it lacks a usable {name!r}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 _K0, _K1, _K2, _K3 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F, 0xC949D7C7509E6557  # fmt: skip
 _ALL = 2**64 - 1
 
 
-def category_hash(value: Any) -> int:
+def category_hash(value: object) -> int:
     """Return what CatBoost keeps of a category: 32 bits of the hash of its text."""
     return city_hash(str(value).encode()) & 0xFFFFFFFF
 

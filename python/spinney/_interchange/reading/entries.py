@@ -28,12 +28,12 @@ def read_bytes(model: Any) -> tuple[bytes, str]:
     return data, label_of(model)
 
 
-def is_file(model: Any) -> bool:
+def is_file(model: object) -> bool:
     """Whether something is a path, bytes or a binary file."""
     return isinstance(model, (str, bytes, bytearray, memoryview)) or hasattr(model, "__fspath__") or _is_open(model)
 
 
-def _is_open(model: Any) -> bool:
+def _is_open(model: object) -> bool:
     return hasattr(model, "read") and hasattr(model, "seek")
 
 
@@ -48,7 +48,7 @@ def json_of(data: bytes) -> dict[str, Any]:
     return found
 
 
-def entry(fields: Any, name: str, kind: type | tuple[type, ...]) -> Any:
+def entry(fields: object, name: str, kind: type | tuple[type, ...]) -> Any:
     """Return an entry of an object, if it has the right type."""
     value = fields.get(name) if isinstance(fields, dict) else None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
@@ -56,7 +56,7 @@ def entry(fields: Any, name: str, kind: type | tuple[type, ...]) -> Any:
     return value
 
 
-def whole(value: Any, name: str, least: int, most: int) -> int:
+def whole(value: object, name: str, least: int, most: int) -> int:
     """Return a whole number in a range; some libraries write numbers as text."""
     if isinstance(value, str) and len(value) <= 20:
         try:
@@ -81,7 +81,7 @@ def number(value: Any, name: str) -> float:
     return found
 
 
-def numbers(values: Any, name: str, length: int | None = None) -> Floats:
+def numbers(values: object, name: str, length: int | None = None) -> Floats:
     """Return numbers that are not NaN, as an array."""
     found = _array(values, name, length)
     if np.isnan(found).any():
@@ -89,7 +89,7 @@ def numbers(values: Any, name: str, length: int | None = None) -> Floats:
     return found
 
 
-def integers(values: Any, name: str, least: int, most: int, length: int | None = None) -> NDArray[np.int64]:
+def integers(values: object, name: str, least: int, most: int, length: int | None = None) -> NDArray[np.int64]:
     """Return whole numbers in a range, as an array."""
     found = _array(values, name, length)
     if not ((found >= least) & (found <= most) & (found == np.floor(found))).all():
@@ -97,7 +97,7 @@ def integers(values: Any, name: str, least: int, most: int, length: int | None =
     return found.astype(np.int64)
 
 
-def _array(values: Any, name: str, length: int | None) -> Floats:
+def _array(values: object, name: str, length: int | None) -> Floats:
     if isinstance(values, np.ndarray):
         found = values.astype(np.float64)
     elif not isinstance(values, list):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.fitted.readable import ReadableBoosting
 from spinney._boosting.fitted.tree import BoostedTree
 from spinney._data.numeric.reproducible import log
+from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.summary import About, counted
 from spinney._model.boosting import FittedImport
 from spinney._model.file.container import field, refuse
@@ -46,7 +47,7 @@ class Imported(ReadableBoosting):
         "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
     }
 
-    def fit(self, X: Any, y: Any = None) -> NoReturn:
+    def fit(self, X: TableLike, y: ColumnLike = None) -> NoReturn:
         """Refuse: the model is fitted.
 
         Parameters
@@ -60,10 +61,10 @@ class Imported(ReadableBoosting):
 
     # ---- predicting ----------------------------------------------------------------------------------
 
-    def _read_offset(self, X: Any, offset: Any, n_rows: int) -> Floats | None:
+    def _read_offset(self, X: TableLike, offset: ColumnLike, n_rows: int) -> Floats | None:
         return read_offset(offset, n_rows, self.boosting_.n_scores)
 
-    def _scores(self, X: Any, offset: Any = None) -> Floats:
+    def _scores(self, X: TableLike, offset: ColumnLike = None) -> Floats:
         check_is_fitted(self)
         scores = self._by_blocks(X, lambda columns: self.boosting_.scores(columns, self._n_threads))
         given = self._read_offset(X, offset, len(scores))
@@ -151,7 +152,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
         self.unseen = unseen
         self.n_jobs = n_jobs
 
-    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
+    def predict(self, X: TableLike, *, offset: ColumnLike = None) -> NDArray[Any]:
         """Predict the class of each row.
 
         Parameters
@@ -169,7 +170,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
         view = self.boosting_
         return view.labels(view.score_codes(self._scores(X, offset)), [np.asarray(self.classes_)])
 
-    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict_proba(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
         """Class probabilities of each row.
 
         Parameters
@@ -186,7 +187,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
         """
         return self.boosting_.predicted(self._scores(X, offset))
 
-    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict_log_proba(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
         """Logarithm of the class probabilities.
 
         Parameters
@@ -204,7 +205,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
         with np.errstate(divide="ignore"):
             return log(self.predict_proba(X, offset=offset))
 
-    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
+    def decision_function(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
         """Scores of each row: of the second of two classes, or one number per class.
 
         Parameters
@@ -249,7 +250,7 @@ class ImportedRegressor(RegressorMixin, Imported):
         self.unseen = unseen
         self.n_jobs = n_jobs
 
-    def predict(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
         """Predict a value for each row.
 
         Parameters

@@ -61,7 +61,7 @@ _ZERO = float(np.float32(1e-35))  # what lies between minus this and this is zer
 _MAX_CLASSES = 100_000
 
 
-def from_lightgbm(model: Any, *, num_iteration: int | None = None, classes: Any = None) -> Imported:
+def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: object = None) -> Imported:
     """Import a model of LightGBM: gradient boosting, DART, GOSS and random forests of any objective.
 
     Parameters
@@ -129,7 +129,7 @@ class _Reading:
     trees: Iterator[LightTree]
     of_pandas: list[int] | None = None  # the positions of these columns; None: those that hold categories
 
-    def sum(self, num_iteration: int | None, classes: Any) -> Sum:
+    def sum(self, num_iteration: int | None, classes: object) -> Sum:
         """Read the trees."""
         words = self.objective.split()
         name = words[0] if words else ""

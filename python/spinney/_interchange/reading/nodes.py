@@ -21,7 +21,7 @@ MISSING_LEFT, CATEGORY, OTHERS_LEFT = 1, 2, 4  # the engine's flags
 _TOP = 2.0**128 - 2.0**103  # half way from the largest single to what would follow
 
 
-def reach_of_singles(largest: Any) -> Floats:
+def reach_of_singles(largest: object) -> Floats:
     """Largest double that rounds to at most a single, by single.
 
     Parameters
@@ -42,7 +42,7 @@ def reach_of_singles(largest: Any) -> Floats:
     return np.where(np.isposinf(single), np.inf, reach)
 
 
-def cuts_below_singles(thresholds: Any) -> Floats:
+def cuts_below_singles(thresholds: object) -> Floats:
     """Cuts for ``float32(x) < threshold``."""
     return reach_of_singles(_below(np.asarray(thresholds, dtype=np.float32)))
 
@@ -53,7 +53,7 @@ def _below(single: Any) -> Any:
         return np.nextafter(single, np.float32(-np.inf))
 
 
-def cuts_of_singles(thresholds: Any) -> Floats:
+def cuts_of_singles(thresholds: object) -> Floats:
     """Cuts for ``float32(x) <= threshold``, the threshold being a double."""
     wide = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
     with np.errstate(over="ignore"):

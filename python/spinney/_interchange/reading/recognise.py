@@ -21,7 +21,7 @@ _READERS: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-def import_file(file: Any) -> Any:
+def import_file(file: object) -> Any:
     """Import a model file of whichever library wrote it.
 
     Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
@@ -63,7 +62,7 @@ def expect(data: bytes, library: str) -> None:
         refuse(f"is a model of {other}. Use spinney.from_{other.lower()}.")
 
 
-def refuse_unfitted(model: Any) -> None:
+def refuse_unfitted(model: object) -> None:
     """Refuse an estimator that says it is not fitted."""
     is_fitted = getattr(model, "__sklearn_is_fitted__", None) or getattr(model, "is_fitted", None)
     if callable(is_fitted) and not is_fitted():

@@ -58,7 +58,7 @@ _KEPT = (
 )
 
 
-def from_sklearn(model: Any) -> Any:
+def from_sklearn(model: object) -> Any:
     """Import a fitted tree, forest, boosting or isolation forest of scikit-learn.
 
     Parameters

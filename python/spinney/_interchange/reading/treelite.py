@@ -46,7 +46,7 @@ _OF_CLASSES = ("kBinaryClf", "kMultiClf")
 _MAX_SCORES = 10_000
 
 
-def from_treelite(model: Any, *, classes: Any = None) -> Imported:
+def from_treelite(model: object, *, classes: object = None) -> Imported:
     """Import a model of treelite, and by it models of the libraries that treelite reads.
 
     Parameters
@@ -98,7 +98,7 @@ class _Reading:
         self.n_classes, self.n_scores = int(counts[0]), max(n_targets, int(counts[0]))
         self.of_targets = n_targets > 1
 
-    def sum(self, classes: Any) -> Sum:
+    def sum(self, classes: object) -> Sum:
         """Read the trees."""
         after = entry(self.fields, "postprocessor", str)
         task = entry(self.fields, "task_type", str)
@@ -149,7 +149,7 @@ class _Reading:
         codes = {j: {value: code for code, value in enumerate(found)} for j, found in values.items()}
         return schema_of(None, self.n_columns, values, "other"), codes
 
-    def nodes(self, tree: Any, t: int, width: int, codes: dict[int, dict[int, int]]) -> tuple[Nodes, Floats]:
+    def nodes(self, tree: object, t: int, width: int, codes: dict[int, dict[int, int]]) -> tuple[Nodes, Floats]:
         """Read the nodes of a tree, and the values of its leaves."""
         told = entry(tree, "nodes", list)
         n = len(told)

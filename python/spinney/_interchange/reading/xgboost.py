@@ -144,7 +144,7 @@ class _Reading:
         self.code_of: dict[int, dict[int, int]] = {}  # of columns of categories: the codes that splits list, and ours
         self.factor = numbers(booster.get("weight_drop"), "weight_drop", len(self.trees)) if kind == "dart" else None
 
-    def sum(self, iteration_range: Any, missing: float | None, classes: Any, is_estimator: bool | None) -> Sum:
+    def sum(self, iteration_range: object, missing: float | None, classes: object, is_estimator: bool | None) -> Sum:
         """Read the trees."""
         link = _LINKS[self.objective]
         n_classes = whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES)
@@ -310,7 +310,7 @@ class _Reading:
         return nodes.tree(schema.n_categories, t)
 
 
-def _texts(values: Any, offsets: Any) -> tuple[str, ...]:
+def _texts(values: object, offsets: object) -> tuple[str, ...]:
     data = bytes(integers(values, "values", -128, 255).astype(np.uint8))
     ends = integers(offsets, "offsets", 0, len(data))
     if len(ends) < 2 or (np.diff(ends) < 0).any():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,7 @@ _WORDS = frozenset(
 _MISSING_LEFT, _CATEGORY = 1, 2
 
 
-def to_c(model: Any, *, name: str = "model") -> str:
+def to_c(model: object, *, name: str = "model") -> str:
     """Write a model as one C file without dependencies, which predicts with the same bits.
 
     The file is C99, needs no library but the compiler's own headers, allocates nothing and keeps no state, so that any

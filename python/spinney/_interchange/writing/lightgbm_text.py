@@ -19,7 +19,7 @@ _OBJECTIVES = {
 }
 
 
-def to_lightgbm(model: Any) -> str:
+def to_lightgbm(model: object) -> str:
     """Write a model as LightGBM's text, for ``lightgbm.Booster(model_str=…)``.
 
     LightGBM computes in 64-bit numbers: rows come to the same leaves, and values differ in the last place at most.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ _MOST_MEMBERS = 16  # runtimes make a chain of comparisons of a set: larger ones
 _LN2, _LARGEST = 0.6931471805599453, 700.0
 
 
-def to_onnx(model: Any) -> Any:
+def to_onnx(model: object) -> Any:
     """Write a model as an ONNX graph, in double precision.
 
     Parameters
@@ -73,7 +74,7 @@ def to_onnx(model: Any) -> Any:
 class _Graph:
     """Nodes, inputs and constants so far; operations return the name of their result."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: ModuleType) -> None:
         self.onnx = onnx
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []

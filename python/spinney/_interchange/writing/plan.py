@@ -224,7 +224,7 @@ def _refuse_imported(model: Any, fitted: Any, format: str) -> None:
         )
 
 
-def _fitted_of(model: Any, format: str) -> Any:
+def _fitted_of(model: object, format: str) -> Any:
     """Return what predicts, if it is a tree, a mean of trees or a sum of trees."""
     if not isinstance(model, TableEstimator):
         raise TypeError(

@@ -17,7 +17,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN = re.compile(r"[A-Za-z0-9_.+-]+")
 
 
-def to_pmml(model: Any) -> str:
+def to_pmml(model: object) -> str:
     """Write a model as PMML 4.4.
 
     Parameters
@@ -85,7 +85,7 @@ def _check(plan: Plan) -> None:
 # ---- the table ----------------------------------------------------------------------------------------------
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a category, label or number as its attribute holds it."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ _MOST_NODES, _MOST_TREES, _MOST_DEPTH = 20_000, 200, 200  # databases read no de
 _LONGEST_DECIMAL, _EXACT_POWER = 15, 22  # digits, and power of ten, that give the nearest double by one operation
 
 
-def to_sql(model: Any, table: str, *, keep: Sequence[str] = ()) -> str:
+def to_sql(model: object, table: str, *, keep: Sequence[str] = ()) -> str:
     """Write a model as one query of standard SQL that predicts every row of a table.
 
     Parameters
@@ -158,7 +157,7 @@ def _decimal(value: float) -> str:
     return literal(value) if len(literal(value)) < 20 else f"{value:.16E}"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     """Return a label or category."""
     if isinstance(value, str):
         return _text(value)

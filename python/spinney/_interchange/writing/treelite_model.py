@@ -9,7 +9,7 @@ from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 _LINKS = {"identity": "identity", "log": "exponential", "softmax": "softmax", "logit": "", "half_logit": ""}
 
 
-def to_treelite(model: Any) -> Any:
+def to_treelite(model: object) -> Any:
     """Write a model as a ``treelite.Model``, in double precision.
 
     Parameters

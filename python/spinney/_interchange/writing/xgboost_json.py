@@ -20,7 +20,7 @@ _OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def to_xgboost(model: Any) -> str:
+def to_xgboost(model: object) -> str:
     """Write a model as XGBoost's JSON, for ``xgboost.Booster(model_file=…)``.
 
     XGBoost computes in 32-bit numbers. Cuts are rounded so that every row of 32-bit numbers comes to the same leaves;

@@ -22,7 +22,7 @@ def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
     return {"type": array.dtype.name, "shape": list(array.shape), "data": packed}
 
 
-def array_from_json(fields: Any, types: tuple[str, ...], shape: tuple[int | None, ...]) -> NDArray[Any]:
+def array_from_json(fields: object, types: tuple[str, ...], shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Unpack an array of one of some types and of a shape, in which None stands for any length."""
     if not isinstance(fields, dict) or fields.get("type") not in _TYPES & set(types):
         refuse("is damaged: it lacks an array it should hold")

@@ -30,7 +30,7 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _parameter_to_json(name, value) for name, value in parameters.items()}
 
 
-def _parameter_to_json(name: str, value: Any) -> Any:
+def _parameter_to_json(name: str, value: object) -> Any:
     is_word = name == "cv" and isinstance(value, str)
     if name in _NUMBER_ONLY and not isinstance(value, (int, np.integer)) and not is_word:
         return _NUMBER_ONLY[name]
@@ -59,7 +59,7 @@ def parameters_from_json(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _from_json(value) for name, value in fields.items()}
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: object) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int)):
@@ -86,7 +86,7 @@ def _array_to_json(array: NDArray[Any]) -> dict[str, Any]:
     return {"type": array.dtype.name if array.dtype.kind in "fiub" else "object", "items": _to_json(array.tolist())}
 
 
-def _from_json(value: Any) -> Any:
+def _from_json(value: object) -> Any:
     if isinstance(value, list):
         return [_from_json(item) for item in value]
     if not isinstance(value, dict):
@@ -150,7 +150,7 @@ def labels_from_json(fields: Any) -> NDArray[Any]:
     return array
 
 
-def _python_type(kind: Any, first: Any) -> type | None:
+def _python_type(kind: object, first: object) -> type | None:
     if kind == "str":
         return str
     if kind == "object":
@@ -160,7 +160,7 @@ def _python_type(kind: Any, first: Any) -> type | None:
     return {"b": bool, "f": float}.get(np.dtype(kind).kind, int)
 
 
-def _checked_width(width: Any, labels: list[str]) -> int:
+def _checked_width(width: object, labels: list[str]) -> int:
     longest = max(len(label) for label in labels)
     if type(width) is not int or width < longest or (width > longest and width * 4 * len(labels) > _SLACK):
         refuse("is damaged: its class labels are too wide")

@@ -105,7 +105,7 @@ class FittedFunctions(FittedModel):
 
     # ---- predicting ------------------------------------------------------------------------------------------
 
-    def inputs(self, columns: _engine.Table, n_jobs: int, native: Any = None) -> Inputs:
+    def inputs(self, columns: _engine.Table, n_jobs: int, native: object = None) -> Inputs:
         """Return rows as the steps read them."""
         return Inputs(columns, self.design, n_jobs, native)
 
@@ -194,7 +194,7 @@ class FittedFunctions(FittedModel):
         """Code of the class that each row is predicted to be, (n_rows, 1)."""
         return self.score_codes(self.scores(columns, n_jobs))
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
         """Prepare a handle that predicts single rows."""
         return TableRowPredictor(self, schema, unseen, classes)
 

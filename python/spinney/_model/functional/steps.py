@@ -35,7 +35,7 @@ class Inputs:
         The caller's own, with the columns as at fit, for learners that read tables themselves.
     """
 
-    def __init__(self, columns: _engine.Table, design: Design, n_jobs: int, native: Any = None) -> None:
+    def __init__(self, columns: _engine.Table, design: Design, n_jobs: int, native: object = None) -> None:
         self.columns = columns
         self.design = design
         self.n_jobs = n_jobs
@@ -408,7 +408,7 @@ def curve(heights: Floats, places: NDArray[np.intp], parts: Floats) -> Floats:
     return np.asarray(total)
 
 
-def _basis_from_json(entry: Any, schema: Schema) -> Basis:
+def _basis_from_json(entry: object, schema: Schema) -> Basis:
     if not isinstance(entry, dict):
         refuse("is damaged: a curve has no header")
     feature, degree = field(entry, "feature", int), field(entry, "degree", int)

@@ -227,7 +227,7 @@ class FittedCells(FittedModel):
         """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
         return self.best_codes(self.predictions(columns, n_jobs))
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
         """Prepare a handle that predicts single rows."""
         return TableRowPredictor(self, schema, unseen, classes)
 
@@ -351,7 +351,7 @@ class FittedDensity(FittedModel):
         """There are no classes."""
         raise AttributeError("A histogram of densities has no classes. Use score_samples.")
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
         """Prepare a handle that gives the logarithm of the density at single rows."""
         return TableRowPredictor(self, schema, unseen, None)
 

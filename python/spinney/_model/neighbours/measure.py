@@ -174,7 +174,7 @@ class Measure:
         return found
 
     @classmethod
-    def from_json(cls, fields: Any, schema: Schema) -> Measure:
+    def from_json(cls, fields: object, schema: Schema) -> Measure:
         """Turn it back; refuse what cannot be a measure of these columns."""
         if not isinstance(fields, dict):
             refuse("is damaged: its distance is unusable")

@@ -168,7 +168,7 @@ class FittedNeighbours(FittedModel):
         """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
         return self.best_codes(self.predictions(columns, n_jobs))
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
         """Prepare a handle that predicts single rows."""
         return TableRowPredictor(self, schema, unseen, classes)
 

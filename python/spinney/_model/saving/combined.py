@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spinney._data import Schema
 from spinney._data.column_names import match_columns
 from spinney._data.select import PickTable, pick_table
+from spinney._data.types import TableLike
 from spinney._model.calibration import calibrated
 from spinney._model.file.container import field, refuse
 from spinney._model.predictions import as_columns, as_shares, column_names, mean_said, member_says, tempered_columns
@@ -63,12 +64,12 @@ class CombinedPredictor(ABC):
         flat = self._flat(table)
         return np.asarray(self.classes_[flat.argmax(axis=1)]) if hasattr(self, "classes_") else flat[:, 0]
 
-    def _table(self, X: Any) -> PickTable:
+    def _table(self, X: TableLike) -> PickTable:
         table = pick_table(X)
         order = match_columns(table.names, table.n_columns, self._column_names, self.n_features_in_, self._name)
         return table if order is None else pick_table(table.take(columns=np.array(order)))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict each row, to the bit as the estimator that was saved.
 
         Parameters
@@ -83,7 +84,7 @@ class CombinedPredictor(ABC):
         """
         return self._answers(self._table(X))
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Class shares of each row, as the estimator that was saved.
 
         Parameters

@@ -72,14 +72,14 @@ def read_frame(header: dict[str, Any]) -> dict[str, Any]:
     return found | {"_names": members}
 
 
-def check_member(member: Any, frame: dict[str, Any]) -> None:
+def check_member(member: object, frame: dict[str, Any]) -> None:
     """Refuse a member that sees other columns, or predicts other things, than the ensemble."""
     if getattr(member, "n_features_in_", None) != frame["n_features_in_"]:
         refuse("is damaged: a member has other columns")
     check_outputs(member, frame)
 
 
-def check_outputs(model: Any, frame: dict[str, Any]) -> None:
+def check_outputs(model: object, frame: dict[str, Any]) -> None:
     """Refuse a model that predicts other things than the ensemble."""
     own = getattr(model, "classes_", None)
     if getattr(model, "n_outputs_", 1) != 1 or not hasattr(model, "predict"):

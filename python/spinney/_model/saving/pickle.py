@@ -19,12 +19,12 @@ _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, list, tup
 _HELD = frozenset({"builtins", "numpy", "spinney", "copyreg", "_codecs"})  # packages whose objects go inside
 
 
-def is_own(value: Any) -> bool:
+def is_own(value: object) -> bool:
     """Tell whether an object is an instance of a class of spinney."""
     return _package(type(value)) == "spinney"
 
 
-def _package(thing: Any) -> str:
+def _package(thing: object) -> str:
     return str(getattr(thing, "__module__", None) or "builtins").partition(".")[0]
 
 
@@ -35,7 +35,7 @@ class _Pickler(pickle.Pickler):
         self._opaque = opaque
         self._places: dict[int, int] = {}
 
-    def persistent_id(self, obj: Any) -> int | None:
+    def persistent_id(self, obj: object) -> int | None:
         kind = type(obj)
         if kind in _PLAIN:
             return None
@@ -57,7 +57,7 @@ class _Unpickler(pickle.Unpickler):
         return self._outside[pid]
 
 
-def seal(value: Any, opaque: type) -> tuple[bytes, list[Any]]:
+def seal(value: object, opaque: type) -> tuple[bytes, list[Any]]:
     """Return a value as bytes, and what of it stays outside: what is foreign, and instances of `opaque`."""
     file = io.BytesIO()
     pickler = _Pickler(file, opaque)
@@ -67,7 +67,7 @@ def seal(value: Any, opaque: type) -> tuple[bytes, list[Any]]:
     return crc32(data).to_bytes(4, "little") + data, pickler.outside
 
 
-def unseal(data: Any, outside: Any) -> Any:
+def unseal(data: object, outside: object) -> Any:
     """Turn back what `seal` gives; refuse bytes that changed."""
     if not isinstance(data, bytes) or len(data) < 5 or crc32(data[4:]) != int.from_bytes(data[:4], "little"):
         refuse("is damaged: its attributes are not what was pickled")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
+from spinney._data.types import ColumnLike, TableLike
 from spinney._model.file.container import faults_named, field, from_bytes, refuse
 from spinney._model.file.disk import Target, label_of, read_file
 from spinney._model.file.values import parameters_from_json
@@ -66,16 +67,16 @@ class Predictor:
         """Whether a score may be added to those of the model."""
         return self._part.model.takes_offset
 
-    def _by_blocks(self, X: Any, work: Callable[[_engine.Table, int], NDArray[Any]]) -> NDArray[Any]:
+    def _by_blocks(self, X: TableLike, work: Callable[[_engine.Table, int], NDArray[Any]]) -> NDArray[Any]:
         blocks = self._part.schema.encode_blocks(read_table(X), self._unseen, self._name)
         found = [work(block, self._n_jobs or 0) for block in blocks]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _predictions(self, X: Any) -> Any:
+    def _predictions(self, X: TableLike) -> Any:
         model = self._part.model
         return model.spread(self._by_blocks(X, model.predictions))
 
-    def _scores(self, X: Any, offset: Any) -> NDArray[np.float64]:
+    def _scores(self, X: TableLike, offset: ColumnLike) -> NDArray[np.float64]:
         """Scores of gradient boosting beside an offset, (n_rows, n_scores)."""
         model: Any = self._part.model
         self._require_offsets()
@@ -88,7 +89,7 @@ class Predictor:
         if not self._part.model.takes_offset:
             raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
 
-    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
+    def predict(self, X: TableLike, *, offset: ColumnLike = None) -> NDArray[Any]:
         """Predict each row, to the bit as the estimator that was saved.
 
         Parameters
@@ -113,7 +114,9 @@ class Predictor:
             return np.asarray(self._predictions(X))
         return np.asarray(model.labels(self._by_blocks(X, model.codes), self._part.classes))
 
-    def predict_proba(self, X: Any, *, offset: Any = None) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+    def predict_proba(
+        self, X: TableLike, *, offset: ColumnLike = None
+    ) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Class shares of each row, as the estimator that was saved.
 
         Parameters
@@ -136,7 +139,9 @@ class Predictor:
         shares: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
         return shares
 
-    def predict_one(self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64], offset: Any = None) -> Any:
+    def predict_one(
+        self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64], offset: ColumnLike = None
+    ) -> Any:
         """Predict one row, in microseconds.
 
         Parameters

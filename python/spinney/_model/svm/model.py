@@ -125,7 +125,7 @@ class FittedMargin(FittedModel):
         """Code of the class that each row is predicted to be, (n_rows, 1)."""
         return self.score_codes(self.scores(columns, n_jobs))
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TableRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
         """Prepare a handle that predicts single rows."""
         model: Any = self
         return TableRowPredictor(model, schema, unseen, classes)

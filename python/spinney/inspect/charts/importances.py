@@ -116,7 +116,7 @@ def draw_rows(found: Any, by_row: NDArray[np.float64], colour: Any, max_columns:
     return ax
 
 
-def _looks(colour: Any, n_rows: int) -> list[tuple[NDArray[np.intp], dict[str, Any]]]:
+def _looks(colour: object, n_rows: int) -> list[tuple[NDArray[np.intp], dict[str, Any]]]:
     """Rows that look alike, and how."""
     rows = np.arange(n_rows)
     if colour is None:

@@ -14,7 +14,8 @@ import spinney._engine as _engine
 from spinney._data.display.digits import one_line, shortest
 from spinney._data.display.frames import Backend, frame_of
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._model.model import ModelOfTrees
+from spinney._model.boosting import FittedBoosting
+from spinney._model.model import FittedModel, ModelOfTrees
 from spinney.inspect.constraints.monotone import (
     Box,
     ColumnStates,
@@ -119,7 +120,7 @@ class Promises:
 
 
 def verify_constraints(
-    estimator: TableEstimator, monotonic_cst: Any = None, *, max_steps: int = _MOST_STEPS
+    estimator: TableEstimator, monotonic_cst: object = None, *, max_steps: int = _MOST_STEPS
 ) -> Promises:
     """Prove that the model is monotone in its constrained columns, or find two rows for which it is not.
 
@@ -142,7 +143,7 @@ def verify_constraints(
         A verdict for each column, and counter-examples; prints as text.
     """
     check_is_fitted(estimator)
-    model: Any = estimator
+    model: TableEstimator = estimator
     given = getattr(model, "monotonic_cst", None) if monotonic_cst is None else monotonic_cst
     if model.schema_.pool is not None or not (hasattr(model, "monotonic_cst") or hasattr(model, "boosting_")):
         raise ValueError(f"{type(estimator).__name__} splits on no single columns that could be monotone.")
@@ -164,10 +165,10 @@ def verify_constraints(
         return _Verifier(model, 0).verify(directions[0], int(max_steps))
     of_outputs = directions * n_outputs if len(directions) == 1 else directions
     found = [_Verifier(model, k).verify(asked, int(max_steps)) for k, asked in enumerate(of_outputs)]
-    return _together(found, is_sorted=model._fitted.link == "ascending")
+    return _together(found, is_sorted=_has_sorted_outputs(model._fitted))
 
 
-def _provable_outputs(model: Any) -> int:
+def _provable_outputs(model: TableEstimator) -> int:
     """Return the number of outputs, each of which has a score that can be monotone; refuse a model that has not."""
     fitted, n_outputs = model._fitted, int(getattr(model, "n_outputs_", 1))
     assert isinstance(fitted, ModelOfTrees)
@@ -205,7 +206,7 @@ def _together(found: list[Promises], is_sorted: bool) -> Promises:
 class _Verifier:
     """The trees of one of a model's outputs, and how their sum becomes a prediction."""
 
-    def __init__(self, model: Any, output: int) -> None:
+    def __init__(self, model: TableEstimator, output: int) -> None:
         self._model, self._fitted, self._output = model, model._fitted, output
         self._has_classes = hasattr(model, "classes_")
         self._trees = self._fitted.trees()[output :: getattr(self._fitted, "n_scores", 1)]
@@ -251,7 +252,7 @@ class _Verifier:
         scores = self._fitted.scores(table, 1) if hasattr(self._fitted, "scores") else None
         all_said = self._fitted.predictions(table, 1)
         said = all_said[:, self._output * 2 + 1 if all_said.shape[1] > 1 and self._has_classes else self._output]
-        in_order = scores is not None and self._fitted.link == "ascending"  # a row's quantiles are sorted
+        in_order = scores is not None and _has_sorted_outputs(self._fitted)  # a row's quantiles are sorted
         judged = said if scores is None or in_order else scores[:, self._output]
         if not direction * (judged[1] - judged[0]) < 0:
             return None
@@ -273,3 +274,8 @@ def _table_of(rows: Floats, states: list[ColumnStates]) -> _engine.Table:
         else:
             table.add_number(values)
     return table
+
+
+def _has_sorted_outputs(fitted: FittedModel) -> bool:
+    """Return whether a row's outputs are quantiles in ascending order."""
+    return isinstance(fitted, FittedBoosting) and fitted.link == "ascending"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinney._data.display.digits import elide, one_line
-from spinney._estimator.table_estimator import trees_of
+from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney.inspect.charts.axes import axes_of
 from spinney.inspect.charts.colours import CLASS_COLOURS, INK, VALUE_COLOUR
 from spinney.inspect.charts.complexity import draw_complexity
@@ -62,7 +62,7 @@ def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes
     return ax
 
 
-def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = None) -> Axes:
+def plot_importances(model: TableEstimator, *, max_columns: int = 15, ax: Axes | None = None) -> Axes:
     """Draw each column's share in the total decrease of the impurity (boosting: of the loss) as a bar.
 
     Parameters
@@ -108,7 +108,7 @@ def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = Non
     return ax
 
 
-def plot_cp(model: Any, *, ax: Axes | None = None) -> Axes:
+def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     """Draw the cross-validated error of the nested trees against their size.
 
     Bars (a band, if there are many trees) are one standard error. The dashed line is as many of these above the lowest

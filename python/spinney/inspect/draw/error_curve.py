@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts.axes import axes_of
 from spinney.inspect.charts.colours import CLASS_COLOURS, VALUE_COLOUR
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _LABELS = {"n_neighbors": "neighbours", "cell": "edge of a cell", "bin_count": "bins between origin and largest value"}
 
 
-def plot_error_curve(model: Any, *, ax: Axes | None = None) -> Axes:
+def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     """Draw the cross-validated error against the number of neighbours, or the edge of cells, and ring the choice.
 
     Bars are standard errors. For a `HistogramDensity`, the estimated risk is drawn against the number of bins.
@@ -63,7 +64,7 @@ def plot_error_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _said(model: Any, name: str) -> str:
+def _said(model: TableEstimator, name: str) -> str:
     if name == "bin_count":
         return "estimated risk"
     scoring = getattr(model, "scoring", None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts.axes import axes_of
 from spinney.inspect.charts.colours import CLASS_COLOURS, INK, VALUE_COLOUR
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
+def plot_learning_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     """Draw the loss of the training rows, and of the held-out rows if there are any, after each round.
 
     The ring is the round with the lowest loss of the held-out rows. Where a metric was asked for (``scoring``), the
@@ -59,7 +60,7 @@ def plot_learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _draw_held_out(ax: Axes, model: Any, rounds: Any, loss: Any) -> None:
+def _draw_held_out(ax: Axes, model: TableEstimator, rounds: Any, loss: Any) -> None:
     mine, name = ax, "held-out rows"
     if model.scoring is not None:
         mine = ax.twinx()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts.axes import axes_of
 from spinney.inspect.charts.colours import CLASS_COLOURS, INK
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_margins(model: Any, X: Any, y: Any, *, rounds: Sequence[int] | None = None, ax: Axes | None = None) -> Axes:
+def plot_margins(
+    model: TableEstimator, X: Any, y: Any, *, rounds: Sequence[int] | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw how the margins of rows are distributed after some rounds of AdaBoost.
 
     Each line says which share of the rows has a margin of at most so much. Where it crosses 0 is the error. Margins go

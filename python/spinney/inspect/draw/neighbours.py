@@ -11,8 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import read_table
 from spinney._data.display.digits import elide, one_line
+from spinney._data.types import ColumnLike
 from spinney._data.value_arrays import column_values
 from spinney._estimator.parameters import column_index
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_values
 from spinney.inspect.charts.axes import axes_of, pyplot
 from spinney.inspect.charts.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour
@@ -24,7 +26,7 @@ _GRID = 150  # points across and up
 Groups = list[tuple[str, NDArray[np.intp]]]
 
 
-def plot_proximity_map(model: Any, X: Any, y: Any = None, *, ax: Axes | None = None) -> Axes:
+def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes | None = None) -> Axes:
     """Draw rows so that those which share many leaves lie close to each other.
 
     Parameters
@@ -68,7 +70,9 @@ def plot_proximity_map(model: Any, X: Any, y: Any = None, *, ax: Axes | None = N
     return ax
 
 
-def plot_outlier_scores(model: Any, X: Any, y: Any = None, *, kind: Any = "all", ax: Axes | None = None) -> Axes:
+def plot_outlier_scores(
+    model: TableEstimator, X: Any, y: Any = None, *, kind: Any = "all", ax: Axes | None = None
+) -> Axes:
     """Draw the outlier score of each row, class by class.
 
     Parameters
@@ -114,7 +118,9 @@ def plot_outlier_scores(model: Any, X: Any, y: Any = None, *, kind: Any = "all",
     return ax
 
 
-def plot_isolation(model: Any, X: Any, *, features: Sequence[str | int] | None = None, ax: Axes | None = None) -> Axes:
+def plot_isolation(
+    model: TableEstimator, X: Any, *, features: Sequence[str | int] | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw the scores of an isolation forest over the plane of two columns, with the rows as points.
 
     Parameters
@@ -179,7 +185,7 @@ def _steps(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.linspace(low - margin, high + margin, _GRID)
 
 
-def _groups(y: Any, n_rows: int) -> Groups:
+def _groups(y: ColumnLike, n_rows: int) -> Groups:
     """Rows of each class with its name; without classes, all rows without one."""
     if y is None:
         return [("", np.arange(n_rows))]

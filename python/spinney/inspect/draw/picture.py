@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from spinney._data.display.digits import elide, grouped, one_line, percent, plural
+from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts.colours import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
 from spinney.inspect.draw.layout import Shape, place
 from spinney.inspect.draw.letters import text_width
@@ -128,7 +129,7 @@ class _Block:
 
 
 def draw(
-    model: Any,
+    model: TableEstimator,
     *,
     max_depth: int | None = None,
     decimals: int | None = None,

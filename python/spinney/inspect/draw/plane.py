@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from spinney._data import Feature
 from spinney._data.dates import date_text
 from spinney._data.display.digits import elide, one_line
+from spinney._data.types import ColumnLike
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import encode_labels, read_values
 from spinney.inspect.charts.axes import axes_of, pyplot
 from spinney.inspect.charts.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour, tint
@@ -36,7 +38,7 @@ class Region:
 
 
 def plot_partition(
-    model: Any,
+    model: TableEstimator,
     X: Any,
     y: Any = None,
     *,
@@ -124,7 +126,7 @@ def _two_columns(reader: TreeReader, features: Sequence[str | int] | None) -> tu
     return chosen[0], chosen[1]
 
 
-def _span(reader: TreeReader, y: Any, n_rows: int) -> tuple[float, float]:
+def _span(reader: TreeReader, y: ColumnLike, n_rows: int) -> tuple[float, float]:
     """Values between which colours run: those of the rows if there are any, else those of the leaves."""
     values = reader.tree.flat_value[reader.tree.is_leaf, 0]
     if y is not None and not reader.is_classifier:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import encode_labels
 from spinney.inspect.charts.axes import axes_of, pyplot
 from spinney.inspect.charts.colours import CLASS_MARKERS, INK, class_colour, tint
@@ -18,7 +19,7 @@ _POINTS = 200  # across and up
 _LEAST_SLACK = 1e-3
 
 
-def plot_support(model: Any, X: Any, y: Any, *, slacks: bool = True, ax: Axes | None = None) -> Axes:
+def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, ax: Axes | None = None) -> Axes:
     """Draw the boundary of two classes, its margin, the support vectors, and the slacks of rows beyond it.
 
     The solid line is where the score is 0, the dashed ones where it is 1 and -1. Support vectors have a ring. A line
@@ -92,14 +93,14 @@ def _extent(rows: Any) -> tuple[Any, Any]:
     return rows.min(axis=0), rows.max(axis=0)
 
 
-def _table(model: Any, rows: Any) -> Any:
+def _table(model: TableEstimator, rows: Any) -> Any:
     """Rows with the names that the model knows."""
     if not hasattr(model, "feature_names_in_"):
         return rows
     return {name: rows[:, j] for j, name in enumerate(model.feature_names_in_)}
 
 
-def _fill(ax: Axes, model: Any, limits: list[tuple[float, float]]) -> None:
+def _fill(ax: Axes, model: TableEstimator, limits: list[tuple[float, float]]) -> None:
     """Colour the sides, and draw the lines of equal score."""
     across, up = (np.linspace(*limit, _POINTS) for limit in limits)
     grid = np.array(np.meshgrid(across, up)).reshape(2, -1).T
@@ -111,7 +112,7 @@ def _fill(ax: Axes, model: Any, limits: list[tuple[float, float]]) -> None:
     )
 
 
-def _slacks(ax: Axes, model: Any, rows: Any, sides: Any) -> None:
+def _slacks(ax: Axes, model: TableEstimator, rows: Any, sides: Any) -> None:
     """Draw each slack along the slope of the score, as far as it would take if the slope stayed the same."""
     sign = np.where(sides == 1, 1.0, -1.0)
     scores = model.decision_function(_table(model, rows))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from html import escape
-from typing import Any
 
+from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.draw.picture import Line, Picture, Rectangle, Style, Text, draw
 
 _FONT = "DejaVu Sans, Verdana, Geneva, sans-serif"
@@ -13,7 +13,7 @@ _NOTEBOOK_LEAVES = 24
 
 
 def tree_svg(
-    model: Any,
+    model: TableEstimator,
     *,
     max_depth: int | None = None,
     decimals: int | None = None,
@@ -107,7 +107,7 @@ def _text(text: Text) -> str:
     )
 
 
-def notebook_html(model: Any) -> str:
+def notebook_html(model: TableEstimator) -> str:
     """Draw a fitted tree for a notebook: as deep as stays easy to read, with the model's name above."""
     depth = model.tree_.max_depth
     while depth > 1 and _n_shown(model, depth) > _NOTEBOOK_LEAVES:
@@ -116,6 +116,6 @@ def notebook_html(model: Any) -> str:
     return f"<div><code>{escape(repr(model))}</code><br>{svg}</div>"
 
 
-def _n_shown(model: Any, depth: int) -> int:
+def _n_shown(model: TableEstimator, depth: int) -> int:
     tree = model.tree_
     return int(((tree.depth == depth) | (tree.is_leaf & (tree.depth < depth))).sum())

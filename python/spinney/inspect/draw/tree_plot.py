@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from spinney._data.display.digits import plural
+from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts.axes import pyplot
 from spinney.inspect.draw.picture import Picture, Rectangle, Style, Text, draw
 
@@ -18,7 +19,7 @@ _WIDEST = 100.0  # inches; a wider tree is drawn smaller
 
 
 def plot_tree(
-    model: Any,
+    model: TableEstimator,
     *,
     ax: Axes | None = None,
     max_depth: int | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from spinney._data.display.digits import one_line, plural, shortest
 from spinney._data.display.frames import Backend, frame_of
+from spinney._data.types import TableLike
 from spinney.inspect.explain.goal import Goal, read_goal
 from spinney.inspect.explain.moves import Moves, read_moves
 from spinney.inspect.explain.search import Alternative, find_alternatives
@@ -146,11 +147,11 @@ class Counterfactuals:
 
 
 def counterfactual(
-    model: Any,
-    row: Any,
-    wanted: Any = None,
+    model: object,
+    row: object,
+    wanted: object = None,
     *,
-    X: Any = None,
+    X: TableLike = None,
     fixed: Iterable[Any] = (),
     ranges: Mapping[Any, Any] | None = None,
     share: float | None = None,
@@ -246,7 +247,7 @@ def _texts(asked: Asked, column: int, old: float, new: float) -> tuple[str, str]
     return texts if texts[0] != texts[1] else (repr(float(old)), repr(float(new)))
 
 
-def _said(prediction: Any, share: float | None) -> str:
+def _said(prediction: object, share: float | None) -> str:
     text = shortest(float(prediction), 4) if isinstance(prediction, float) else str(prediction)
     return text if share is None else f"{text} ({share:.0%})"
 

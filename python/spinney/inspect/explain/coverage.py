@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display.digits import shortest
 from spinney._data.display.frames import Backend, frame_of
+from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.folds import read_row_groups
 from spinney._estimator.single_target import known_codes
 from spinney._estimator.table_estimator import TableEstimator
@@ -103,15 +104,15 @@ class CoverageReport:
 
 def coverage_report(
     estimator: TableEstimator,
-    X: Any,
-    y: Any,
+    X: TableLike,
+    y: ColumnLike,
     coverage: float = 0.9,
     method: str | None = None,
     *,
     bins: int = 5,
-    groups: Any = None,
-    sample_weight: Any = None,
-    offset: Any = None,
+    groups: ColumnLike = None,
+    sample_weight: ColumnLike = None,
+    offset: ColumnLike = None,
 ) -> CoverageReport:
     """Count how often `predict_interval`, or `predict_set` of a classifier, holds the targets of given rows.
 
@@ -167,7 +168,7 @@ def _tabulate(
     covered: NDArray[np.bool_],
     sizes: Floats,
     predicted: NDArray[Any] | None,
-    groups: Any,
+    groups: ColumnLike,
     bins: int,
     weight: Floats | None,
     nominal: float,
@@ -189,7 +190,9 @@ def _tabulate(
     return CoverageReport(columns, nominal, size_name)
 
 
-def _parts(predicted: NDArray[Any] | None, groups: Any, bins: int, n_rows: int) -> list[tuple[str, NDArray[np.bool_]]]:
+def _parts(
+    predicted: NDArray[Any] | None, groups: ColumnLike, bins: int, n_rows: int
+) -> list[tuple[str, NDArray[np.bool_]]]:
     if groups is not None:
         labels = read_row_groups(groups, n_rows)
         return [(str(label), labels == label) for label in np.unique(labels)]

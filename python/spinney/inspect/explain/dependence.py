@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spinney._data.display.digits import plural
 from spinney._data.display.frames import Backend, frame_of
+from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.target import read_weights
 from spinney.inspect.explain.grids import make_grid, points_of
 from spinney.inspect.explain.recursion import by_training_weight
@@ -143,7 +144,7 @@ class PartialDependence:
             columns["(output)"] = [self.outputs[p] for p in places[-1].ravel()]
         return frame_of(columns | {"(average)": self.average.ravel().tolist()}, backend)
 
-    def plot(self, *, output: Any = None, max_lines: int = 100, ax: Axes | None = None) -> Axes:
+    def plot(self, *, output: object = None, max_lines: int = 100, ax: Axes | None = None) -> Axes:
         """Draw the averages: a curve, a point per category, or a map of two columns.
 
         Parameters
@@ -165,7 +166,7 @@ class PartialDependence:
         picked = self if output is None else self.output(output)
         return draw_curves(picked, max_lines, ax) if len(self.columns) == 1 else draw_map(picked, ax)
 
-    def output(self, name: Any) -> PartialDependence:
+    def output(self, name: object) -> PartialDependence:
         """Return the part that speaks of one class or output.
 
         Parameters
@@ -188,16 +189,16 @@ class PartialDependence:
 
 
 def partial_dependence(
-    model: Any,
-    X: Any,
-    columns: Any,
+    model: object,
+    X: TableLike,
+    columns: object,
     *,
     individual: bool = False,
-    grid: Any = "quantiles",
+    grid: object = "quantiles",
     n_points: int = 50,
     percentiles: tuple[float, float] = (0.05, 0.95),
-    sample_weight: Any = None,
-    output: Any = None,
+    sample_weight: ColumnLike = None,
+    output: object = None,
     response_method: str = "auto",
     method: str = "auto",
 ) -> PartialDependence:
@@ -324,7 +325,7 @@ def _check_grid(n_points: int, percentiles: tuple[float, float]) -> None:
         raise ValueError(f"percentiles must be two numbers with 0 <= low < high <= 1, not {percentiles!r}.")
 
 
-def _response(model: Any, response_method: str, method: str) -> str:
+def _response(model: object, response_method: str, method: str) -> str:
     """Boosted classes have training weights in scores alone."""
     has_scores = hasattr(getattr(model, "boosting_", None), "scores") and hasattr(model, "decision_function")
     return (

@@ -74,7 +74,7 @@ class Goal:
         return label, float(answers[self._classes.index(label)])
 
 
-def read_goal(asked: Asked, wanted: Any, share: float | None) -> Goal:
+def read_goal(asked: Asked, wanted: object, share: float | None) -> Goal:
     """Read what is wanted: a class, or limits of a value."""
     classes = getattr(asked.model, "classes_", None)
     if classes is None:

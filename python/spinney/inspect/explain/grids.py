@@ -34,7 +34,7 @@ class Grid:
 def make_grid(
     asked: Asked,
     column: int,
-    given: Any,
+    given: object,
     n_points: int,
     percentiles: tuple[float, float],
     weight: Floats | None,

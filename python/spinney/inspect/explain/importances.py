@@ -160,7 +160,7 @@ class Importances:
 
         return draw_importances(self, style, max_columns, ax)
 
-    def plot_rows(self, *, colour: Any = None, max_columns: int = 15, ax: Axes | None = None) -> Axes:
+    def plot_rows(self, *, colour: object = None, max_columns: int = 15, ax: Axes | None = None) -> Axes:
         """Draw the importances of single rows as points, a line of points per column.
 
         Parameters

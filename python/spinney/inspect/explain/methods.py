@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import read_table
+from spinney._data.types import TableLike
 from spinney._estimator.streams import batches_of
 from spinney._estimator.table_estimator import TableEstimator
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def shap_values(
-    model: TableEstimator, X: Any, *, interactions: bool = False, background: Any = None
+    model: TableEstimator, X: TableLike, *, interactions: bool = False, background: object = None
 ) -> ShapValues | list[ShapValues]:
     """Part each prediction among the columns: Shapley values by TreeSHAP.
 

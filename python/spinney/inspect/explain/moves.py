@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spinney._data.select import pick_table
+from spinney._data.types import TableLike
 from spinney._data.value_arrays import row_table
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.model import ModelOfTrees
@@ -154,7 +155,7 @@ def cuts_of(asked: Asked, column: int) -> Floats | None:
     return np.unique(np.concatenate(cuts)) if cuts else np.empty(0)
 
 
-def read_moves(model: Any, row: Any, X: Any, fixed: list[Any], ranges: Mapping[Any, Any] | None) -> Moves:
+def read_moves(model: object, row: object, X: TableLike, fixed: list[Any], ranges: Mapping[Any, Any] | None) -> Moves:
     """Find what a row may become."""
     check_fitted(model)
     known = None if X is None else Asked(model, X)
@@ -173,7 +174,7 @@ def read_moves(model: Any, row: Any, X: Any, fixed: list[Any], ranges: Mapping[A
     return Moves(asked, free, limits, scales)
 
 
-def _about_row(model: Any, row: Any, known: Asked | None) -> Asked:
+def _about_row(model: object, row: object, known: Asked | None) -> Asked:
     if isinstance(row, (int, np.integer)) and not isinstance(row, bool):
         if known is None or not 0 <= row < known.n_rows:
             raise ValueError(f"row is the position {row}. Pass X that has it, or the values of the row.")

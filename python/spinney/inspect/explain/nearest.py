@@ -14,6 +14,7 @@ from spinney._data.display.digits import plural
 from spinney._data.display.frames import Backend, frame_of
 from spinney._data.replace import Constant, with_columns
 from spinney._data.select import PickTable, pick_table
+from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
@@ -136,7 +137,9 @@ class NearestRows:
         return draw_nearest(self, max_columns, ax)
 
 
-def nearest_rows(model: Any, X: Any, row: Any, *, y: Any = None, n: int = 5, method: str = "auto") -> NearestRows:
+def nearest_rows(
+    model: object, X: TableLike, row: object, *, y: ColumnLike = None, n: int = 5, method: str = "auto"
+) -> NearestRows:
     """Rows of a table that a model treats most like a given row.
 
     Parameters
@@ -237,7 +240,7 @@ def row_as_table(asked: Asked, row: Any) -> Any:
     return with_columns(first, {asked.place(j): Constant(value) for j, value in enumerate(values)})
 
 
-def _shared_leaves(model: Any, asked: Asked, about: Asked, method: str) -> Floats | None:
+def _shared_leaves(model: object, asked: Asked, about: Asked, method: str) -> Floats | None:
     """Share of the trees in which each row comes to the leaf of the row asked about; None: by distance."""
     if method == "distance":
         return None
@@ -270,7 +273,7 @@ def _leaves(model: Any, asked: Asked) -> NDArray[Any] | None:
     return None
 
 
-def _tree_weights(model: Any, n_trees: int) -> Floats:
+def _tree_weights(model: object, n_trees: int) -> Floats:
     """Weight of each tree: of boosted trees, the spread of what they add over their training rows."""
     fitted = getattr(model, "boosting_", None)
     if not isinstance(fitted, FittedBoosting):

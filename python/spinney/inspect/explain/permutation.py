@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from spinney._data import Schema, read_table
 from spinney._data.replace import with_columns
 from spinney._data.select import PickTable, pick_table
+from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.parameters import read_column_groups
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
@@ -34,17 +35,17 @@ ROWS = ("given", "out_of_bag")
 
 
 def permutation_importance(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: object,
+    X: TableLike,
+    y: ColumnLike,
     *,
     rows: str = "given",
-    cv: Any = None,
-    scoring: Any = None,
-    groups: Any = None,
+    cv: object = None,
+    scoring: object = None,
+    groups: ColumnLike = None,
     n_repeats: int = 5,
-    sample_weight: Any = None,
-    random_state: Any = 0,
+    sample_weight: ColumnLike = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
 ) -> Importances:
     """Find what a score falls by when the values of a column, or of several together, change places among the rows.
@@ -151,7 +152,7 @@ class _Plan:
     seed: int
     n_jobs: int | None
 
-    def falls(self, score: Score, some: Rows | None, model: Any = None) -> tuple[float, Floats]:
+    def falls(self, score: Score, some: Rows | None, model: object = None) -> tuple[float, Floats]:
         """Score of the rows as they are, and what it falls by, by permutation and group.
 
         Models of spinney's trees that are given are asked about all permutations together: a row goes down a tree
@@ -181,10 +182,10 @@ class _Plan:
         return found
 
 
-def _given(model: Any, y: NDArray[Any], weight: Floats | None, scoring: Any) -> Score:
+def _given(model: object, y: NDArray[Any], weight: Floats | None, scoring: object) -> Score:
     scorer = check_scoring(model, scoring=scoring)
 
-    def score(X: Any, some: Rows | None, asked: Any = model) -> float:
+    def score(X: TableLike, some: Rows | None, asked: object = model) -> float:
         actual = y if some is None else y[some]
         if weight is None:
             return float(scorer(asked, X, actual))
@@ -193,7 +194,7 @@ def _given(model: Any, y: NDArray[Any], weight: Floats | None, scoring: Any) -> 
     return score
 
 
-def _out_of_bag(model: Any, table: PickTable, y: NDArray[Any], weight: Floats | None, scoring: Any) -> Score:
+def _out_of_bag(model: object, table: PickTable, y: NDArray[Any], weight: Floats | None, scoring: object) -> Score:
     """Score rows by the trees that have not seen them."""
     if not hasattr(model, "_judge_unseen"):
         raise ValueError(
@@ -203,7 +204,7 @@ def _out_of_bag(model: Any, table: PickTable, y: NDArray[Any], weight: Floats | 
     judged, answer = model._judge_unseen(table.native, y, weight)
     scorer = check_scoring(model, scoring=scoring)
 
-    def score(X: Any, some: Rows | None) -> float:
+    def score(X: TableLike, some: Rows | None) -> float:
         if weight is None:
             return float(scorer(answer(X), judged, y[judged]))
         return float(scorer(answer(X), judged, y[judged], sample_weight=weight[judged]))
@@ -212,7 +213,7 @@ def _out_of_bag(model: Any, table: PickTable, y: NDArray[Any], weight: Floats | 
 
 
 def _over_folds(
-    model: Any, y: NDArray[Any], weight: Floats | None, scoring: Any, cv: Any, plan: _Plan
+    model: object, y: NDArray[Any], weight: Floats | None, scoring: object, cv: object, plan: _Plan
 ) -> tuple[float, Floats]:
     """Mean score over the folds, and what it falls by, by fold and group."""
     from sklearn.base import is_classifier
@@ -229,7 +230,7 @@ def _over_folds(
     return float(np.mean(bases)), np.array(draws)
 
 
-def _name(model: Any, scoring: Any) -> str:
+def _name(model: object, scoring: object) -> str:
     if isinstance(scoring, str):
         return scoring
     if scoring is not None:
@@ -238,7 +239,7 @@ def _name(model: Any, scoring: Any) -> str:
 
 
 def _importances(
-    model: Any,
+    model: object,
     names: list[str],
     columns: list[list[int]],
     base: float,

@@ -162,7 +162,7 @@ class ShapValues:
             offset=None if self.offset is None else self.offset[rows],
         )
 
-    def output(self, name: Any = None) -> ShapValues:
+    def output(self, name: object = None) -> ShapValues:
         """Pick one class or output.
 
         Parameters
@@ -198,7 +198,7 @@ class ShapValues:
 
     # ---- elsewhere -------------------------------------------------------------------------------------
 
-    def to_frame(self, backend: Backend | None = None, *, output: Any = None) -> Any:
+    def to_frame(self, backend: Backend | None = None, *, output: object = None) -> Any:
         """Lay the values out as a table.
 
         Parameters
@@ -246,7 +246,7 @@ class ShapValues:
         self,
         kind: Literal["points", "bars"] = "points",
         *,
-        output: Any = None,
+        output: object = None,
         max_columns: int = 15,
         ax: Axes | None = None,
     ) -> Axes:
@@ -278,7 +278,7 @@ class ShapValues:
             return draw_bars(self if output is None else self.output(output), max_columns, ax)
         return draw_points(self.output(output), max_columns, ax)
 
-    def plot_row(self, row: int = 0, *, output: Any = None, max_columns: int = 10, ax: Axes | None = None) -> Axes:
+    def plot_row(self, row: int = 0, *, output: object = None, max_columns: int = 10, ax: Axes | None = None) -> Axes:
         """Draw the way from the base value to the prediction of one row, column by column.
 
         Parameters

@@ -24,7 +24,7 @@ _MOST_ANSWERS = 1 << 22  # numbers held at a time: 32 MB
 
 
 def exchanged_answers(
-    model: Any, table: PickTable, groups: list[list[int]], orders: list[Rows]
+    model: object, table: PickTable, groups: list[list[int]], orders: list[Rows]
 ) -> Iterator[list[Known]] | None:
     """Ask a tree, a forest or boosted trees about a table with the columns of each group in other orders.
 
@@ -48,7 +48,7 @@ def exchanged_answers(
     return _answers(model, table, groups, np.array(orders, dtype=np.uint32))
 
 
-def _is_walked(model: Any) -> bool:
+def _is_walked(model: object) -> bool:
     if not isinstance(model, TableEstimator) or not isinstance(model, (ClassifierMixin, RegressorMixin)):
         return False
     fitted: Any = model._fitted

@@ -28,6 +28,7 @@ from spinney._data.feature import Unseen
 from spinney._data.numeric.reproducible import times
 from spinney._data.replace import Cells, Constant, with_columns
 from spinney._data.select import PickTable, pick_table
+from spinney._data.types import TableLike
 from spinney._data.value_arrays import feature_values
 from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
@@ -147,7 +148,7 @@ class Asked:
         """Number of answers to each question."""
         return 1 if self.outputs is None else len(self.outputs)
 
-    def column(self, column: Any, parameter: str = "columns") -> int:
+    def column(self, column: object, parameter: str = "columns") -> int:
         """Position of a column given by name or position."""
         return column_index(column, self.schema, parameter)
 
@@ -175,7 +176,7 @@ class Asked:
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 
-    def answers(self, X: Any, raw: bool = False) -> Floats:
+    def answers(self, X: TableLike, raw: bool = False) -> Floats:
         """Ask about the rows of a table of the same kind, (n_rows, n_outputs)."""
         found = getattr(self.model, self.method)(X)
         if isinstance(found, list):
@@ -295,7 +296,7 @@ def point_table(schema: Schema, points: Points) -> _engine.Table:
     return table
 
 
-def check_fitted(model: Any) -> None:
+def check_fitted(model: object) -> None:
     """Refuse what cannot predict."""
     if not hasattr(model, "predict"):
         raise TypeError(f"model must be a fitted estimator with predict, not {type(model).__name__}.")
@@ -332,7 +333,7 @@ def text_of_value(feature: Feature, number: float) -> str:
     return shortest(float(number), 4)
 
 
-def _method(model: Any, method: str) -> str:
+def _method(model: object, method: str) -> str:
     if method not in METHODS:
         raise ValueError(f"response_method must be one of {', '.join(map(repr, METHODS))}, not {method!r}.")
     if method == "auto":
@@ -343,11 +344,11 @@ def _method(model: Any, method: str) -> str:
     return method
 
 
-def _has_classes(model: Any) -> bool:
+def _has_classes(model: object) -> bool:
     return hasattr(model, "classes_") or hasattr(model, "predict_proba")
 
 
-def _refuse_output(output: Any, names: Sequence[Any]) -> None:
+def _refuse_output(output: object, names: Sequence[Any]) -> None:
     if output is not None and output not in names:
         known = ", ".join(repr(name) for name in names[:10])
         raise ValueError(f"output must be one of {known}{', …' * (len(names) > 10)}, not {output!r}.")

@@ -15,6 +15,7 @@ from spinney._data import Feature, read_table
 from spinney._data.dates import date_text
 from spinney._data.display.digits import fixed, one_line, percent, plural, shortest, thousands
 from spinney._data.value_arrays import column_values, row_table
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.user_criterion import name_of
 from spinney.inspect.explain.weighted_importance import WeighedSplit, WeighedSplits
 from spinney.inspect.text.conditions import Condition, cut_texts
@@ -63,7 +64,9 @@ class TreeReader:
         Whether, or for which columns, to say where missing values go; "seen": those that lacked values in training.
     """
 
-    def __init__(self, model: Any, decimals: int | None = None, show_missing: bool | Collection[str] = True) -> None:
+    def __init__(
+        self, model: TableEstimator, decimals: int | None = None, show_missing: bool | Collection[str] = True
+    ) -> None:
         if not hasattr(model, "fit"):
             raise TypeError(f"model must be a fitted decision tree of spinney, not {type(model).__name__}.")
         check_is_fitted(model)

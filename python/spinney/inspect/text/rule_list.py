@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spinney._data.display.digits import one_line, percent, plural, shortest, thousands
 from spinney._data.display.frames import Backend, frame_of
+from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import TreeReader
 
@@ -159,7 +160,7 @@ class RuleList(list[Rule]):
 
 
 def rules(
-    model: Any,
+    model: TableEstimator,
     *,
     sort: Literal["tree", "support", "purity"] = "tree",
     decimals: int | None = None,

@@ -18,6 +18,7 @@ from spinney._data.display.digits import fixed, plural
 from spinney._data.display.frames import Backend, frame_of
 from spinney._data.feature import learn_feature
 from spinney._data.numeric.reproducible import log, log2
+from spinney._data.types import ColumnLike, TableLike
 from spinney._data.value_arrays import feature_values
 from spinney._estimator.target import read_classes, read_values, read_weights
 from spinney.inspect.text.conditions import Condition, cut_texts
@@ -31,7 +32,7 @@ Array = NDArray[np.float64]
 # ---- impurity of sums -------------------------------------------------------------------------------------------
 
 
-def _row_sums(y: Any, criterion: str, weight: Array) -> Array:
+def _row_sums(y: ColumnLike, criterion: str, weight: Array) -> Array:
     """Return what each row adds to its node: class weights, or weight, sum, and sum of squares or of y log y."""
     if criterion in _CLASS_CRITERIA:
         target = read_classes(y, len(weight))
@@ -208,7 +209,13 @@ class SplitTable:
 
 
 def split_table(
-    X: Any, y: Any, column: str | int, *, criterion: str = "gini", sample_weight: Any = None, categorical: bool = False
+    X: TableLike,
+    y: ColumnLike,
+    column: str | int,
+    *,
+    criterion: str = "gini",
+    sample_weight: ColumnLike = None,
+    categorical: bool = False,
 ) -> SplitTable:
     """List every cut of one column that a tree would consider at its root.
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from spinney._data.display.frames import Backend, frame_of
-from spinney._estimator.table_estimator import trees_of
+from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney._estimator.user_criterion import name_of
 from spinney._model.functional.model import FittedFunctions
 from spinney.inspect.explain.weighted_importance import WeighedSplit
 from spinney.inspect.text.reader import TreeReader
 
 
-def to_frame(model: Any, backend: Backend | None = None) -> Any:
+def to_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
     """Lay the nodes of a tree out as a table.
 
     Parameters
@@ -78,7 +78,7 @@ def _predictions(reader: TreeReader) -> dict[str, list[Any]]:
     return columns
 
 
-def to_dict(model: Any) -> dict[str, Any]:
+def to_dict(model: TableEstimator) -> dict[str, Any]:
     """Turn a tree into nested dicts and lists that JSON can hold: all that is needed to predict with it.
 
     Parameters
@@ -199,7 +199,7 @@ def _other_split(split: WeighedSplit, weight: float) -> dict[str, Any]:
     return entry | {"gain": split.measure / weight}
 
 
-def splits_frame(model: Any, backend: Backend | None = None) -> Any:
+def splits_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
     """Lay out every split that a tree has kept: its own, its competitors and its surrogates.
 
     Parameters
@@ -258,12 +258,12 @@ def _split_lines(reader: TreeReader, node: int) -> list[tuple[Any, ...]]:
     return lines
 
 
-def _plain(label: Any) -> Any:
+def _plain(label: object) -> Any:
     """Return a label as JSON can hold it."""
     return label if isinstance(label, (str, int, float, bool)) or label is None else str(label)
 
 
-def to_json(model: Any, *, indent: int | None = None) -> str:
+def to_json(model: TableEstimator, *, indent: int | None = None) -> str:
     """Write a tree as JSON.
 
     Parameters
@@ -290,7 +290,7 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
     return write_json(to_dict(model), indent)
 
 
-def write_json(value: Any, indent: int | None = None) -> str:
+def write_json(value: object, indent: int | None = None) -> str:
     """Write nested dicts and lists as `json.dumps` does, however deep: that ends at Python's limit of recursion."""
     parts: list[str] = []
     todo: list[str | tuple[Any, int]] = [(value, 0)]  # texts, and values with their depth; the last comes next
@@ -315,7 +315,7 @@ def write_json(value: Any, indent: int | None = None) -> str:
     return "".join(parts)
 
 
-def importance_frame(model: Any, backend: Backend | None = None) -> Any:
+def importance_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
     """Rank the columns by their share in the total decrease of the impurity (boosting: of the loss).
 
     In a tree with surrogates, a surrogate is credited with its adjusted agreement's share of the split's gain.
@@ -349,7 +349,7 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
     return frame_of(importance_columns(model), backend)
 
 
-def importance_columns(model: Any) -> dict[str, list[Any]]:
+def importance_columns(model: TableEstimator) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`; a sum of functions of several kinds has no splits to count."""
     fitted = None if isinstance(getattr(model, "functions_", None), FittedFunctions) else trees_of(model)
     features, importances = model.schema_.features, model.feature_importances_

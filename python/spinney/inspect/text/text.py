@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import pairwise
-from typing import Any
 
 from spinney._data.display.digits import one_line, percent, plural
+from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.text.reader import Step, TreeReader
 
 
 def export_text(
-    model: Any,
+    model: TableEstimator,
     *,
     max_depth: int | None = None,
     decimals: int | None = None,
@@ -127,7 +127,7 @@ def _node_text(reader: TreeReader, node: int, show_weights: bool, is_cut: bool) 
     return f"{text} → {reader.said(node)} if {stop}" if stop else text
 
 
-def explain_row(model: Any, row: Any, *, decimals: int | None = None) -> str:
+def explain_row(model: TableEstimator, row: object, *, decimals: int | None = None) -> str:
     """Say in words why a tree predicts what it predicts for one row.
 
     Parameters
