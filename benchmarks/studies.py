@@ -26,10 +26,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import spinney
-import spinney._evaluate.study.run as run
+import spinney._evaluate.budget as budget
+import spinney._evaluate.runner as runner
 import spinney._evaluate.study.study as entry
-from spinney._evaluate.study.family import Size
 from spinney._evaluate.study.peers import peer_candidates
+from spinney._evaluate.study.plan import Size
 
 STUDY = "study"
 TEST_SHARE = 0.3  # of the rows of a set: more than a study locks away, so that differences show
@@ -122,7 +123,7 @@ def count_processor_time(n_cores: int) -> None:
     def now() -> float:
         return time.process_time() / n_cores
 
-    run.clock = entry.clock = SimpleNamespace(monotonic=now, perf_counter=now)
+    budget.clock = runner.clock = entry.clock = SimpleNamespace(monotonic=now, perf_counter=now)
 
 
 def halves(path: Path, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import spinney
 from spinney._data.select import pick_table
-from spinney._evaluate.compare.statistics import paired_differences
+from spinney._evaluate.statistics import paired_differences
 
 _METRICS = {
     "binary": ["neg_log_loss", "roc_auc"],

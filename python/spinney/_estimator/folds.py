@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from spinney._data.arguments import given_array
 
 Rows = NDArray[np.intp]
+CrossValidation = int | object  # a number of folds, a splitter, an iterable of splits, or an array of fold numbers
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,17 @@ def _is_vector(cv: Any) -> bool:
     return array.ndim == 1 and array.dtype.kind in "biufUS"
 
 
+def check_fold_count(n_folds: int, rows: Rows, groups: NDArray[Any] | None) -> None:
+    """Refuse a number of folds that some rows, or their groups, are too few for."""
+    n_parts, what = (len(rows), "samples") if groups is None else (len(np.unique(groups[rows])), "groups")
+    if n_folds < 2:
+        raise ValueError(f"cv={n_folds} makes no folds. Use at least 2.")
+    if n_parts < n_folds:
+        raise ValueError(
+            f"cv={n_folds} asks for more folds than there are {what} of positive weight: n_{what}={n_parts}."
+        )
+
+
 def _deal(
     n_folds: int,
     strata: NDArray[Any] | None,
@@ -133,13 +145,7 @@ def _deal(
 ) -> NDArray[np.int64]:
     """Deal the rows out: at random, each class evenly, groups together. -1: in no fold."""
     rows = np.flatnonzero(weight > 0)
-    n_parts, what = (len(rows), "samples") if groups is None else (len(np.unique(groups[rows])), "groups")
-    if n_folds < 2:
-        raise ValueError(f"cv={n_folds} makes no folds. Use at least 2.")
-    if n_parts < n_folds:
-        raise ValueError(
-            f"cv={n_folds} asks for more folds than there are {what} of positive weight: n_{what}={n_parts}."
-        )
+    check_fold_count(n_folds, rows, groups)
     numbers = np.full(len(weight), -1, dtype=np.int64)
     if groups is not None:
         for k, (_, held_out) in enumerate(GroupKFold(n_folds).split(rows, groups=groups[rows])):

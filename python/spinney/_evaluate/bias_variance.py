@@ -25,6 +25,7 @@ from spinney._estimator.folds import told_of_rows
 from spinney._estimator.threads import count_threads, in_order
 from spinney._evaluate.bias_variance_rows import read_estimators
 from spinney._evaluate.bias_variance_samples import Source, read_source
+from spinney._evaluate.board import align
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,12 +183,8 @@ class BiasVariance:
         has_members = any(part.correlation is not None for part in self.parts.values())
         head += ["correlation"] if has_members else []
         rows = [head, *(self._line(name, has_noise, has_members) for name in self.parts)]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-        lines = [f"{what}, {plural(self.n_repeats, 'training sample')}, {plural(self.n_rows, 'test row')}", ""]
-        for row in rows:
-            cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+        title = f"{what}, {plural(self.n_repeats, 'training sample')}, {plural(self.n_rows, 'test row')}"
+        return "\n".join([title, "", *align(rows)])
 
     def _line(self, name: str, has_noise: bool, has_members: bool) -> list[str]:
         part = self.parts[name]

@@ -13,10 +13,10 @@ from spinney._ensemble.resampling import out_of
 from spinney._estimator.folds import read_row_groups, read_time
 from spinney._estimator.target import read_classes, read_values
 from spinney._evaluate.bias_variance_rows import Truth, members_say, onehot, predictions
+from spinney._evaluate.folds import split_latest
 
 Values = NDArray[np.float64]
 Rows = NDArray[np.intp]
-_LATEST = 0.2  # share of the rows that are judged, where rows have moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,8 @@ def read_source(
         return replace(source, units=_units(read_row_groups(groups, n_rows)))
     if time is not None:
         moments = read_time(time, n_rows)
-        return replace(source, time=moments, parts=_latest(moments))
+        split = split_latest(moments)
+        return replace(source, time=moments, parts=(split.grown_on, split.held_out))
     return source
 
 
@@ -116,15 +117,6 @@ def _units(labels: NDArray[Any]) -> list[Rows]:
     """Rows of each group."""
     _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
-
-
-def _latest(moments: NDArray[Any]) -> tuple[Rows, Rows]:
-    """Part rows into those to draw from and those to be judged, which come later; one moment is not parted."""
-    cut = np.sort(moments, kind="stable")[-max(1, round(_LATEST * len(moments)))]
-    is_late = moments >= cut
-    if is_late.all():
-        raise ValueError("Most rows have the same time, so that none come before the rest. Leave time out.")
-    return np.flatnonzero(~is_late), np.flatnonzero(is_late)
 
 
 def _read(

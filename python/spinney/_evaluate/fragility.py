@@ -22,6 +22,7 @@ from spinney._data.display.frames import Backend, frame_of
 from spinney._estimator.folds import read_row_groups, told_of_rows
 from spinney._estimator.parameters import count_rows
 from spinney._estimator.target import read_values, read_weights
+from spinney._evaluate.board import align
 from spinney._evaluate.runner_up import RunnerUp, runner_ups
 from spinney._model.tree import FittedTree
 from spinney._tree.tree_estimator import BaseTree
@@ -118,7 +119,7 @@ class Fragility:
         splits = sorted(range(len(self)), key=lambda k: -self.columns["n"][k])[:_MOST_LINES]
         lines = [f"{plural(len(self), 'split')}, {plural(self.n_bootstraps, 'bootstrap sample')}"]
         if splits:
-            lines += ["", *_aligned([_HEAD, *(self._line(k) for k in sorted(splits))])]
+            lines += ["", *align([_HEAD, *(self._line(k) for k in sorted(splits))], _TO_THE_LEFT)]
         if len(splits) < len(self):
             lines.append(f"… and {plural(len(self) - len(splits), 'smaller split')}")
         roots = [f"{one_line(name)} {percent(share)}" for name, share in self.root_columns.items()]
@@ -151,17 +152,6 @@ class Fragility:
 
 _HEAD = ["split", "rows", "survives", "same cut", "cut", "runner-up", "margin"]
 _TO_THE_LEFT = frozenset({0, 4, 5})
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if k in _TO_THE_LEFT else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def fragility(

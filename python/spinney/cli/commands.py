@@ -13,7 +13,16 @@ import rich  # noqa: F401  (asked for here, so that a missing extra shows at onc
 import spinney._engine as _engine
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE
 from spinney.cli.boosting_options import BOOSTING_OPTIONS, boosting_options
-from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
+from spinney.cli.group import (
+    FILE,
+    delimiter_option,
+    drop_option,
+    encoding_option,
+    json_option,
+    spinney,
+    target_option,
+    task_option,
+)
 from spinney.cli.numbers import LARGEST_SEED, Number, Whole
 
 __all__ = ["spinney"]
@@ -132,15 +141,9 @@ def _check_loss(kind: str, loss: str | None) -> None:
 
 @spinney.command(short_help="Fit one model, chosen by hand, and judge it.")
 @click.argument("table", type=FILE)
-@click.option("--target", metavar="COL", help="Column to predict.  [required]")
+@target_option
 @click.option("--out", type=FILE, metavar="FILE", help="Keep the model here.")
-@click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    show_default=True,
-    help="Labels or numbers; auto goes by the target's values.",
-)
+@task_option
 @click.option(
     "--model",
     "kind",
@@ -214,7 +217,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
     metavar="SHARE",
     help="Margins (nu_svm): share of rows that may lie beyond the margin.",
 )
-@click.option("--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times.")
+@drop_option
 @click.option(
     "--date-parts",
     metavar="PART,…",
@@ -250,7 +253,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 )
 @encoding_option
 @delimiter_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@json_option
 def fit(
     table: Path,
     target: str | None,
@@ -310,18 +313,29 @@ def fit(
             param_hint="'--group'",
         )
     task = {"ranker": "ranking", "survival": "survival"}.get(kind, task)
-    from spinney.cli.fit import Source, run_fit
+    from spinney.cli.fit import FitOptions, run_fit
+    from spinney.cli.source import Source
     from spinney.cli.tables import require_target
 
-    target = require_target(target, table, delimiter)
-    parts = () if date_parts is None else tuple(part.strip() for part in date_parts.split(","))
-    source = Source(table, target, task, drop, weight, offset, delimiter, parts, group, event=event, encoding=encoding)
-    run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json, memory=memory)
+    source = Source(
+        table,
+        require_target(target, table, delimiter),
+        delimiter,
+        encoding,
+        task,
+        drop,
+        () if date_parts is None else tuple(part.strip() for part in date_parts.split(",")),
+        weight=weight,
+        offset=offset,
+        group=group,
+        event=event,
+    )
+    run_fit(source, FitOptions(kind, parameters, folds, seed, out, as_json, memory))
 
 
 @spinney.command(short_help="Compare models of your choice on the same folds.")
 @click.argument("table", type=FILE)
-@click.option("--target", metavar="COL", help="Column to predict.  [required]")
+@target_option
 @click.option(
     "--model",
     "models",
@@ -340,14 +354,8 @@ def fit(
 @click.option("--group", metavar="COL", help="Column: rows with the same value are held out together.")
 @click.option("--time", metavar="COL", help="Column: rows are held out that come after those learned from.")
 @click.option("--weight", metavar="COL", help="Column with the weight of each row.")
-@click.option("--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times.")
-@click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    show_default=True,
-    help="Labels or numbers; auto goes by the target's values.",
-)
+@drop_option
+@task_option
 @click.option("--folds", type=Whole(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
 @click.option("--repeats", type=Whole(1, 100), default=2, show_default=True, metavar="N", help="Times folds are drawn.")
 @click.option("--curves", is_flag=True, help="Also fit to 10, 25, 50 and 75% of the rows: learning curves.")
@@ -356,7 +364,7 @@ def fit(
 @click.option("--seed", type=Whole(0, LARGEST_SEED), default=0, show_default=True, help="Seed of folds and models.")
 @encoding_option
 @delimiter_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@json_option
 def compare(
     table: Path,
     target: str | None,
@@ -389,12 +397,12 @@ def compare(
       spinney compare loans.csv --target repaid --metric roc_auc --plot loans.png
     """
     from spinney.cli.compare import Asked, run_compare
-    from spinney.cli.fit import Source
+    from spinney.cli.source import Source
     from spinney.cli.tables import require_target
 
     target = require_target(target, table, delimiter)
     chosen = list(dict.fromkeys(models)) or ["tree", "forest", "extra-trees", "boosting", "linear"]
-    source = Source(table, target, task, drop, weight, None, delimiter, group=group, time=time, encoding=encoding)
+    source = Source(table, target, delimiter, encoding, task, drop, weight=weight, group=group, time=time)
     asked = Asked(chosen, list(metrics), folds, repeats, reference, curves, seconds, seed)
     run_compare(source, asked, plot=plot, as_json=as_json)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,11 @@ from typing import Any
 
 import click
 
+from spinney._evaluate.board import finite_or_none
+from spinney._evaluate.comparison import Comparison
 from spinney.cli.failures import failures_in_words, warnings_in_words
-from spinney.cli.fit import Source, take_apart
+from spinney.cli.fit_table import read_fit_table
+from spinney.cli.source import Source
 from spinney.cli.tables import check_writable
 
 
@@ -44,21 +46,21 @@ def run_compare(source: Source, asked: Asked, *, plot: Path | None, as_json: boo
 
     if plot is not None:
         check_writable(plot)
-    problem = take_apart(source)
+    table = read_fit_table(source)
     with failures_in_words(), warnings_in_words():
         found = spinney.compare(
             asked.models,
-            problem.X,
-            problem.y,
+            table.X,
+            table.y,
             cv=asked.n_folds,
             repeats=asked.repeats,
             scoring=asked.metrics or None,
-            groups=problem.beside.get("--group"),
-            time=problem.beside.get("--time"),
-            sample_weight=problem.weight,
+            groups=table.groups,
+            time=table.time,
+            sample_weight=table.weight,
             reference=asked.reference,
             learning_curves=asked.curves,
-            task=problem.task,
+            task=table.task,
             max_seconds=asked.seconds,
             random_state=asked.seed,
             verbose=int(sys.stderr.isatty()),
@@ -68,17 +70,18 @@ def run_compare(source: Source, asked: Asked, *, plot: Path | None, as_json: boo
     click.echo(json.dumps(_as_json(found, source), ensure_ascii=False, indent=2) if as_json else str(found))
 
 
-def _draw(found: Any, path: Path, curves: bool) -> None:
-    import matplotlib
+def _draw(found: Comparison, path: Path, curves: bool) -> None:
+    import matplotlib.figure
 
     matplotlib.use("agg")
     ax = found.plot_curves() if curves else found.plot()
+    assert isinstance(ax.figure, matplotlib.figure.Figure)
     ax.figure.savefig(path, dpi=150)
 
 
-def _as_json(found: Any, source: Source) -> dict[str, Any]:
+def _as_json(found: Comparison, source: Source) -> dict[str, Any]:
     frame = found.to_frame(backend="polars")
-    rows = [{name: _plain(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
+    rows = [{name: finite_or_none(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
     return {
         "table": str(source.path),
         "target": source.target,
@@ -92,7 +95,3 @@ def _as_json(found: Any, source: Source) -> dict[str, Any]:
         "curves": {name: scores.tolist() for name, scores in found.curves.items()},
         "curve_rows": found.curve_rows.tolist(),
     }
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

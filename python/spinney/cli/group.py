@@ -16,6 +16,18 @@ encoding_option = click.option(
 delimiter_option = click.option(
     "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
 )
+target_option = click.option("--target", metavar="COL", help="Column to predict.  [required]")
+task_option = click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression"]),
+    default="auto",
+    show_default=True,
+    help="auto: classification if the target holds labels or at most ten different whole numbers.",
+)
+drop_option = click.option(
+    "--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})

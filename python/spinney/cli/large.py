@@ -8,13 +8,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from spinney._data.file_readers import is_parquet, reading
 from spinney._data.memory_size import read_size
-from spinney.cli.failures import fail, failures_in_words, nearest
+from spinney.cli.failures import fail, failures_in_words
+from spinney.cli.fit_table import FitTable, decide, labels_of
+from spinney.cli.source import Source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +32,6 @@ class LargeTable:
 
     rows: pl.LazyFrame
     columns: list[str]
-    height: int
 
 
 def memory_allowed(given: str | None) -> int:
@@ -137,31 +138,23 @@ def _in_words(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 10**8 else f"{n_bytes / 1e6:.1f} MB"
 
 
-def take_large_apart(source: Any, rows: pl.LazyFrame) -> tuple[LargeTable, Any, int]:
-    """Return the rows that have a target, the target, and how many have none."""
+def read_large_table(source: Source, rows: pl.LazyFrame) -> FitTable:
+    """Separate rows that are not in memory, and read their target."""
     import polars as pl
 
-    names = rows.collect_schema().names()
-    named = {"--target": source.target, **source.beside}
-    for option, name in [*named.items(), *(("--drop", name) for name in source.drop)]:
-        if name not in names:
-            raise fail(f"{option}: '{source.path}' has no column '{name}'. {nearest(name, names)}")
-    if source.target in (*source.beside.values(), *source.drop):
-        raise fail(f"'{source.target}' is the target; it cannot be dropped or be the weight or offset too.")
+    columns = source.columns(rows.collect_schema().names())
     if source.date_parts:
         raise fail("--date-parts is for tables in memory. Add the parts to the files, or raise --memory.")
-    columns = [name for name in names if name not in (*named.values(), *source.drop)]
-    if not columns:
-        raise fail("No column is left to learn from. Drop fewer columns.")
-    known = pl.col(source.target).is_not_null()
-    if rows.collect_schema()[source.target].is_float():
-        known = known & pl.col(source.target).is_not_nan()
     with in_words(files_of(source.path)):
-        n_all = int(rows.select(pl.len()).collect().item())
-        target = rows.filter(known).select(source.target).collect()[source.target]
-    if n_all == 0:
+        whole = rows.select(source.target).collect()[source.target]
+    if whole.len() == 0:
         raise fail(f"'{source.path}' has no rows. Name a table that has some.")
-    if target.len() == 0:
-        raise fail(f"The target '{source.target}' has no values at all. Name another column with --target.")
-    kept = rows if target.len() == n_all else rows.filter(known)
-    return LargeTable(kept.select(*columns, *named.values()), columns, target.len()), target, n_all - target.len()
+    task, why, is_known = decide(whole, source.task)
+    retained = rows
+    if not is_known.all():
+        known = pl.col(source.target).is_not_null()
+        retained = rows.filter(known & pl.col(source.target).is_not_nan() if whole.dtype.is_float() else known)
+    others = [name for name in (source.target, source.weight, source.offset) if name is not None]
+    large = LargeTable(retained.select(*columns, *dict.fromkeys(others)), columns)
+    y = labels_of(whole.filter(is_known))
+    return FitTable(large, y, task, why, columns, whole.len() - len(y))

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,16 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from spinney._data.file_readers import MOST_BYTES, STANDARD_INPUT, read_file
+from spinney._data.file_readers import MOST_BYTES, read_file
+from spinney._data.types import TableLike
+from spinney._evaluate.runner import ProgressCall
+from spinney._evaluate.study.result import Study
 from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
+from spinney.cli.source import Source
 
 STUDY_SHARE = 0.85  # of the minutes; the rest is for the report
 _REPORT_SECONDS = 9.0  # that a report takes at least
 REPORT, MODEL, FACTS = "report.html", "best.model", "study.json"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A table on disk, and the column to predict."""
-
-    path: Path
-    target: str
-    delimiter: str | None = None
-    encoding: str | None = None
-
-    @property
-    def stem(self) -> str:
-        """Name of the table without folder and suffix."""
-        return "table" if self.path == STANDARD_INPUT else self.path.name.partition(".")[0] or self.path.stem
 
 
 def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
@@ -52,7 +40,7 @@ def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_j
     print_study(found, files)
 
 
-def studied(table: Any, target: str, options: dict[str, Any]) -> Any:
+def studied(table: TableLike, target: str, options: dict[str, Any]) -> Study:
     """Study a table, with a bar on the terminal if there is one."""
     import spinney
 
@@ -73,7 +61,7 @@ def command_of(source: Source, options: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _bar() -> Iterator[Any]:
+def _bar() -> Iterator[bool | ProgressCall]:
     """Show how far a study is, on a terminal only."""
     if not sys.stderr.isatty():
         yield False
@@ -97,7 +85,7 @@ def check_folder(folder: Path) -> None:
         raise fail(f"Cannot keep the study in '{folder}': its folder does not exist. Make it first, or use --out.")
 
 
-def keep_study(found: Any, folder: Path) -> dict[str, str]:
+def keep_study(found: Study, folder: Path) -> dict[str, str]:
     """Write what a study found into a folder; return the files by what they hold."""
     try:
         folder.mkdir(exist_ok=True)
@@ -114,7 +102,7 @@ def keep_study(found: Any, folder: Path) -> dict[str, str]:
     return files
 
 
-def print_study(found: Any, files: dict[str, str]) -> None:
+def print_study(found: Study, files: dict[str, str]) -> None:
     """Print the leader board, the notes and the files."""
     click.echo(str(found))
     if files:

@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from spinney._names import FITTED_BY_COMMAND
-from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
+from spinney.cli.group import (
+    FILE,
+    delimiter_option,
+    drop_option,
+    encoding_option,
+    json_option,
+    spinney,
+    target_option,
+    task_option,
+)
 from spinney.cli.numbers import LARGEST_SEED, Number, Whole
 
 _WITHOUT_SHARES = ("stack", "vote", "linear_svm", "perceptron")
@@ -54,7 +63,7 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
 
 @spinney.command(short_help="Compare a family of models on your table; report.")
 @click.argument("table", type=FILE)
-@click.option("--target", metavar="COL", help="Column to predict.  [required]")
+@target_option
 @click.option("--out", type=FILE, metavar="FOLDER", help="Keep model and report here.  [default: TABLE-study]")
 @click.option(
     "--minutes",
@@ -72,13 +81,7 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
     metavar="M",
     help="Scorer of scikit-learn, such as roc_auc; the first decides. May be given several times.",
 )
-@click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    show_default=True,
-    help="Labels or numbers; auto goes by the target's values.",
-)
+@task_option
 @click.option(
     "--model",
     "models",
@@ -88,13 +91,13 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
 )
 @click.option("--peers", is_flag=True, help="Also compare scikit-learn, LightGBM, XGBoost, CatBoost, where installed.")
 @click.option("--keep", multiple=True, metavar="COL", help="Column to learn from, whatever it looks like.")
-@click.option("--drop", multiple=True, metavar="COL", help="Column to leave out.")
+@drop_option
 @click.option("--folds", type=Whole(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
 @click.option("--repeats", type=Whole(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
 @click.option("--seed", type=Whole(0, LARGEST_SEED), default=0, show_default=True, help="Seed of folds and models.")
 @encoding_option
 @delimiter_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@json_option
 def study(
     table: Path,
     target: str | None,
@@ -128,7 +131,8 @@ def study(
       spinney predict loans-study/best.model applicants.csv
       spinney explain loans-study/best.model loans.csv --row 3
     """
-    from spinney.cli.study import Source, run_study
+    from spinney.cli.source import Source
+    from spinney.cli.study import run_study
     from spinney.cli.tables import require_target
 
     target = require_target(target, table, delimiter)
@@ -139,16 +143,18 @@ def study(
 @spinney.command(short_help="Time models beside other libraries.")
 @click.argument("table", type=FILE, required=False)
 @click.option("--target", metavar="COL", help="Column to predict.")
+@task_option
 @click.option("--rows", type=Whole(100), default=20_000, show_default=True, help="Rows, without a TABLE.")
 @click.option("--columns", type=Whole(1), default=20, show_default=True, help="Columns, without a TABLE.")
 @click.option("--rounds", type=Whole(1, 100), default=3, show_default=True, help="Fits of each model.")
 @click.option("--seed", type=Whole(0, LARGEST_SEED), default=0, show_default=True, help="Seed.")
 @delimiter_option
 @encoding_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@json_option
 def bench(
     table: Path | None,
     target: str | None,
+    task: str,
     rows: int,
     columns: int,
     rounds: int,
@@ -167,10 +173,11 @@ def bench(
       spinney bench
       spinney bench loans.csv --target repaid --rounds 5
     """
-    from spinney.cli.bench import run_bench
-    from spinney.cli.study import Source
+    from spinney.cli.bench import MadeTable, run_bench
+    from spinney.cli.source import Source
 
     if (table is None) != (target is None):
         raise click.UsageError("TABLE and --target go together. Pass both, or neither.")
-    source = None if table is None else Source(table, str(target), delimiter, encoding)
-    run_bench(source, n_rows=rows, n_columns=columns, rounds=rounds, seed=seed, as_json=as_json)
+    made = MadeTable(rows, columns)
+    source = made if table is None else Source(table, str(target), delimiter, encoding, task)
+    run_bench(source, rounds=rounds, seed=seed, as_json=as_json)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
+from spinney.cli.group import FILE, delimiter_option, encoding_option, json_option, spinney
 from spinney.cli.numbers import Whole
 
 _FORMATS = ["onnx", "c", "sql", "xgboost", "lightgbm", "treelite", "pmml"]
@@ -73,7 +73,7 @@ def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None,
 @click.option("--want", metavar="W", help="With --row: the smallest change for this class, or for values as in 10:20.")
 @encoding_option
 @delimiter_option
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@json_option
 def explain(
     model: Path,
     table: Path,

@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold, RepeatedStratifiedKFold, cross_validate
 from sklearn.tree import DecisionTreeClassifier
-from spinney._evaluate.compare.deadline import Deadline
-from spinney._evaluate.compare.statistics import corrected_error, holm, paired_differences
+from spinney._evaluate.budget import Budget
+from spinney._evaluate.statistics import corrected_error, holm, paired_differences
 
 X, Y = WHOLE, VALUES
 
@@ -275,8 +275,8 @@ def test_own_metrics_and_weights():
         spinney.compare(["tree"], X, Y, reference="x")
 
 
-def test_nobody_sets_the_clock_of_a_deadline(monkeypatch):
-    end = Deadline(60)
+def test_nobody_sets_the_clock_of_a_budget(monkeypatch):
+    end = Budget(60)
     with monkeypatch.context() as clocks:
         clocks.setattr(time, "time", lambda now=time.time: now() + 3600)  # someone sets the time of day
         assert not end.is_over()
@@ -284,6 +284,6 @@ def test_nobody_sets_the_clock_of_a_deadline(monkeypatch):
         sent = pickle.dumps(end)
         clocks.setattr(time, "monotonic", lambda now=time.monotonic: now() + 1e6)  # of a machine that runs for longer
         assert not pickle.loads(sent).is_over()
-    assert Deadline(-1).is_over()
-    assert pickle.loads(pickle.dumps(Deadline(-1))).is_over()
-    assert not pickle.loads(pickle.dumps(Deadline(None))).is_over()
+    assert Budget(-1).is_over()
+    assert pickle.loads(pickle.dumps(Budget(-1))).is_over()
+    assert not pickle.loads(pickle.dumps(Budget(None))).is_over()

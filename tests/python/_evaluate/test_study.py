@@ -12,21 +12,22 @@ import polars as pl
 import pytest
 import spinney
 import spinney._data.file_readers as read
-import spinney._evaluate.study.run as run
+import spinney._evaluate.budget as budget
+import spinney._evaluate.runner as runner
 import spinney._evaluate.study.study as entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
 from spinney._data.file_readers import ReadTable
 from spinney._data.select import pick_table
+from spinney._evaluate.budget import Budget
+from spinney._evaluate.folds import draw_folds, split_test
+from spinney._evaluate.scoring import Scorers
 from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
-from spinney._evaluate.study.family import CARES, Size, make_plan
-from spinney._evaluate.study.predictions import Scorers
+from spinney._evaluate.study.plan import CARES, Size, make_plan
 from spinney._evaluate.study.prepare import Wishes, prepare
 from spinney._evaluate.study.profile import Columns
-from spinney._evaluate.study.run import Budget
 from spinney._evaluate.study.screen import screened
-from spinney._evaluate.study.split import make_splits, split_off_test
 from spinney._model.predictions import tempered
 
 QUICK = {"models": ["tree", "linear"], "repeats": 1, "folds": 3}
@@ -355,10 +356,10 @@ def test_equal_rows_stay_together():
     found = prepare(table, "y", Wishes(), 0)
     assert any("50 rows equal to another" in note for note in found.notes)
     random = np.random.RandomState(0)
-    splits = [split_off_test(found, random), *make_splits(found, 5, 1, random)[0]]
-    for train, test in splits:
-        assert not set(found.groups[train]) & set(found.groups[test])
-        assert len(train) + len(test) == 170
+    splits = [split_test(found, random), *draw_folds(found, 5, 1, random)[0]]
+    for fold in splits:
+        assert not set(found.groups[fold.grown_on]) & set(found.groups[fold.held_out])
+        assert len(fold.grown_on) + len(fold.held_out) == 170
     few = made("binary").select("z", "y")
     found = prepare(few, "y", Wishes(), 0)
     assert found.groups is None
@@ -370,15 +371,14 @@ def test_groups_stay_together_and_time_goes_on():
     random = np.random.RandomState(0)
     found = prepare(table, "y", Wishes(group="who"), 0)
     assert "who" not in found.X.columns
-    for train, test in [split_off_test(found, random), *make_splits(found, 5, 1, random)[0]]:
-        assert not set(found.groups[train]) & set(found.groups[test])
+    for fold in [split_test(found, random), *draw_folds(found, 5, 1, random)[0]]:
+        assert not set(found.groups[fold.grown_on]) & set(found.groups[fold.held_out])
     found = prepare(table, "y", Wishes(time="when"), 0)
     assert "when" not in found.X.columns
-    train, test = split_off_test(found, random)
-    assert found.time[train].max() < found.time[test].min()
-    assert len(test) == 24
-    for train, test in make_splits(found, 5, 3, random)[0]:
-        assert found.time[train].max() < found.time[test].min()
+    later = split_test(found, random)
+    assert len(later.held_out) == 24
+    for fold in [later, *draw_folds(found, 5, 3, random)[0]]:
+        assert found.time[fold.grown_on].max() < found.time[fold.held_out].min()
 
 
 def test_rows_without_a_target_are_left_out():
@@ -607,16 +607,16 @@ def test_reading_counts_and_folds_are_cut_where_time_is_short():
 def test_the_budget_is_kept_on_slow_machines(monkeypatch, pace):
     """The clock runs as on a machine where the same work takes some times as long."""
     counted = _Clock()
-    monkeypatch.setattr(run, "clock", counted)
-    monkeypatch.setattr(entry, "clock", counted)
-    fit = run.Runner.fit
+    for module in (budget, runner, entry):
+        monkeypatch.setattr(module, "clock", counted)
+    fit = runner.Runner.fit
 
     def slow(self, candidate, rows):
-        n_rows = self.table.n_rows if rows is None else len(rows)
+        n_rows = self.problem.n_rows if rows is None else len(rows)
         counted.now += pace * candidate.work * n_rows / 96
         return fit(self, candidate, rows)
 
-    monkeypatch.setattr(run.Runner, "fit", slow)
+    monkeypatch.setattr(runner.Runner, "fit", slow)
     asked = {"models": ["tree", "linear", "forest", "extra-trees"], "folds": 3}
     found = spinney.study(made("binary"), "y", minutes=2.0 / 60, **asked)
     plan = make_plan(Size(96, 3, 5, 2), 2.0, asked["models"], 3, None)
@@ -639,9 +639,8 @@ class _Clock:
 def test_a_stack_is_kept_where_what_is_ahead_is_so_by_chance():
     from types import SimpleNamespace
 
-    from spinney._evaluate.study.family import Candidate
+    from spinney._evaluate.runner import Candidate, Trial
     from spinney._evaluate.study.finish import Finish
-    from spinney._evaluate.study.run import Trial
 
     def preferred(ahead):
         stack, boosting = (Trial(Candidate(name, None, 0.0)) for name in ("stack", "boosting"))
@@ -649,7 +648,7 @@ def test_a_stack_is_kept_where_what_is_ahead_is_so_by_chance():
         scores = {"stack": {"neg_log_loss": base}, "boosting": {"neg_log_loss": base + ahead}}
         finish = Finish.__new__(Finish)
         finish.session = SimpleNamespace(metrics=["neg_log_loss"])
-        finish.folds = [SimpleNamespace(held_out=np.arange(20), grown_on=np.arange(80))] * 5
+        finish.test_share = 20 / 80
         return finish._preferred([boosting, stack], scores).name
 
     assert preferred(np.array([0.01, -0.01, 0.02, 0.0, -0.01])) == "stack"
@@ -699,10 +698,10 @@ def test_progress_counts_to_the_end():
 
 
 def test_paces_are_learned():
-    budget = Budget(10.0, 0.0)
-    assert budget.expected(2.0) == 2.0
-    budget.learn(1.0, 3.0)
-    assert budget.expected(2.0) == 6.0
+    seconds = Budget(10.0, 0.0)
+    assert seconds.expected(2.0) == 2.0
+    seconds.learn(1.0, 3.0)
+    assert seconds.expected(2.0) == 6.0
 
 
 def test_scorers_judge_predictions_as_models():

@@ -18,9 +18,9 @@ import pytest
 import spinney
 from click.testing import CliRunner
 from spinney import _engine
+from spinney._evaluate.task import read_target
 from spinney.cli import tables
 from spinney.cli.commands import spinney as command
-from spinney.cli.fit import task_of
 from spinney.datasets import load_penguins
 
 PACKAGE_PARENT = str(Path(spinney.__file__).parent.parent)
@@ -183,16 +183,17 @@ def test_fit_weighs_rows(tmp_path):
         (list(range(10)) * 2, "classification"),
         (list(range(11)) * 2, "regression"),
         ([1, 2, 3], "regression"),
-        ([1.0, 2.0] * 10, "regression"),
+        ([1.0, 2.0] * 10, "classification"),
+        ([1.5, 2.0] * 10, "regression"),
     ],
 )
 def test_the_task_follows_the_target(values, task):
-    assert task_of(pl.Series("y", values), "auto")[0] == task
+    assert read_target(pl.Series("y", values)).task == task
 
 
 @pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["a", "b"])])
 def test_categories_make_a_classification(dtype):
-    assert task_of(pl.Series("y", ["a", "b"], dtype=dtype), "auto")[0] == "classification"
+    assert read_target(pl.Series("y", ["a", "b"], dtype=dtype)).task == "classification"
 
 
 def test_the_guess_says_how_to_override(tmp_path):

@@ -214,8 +214,8 @@ def test_examples_of_the_help_run(tmp_path, monkeypatch, short_report):
 @pytest.mark.slow
 def test_peers_are_judged_beside_our_models():
     pytest.importorskip("lightgbm")
-    from spinney._evaluate.study.family import Size
     from spinney._evaluate.study.peers import peer_candidates
+    from spinney._evaluate.study.plan import Size
 
     X, y = load_penguins(as_frame="polars")
     for peer in peer_candidates("multiclass", Size(344, 7, 7, 3), 0):
@@ -226,7 +226,8 @@ def test_peers_are_judged_beside_our_models():
 
 
 def test_the_report_says_the_whole_command():
-    from spinney.cli.study import Source, command_of
+    from spinney.cli.source import Source
+    from spinney.cli.study import command_of
 
     options = {
         "group": None,

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import t
 
 from spinney._data.display.digits import plural
-from spinney._evaluate.compare.result import is_loss, shown_name, shown_value
-from spinney._evaluate.compare.statistics import corrected_error
+from spinney._evaluate.scoring import is_loss, shown_name, shown_value
+from spinney._evaluate.statistics import corrected_error
 
 _WORDS = {
     "roc_auc": "area under the ROC curve",

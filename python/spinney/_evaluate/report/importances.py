@@ -8,10 +8,10 @@ import numpy as np
 from scipy.stats import t
 
 from spinney._data.display.digits import one_line
-from spinney._evaluate.compare.result import is_loss
 from spinney._evaluate.report.board import metric_words
 from spinney._evaluate.report.models import affordable
 from spinney._evaluate.report.view import View, sample
+from spinney._evaluate.scoring import is_loss
 from spinney.inspect.explain.interactions import interaction_strength
 from spinney.inspect.explain.permutation import permutation_importance
 

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 
 from spinney._data.select import pick_table
-from spinney._evaluate.compare.result import is_loss, shown_value
 from spinney._evaluate.report.board import metric_words
+from spinney._evaluate.scoring import is_loss, shown_value
 
 _SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)
 _FOLDS = 3

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.numeric.reproducible import log
+from spinney._data.types import Floats
 from spinney._ensemble.stacking.greedy import GreedySelection
 from spinney._estimator.folds import Fold
-from spinney._evaluate.compare.statistics import corrected_error
+from spinney._evaluate.statistics import corrected_error
 from spinney._model.calibration import Calibration, Curve, calibrated, rising_curve
 from spinney._model.predictions import as_columns, mean_said, tempered
 
-Floats = NDArray[np.float64]
 Way = Callable[[Floats, NDArray[np.generic]], float | Curve]
 TEMPERATURES = [round(float(1.05**k), 4) for k in range(-36, 49)]  # 0.17 to 10.4
 _LEAST_SHARE = 2.0**-52

@@ -2,211 +2,216 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spinney._data.select import pick_table
+from spinney._data.types import Floats
 from spinney._ensemble.stacking.assembled import weighted_stack
 from spinney._ensemble.stacking.out_of_fold import OutOfFold
-from spinney._evaluate.compare.problem import read_metrics
-from spinney._evaluate.compare.result import Comparison
-from spinney._evaluate.compare.statistics import corrected_error
+from spinney._evaluate.runner import REFIT, REFIT_ALL, Candidate, Trial
+from spinney._evaluate.scoring import Scorers, read_metrics
+from spinney._evaluate.statistics import corrected_error, paired_differences
 from spinney._evaluate.study.combine import Calibrated, calibrate, temperatures_of, tempered_each, weights_of
-from spinney._evaluate.study.family import STACK, TREE, Candidate, estimator_for
-from spinney._evaluate.study.predictions import Scorers
-from spinney._evaluate.study.progress import Teller
+from spinney._evaluate.study.plan import STACK, TREE, estimator_for
 from spinney._evaluate.study.result import Entry, Study
-from spinney._evaluate.study.run import REFIT, REFIT_ALL, Runner, Trial
 from spinney._evaluate.study.session import Session
 from spinney._model.calibration import Calibration, calibrated
 from spinney._names import __version__
 
-Floats = NDArray[np.float64]
+Scores = dict[str, dict[str, Floats]]  # by model, metric and fold
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _PEER_LIBRARIES = ("lightgbm", "xgboost", "catboost")
 
 
 @dataclass(eq=False)
 class Finish:
-    """Fits, judges and keeps the models that are done with the folds."""
+    """Fits, tests and saves the models that are done with the folds."""
 
     session: Session
     done: list[Trial]
     n_repeats: int
-    teller: Teller
     models: dict[str, Any] = field(default_factory=dict)
-    late: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        session = self.session
-        self.folds = [fold for folds in session.runner.repeats[: self.n_repeats] for fold in folds]
+        self.folds = [fold for folds in self.session.folds.repeats[: self.n_repeats] for fold in folds]
+        self.test_share = float(np.mean([len(fold.held_out) / len(fold.grown_on) for fold in self.folds]))
         self.out_of_fold = {trial.name: self._out_of_fold(trial) for trial in self.done}
-        self.members = [t for t in self.done if not (t.candidate.is_baseline or t.candidate.is_peer or t.name == STACK)]
+        self.members = [trial for trial in self.done if trial.is_own and trial.name != STACK]
+        self.weights = self._weights()
 
     def study(self) -> Study:
         """Fit, test, choose, calibrate, refit."""
-        session, scores = self.session, self._scores()
-        order = sorted(self.done, key=lambda t: -np.nan_to_num(scores[t.name][session.metrics[0]].mean(), nan=-np.inf))
-        self.weights = self._weights()
+        session, scores = self.session, {trial.name: self._scores_of(trial) for trial in self.done}
+        order = self._ordered(self.done, scores)
         self._fit_all(order, self._preferred(order, scores))
         order = [trial for trial in order if trial.name in self.models]
         best = self._preferred(order, scores)
-        said = {t.name: session.runner.says(self.models[t.name], session.test.X) for t in order}
+        tested = {one.name: session.runner.predict(self.models[one.name], session.test.X) for one in order}
         calibration = self._calibration(best)
-        if calibration.by is not None:  # what is kept is what is judged
-            said[best.name] = calibrated(said[best.name], calibration.by)
-            best.said = [calibration.of_folds(one, session.held_out(k)) for k, one in enumerate(best.said)]
+        if calibration.by is not None:  # what is saved is what is evaluated
+            tested[best.name] = calibrated(tested[best.name], calibration.by)
+            self._recalibrate(best, calibration)
             scores[best.name] = self._scores_of(best)
-            self.out_of_fold[best.name] = self._out_of_fold(best)
-            order.sort(key=lambda t: -np.nan_to_num(scores[t.name][session.metrics[0]].mean(), nan=-np.inf))
-        self._say_best(best, order, scores, calibration)
+            order = self._ordered(order, scores)
+        self._note_best(best, order, calibration)
         model = self._last(best, calibration)
-        tree = self.models.get(TREE)
-        if tree is None:
-            tree = session.runner.fit(self._tree(), None)
-        self._say_peers(order, best)
-        self.teller.done()
+        tree = self.models[TREE] if TREE in self.models else session.runner.fit(self._tree(), None)
+        self._note_peers(order, best)
+        session.progress.done()
+        whole, train, test = session.whole, session.train, session.test
         return Study(
-            task=session.whole.task,
+            task=whole.task,
             metrics=session.metrics,
-            target=session.whole.target,
-            classes=session.whole.classes,
-            columns=session.whole.columns,
+            target=whole.target,
+            classes=whole.classes,
+            columns=whole.columns,
             notes=session.notes,
-            X_train=session.train.X,
-            y_train=session.train.y,
-            X_test=session.test.X,
-            y_test=session.test.y,
+            X_train=train.X,
+            y_train=train.y,
+            X_test=test.X,
+            y_test=test.y,
             folds=[(fold.grown_on, fold.held_out) for fold in self.folds],
-            leaderboard=self._entries(order, scores, said),
-            models={t.name: self.models[t.name] for t in order},
-            out_of_fold={t.name: self._flat(self.out_of_fold[t.name]) for t in order},
-            test_predictions={name: self._flat(one) for name, one in said.items()},
+            leaderboard=self._entries(order, scores, tested),
+            models={trial.name: self.models[trial.name] for trial in order},
+            out_of_fold={trial.name: self._flat(self.out_of_fold[trial.name]) for trial in order},
+            test_predictions={name: self._flat(one) for name, one in tested.items()},
             best=best.name,
             model=model,
             calibration=calibration.why,
             tree=tree,
-            n_rows=session.whole.n_rows,
+            n_rows=whole.n_rows,
             seconds=session.budget.elapsed,
             versions=_versions(session.asked.peers),
         )
 
-    # ---- what the models said ----------------------------------------------------------------------------------------
+    # ---- predictions and scores --------------------------------------------------------------------------------------
 
-    def _flat(self, said: Floats) -> Floats:
-        return said if self.session.whole.classes is not None else np.asarray(said[:, 0])
+    def _flat(self, predictions: Floats) -> Floats:
+        return predictions if self.session.whole.classes is not None else np.asarray(predictions[:, 0])
 
     def _out_of_fold(self, trial: Trial) -> Floats:
         found = OutOfFold(self.session.train.n_rows)
         for k in range(self.n_repeats):
-            for fold, said in zip(self.session.runner.repeats[k], trial.said[k], strict=True):
-                found.add(fold.held_out, said)
+            for fold, predictions in zip(self.session.folds.repeats[k], trial.predictions(k), strict=True):
+                found.add(fold.held_out, predictions)
         return found.mean
 
-    def _scores(self) -> dict[str, dict[str, Floats]]:
-        """Return the scores by model, metric and fold."""
-        return {trial.name: self._scores_of(trial) for trial in self.done}
+    def _recalibrate(self, best: Trial, calibration: Calibrated) -> None:
+        """Put the calibrated predictions of each fold in the place of the best model's own."""
+        for k, runs in enumerate(best.runs):
+            predictions = calibration.of_folds(best.predictions(k), self.session.held_out(k))
+            best.runs[k] = [replace(run, predictions=one) for run, one in zip(runs, predictions, strict=True)]
+        self.out_of_fold[best.name] = self._out_of_fold(best)
 
     def _scores_of(self, trial: Trial) -> dict[str, Floats]:
-        session, said = self.session, [one for k in range(self.n_repeats) for one in trial.said[k]]
+        """Return the scores of a model by metric and fold."""
+        session = self.session
+        predictions = [one for k in range(self.n_repeats) for one in trial.predictions(k)]
         rows = [
             session.scorers.scores(one, session.train.y[fold.held_out])
-            for one, fold in zip(said, self.folds, strict=True)
+            for one, fold in zip(predictions, self.folds, strict=True)
         ]
         return {metric: np.array([row[metric] for row in rows]) for metric in session.metrics}
 
-    def _preferred(self, order: list[Trial], scores: dict[str, dict[str, Floats]]) -> Trial:
+    def _ordered(self, trials: list[Trial], scores: Scores) -> list[Trial]:
+        """Return models by their mean score, the best first; those without one come last."""
+        metric = self.session.metrics[0]
+        return sorted(trials, key=lambda trial: -np.nan_to_num(scores[trial.name][metric].mean(), nan=-np.inf))
+
+    def _preferred(self, order: list[Trial], scores: Scores) -> Trial:
         """Return the best of our own; the stack, if what is ahead of it is so by less than its standard error.
 
         Which of several good models is ahead is partly chance, and a mean of them is the steadier choice.
         """
-        own = [t for t in order if not (t.candidate.is_baseline or t.candidate.is_peer)] or order
+        own, metric = _own(order), self.session.metrics[0]
         stack = next((trial for trial in own if trial.name == STACK), own[0])
-        gap, error = self._gap(own[0], stack, scores)
-        return stack if gap <= error else own[0]
-
-    def _gap(self, one: Trial, other: Trial, scores: dict[str, dict[str, Floats]]) -> tuple[float, float]:
-        """Return what a model scores more than another, by the metric that decides, and the standard error of that."""
-        metric = self.session.metrics[0]
-        gaps = scores[one.name][metric] - scores[other.name][metric]
-        share = float(np.mean([len(fold.held_out) / len(fold.grown_on) for fold in self.folds]))
-        return float(gaps.mean()), corrected_error(gaps, share) if len(gaps) > 1 else 0.0
+        gaps = scores[own[0].name][metric] - scores[stack.name][metric]
+        error = corrected_error(gaps, self.test_share) if len(gaps) > 1 else 0.0
+        return stack if float(gaps.mean()) <= error else own[0]
 
     def _weights(self) -> dict[str, tuple[float, float]]:
         """Return weights and temperatures of the stack's members, by all rows that were held out."""
         if len(self.members) < 2:
             return {}
-        said = [self.out_of_fold[trial.name] for trial in self.members]
-        judged = ~np.isnan(said[0][:, 0])
+        predictions = [self.out_of_fold[trial.name] for trial in self.members]
+        known = ~np.isnan(predictions[0][:, 0])
         held_out = self.session.held_out(0)
-        said, target = [one[judged] for one in said], held_out.target[judged]
-        each = temperatures_of(said, target, held_out.classes)
-        found = weights_of(tempered_each(said, each), target, held_out.classes)
+        predictions, target = [one[known] for one in predictions], held_out.target[known]
+        each = temperatures_of(predictions, target, held_out.classes)
+        found = weights_of(tempered_each(predictions, each), target, held_out.classes)
         by_name = zip([trial.name for trial in self.members], found, each or [1.0] * len(found), strict=True)
         return {name: (weight, temperature) for name, weight, temperature in by_name if weight > 0}
 
     # ---- fits --------------------------------------------------------------------------------------------------------
 
     def _fit_all(self, order: list[Trial], best: Trial) -> None:
-        """Fit the models to all rows to learn from, what is to be kept first; an interruption or the clock ends it."""
-        session = self.session
+        """Fit the models to all rows to learn from, the best first; an interruption or the clock ends it."""
+        session, late = self.session, list[str]()
         needed = [trial for trial in order if trial in self._parts(best)]
-        again = REFIT_ALL * sum(trial.fold_seconds for trial in needed)  # the last fit of what is kept, to all rows
+        again = REFIT_ALL * sum(trial.fold_seconds for trial in needed)  # the last fit of the best, to all rows
         try:
             for trial in [*needed, *(trial for trial in order if trial not in needed and trial.name != STACK)]:
-                has_own = any(member.name in self.models for member in self.members)
                 spare = 0.0 if trial in needed else again
-                if (
-                    has_own
-                    and session.budget.left < REFIT * trial.fold_seconds + spare
-                    and not trial.candidate.is_baseline
-                ):
-                    self.late.append(trial.name)
+                if self._comes_late(trial, spare):
+                    late.append(trial.name)
                     continue
-                self.teller.step(f"{trial.name}, all rows to learn from")
+                session.progress.step(f"{trial.name}, all rows to learn from")
                 self.models[trial.name] = session.runner.fit(trial.candidate, None)
         except KeyboardInterrupt:
             if not self.models:
                 raise
             session.notes.append("Interrupted: models that were not fitted by then are left out.")
             session.was_interrupted = True
-        if self.late:
-            names = ", ".join(self.late)
+        if late:
             session.notes.append(
-                f"Left out, as the clock ran out before the last fits: {names}. Allow more minutes (--minutes)."
+                f"Left out, as the clock ran out before the last fits: {', '.join(late)}. Allow more minutes "
+                "(--minutes)."
             )
         if self.weights and all(name in self.models for name in self.weights):
             self.models[STACK] = self._stack({name: self.models[name] for name in self.weights}, None)
 
+    def _comes_late(self, trial: Trial, spare: float) -> bool:
+        """Tell whether there is no time for a last fit: one model of our own there must be."""
+        has_own = any(member.name in self.models for member in self.members)
+        seconds = REFIT * trial.fold_seconds + spare
+        return has_own and not trial.candidate.is_baseline and self.session.budget.left < seconds
+
     def _parts(self, trial: Trial) -> list[Trial]:
         """Return the models that one is made of."""
-        return [t for t in self.members if t.name in self.weights] if trial.name == STACK else [trial]
+        return [one for one in self.members if one.name in self.weights] if trial.name == STACK else [trial]
 
     def _stack(self, members: dict[str, Any], calibration: Calibration) -> Any:
         session = self.session
         scores = {name: self._score(name) for name in members}
         weights, each = ([self.weights[name][k] for name in members] for k in range(2))
-        X, classes = session.train.X, session.whole.classes
-        given = None if classes is None else each
-        return weighted_stack(members, weights, X, classes, scores=scores, temperatures=given, calibration=calibration)
+        classes = session.whole.classes
+        temperatures = None if classes is None else each
+        return weighted_stack(
+            members,
+            weights,
+            session.train.X,
+            classes,
+            scores=scores,
+            temperatures=temperatures,
+            calibration=calibration,
+        )
 
     def _score(self, name: str) -> float:
-        """Score of what a model says of rows held out: accuracy, or R²."""
-        session, said = self.session, self.out_of_fold[name]
-        judged = ~np.isnan(said[:, 0])
+        """Score of the out-of-fold predictions of a model: accuracy, or R²."""
+        session, predictions = self.session, self.out_of_fold[name]
+        known = ~np.isnan(predictions[:, 0])
         metric = "r2" if session.whole.classes is None else "accuracy"
-        scorers = Scorers(read_metrics([metric], ""), session.whole.classes)
-        return scorers.score(metric, said[judged], session.train.y[judged])
+        scorers = Scorers(read_metrics(metric), session.whole.classes)
+        return scorers.score(metric, predictions[known], session.train.y[known])
 
     def _calibration(self, best: Trial) -> Calibrated:
         """Find what makes the probabilities of the best better."""
         if self.session.whole.classes is None or best.candidate.is_baseline:
             return Calibrated(None, "")
-        return calibrate(best.said[0], self.session.held_out(0))
+        return calibrate(best.predictions(0), self.session.held_out(0))
 
     def _last(self, best: Trial, calibration: Calibrated) -> Any:
         """Fit the best model to all rows."""
@@ -230,11 +235,11 @@ class Finish:
                 "to fit it to all."
             )
             return as_fitted
-        runner = Runner(pick_table(whole.X), whole.y, whole.codes, whole.classes, [], session.budget)
+        runner = session.runner_of(whole)
         try:
             found = {}
             for trial in parts:
-                self.teller.step(f"{trial.name}, all rows")
+                session.progress.step(f"{trial.name}, all rows")
                 found[trial.name] = runner.fit(trial.candidate, None)
         except KeyboardInterrupt:
             session.notes.append(f"Interrupted: the model that is kept learned from {session.train.n_rows:,} rows.")
@@ -250,51 +255,50 @@ class Finish:
 
     # ---- the board ---------------------------------------------------------------------------------------------------
 
-    def _entries(
-        self, order: list[Trial], scores: dict[str, dict[str, Floats]], said: dict[str, Floats]
-    ) -> list[Entry]:
-        session, names = self.session, [trial.name for trial in order]
-        metrics, first = session.metrics, names[0]
-        sizes = np.array([[len(fold.grown_on), len(fold.held_out)] for fold in self.folds]).mean(axis=0)
-        times = np.zeros((len(names), len(self.folds)))
-        by_metric = {metric: np.array([scores[name][metric] for name in names]) for metric in metrics}
-        compared = Comparison(names, metrics, by_metric, times, times, {}, first, {}, float(sizes[0]), float(sizes[1]))
-        gaps = compared.differences()
+    def _entries(self, order: list[Trial], scores: Scores, tested: dict[str, Floats]) -> list[Entry]:
+        session, metrics = self.session, self.session.metrics
+        sizes = np.array([[len(fold.held_out), len(fold.grown_on)] for fold in self.folds]).mean(axis=0)
+        share = float(sizes[0] / sizes[1])
+        gaps = paired_differences(np.array([scores[trial.name][metrics[0]] for trial in order]), 0, share)
         return [
             Entry(
-                trial.name,
-                scores[trial.name],
-                *compared.mean(trial.name),
-                gaps[trial.name],
-                float(np.mean(trial.fit_seconds)),
-                float(np.mean(trial.predict_seconds)),
-                {
-                    metric: session.scorers.with_interval(metric, said[trial.name], session.test.y, session.seed)
+                name=trial.name,
+                scores=scores[trial.name],
+                mean=float(scores[trial.name][metrics[0]].mean()),
+                error=corrected_error(scores[trial.name][metrics[0]], share),
+                difference=gap,
+                fit_seconds=trial.mean_seconds("fit_seconds"),
+                predict_seconds=trial.mean_seconds("predict_seconds"),
+                test={
+                    metric: session.scorers.with_interval(metric, tested[trial.name], session.test.y, session.seed)
                     for metric in metrics
                 },
-                trial.candidate.is_baseline,
-                trial.candidate.is_peer,
+                is_baseline=trial.candidate.is_baseline,
+                is_peer=trial.candidate.is_peer,
             )
-            for trial in order
+            for trial, gap in zip(order, gaps, strict=True)
         ]
 
-    def _say_best(
-        self, best: Trial, order: list[Trial], scores: dict[str, dict[str, Floats]], calibration: Calibrated
-    ) -> None:
+    def _note_best(self, best: Trial, order: list[Trial], calibration: Calibrated) -> None:
         """Say which model is kept, why, and what was done to its probabilities."""
-        own = [t for t in order if not (t.candidate.is_baseline or t.candidate.is_peer)] or order
+        ahead = _own(order)[0]
         why = f"{best.name} is the best."
-        if best is not own[0]:
+        if best is not ahead:
             why = (
-                f"{best.name} is kept: {own[0].name} is ahead by less than the standard error of the difference, and a "
+                f"{best.name} is kept: {ahead.name} is ahead by less than the standard error of the difference, and a "
                 "mean of several models is the steadier choice."
             )
         self.session.notes.append(f"{why} {calibration.why}".rstrip())
 
-    def _say_peers(self, order: list[Trial], best: Trial) -> None:
+    def _note_peers(self, order: list[Trial], best: Trial) -> None:
         ahead = [trial.name for trial in order[: order.index(best)] if trial.candidate.is_peer]
         if ahead:
             self.session.notes.append(f"On these folds {', '.join(ahead)} did better than {best.name}.")
+
+
+def _own(order: list[Trial]) -> list[Trial]:
+    """Return our own models; all of them, if there is none."""
+    return [trial for trial in order if trial.is_own] or order
 
 
 def _versions(peers: bool) -> dict[str, str]:

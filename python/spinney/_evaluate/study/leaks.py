@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from spinney._data.types import Floats
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
-
-Floats = NDArray[np.float64]
 
 NEARLY_ALL = 0.99  # share of the baseline's errors (of the variance, for values) that a leak takes away
 _ROWS_TO_JUDGE_BY = 50

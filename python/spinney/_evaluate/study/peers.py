@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from spinney._data import Schema, read_table
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._data.value_arrays import input_values
 from spinney._engine import available_threads
-from spinney._evaluate.study.family import Candidate, Size
-
-Floats = NDArray[np.float64]
+from spinney._evaluate.runner import Candidate
+from spinney._evaluate.study.plan import Size
 
 # what each is called on the board: module, and class names without "Classifier" or "Regressor"
 PEERS = {
@@ -35,7 +35,7 @@ class _Peer(BaseEstimator):
         self.library = library
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: TableLike, y: ColumnLike) -> Self:
         """Fit the model with its defaults."""
         table = read_table(X)
         self._schema = Schema.learn(table)
@@ -73,7 +73,7 @@ class _Peer(BaseEstimator):
         }
         return kind(**more[self.library])
 
-    def _matrix(self, X: Any) -> Any:
+    def _matrix(self, X: TableLike) -> Any:
         """Return the table as the library takes it."""
         columns = input_values(self._schema, read_table(X), self.library, "missing")
         if self.library != "catboost" or not any(self._is_category):
@@ -89,11 +89,11 @@ class PeerClassifier(ClassifierMixin, _Peer):
 
     _kind = "Classifier"
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Class probabilities."""
         return np.asarray(self._model.predict_proba(self._matrix(X)), dtype=np.float64)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the class of the largest probability."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
@@ -103,7 +103,7 @@ class PeerRegressor(RegressorMixin, _Peer):
 
     _kind = "Regressor"
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: TableLike) -> Floats:
         """Values."""
         return np.asarray(self._model.predict(self._matrix(X)), dtype=np.float64).ravel()
 

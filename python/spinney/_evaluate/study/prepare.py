@@ -1,9 +1,9 @@
-"""A caller's table, taken apart: what to learn from, what to learn, and what was done with it."""
+"""A caller's table, prepared: what to learn from, what to predict, and what was done with the columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 
 from spinney._data import read_table
 from spinney._data.column_names import listed
-from spinney._data.columns import CodedColumn, NumberColumn, comes_from, dense_column
+from spinney._data.columns import CodedColumn, Column, NumberColumn, RawTable, comes_from
 from spinney._data.date_parts import USUAL, date_parts, part_name
-from spinney._data.display.digits import elide, one_line, plural, shortest
+from spinney._data.display.digits import plural
 from spinney._data.replace import missing_rows
 from spinney._data.select import PickTable, pick_table
+from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._evaluate.problem import Array, Problem, Rows
 from spinney._evaluate.study.leaks import find_leaks
 from spinney._evaluate.study.profile import ColumnProfile, Columns, profile_columns, row_groups
+from spinney._evaluate.task import Target, column_table, decide_task, read_task
 
-MOST_INTEGER_CLASSES = 10
 FEWEST_ROWS = 20
+_FEWEST_GROUPS = 4
 _MOST_CLASSES = 1000
-Target = tuple[str, NDArray[Any], NDArray[np.intp] | None, NDArray[Any] | None, str]
-_TASKS = ("auto", "classification", "regression")
 _MOST_NAMED = 8
 
 
@@ -49,65 +50,31 @@ class Wishes:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """A table to study.
+class Prepared(Problem):
+    """A table to study: the columns to learn from, the rows with a target, and where they come from.
 
     Attributes
     ----------
-    X : table
-        Columns to learn from, rows with a target.
-    y : ndarray of shape (n_rows,)
-        Labels or values.
-    codes, classes : ndarray or None
-        Codes and labels of classes.
-    task : {"binary", "multiclass", "regression"}
     target : str
     columns : list of ColumnProfile
         Of all columns but the target.
-    groups, time : ndarray of shape (n_rows,), or None
-        Labels of rows that stay together; order of rows in time.
-    are_duplicates : bool
-        Whether groups are rows that are equal, rather than those of a column.
     notes : list of str
     """
 
-    X: Any
-    y: NDArray[Any]
-    codes: NDArray[np.intp] | None
-    classes: NDArray[Any] | None
-    task: str
-    target: str
-    columns: list[ColumnProfile]
-    groups: NDArray[np.intp] | None
-    time: NDArray[Any] | None
-    are_duplicates: bool
-    notes: list[str]
+    target: str = ""
+    columns: list[ColumnProfile] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.y)
-
-    def take(self, rows: NDArray[np.intp]) -> Prepared:
-        """Return some of the rows."""
-
-        def of(values: Any) -> Any:
-            return None if values is None else values[rows]
-
-        X = pick_table(self.X).take(rows)
-        return replace(self, X=X, y=self.y[rows], codes=of(self.codes), groups=of(self.groups), time=of(self.time))
-
-    def with_columns(self, places: NDArray[np.intp], why: str) -> Prepared:
+    def with_columns(self, places: Rows, why: str) -> Prepared:
         """Return some of the columns that are learned from; the others get a note."""
-        X = pick_table(self.X)
-        names = X.names or [f"x{j}" for j in range(X.n_columns)]
+        names = self.table.names or [f"x{j}" for j in range(self.table.n_columns)]
         kept = {names[j] for j in places.tolist()}
         columns = [one if not one.is_used or one.name in kept else one.left_out(why) for one in self.columns]
-        return replace(self, X=X.take(columns=places), columns=columns)
+        return replace(self, table=pick_table(self.table.take(columns=places)), columns=columns)
 
 
-def prepare(table: Any, target: Any, wishes: Wishes, seed: int) -> Prepared:
-    """Take a table apart and decide what to learn from.
+def prepare(table: TableLike, target: str | ColumnLike, wishes: Wishes, seed: int) -> Prepared:
+    """Separate the target from a table and decide which columns to learn from.
 
     Parameters
     ----------
@@ -127,30 +94,24 @@ def prepare(table: Any, target: Any, wishes: Wishes, seed: int) -> Prepared:
     ValueError
         If there is nothing to learn, with what to do.
     """
-    if wishes.task not in _TASKS:
-        raise ValueError(f"task must be one of {', '.join(_TASKS)}. Got {wishes.task!r}.")
-    whole, name = _with_target(table, target)
+    asked, whole = read_task(wishes.task), _read_whole(table)
+    if isinstance(target, str):
+        _check_target(target, whole)
+        name, column = target, read_table(_one_column(whole, target))
+    else:
+        name, column = _read_values(target, whole)
     _check_names(whole, name, wishes)
-    labels, known, is_number = read_target(whole, name)
-    notes = []
-    n_without = int((~known).sum())
-    if n_without == whole.n_rows:
-        raise ValueError(f"The target {name!r} has no values at all. Name another column as the target.")
-    if n_without:
-        notes.append(f"{plural(n_without, 'row')} without a value of {name!r} were left out.")
-    rows = np.flatnonzero(known)
-    task, y, codes, classes, why = _read_task(labels[rows], name, is_number, wishes.task)
-    notes.append(why)
-    asked = [one for one in (wishes.group, wishes.time) if one is not None]
-    apart = {name, *([] if wishes.group is None else [wishes.group])}
-    beside = {one: _beside(whole, one, rows) for one in asked}
-    if wishes.time is not None and not _is_date(whole, wishes.time):
+    found = decide_task(column, asked, name)
+    y, codes, classes, notes = _read_classes(found)
+    rows = np.flatnonzero(found.is_known)
+    apart = {one for one in (name, wishes.group) if one is not None}
+    if wishes.time is not None and not _is_date(_column(whole, wishes.time)):
         apart.add(wishes.time)
-    X = whole.take(None if not n_without else rows, _places(whole, apart))
-    X, with_parts = _with_parts(X)
-    notes += with_parts
+    places = np.array([j for j, one in enumerate(whole.names or []) if one not in apart], dtype=np.intp)
+    X, with_parts = _with_parts(whole.take(None if found.is_known.all() else rows, places))
     columns = Columns.read(X)
     profiles = _judged(columns, y if codes is None else codes, codes is not None, wishes, seed)
+    notes += with_parts
     notes += [f"Column {one.name!r} was left out. {one.note}" for one in profiles if one.note and not one.is_used]
     notes += [f"Column {one.name!r} is used as you say. {one.note}" for one in profiles if one.note and one.is_used]
     used = [j for j, one in enumerate(profiles) if one.is_used]
@@ -159,36 +120,27 @@ def prepare(table: Any, target: Any, wishes: Wishes, seed: int) -> Prepared:
             "No column is left to learn from: all others name rows, hold one value or tell the target alone. Keep some "
             "of them with keep (--keep)."
         )
-    table_used = pick_table(X).take(columns=np.array(used, dtype=np.intp))
-    groups, are_duplicates = None, False
+    groups = time = None
     if wishes.group is not None:
-        groups = np.unique(beside[wishes.group].astype(str), return_inverse=True)[1].astype(np.intp)
-        if groups.max() < 3:
-            raise ValueError(
-                f"The column {wishes.group!r} has {int(groups.max()) + 1} groups, and at least four are needed to hold "
-                "some out. Leave group (--group) out, or name another column."
-            )
-    elif wishes.time is None:
-        groups, said = _duplicates([columns.values[j] for j in used])
-        are_duplicates = groups is not None
-        notes += said
-    time = None if wishes.time is None else _order(beside[wishes.time])
-    if wishes.time is not None and (moments := beside[wishes.time]).dtype == object:
-        ends = sorted({str(moment) for moment in moments.tolist()})
-        notes.append(
-            f"Column {wishes.time!r}, by which rows are ordered in time, holds text: {ends[0]!r} comes first, and "
-            f"{ends[-1]!r} last. If that is not their order, write dates as 2024-05-31, or numbers."
-        )
-    return Prepared(table_used, y, codes, classes, task, name, profiles, groups, time, are_duplicates, notes)
+        groups = _groups(_values_of(whole, wishes.group, rows), wishes.group)
+    elif wishes.time is not None:
+        time, order = _order(_values_of(whole, wishes.time, rows), wishes.time)
+        notes += order
+    else:
+        groups, equal = _equal_rows([columns.values[j] for j in used])
+        notes += equal
+    used_table = pick_table(pick_table(X).take(columns=np.array(used, dtype=np.intp)))
+    are_copies = groups is not None and wishes.group is None
+    return Prepared(used_table, y, codes, classes, None, groups, time, are_copies, name, profiles, notes)
 
 
 # ---- the target ------------------------------------------------------------------------------------------------------
 
 
-def _with_target(table: Any, target: Any) -> tuple[PickTable, str]:
-    """Return the table with the target as one of its columns, and its name."""
-    if hasattr(table, "collect") and type(table).__module__.startswith("polars"):
-        table = table.collect()
+def _read_whole(table: TableLike) -> PickTable:
+    """Return a table with named columns."""
+    if comes_from(table, "polars", "LazyFrame"):
+        table = table.collect()  # type: ignore[attr-defined]
     try:
         whole = pick_table(table)
     except ValueError as error:
@@ -197,44 +149,35 @@ def _with_target(table: Any, target: Any) -> tuple[PickTable, str]:
         raise ValueError("The table has no rows or no columns. Give it a line of names and some rows.") from None
     if comes_from(whole.native, "scipy.sparse", "sparray", "spmatrix"):
         raise TypeError("A study takes dense tables. Turn the sparse matrix into an array or a frame first.")
-    if isinstance(target, str):
-        if whole.names is None:
-            raise ValueError("The table has no column names. Pass a data frame, or the values of the target.")
-        if target not in whole.names:
-            raise ValueError(f"The table has no column {target!r}. {nearest(target, whole.names)}")
-        if whole.n_columns == 1:
-            raise ValueError(
-                f"The table has one column only, {target!r}. Give it at least one more to learn from; if there are "
-                "more, another sign separates them: see delimiter (--delimiter)."
-            )
-        return whole, target
-    values = target.to_numpy() if hasattr(target, "to_numpy") else np.asarray(target)
-    if values.ndim != 1 or len(values) != whole.n_rows:
-        raise ValueError(f"target has shape {values.shape} and the table {whole.n_rows} rows. Give one value per row.")
-    names = whole.names or [f"x{j}" for j in range(whole.n_columns)]
+    if whole.names is not None:
+        return whole
+    return pick_table({f"x{j}": _column_array(whole, j) for j in range(whole.n_columns)})
+
+
+def _check_target(target: str, table: PickTable) -> None:
+    if table.names is None or target not in table.names:
+        raise ValueError(f"The table has no column {target!r}. {nearest(target, table.names or [])}")
+    if table.n_columns == 1:
+        raise ValueError(
+            f"The table has one column only, {target!r}. Give it at least one more to learn from; if there are "
+            "more, another sign separates them: see delimiter (--delimiter)."
+        )
+
+
+def _read_values(target: ColumnLike, table: PickTable) -> tuple[str, RawTable]:
+    """Return the name and the column of a target that is no column of the table."""
     name = str(getattr(target, "name", None) or "target")
-    while name in names:
+    while name in (table.names or ()):
         name += "'"
-    return pick_table(_beside_target(whole, names, name, values)), name
+    column = column_table(target, name)
+    if column.n_rows != table.n_rows:
+        raise ValueError(
+            f"target has {column.n_rows} values and the table {table.n_rows} rows. Give one value per row."
+        )
+    return name, column
 
 
-def _beside_target(whole: PickTable, names: list[str], name: str, values: NDArray[Any]) -> Any:
-    """Return the table with the target as its last column: a frame of the same kind, or a dict of columns."""
-    native = whole.native
-    if whole.names is not None and comes_from(native, "pandas", "DataFrame"):
-        return native.assign(**{name: values})
-    if comes_from(native, "polars", "DataFrame"):
-        import polars as pl
-
-        return native.with_columns(pl.Series(name, values))
-    if comes_from(native, "pyarrow", "Table"):
-        import pyarrow as pa
-
-        return native.append_column(name, pa.array(values))
-    return {one: _column_array(whole, j) for j, one in enumerate(names)} | {name: values}
-
-
-def _column_array(table: PickTable, j: int) -> NDArray[Any]:
+def _column_array(table: PickTable, j: int) -> Array:
     column = table.take(columns=np.array([j]))
     if isinstance(column, dict):
         return np.asarray(next(iter(column.values())))
@@ -269,92 +212,47 @@ def _check_names(whole: PickTable, target: str, wishes: Wishes) -> None:
         raise ValueError("group and time make folds of different kinds. Give one of both.")
 
 
-def read_target(whole: PickTable, name: str) -> tuple[NDArray[Any], NDArray[np.bool_], bool]:
-    """Return the values of the target, which rows have one, and whether they are numbers."""
-    raw = read_table(whole.take(columns=np.array([(whole.names or []).index(name)])))
-    column = raw.column(0)
-    if not isinstance(column, (NumberColumn, CodedColumn)):
-        column = dense_column(column, raw.n_rows)
-    known = ~missing_rows(column)
-    if isinstance(column, CodedColumn):
-        values = np.array([*column.values, None], dtype=object)[column.codes]
-        is_number = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in column.values)
-        return values, known, is_number and len(column.values) > 0
-    if column.clock:
-        raise ValueError(f"The target {name!r} holds dates. Predict a number or a class: name another column.")
-    values = np.asarray(column.values)
-    if values.dtype == bool:
-        return values, known, False
-    if np.isinf(values[known]).any():
-        raise ValueError(f"The target {name!r} holds infinity. Drop these rows, or write what is meant.")
-    return values, known, True
-
-
-def _read_task(labels: NDArray[Any], name: str, is_number: bool, asked: str) -> Target:
-    """Decide what the target asks for; return task, target, codes and labels of classes, and why."""
-    if len(labels) < FEWEST_ROWS:
+def _read_classes(target: Target) -> tuple[Array, Rows | None, Array | None, list[str]]:
+    """Return the target, codes and labels of classes where there are any, and notes on the target."""
+    values, name, notes = target.values, target.name, list[str]()
+    if n_without := int((~target.is_known).sum()):
+        notes.append(f"{plural(n_without, 'row')} without a value of {name!r} were left out.")
+    if len(values) < FEWEST_ROWS:
         raise ValueError(
-            f"The table has {plural(len(labels), 'row')} with a target, and a study needs at least {FEWEST_ROWS}: some "
+            f"The table has {plural(len(values), 'row')} with a target, and a study needs at least {FEWEST_ROWS}: some "
             "to learn from, some to choose by, some to judge by. Add rows."
         )
-    if is_number:
-        labels = labels.astype(np.float64)
-        if (labels == np.floor(labels)).all() and np.abs(labels).max() < 2**53:
-            labels = labels.astype(np.int64)
-    elif labels.dtype == object:
-        labels = labels.astype(str)
-    distinct = np.unique(labels)
-    if len(distinct) == 1:
-        shown = shortest(float(distinct[0])) if is_number else elide(one_line(str(distinct[0])), 40)
+    if target.task == "regression":
+        return values.astype(np.float64), None, None, [*notes, target.why]
+    classes, codes = np.unique(values, return_inverse=True)
+    if len(classes) > min(_MOST_CLASSES, len(values) // 2):
         raise ValueError(
-            f"The target {name!r} is {shown} in all {len(labels):,} rows: there is nothing to tell apart. Name another "
-            "column as the target, or add rows that differ."
-        )
-    few = len(distinct) <= MOST_INTEGER_CLASSES and 2 * len(distinct) <= len(labels)
-    if asked == "regression" and not is_number:
-        raise ValueError(
-            f"task is 'regression', and the target {name!r} holds labels. Make it numbers, or leave it out."
-        )
-    if asked == "classification" or (asked == "auto" and (not is_number or (labels.dtype.kind == "i" and few))):
-        return _classes(labels, distinct, name, is_number, asked)
-    why = f"{name!r} holds numbers, so values are predicted (else task='classification', --task classification)."
-    return "regression", labels.astype(np.float64), None, None, why
-
-
-def _classes(labels: NDArray[Any], distinct: NDArray[Any], name: str, is_number: bool, asked: str) -> Target:
-    if len(distinct) > min(_MOST_CLASSES, len(labels) // 2):
-        raise ValueError(
-            f"The target {name!r} has {len(distinct):,} different labels in {len(labels):,} rows, too many to learn "
+            f"The target {name!r} has {len(classes):,} different labels in {len(values):,} rows, too many to learn "
             "them. If it holds numbers as text, correct what is no number in it; else name another column."
         )
-    codes = np.searchsorted(distinct, labels).astype(np.intp)
-    why = f"{name!r} holds {len(distinct)} different labels, so classes are predicted."
-    if is_number:
-        why = f"{name!r} holds {len(distinct)} different whole numbers, so classes are predicted"
-        why += "." if asked != "auto" else " (else task='regression', --task regression)."
-    rare = [str(label) for label, n in zip(distinct.tolist(), np.bincount(codes).tolist(), strict=True) if n < 5]
+    why = target.why
+    rare = [str(label) for label, n in zip(classes.tolist(), np.bincount(codes).tolist(), strict=True) if n < 5]
     if rare:
         why += f" {listed(rare)}: fewer than 5 rows each, which is hardly enough to learn or judge them."
-    return ("binary" if len(distinct) == 2 else "multiclass"), labels, codes, distinct, why
+    return values, codes.astype(np.intp), classes, [*notes, why]
 
 
 # ---- the other columns -----------------------------------------------------------------------------------------------
 
 
-def _places(whole: PickTable, without: set[str]) -> NDArray[np.intp]:
-    return np.array([j for j, name in enumerate(whole.names or []) if name not in without], dtype=np.intp)
+def _one_column(whole: PickTable, name: str) -> Any:
+    return whole.take(columns=np.array([(whole.names or []).index(name)]))
 
 
-def _column(whole: PickTable, name: str) -> Any:
-    return read_table(whole.take(columns=np.array([(whole.names or []).index(name)]))).column(0)
+def _column(whole: PickTable, name: str) -> Column:
+    return read_table(_one_column(whole, name)).column(0)
 
 
-def _is_date(whole: PickTable, name: str) -> bool:
-    column = _column(whole, name)
+def _is_date(column: Column) -> bool:
     return isinstance(column, NumberColumn) and bool(column.clock)
 
 
-def _beside(whole: PickTable, name: str, rows: NDArray[np.intp]) -> NDArray[Any]:
+def _values_of(whole: PickTable, name: str, rows: Rows) -> Array:
     """Values of a column that is not learned from, which must all be there."""
     column = _column(whole, name)
     absent = missing_rows(column)[rows]
@@ -368,11 +266,26 @@ def _beside(whole: PickTable, name: str, rows: NDArray[np.intp]) -> NDArray[Any]
     return np.asarray(column.values)[rows]
 
 
-def _order(moments: NDArray[Any]) -> NDArray[Any]:
-    """Moments as numbers that rise with them."""
-    if moments.dtype == object:
-        return np.unique(moments.astype(str), return_inverse=True)[1]
-    return moments
+def _groups(labels: Array, name: str) -> Rows:
+    """Return the number of the group of each row."""
+    names, groups = np.unique(labels.astype(str), return_inverse=True)
+    if len(names) < _FEWEST_GROUPS:
+        raise ValueError(
+            f"The column {name!r} has {len(names)} groups, and at least four are needed to hold "
+            "some out. Leave group (--group) out, or name another column."
+        )
+    return groups.astype(np.intp)
+
+
+def _order(moments: Array, name: str) -> tuple[Array, list[str]]:
+    """Moments as numbers that rise with them, and a note where they are text."""
+    if moments.dtype != object:
+        return moments, []
+    texts, order = np.unique(moments.astype(str), return_inverse=True)
+    return order, [
+        f"Column {name!r}, by which rows are ordered in time, holds text: {str(texts[0])!r} comes first, and "
+        f"{str(texts[-1])!r} last. If that is not their order, write dates as 2024-05-31, or numbers."
+    ]
 
 
 def _with_parts(X: Any) -> tuple[Any, list[str]]:
@@ -381,16 +294,14 @@ def _with_parts(X: Any) -> tuple[Any, list[str]]:
     dates = [
         name
         for j, name in enumerate(table.names or [])
-        if isinstance(column := table.column(j), NumberColumn)
-        and column.clock
-        and not any(part_name(name, part) in (table.names or []) for part in USUAL)
+        if _is_date(table.column(j)) and not any(part_name(name, part) in (table.names or []) for part in USUAL)
     ]
     if not dates:
         return X, []
     return date_parts(X, dates), [f"Dates were also taken apart into year, month, weekday and hour: {listed(dates)}."]
 
 
-def columns_to_learn_from(table: Any, names: Sequence[str]) -> Any:
+def columns_to_learn_from(table: TableLike, names: Sequence[str]) -> Any:
     """Pick the columns of a study out of another table, with parts of its dates."""
     whole = pick_table(table)
     if whole.names is None:
@@ -405,7 +316,7 @@ def columns_to_learn_from(table: Any, names: Sequence[str]) -> Any:
 
 
 def _judged(
-    columns: Columns, target: NDArray[Any], has_classes: bool, wishes: Wishes, seed: int
+    columns: Columns, target: NDArray[np.generic], has_classes: bool, wishes: Wishes, seed: int
 ) -> list[ColumnProfile]:
     """Profile the columns, and decide which to learn from."""
     found = profile_columns(columns)
@@ -433,7 +344,7 @@ def _judged(
     return found
 
 
-def _duplicates(columns: list[NDArray[np.float64]]) -> tuple[NDArray[np.intp] | None, list[str]]:
+def _equal_rows(columns: list[Floats]) -> tuple[Rows | None, list[str]]:
     """Find equal rows, if there are any, unless columns have so few values that most rows have an equal."""
     groups = row_groups(columns)
     n_rows, n_distinct = len(groups), int(groups.max()) + 1

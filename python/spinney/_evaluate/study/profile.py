@@ -15,9 +15,8 @@ from spinney._data.columns import RawTable
 from spinney._data.dates import date_text
 from spinney._data.display.digits import elide, one_line, shortest
 from spinney._data.feature import Feature
+from spinney._data.types import Floats, TableLike
 from spinney._data.value_arrays import feature_values
-
-Floats = NDArray[np.float64]
 
 _EXAMPLES = 3
 _ROWS_TO_JUDGE_BY = 20  # with fewer rows, distinct values prove nothing
@@ -85,7 +84,7 @@ class Columns:
     values: list[Floats]
 
     @classmethod
-    def read(cls, X: Any) -> Columns:
+    def read(cls, X: TableLike) -> Columns:
         """Read a table."""
         table: RawTable = read_table(X)
         schema = Schema.learn(table)

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinney._data.display.digits import elide, fixed, one_line, plural
 from spinney._data.display.frames import Backend, frame_of
-from spinney._evaluate.compare.result import chance_text, is_loss, shown_name, shown_value, with_error
-from spinney._evaluate.compare.statistics import Difference
-from spinney._evaluate.study.predictions import TestScore
+from spinney._data.types import Floats, TableLike
+from spinney._evaluate.board import align, finite_or_none, p_text, with_error
+from spinney._evaluate.problem import Array, Rows
+from spinney._evaluate.scoring import TestScore, is_loss, shown_name, shown_value
+from spinney._evaluate.statistics import Difference
 from spinney._evaluate.study.prepare import columns_to_learn_from
 from spinney._evaluate.study.profile import ColumnProfile
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from spinney._model.file.disk import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +128,13 @@ class Study:
     task: str
     metrics: list[str]
     target: str
-    classes: NDArray[Any] | None
+    classes: Array | None
     columns: list[ColumnProfile]
     notes: list[str]
     X_train: Any
-    y_train: NDArray[Any]
+    y_train: Array
     X_test: Any
-    y_test: NDArray[Any]
+    y_test: Array
     folds: list[tuple[Rows, Rows]]
     leaderboard: list[Entry]
     models: dict[str, Any]
@@ -164,7 +163,7 @@ class Study:
                 return entry
         raise KeyError(f"{name!r} was not studied. Models are {', '.join(one.name for one in self.leaderboard)}.")
 
-    def predict(self, table: Any) -> NDArray[Any]:
+    def predict(self, table: TableLike) -> Array:
         """Predict rows of a table such as the one that was studied.
 
         Parameters
@@ -179,7 +178,7 @@ class Study:
         """
         return np.asarray(self.model.predict(self._learned_from(table)))
 
-    def predict_proba(self, table: Any) -> Floats:
+    def predict_proba(self, table: TableLike) -> Floats:
         """Class probabilities of rows of a table such as the one that was studied.
 
         Parameters
@@ -196,10 +195,10 @@ class Study:
             raise AttributeError("This study predicts values, which have no probabilities. Use predict.")
         return np.asarray(self.model.predict_proba(self._learned_from(table)))
 
-    def _learned_from(self, table: Any) -> Any:
+    def _learned_from(self, table: TableLike) -> Any:
         return columns_to_learn_from(table, [column.name for column in self.columns if column.is_used])
 
-    def save(self, file: Any) -> None:
+    def save(self, file: Target) -> None:
         """Write the best model to a file, for `spinney.load` and ``spinney predict``.
 
         Parameters
@@ -298,14 +297,7 @@ class Study:
         list of str
             A head, and a line for each model.
         """
-        rows = self._cells()
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        return [
-            "  ".join(
-                [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-            ).rstrip()
-            for row in rows
-        ]
+        return align(self._cells())
 
     def _cells(self) -> list[list[str]]:
         name, others = shown_name(self.metric), [shown_name(one) for one in self.metrics[1:]]
@@ -326,7 +318,7 @@ class Study:
             elide(one_line(entry.name), 24) + (" *" if entry.name == self.best else ""),
             with_error(shown_value(self.metric, entry.mean), entry.error),
             "" if first else with_error(sign * gap.mean, gap.error),
-            "" if first else chance_text(gap.p_holm),
+            "" if first else p_text(gap.p_holm),
             shown,
             *(f"{shown_value(name, float(entry.scores[name].mean())):.4g}" for name in self.metrics[1:]),
             f"{entry.fit_seconds:.2g}",
@@ -355,13 +347,8 @@ def _entry_to_dict(entry: Entry) -> dict[str, Any]:
     return found | {"is_baseline": entry.is_baseline, "is_peer": entry.is_peer}
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    def one(value: Any) -> Any:
-        if isinstance(value, float) and not math.isfinite(value):
-            return None
-        return list(value) if isinstance(value, tuple) else value
-
-    return {key: one(value) for key, value in row.items()}
+def _plain(row: dict[str, Any]) -> dict[str, object]:
+    return {key: finite_or_none(value) for key, value in row.items()}
 
 
 def _decimals(width: float) -> int:

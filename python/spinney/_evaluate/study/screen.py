@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spinney._evaluate.study.prepare import Prepared
+from spinney._data.types import Floats
+from spinney._evaluate.folds import split_screening
+from spinney._evaluate.problem import Problem, Rows
 from spinney._evaluate.study.profile import Columns
-from spinney._evaluate.study.split import rows_apart
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 _BINS = 8
 _MOST_ROWS = 5000
 
 
-def screened(data: Prepared, columns: Columns, n_columns: int, seed: int) -> tuple[Rows, Rows]:
+def screened(data: Problem, columns: Columns, n_columns: int, seed: int) -> tuple[Rows, Rows]:
     """Choose columns by rows that are used for nothing else, so that no score knows of the choice.
 
     Parameters
     ----------
-    data : Prepared
+    data : Problem
     columns : Columns
         Its columns.
     n_columns : int
@@ -32,7 +30,8 @@ def screened(data: Prepared, columns: Columns, n_columns: int, seed: int) -> tup
     tuple of ndarray of int
         Columns, in their order, and the rows that are left to study.
     """
-    left, apart = rows_apart(data, seed)
+    split = split_screening(data, seed)
+    left, apart = split.grown_on, split.held_out
     apart = apart[:: max(1, -(-len(apart) // _MOST_ROWS))]
     centred = _centred(data, apart)
     worth = [
@@ -43,7 +42,7 @@ def screened(data: Prepared, columns: Columns, n_columns: int, seed: int) -> tup
     return np.sort(best).astype(np.intp), left
 
 
-def _centred(data: Prepared, rows: Rows) -> Floats:
+def _centred(data: Problem, rows: Rows) -> Floats:
     """Return the target of rows, or whether they are of each class, less its mean: one line for each class."""
     if data.codes is None or data.classes is None:
         target = data.y[rows].astype(np.float64)[np.newaxis]

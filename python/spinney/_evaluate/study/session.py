@@ -1,46 +1,40 @@
-"""One study from prepared rows to models that were judged on the same folds: plan, folds, stack."""
+"""One study from prepared rows to models that were run on the same folds: plan, folds, stack."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinney._data.display.digits import plural
-from spinney._data.select import pick_table
 from spinney._estimator.estimator import Estimator
-from spinney._estimator.folds import Fold
-from spinney._evaluate.compare.problem import read_metrics, read_models
-from spinney._evaluate.study.combine import HeldOut, stacked
-from spinney._evaluate.study.family import (
-    STACK,
+from spinney._evaluate.budget import Budget
+from spinney._evaluate.folds import LARGEST_SEED, TEST_SHARE, draw_folds, split_test
+from spinney._evaluate.problem import BASELINE, Models, baseline_of, read_models
+from spinney._evaluate.runner import (
+    REFIT,
+    REFIT_ALL,
     Candidate,
-    Plan,
-    Size,
-    baseline_for,
-    estimator_for,
-    make_plan,
-    quicker,
-    work_of,
+    EvaluationProgress,
+    FoldRunner,
+    ProgressCall,
+    Run,
+    Runner,
+    Trial,
 )
+from spinney._evaluate.scoring import Scorers, Scoring, read_metrics
+from spinney._evaluate.study.combine import HeldOut, stacked
 from spinney._evaluate.study.peers import peer_candidates
-from spinney._evaluate.study.predictions import Scorers
+from spinney._evaluate.study.plan import STACK, Plan, Size, estimator_for, make_plan, quicker, work_of
 from spinney._evaluate.study.prepare import Prepared
 from spinney._evaluate.study.profile import Columns
-from spinney._evaluate.study.progress import Teller
-from spinney._evaluate.study.run import REFIT, REFIT_ALL, Budget, Runner, Trial
 from spinney._evaluate.study.screen import screened
-from spinney._evaluate.study.split import TEST_SHARE, make_splits, split_off_test
 
-Floats = NDArray[np.float64]
 _METRICS = {
     "binary": ["neg_log_loss", "roc_auc", "accuracy"],
     "multiclass": ["neg_log_loss", "accuracy"],
     "regression": ["neg_root_mean_squared_error", "r2"],
 }
-_LARGEST_SEED = 2**31 - 1
 _FEWEST_FOLDS = 2  # that are done whatever time they take
 
 
@@ -48,13 +42,13 @@ _FEWEST_FOLDS = 2  # that are done whatever time they take
 class Asked:
     """What the caller wants, as `study` takes it; the budget in seconds."""
 
-    metric: Any
+    metric: Scoring
     budget: float
     peers: bool
-    models: Any
+    models: Models | None
     n_folds: int
     repeats: int | None
-    progress: Any
+    progress: bool | ProgressCall
 
 
 class Session:
@@ -71,24 +65,29 @@ class Session:
 
     def __init__(self, data: Prepared, asked: Asked, random: np.random.RandomState, start: float) -> None:
         self.whole, self.asked, self.notes = data, asked, list(data.notes)
-        self.seed = int(random.randint(_LARGEST_SEED))
+        self.seed = int(random.randint(LARGEST_SEED))
         self.budget = Budget(asked.budget, start)
-        scoring = _METRICS[data.task] if asked.metric is None else asked.metric
-        task = "Regressor" if data.classes is None else "Classifier"
-        self.scorers = Scorers(read_metrics(scoring, task), data.classes)
-        self.scorers.check(data.y, data.codes, data.target, _METRICS[data.task])
+        usual = _METRICS[data.task]
+        self.scorers = Scorers(read_metrics(usual if asked.metric is None else asked.metric), data.classes)
+        self.scorers.check(data.y, data.codes, data.target, usual)
         self.metrics = list(self.scorers.metrics)
         columns = Columns.read(data.X)
         self.plan = self._planned(columns)
         self.data = self._sampled(self._narrowed(columns), random)
-        train, test = split_off_test(self.data, random)
-        self.train, self.test = self.data.take(train), self.data.take(test)
-        splits = make_splits(self.train, asked.n_folds, self.plan.repeats, random)
-        repeats = [[Fold(a, b) for a, b in folds] for folds in splits]
-        one = self.train
-        self.runner = Runner(pick_table(one.X), one.y, one.codes, one.classes, repeats, self.budget)
+        split = split_test(self.data, random)
+        self.train, self.test = self.data.take(split.grown_on), self.data.take(split.held_out)
+        repeats = draw_folds(self.train, asked.n_folds, self.plan.repeats, random)
         self.candidates = self._candidates()
+        n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1
+        self.progress = EvaluationProgress(asked.progress, n_fits, self.budget)
+        self.runner = self.runner_of(self.train)
+        self.folds = FoldRunner(self.runner, repeats, self.budget, self.progress)
         self.was_interrupted = False
+
+    @staticmethod
+    def runner_of(data: Prepared) -> Runner:
+        """Return the runner of some rows; models that hold rows out by themselves draw them as they like."""
+        return Runner(replace(data, groups=None, time=None))
 
     # ---- before ------------------------------------------------------------------------------------------------------
 
@@ -101,7 +100,7 @@ class Session:
         self.size = Size(round((1 - TEST_SHARE) * data.n_rows), len(columns.names), terms, n_classes, has_logs)
         words = None
         if self.asked.models is not None:
-            words = [one if isinstance(one, str) else name for name, one in read_models(self.asked.models)]
+            words = [one if isinstance(one, str) else name for name, one in read_models(self.asked.models).items()]
         plan = make_plan(self.size, self.asked.budget, words, self.asked.n_folds, self.asked.repeats)
         if plan.left_out:
             self.notes.append(f"Left out, as too much work for the time allowed: {', '.join(plan.left_out)}.")
@@ -136,9 +135,8 @@ class Session:
     def _candidates(self) -> list[Candidate]:
         """Return the models, in the order in which they are tried."""
         size, care, task = self.size.of(self.plan.n_rows), self.plan.care, self.whole.task
-        found = [baseline_for(task)]
-        given = dict(read_models(self.plan.words if self.asked.models is None else self.asked.models))
-        for name, one in given.items():
+        found = [Candidate(BASELINE, baseline_of(task), is_baseline=True)]
+        for name, one in read_models(self.plan.words if self.asked.models is None else self.asked.models).items():
             word = one if isinstance(one, str) else name
             if not isinstance(one, str) and not isinstance(one, Estimator):
                 raise TypeError(f"models holds {one!r:.100}, which is no estimator of spinney. Use compare for others.")
@@ -148,84 +146,89 @@ class Session:
 
     # ---- the folds ---------------------------------------------------------------------------------------------------
 
-    def teller(self) -> Teller:
-        """Return what reports how far the study is."""
-        n_models, n_folds = len(self.candidates), sum(map(len, self.runner.repeats))
-        return Teller(self.asked.progress, n_models * n_folds + n_models + 1, self.budget)
-
-    def tried(self, teller: Teller) -> tuple[list[Trial], int]:
-        """Fit the models to the folds; return those that are done, with the stack of them, and how many repeats."""
+    def tried(self) -> tuple[list[Trial], int]:
+        """Run the models on the folds; return those that are done, with the stack of them, and how many repeats."""
         trials = [Trial(candidate) for candidate in self.candidates]
         try:
-            n_repeats = self._cross_validate(trials, teller)
+            self._first_repeat(trials)
+            self._note_undone(trials)
+            n_repeats = self._further_repeats([trial for trial in trials if trial.runs])
         except KeyboardInterrupt:
-            if not any(trial.said for trial in trials if not trial.candidate.is_baseline):
+            if not any(trial.runs for trial in trials if not trial.candidate.is_baseline):
                 raise
             self.was_interrupted, n_repeats = True, 1
             self.notes.append("Interrupted: what was done by then is here.")
-        done = [trial for trial in trials if len(trial.said) >= n_repeats]
+        done = [trial for trial in trials if len(trial.runs) >= n_repeats]
         if not done:
             raise ValueError(f"No model could be fitted. {' '.join(self.notes[-1:])}")
         self._add_stack(done, n_repeats)
         return done, n_repeats
 
-    def _cross_validate(self, trials: list[Trial], teller: Teller) -> int:
-        """Fit all models to the folds, repeat by repeat; return how many repeats all of them have."""
+    def _first_repeat(self, trials: list[Trial]) -> None:
+        """Run all models on the first folds; one that has no time is tried again with less effort."""
         first = next((trial for trial in trials if not trial.candidate.is_baseline), trials[0])
         for trial in trials:
-            reserve = sum((REFIT + REFIT_ALL) * one.fold_seconds for one in trials if one.said)
-            is_done = self.runner.repeat(trial, 0, reserve, teller.fold, _FEWEST_FOLDS if trial is first else 0)
+            reserve = _seconds_of_refits([one for one in trials if one.runs])
+            is_done = self.folds.repeat(trial, 0, reserve, _FEWEST_FOLDS if trial is first else 0)
             if trial is first:
-                self._keep_folds(trials)
+                self._retain_folds(trials)
             if not is_done and not trial.failure and (quick := quicker(trial.candidate)) is not None:
                 trial.candidate = quick
-                if self.runner.repeat(trial, 0, reserve, teller.fold):
+                if self.folds.repeat(trial, 0, reserve):
                     self.notes.append(f"Time was short: {trial.name} was fitted with less effort than planned.")
+
+    def _note_undone(self, trials: list[Trial]) -> None:
+        """Say which models failed, each reason once, and which came too late."""
         for why in dict.fromkeys(trial.failure for trial in trials if trial.failure):
             failed = [trial.name for trial in trials if trial.failure == why]
             were = "was" if len(failed) == 1 else "were"
             self.notes.append(f"{', '.join(failed)} failed and {were} left out. {why}")
-        late = [trial.name for trial in trials if not trial.said and not trial.failure]
+        late = [trial.name for trial in trials if not trial.runs and not trial.failure]
         if late:
             self.notes.append(
                 f"Time ran out before these were done: {', '.join(late)}. Allow more minutes (--minutes)."
             )
-        done = [trial for trial in trials if trial.said]
-        reserve = sum((REFIT + REFIT_ALL) * one.fold_seconds for one in done)
-        for k in range(1, len(self.runner.repeats)):
-            for n, trial in enumerate(done):
-                ahead = sum(one.fold_seconds for one in done[n + 1 :]) * len(self.runner.repeats[k])
-                if not self.runner.repeat(trial, k, reserve + ahead, teller.fold):
-                    self.notes.append(
-                        f"Time ran out: folds were drawn {plural(k, 'time')}, not {len(self.runner.repeats)}."
-                    )
-                    return k
-        return len(self.runner.repeats)
 
-    def _keep_folds(self, trials: list[Trial]) -> None:
+    def _further_repeats(self, done: list[Trial]) -> int:
+        """Run models on the folds of the other repeats; return how many repeats all of them have."""
+        reserve, repeats = _seconds_of_refits(done), self.folds.repeats
+        for k in range(1, len(repeats)):
+            for n, trial in enumerate(done):
+                ahead = sum(one.fold_seconds for one in done[n + 1 :]) * len(repeats[k])
+                if not self.folds.repeat(trial, k, reserve + ahead):
+                    self.notes.append(f"Time ran out: folds were drawn {plural(k, 'time')}, not {len(repeats)}.")
+                    return k
+        return len(repeats)
+
+    def _retain_folds(self, trials: list[Trial]) -> None:
         """Let all models have the folds that there was time for."""
-        n_folds = len(self.runner.repeats[0])
+        n_folds = len(self.folds.repeats[0])
         if n_folds < self.asked.n_folds and self.whole.time is None:
             self.notes.append(
                 f"Time was short: models are judged on {n_folds} of {self.asked.n_folds} folds. Allow more minutes "
                 "(--minutes)."
             )
         for trial in trials:
-            trial.said = [said[:n_folds] for said in trial.said]
+            trial.runs = [runs[:n_folds] for runs in trial.runs]
 
     def held_out(self, k: int) -> HeldOut:
         """Return the folds of a repeat with the targets of the rows to learn from."""
         target = self.train.y if self.train.codes is None else self.train.codes
-        return HeldOut(self.runner.repeats[k], target, self.whole.classes, self.whole.time is not None)
+        return HeldOut(self.folds.repeats[k], target, self.whole.classes, self.whole.time is not None)
 
     def _add_stack(self, done: list[Trial], n_repeats: int) -> None:
         """Add the stack of the models that are done, made of what they say of rows held out."""
-        members = [trial for trial in done if not trial.candidate.is_baseline and not trial.candidate.is_peer]
+        members = [trial for trial in done if trial.is_own]
         if len(members) < 2:
             return
-        stack = Trial(Candidate(STACK, None, 0.0))
+        fit, predict = (sum(one.mean_seconds(kind) for one in members) for kind in ("fit_seconds", "predict_seconds"))
+        stack = Trial(Candidate(STACK, None))
         for k in range(n_repeats):
-            stack.said.append(stacked([member.said[k] for member in members], self.held_out(k)))
-        stack.fit_seconds = [sum(float(np.mean(member.fit_seconds)) for member in members)]
-        stack.predict_seconds = [sum(float(np.mean(member.predict_seconds)) for member in members)]
+            predictions = stacked([member.predictions(k) for member in members], self.held_out(k))
+            stack.runs.append([Run(fit, predict, one) for one in predictions])
         done.append(stack)
+
+
+def _seconds_of_refits(trials: list[Trial]) -> float:
+    """Seconds that the last fits of some models may take."""
+    return sum((REFIT + REFIT_ALL) * trial.fold_seconds for trial in trials)

@@ -8,17 +8,21 @@ from collections.abc import Sequence
 from inspect import signature
 from numbers import Real
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 from spinney._data.file_readers import MOST_BYTES, ReadTable, read_file
+from spinney._data.types import ColumnLike, TableLike
+from spinney._evaluate.folds import LARGEST_SEED
+from spinney._evaluate.problem import Models
+from spinney._evaluate.runner import ProgressCall
+from spinney._evaluate.scoring import Scoring
 from spinney._evaluate.study.finish import Finish
 from spinney._evaluate.study.prepare import Wishes, prepare
 from spinney._evaluate.study.result import Study
 from spinney._evaluate.study.session import Asked, Session
 
-LARGEST_SEED = 2**31 - 1
 _TOLD = {
     *("group", "time", "metric", "task", "minutes", "peers"),
     *("models", "folds", "repeats", "keep", "drop", "random_state"),
@@ -26,22 +30,22 @@ _TOLD = {
 
 
 def study(
-    table: Any,
-    target: Any,
+    table: TableLike,
+    target: str | ColumnLike,
     *,
     group: str | None = None,
     time: str | None = None,
-    metric: Any = None,
+    metric: Scoring = None,
     task: str = "auto",
     minutes: float = 2.0,
     peers: bool = False,
-    models: Any = None,
+    models: Models | None = None,
     folds: int = 5,
     repeats: int | None = None,
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
-    random_state: Any = 0,
-    progress: Any = False,
+    random_state: int | np.random.RandomState | None = 0,
+    progress: bool | ProgressCall = False,
 ) -> Study:
     """Study a table: fit a family of models to it, compare them honestly, and keep the best.
 
@@ -71,7 +75,9 @@ def study(
         Scikit-learn scorers; the first decides. None: log loss and accuracy (and the area under the ROC curve for two
         classes), or the root of the mean squared error and R².
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto": classes if the target holds labels or at most ten different whole numbers.
+        "auto": strings, booleans and categories make a classification, and so do numbers that are whole (1.0 too) and
+        have at most ten different values, each of which occurs twice on average. `compare`, ``spinney fit`` and
+        ``spinney bench`` go by the same rule.
     minutes : float, default=2.0
         Time that the study may take.
     peers : bool, default=False
@@ -122,13 +128,13 @@ def study(
     data.notes[:0] = read
     asked = Asked(metric, 60.0 * minutes, peers, models, folds, repeats, progress)
     session = Session(data, asked, random, start)
-    with session.teller() as teller:
-        result = Finish(session, *session.tried(teller), teller).study()
+    with session.progress:
+        result = Finish(session, *session.tried()).study()
     result.source, result.options = source, {name: value for name, value in given.items() if _differs(name, value)}
     return result
 
 
-def _differs(name: str, value: Any) -> bool:
+def _differs(name: str, value: object) -> bool:
     default = signature(study).parameters[name].default
     return type(value) is not type(default) or bool(value != default)
 

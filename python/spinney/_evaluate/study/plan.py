@@ -12,9 +12,9 @@ from typing import Any
 from sklearn.base import clone
 
 from spinney._ensemble.combination.members import estimator_of_word
-from spinney._evaluate.compare.baseline import ConstantClassifier, ConstantRegressor
+from spinney._evaluate.runner import Candidate
 
-BASELINE, TREE, STACK = "baseline", "tree", "stack"
+TREE, STACK = "tree", "stack"
 LOG_BOOSTING = "log-boosting"  # boosting of the logarithm of the mean: for values that are not negative
 SYMMETRIC = "symmetric-boosting"  # with trees that make the same cut in a whole level
 USUAL = ("tree", "boosting", LOG_BOOSTING, "forest", SYMMETRIC, "extra-trees", "linear", "adaboost", "knn", "svm")
@@ -85,17 +85,6 @@ CARES = (Care(1.0, 300), Care(1.0, 100), Care(0.5, 300), Care(0.5, 100), Care(0.
 _WIDE = Care(0.5, 100)  # what columns of a table that is too wide are chosen for
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """One model of a study: its name, the unfitted estimator, and the work of a fit and its predictions."""
-
-    name: str
-    estimator: Any
-    work: float
-    is_baseline: bool = False
-    is_peer: bool = False
-
-
 def work_of(word: str, size: Size, care: Care) -> float:
     """Count the work of one fit, and of predictions for a quarter as many rows."""
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
@@ -121,15 +110,7 @@ def estimator_for(word: str, task: str, care: Care, seed: int) -> Any:
     """Return the unfitted model that a word stands for in a study."""
     plain = "boosting" if word in (LOG_BOOSTING, SYMMETRIC) else word
     model = estimator_of_word(plain, "Regressor" if task == "regression" else "Classifier")
-    given = _given(word.replace("_", "-"), task, care)
-    known = model.get_params(deep=False)
-    if "random_state" in known:
-        given = given | {"random_state": seed}
-    return model.set_params(**{key: value for key, value in given.items() if key in known})
-
-
-def _given(word: str, task: str, care: Care) -> dict[str, Any]:
-    found: dict[str, dict[str, Any]] = {
+    settings: dict[str, dict[str, object]] = {
         "tree": {"prune": "cv"},
         "boosting": {"effort": care.effort},
         LOG_BOOSTING: {"effort": care.effort, "loss": "poisson"},
@@ -139,22 +120,18 @@ def _given(word: str, task: str, care: Care) -> dict[str, Any]:
         "knn": {"n_neighbors": "cv"},
         "svm": {"C": "cv", "probability": task != "regression"},
     }
-    return found.get(word, {})
+    chosen = settings.get(word.replace("_", "-"), {}) | {"random_state": seed}
+    known = model.get_params(deep=False)
+    return model.set_params(**{key: value for key, value in chosen.items() if key in known})
 
 
 def quicker(candidate: Candidate) -> Candidate | None:
     """Return a model that is much less work, if there is one: boosting with the least effort."""
-    effort = candidate.estimator.get_params(deep=False).get("effort")
+    effort = None if candidate.estimator is None else candidate.estimator.get_params(deep=False).get("effort")
     if not effort:
         return None
     model = clone(candidate.estimator).set_params(effort=0.0)
     return replace(candidate, estimator=model, work=candidate.work / 3 ** (2 * effort))
-
-
-def baseline_for(task: str) -> Candidate:
-    """Return the model that always says the same."""
-    model = ConstantRegressor() if task == "regression" else ConstantClassifier()
-    return Candidate(BASELINE, model, 0.0, is_baseline=True)
 
 
 @dataclass(frozen=True, eq=False)

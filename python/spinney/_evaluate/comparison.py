@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.digits import elide, fixed, one_line, plural
+from spinney._data.display.digits import elide, one_line, plural
 from spinney._data.display.frames import Backend, frame_of
-from spinney._evaluate.compare.statistics import Difference, corrected_error, paired_differences
+from spinney._data.types import Floats
+from spinney._evaluate.board import align, p_text, with_error
+from spinney._evaluate.problem import EstimatorLike
+from spinney._evaluate.scoring import is_loss, shown_name, shown_value
+from spinney._evaluate.statistics import Difference, corrected_error, paired_differences
 from spinney.inspect.charts.comparison import draw_comparison, draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class Comparison:
     predict_seconds: Floats
     errors: dict[str, str]
     reference_: str
-    estimators: dict[str, Any]
+    estimators: dict[str, EstimatorLike]
     n_train: float
     n_test: float
     side_by_side: bool = False
@@ -213,22 +215,17 @@ class Comparison:
         head = ["", *(shown_name(name) for name in self.metrics), f"− {elide(self.reference_, 24)}", "p", "p (Holm)"]
         head += ["fit s", "predict s"]
         rows = [head, *(self._line(name) for name in self.names)]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-        lines = [
+        title = (
             f"{plural(len(self), 'model')}, {plural(self.n_folds, 'fold')}, "
             f"{self.n_train:,.0f} rows to learn from and {self.n_test:,.0f} to judge by; "
-            f"differences of {shown_name(metric)} to {self.reference_}",
-            "",
-        ]
-        for row in rows:
-            cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-            lines.append("  ".join(cells).rstrip())
+            f"differences of {shown_name(metric)} to {self.reference_}"
+        )
         notes = [f"{name}: {one_line(text)}" for name, text in self.errors.items()]
         if self.unfinished:
             notes.append(f"Not finished: {', '.join(self.unfinished)}")
         if self.side_by_side:
             notes.append("Times are of fits that ran side by side on one thread each.")
-        return "\n".join([*lines, *([""] if notes else []), *notes])
+        return "\n".join([title, "", *align(rows), *([""] if notes else []), *notes])
 
     def _line(self, name: str) -> list[str]:
         gap, k = self.differences()[name], self.names.index(name)
@@ -240,41 +237,9 @@ class Comparison:
             cells += ["", "", ""]
         else:
             sign = -1 if is_loss(self.metrics[0]) else 1
-            cells += [with_error(sign * gap.mean, gap.error), chance_text(gap.p_value), chance_text(gap.p_holm)]
+            cells += [with_error(sign * gap.mean, gap.error), p_text(gap.p_value), p_text(gap.p_holm)]
         seconds = (_means(self.fit_seconds)[k], _means(self.predict_seconds)[k])
         return [*cells, *("–" if math.isnan(s) else f"{s:.3g}" for s in seconds)]
-
-
-def is_loss(metric: str) -> bool:
-    """Say whether a scorer is a loss with its sign changed."""
-    return metric.startswith("neg_")
-
-
-def shown_name(metric: str) -> str:
-    """Name of a metric as people say it: losses without the sign that scorers give them."""
-    return metric.removeprefix("neg_")
-
-
-def shown_value(metric: str, value: float) -> float:
-    """Value of a metric as people say it."""
-    return -value if is_loss(metric) else value
-
-
-def with_error(value: float, error: float) -> str:
-    """Write a mean with its standard error, to two digits of that."""
-    if math.isnan(value):
-        return "–"
-    if math.isnan(error) or error <= 1e-9 * abs(value):
-        return f"{value:.4g}"
-    decimals = min(8, max(0, 1 - math.floor(math.log10(error))))
-    return f"{fixed(value, decimals)} ± {fixed(error, decimals)}"
-
-
-def chance_text(p: float) -> str:
-    """Write a p-value."""
-    if math.isnan(p):
-        return "–"
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _means(seconds: Floats) -> list[float]:

@@ -1,0 +1,294 @@
+"""``compare``: which of several models is best, and how sure one can be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from spinney._data.display.warn import warn
+from spinney._data.select import pick_table
+from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._ensemble.combination.fitting import Sharing, seeded
+from spinney._ensemble.member import takes_weights
+from spinney._estimator.folds import CrossValidation, Fold
+from spinney._evaluate.budget import Budget
+from spinney._evaluate.comparison import Comparison
+from spinney._evaluate.folds import LARGEST_SEED, read_cv
+from spinney._evaluate.problem import (
+    BASELINE,
+    EstimatorLike,
+    Models,
+    Problem,
+    estimators_of,
+    read_models,
+    read_problem,
+    task_of_models,
+)
+from spinney._evaluate.runner import EvaluationProgress, Run, Runner, run_jobs, with_threads
+from spinney._evaluate.scoring import Scorers, Scoring, read_metrics
+from spinney._evaluate.task import read_target
+
+_METRICS = {"classification": ["accuracy", "neg_log_loss"], "regression": ["r2", "neg_root_mean_squared_error"]}
+_FRACTIONS = (0.1, 0.25, 0.5, 0.75)  # of the rows, for learning curves
+
+
+def compare(
+    models: Models,
+    X: TableLike,
+    y: ColumnLike,
+    *,
+    cv: CrossValidation = 5,
+    repeats: int = 2,
+    scoring: Scoring = None,
+    groups: ColumnLike = None,
+    time: ColumnLike = None,
+    sample_weight: ColumnLike = None,
+    reference: str | None = None,
+    baseline: bool = True,
+    learning_curves: bool | ArrayLike = False,
+    task: str = "auto",
+    error_score: float | str = float("nan"),
+    max_seconds: float | None = None,
+    parallel: bool = False,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = 0,
+    verbose: int = 0,
+) -> Comparison:
+    """Compare models by cross-validation on the same folds, with paired differences and their uncertainty.
+
+    Folds share rows that are learned from, so that their scores are not independent, and a plain t-test finds
+    differences where there are none. The corrected resampled t-test widens the errors by what the folds share; Holm's
+    correction allows for the number of models. Both are of the scores of one table: they say how sure one can be that a
+    model does better on rows like these.
+
+    An interruption (Ctrl-C) ends the comparison with the models that are done. A model that fails has the reason in its
+    row.
+
+    Parameters
+    ----------
+    models : dict, list, estimator or str
+        Estimators of any library, words of ``spinney fit --model`` such as "forest", or pairs of a name and one of
+        these. Other libraries' classifiers learn and are judged by the codes of the classes.
+    X : table of shape (n_samples, n_features)
+        Rows; every model gets a table of the same kind.
+    y : array-like of shape (n_samples,)
+        Target.
+    cv : int, splitter, iterable of splits, or array of fold numbers, default=5
+        Folds. For a number, they are drawn by `random_state` with the classes spread evenly.
+    repeats : int, default=2
+        How often folds are drawn anew, where `cv` is a number.
+    scoring : str, callable, list or dict of these, optional
+        Scikit-learn scorers; the first decides which model is best. None: accuracy and log loss, or R² and the root of
+        the mean squared error.
+    groups : array-like of shape (n_samples,), optional
+        Rows with the same label are held out together, also by models of spinney that hold rows out by themselves.
+    time : array-like of shape (n_samples,), optional
+        Moments: rows are held out that come after those that are learned from, in `cv` folds; likewise.
+    sample_weight : array-like of shape (n_samples,), optional
+        For models and metrics that take weights.
+    reference : str, optional
+        Model that differences are taken to. None: the best.
+    baseline : bool, default=True
+        Whether to add a model that always says the same: class shares, or the mean.
+    learning_curves : bool or array-like of float, default=False
+        Whether to fit each model to shares of the rows too: 10, 25, 50 and 75%, or those given.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What words such as "forest" stand for. "auto": the task of the estimators among the models; of words alone, by
+        y: strings, booleans and categories make a classification, and so do numbers that are whole (1.0 too) and have
+        at most ten different values, each of which occurs twice on average. `study` goes by the same rule.
+    error_score : float or "raise", default=nan
+        What a model scores on a fold on which it fails.
+    max_seconds : float, optional
+        No fit is begun after this time; models that are not done then are left out.
+    parallel : bool, default=False
+        Whether fits run side by side, on one thread each where there are enough. Sooner done, but times then say
+        little. Where joblib has a backend of other machines (``joblib.parallel_config(backend="dask")``), they run
+        there. False: one after the other.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. Scores of spinney's models are the same for any number.
+    random_state : int, RandomState or None, default=0
+        Seed of the folds, and of random states of models that are None.
+    verbose : int, default=0
+        1 reports fits done and time left to standard error.
+
+    Returns
+    -------
+    Comparison
+        Prints as a table; has `to_frame`, `plot`, `differences`, `best_`.
+
+    References
+    ----------
+    C. Nadeau, Y. Bengio (2003). Inference for the generalization error. Machine Learning 52, 239-281.
+
+    S. Holm (1979). A simple sequentially rejective multiple test procedure. Scand. J. Statistics 6, 65-70.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> found = spinney.compare(["tree", "linear"], X, y, repeats=1)
+    >>> found.names
+    ['linear', 'tree', 'baseline']
+    >>> bool(found.differences()["baseline"].p_holm < 0.001)
+    True
+    """
+    table, named = pick_table(X), read_models(models)
+    known = (task_of_models(named) if task == "auto" else None) or read_target(y, task).task
+    estimators = estimators_of(named, known, baseline)
+    if reference is not None and reference not in estimators:
+        raise ValueError(f"reference={reference!r} is not among the models: {', '.join(estimators)}.")
+    problem = read_problem(table, y, known, sample_weight, groups, time)
+    scorers = Scorers(read_metrics(_METRICS[known] if scoring is None else scoring), problem.classes)
+    random = check_random_state(random_state)
+    repeated = read_cv(problem, cv, repeats, random)
+    fractions = _read_fractions(learning_curves)
+    templates = {name: seeded(estimator, random) for name, estimator in estimators.items()}
+    _warn_of_weights(problem, templates)
+    plan = _Plan(problem, repeated, fractions, templates, int(random.randint(LARGEST_SEED)))
+    runs = _run(plan, scorers, error_score, Budget(max_seconds), n_jobs, parallel, verbose)
+    return _result(plan, runs, list(scorers.metrics), reference, parallel)
+
+
+def _read_fractions(learning_curves: bool | ArrayLike) -> list[float]:
+    """Return the fractions of the rows, below 1, that learning curves ask for; none if there are to be none."""
+    if isinstance(learning_curves, (bool, np.bool_)):
+        return list(_FRACTIONS) if learning_curves else []
+    fractions = sorted({float(one) for one in np.asarray(learning_curves, dtype=float).ravel()})
+    if not fractions or fractions[0] <= 0 or fractions[-1] > 1:
+        raise ValueError("learning_curves must be True, False, or shares of the rows above 0 and up to 1.")
+    return [one for one in fractions if one < 1]
+
+
+def _warn_of_weights(problem: Problem, templates: dict[str, EstimatorLike]) -> None:
+    without = [name for name, model in templates.items() if name != BASELINE and not takes_weights(model)]
+    if problem.weight is not None and without:
+        warn(f"These models take no sample_weight and are fitted without: {', '.join(without)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """All runs there are to be of each model: every fold, then parts of the training rows of the first folds."""
+
+    problem: Problem
+    repeats: list[list[Fold]]
+    fractions: list[float]
+    templates: dict[str, EstimatorLike]
+    seed: int
+
+    @cached_property
+    def folds(self) -> list[Fold]:
+        """The folds of all repeats."""
+        return [fold for folds in self.repeats for fold in folds]
+
+    @cached_property
+    def runs(self) -> list[Fold]:
+        """What each model is fitted to and evaluated on."""
+        first = list(enumerate(self.repeats[0]))
+        return self.folds + [self._part(fraction, k, fold) for fraction in self.fractions for k, fold in first]
+
+    def _part(self, fraction: float, k: int, fold: Fold) -> Fold:
+        order = np.random.RandomState([self.seed, k]).permutation(fold.grown_on)
+        return Fold(np.sort(order[: max(2, round(fraction * len(order)))]), fold.held_out)
+
+
+def _run(
+    plan: _Plan,
+    scorers: Scorers,
+    error_score: float | str,
+    budget: Budget,
+    n_jobs: int | None,
+    parallel: bool,
+    verbose: int,
+) -> dict[str, list[Run]]:
+    """Return the runs that are done, by model; an interruption or the end of the budget cuts them short."""
+    jobs = [(name, fold) for name in plan.templates for fold in plan.runs]
+    sharing = Sharing.of(n_jobs, len(jobs)) if parallel else None
+    runner, found = Runner(plan.problem), {name: list[Run]() for name in plan.templates}
+
+    def work(job: tuple[str, Fold]) -> Run:
+        name, fold = job
+        model = with_threads(plan.templates[name], n_jobs, sharing)
+        return runner.run_scored(model, name, fold, scorers, error_score)
+
+    with EvaluationProgress(bool(verbose), len(jobs), budget) as progress:
+        try:
+            for (name, _), run in zip(
+                jobs, run_jobs(work, jobs, list(plan.templates.values()), budget, sharing), strict=False
+            ):
+                if run is None:
+                    break
+                found[name].append(run)
+                progress.step(name)
+        except KeyboardInterrupt:
+            if not any(len(runs) == len(plan.runs) for runs in found.values()):
+                raise
+    return found
+
+
+def _result(
+    plan: _Plan, runs: dict[str, list[Run]], metrics: list[str], reference: str | None, parallel: bool
+) -> Comparison:
+    done = [name for name in plan.templates if len(runs[name]) == len(plan.runs)]
+    unfinished = [name for name in plan.templates if name not in done]
+    if not done:
+        raise TimeoutError("No model was done in max_seconds. Allow more time, or use fewer folds.")
+    if unfinished:
+        warn(f"The comparison was cut short; these models are left out: {', '.join(unfinished)}.")
+    if reference is not None and reference not in done:
+        warn(f"The reference {reference!r} was not done; differences are taken to the best model instead.")
+        reference = None
+    n_folds = len(plan.folds)
+
+    def by_fold(name: str, value: Callable[[Run], float]) -> Floats:
+        return np.array([value(run) for run in runs[name][:n_folds]])
+
+    def score(metric: str) -> Callable[[Run], float]:
+        return lambda run: run.scores[metric]
+
+    best = {name: by_fold(name, score(metrics[0])).mean() for name in done}
+    order = sorted(done, key=lambda name: -np.nan_to_num(best[name], nan=-np.inf))
+    curves, curve_rows = _curves(plan, runs, order, metrics[0])
+    return Comparison(
+        names=order,
+        metrics=metrics,
+        scores={metric: np.array([by_fold(name, score(metric)) for name in order]) for metric in metrics},
+        fit_seconds=np.array([by_fold(name, lambda run: run.fit_seconds) for name in order]),
+        predict_seconds=np.array([by_fold(name, lambda run: run.predict_seconds) for name in order]),
+        errors={name: text for name in order if (text := _errors(runs[name]))},
+        reference_=order[0] if reference is None else reference,
+        estimators=plan.templates,
+        n_train=float(np.mean([len(fold.grown_on) for fold in plan.folds])),
+        n_test=float(np.mean([len(fold.held_out) for fold in plan.folds])),
+        side_by_side=parallel,
+        unfinished=unfinished,
+        curves=curves,
+        curve_rows=curve_rows,
+    )
+
+
+def _errors(runs: list[Run]) -> str:
+    """Say what went wrong with a model, each thing once, and on how many folds."""
+    texts = [text if what == "fit" else f"{what}: {text}" for run in runs for what, text in run.errors.items()]
+    return "; ".join(
+        text if n == len(runs) else f"{text} ({n} of {len(runs)} fits)" for text, n in Counter(texts).items()
+    )
+
+
+def _curves(
+    plan: _Plan, runs: dict[str, list[Run]], order: list[str], metric: str
+) -> tuple[dict[str, Floats], NDArray[np.intp]]:
+    """Return the learning curves by model, (n_sizes, n_folds), and the numbers of rows."""
+    if not plan.fractions:
+        return {}, np.empty(0, dtype=np.intp)
+    n_first = len(plan.repeats[0])
+    places = [*range(len(plan.folds), len(plan.runs)), *range(n_first)]
+    shape = (len(plan.fractions) + 1, n_first)
+    sizes = np.array([len(plan.runs[k].grown_on) for k in places]).reshape(shape).mean(axis=1)
+    curves = {name: np.array([runs[name][k].scores[metric] for k in places]).reshape(shape) for name in order}
+    return curves, np.round(sizes).astype(np.intp)

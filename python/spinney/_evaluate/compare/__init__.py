@@ -1,1 +1,0 @@
-"""Honest comparison: the same folds for all models, paired differences, and how sure one can be of them."""

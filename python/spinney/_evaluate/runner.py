@@ -1,0 +1,310 @@
+"""The runner of an evaluation: (model, fold) → predictions or scores, and seconds, within a budget of time."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+
+from spinney._data.types import Floats, TableLike
+from spinney._ensemble.combination.fitting import MemberRows, Sharing, open_threads
+from spinney._ensemble.combination.prediction import gets_codes
+from spinney._estimator.estimator import Estimator
+from spinney._estimator.folds import Fold
+from spinney._estimator.joblib_backend import is_spread, spread
+from spinney._estimator.progress import Progress
+from spinney._evaluate.budget import Budget
+from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
+from spinney._evaluate.scoring import Scorers, describe_error
+from spinney._model.predictions import member_says
+
+REFIT = 1.4  # time of a fit to all rows to learn from, over that of a fold: they are a quarter more
+REFIT_ALL = 1.8  # the same of a fit to all rows, the test part too
+Job = TypeVar("Job")
+ProgressCall = Callable[[int, int, str, float], None]  # fits done, fits in all, what is being done, seconds left
+_NO_PREDICTIONS = np.empty((0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model to evaluate: its name, the unfitted estimator, and the counted work of a fit and its predictions.
+
+    A stack of other candidates has no estimator of its own.
+    """
+
+    name: str
+    estimator: EstimatorLike | None
+    work: float = 0.0
+    is_baseline: bool = False
+    is_peer: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One model on one fold.
+
+    Attributes
+    ----------
+    fit_seconds, predict_seconds : float
+        Time of the fit, and of the first prediction of the rows held out.
+    predictions : ndarray of shape (n_held_out, n_classes or 1)
+        Class probabilities or values; empty where scores are wanted instead.
+    scores : dict of str to float
+        By metric; NaN where there is none.
+    errors : dict of str to str
+        What went wrong, by metric, or by "fit".
+    """
+
+    fit_seconds: float
+    predict_seconds: float
+    predictions: Floats = field(default_factory=lambda: _NO_PREDICTIONS)
+    scores: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """Time of fit and prediction."""
+        return self.fit_seconds + self.predict_seconds
+
+
+@dataclass(eq=False)
+class Trial:
+    """The runs of one model, by repeat and fold; `failure` says why it has none."""
+
+    candidate: Candidate
+    runs: list[list[Run]] = field(default_factory=list)
+    failure: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self.candidate.name
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a model of this library that looks at columns."""
+        return not (self.candidate.is_baseline or self.candidate.is_peer)
+
+    def mean_seconds(self, kind: str) -> float:
+        """Mean of "fit_seconds", "predict_seconds" or "seconds" over the folds; 0 without any."""
+        found = [getattr(run, kind) for runs in self.runs for run in runs]
+        return float(np.mean(found)) if found else 0.0
+
+    @property
+    def fold_seconds(self) -> float:
+        """Time of a fold."""
+        return self.mean_seconds("fit_seconds") + self.mean_seconds("predict_seconds")
+
+    def predictions(self, repeat: int) -> list[Floats]:
+        """Return the predictions of the folds of a repeat."""
+        return [run.predictions for run in self.runs[repeat]]
+
+
+@dataclass(eq=False)
+class Runner:
+    """Fits models to rows of a problem and lets them predict others.
+
+    Attributes
+    ----------
+    problem : Problem
+    fit_params, predict_params : dict of str to ndarray of shape (n_rows,)
+        Further arguments of `fit` and of `predict`, of which each call gets its rows.
+    """
+
+    problem: Problem
+    fit_params: Mapping[str, Array] = field(default_factory=dict)
+    predict_params: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one = self.problem
+        self._rows = MemberRows(one.table, one.y, one.codes, one.weight, one.groups, one.time)
+
+    def fit(self, candidate: Candidate, rows: Rows | None) -> Any:
+        """Fit a clone of a model to some rows; None: to all."""
+        return self._fit(clone(candidate.estimator), candidate.name, rows)
+
+    def _fit(self, model: EstimatorLike, name: str, rows: Rows | None) -> Any:
+        return self._rows.fit(model, name, rows, self._by_code(model), dict(self.fit_params))
+
+    def _by_code(self, model: EstimatorLike) -> bool:
+        return self.problem.classes is not None and gets_codes(model)
+
+    def predict(self, model: EstimatorLike, X: TableLike) -> Floats:
+        """Return class probabilities, or values in one column."""
+        classes = self.problem.classes
+        method = "predict" if classes is None or not hasattr(model, "predict_proba") else "predict_proba"
+        return member_says(model, X, method, classes, self._by_code(model))
+
+    def run(self, candidate: Candidate, fold: Fold) -> Run:
+        """Fit a model to the rows of a fold and predict those held out."""
+        start = clock.perf_counter()
+        model = self.fit(candidate, fold.grown_on)
+        fitted = clock.perf_counter()
+        predictions = self.predict(model, self.problem.table.take(fold.held_out))
+        return Run(fitted - start, clock.perf_counter() - fitted, predictions)
+
+    def run_labels(self, candidate: Candidate, fold: Fold) -> Array:
+        """Fit a model to the rows of a fold; return its labels or values of those held out."""
+        model = self.fit(candidate, fold.grown_on)
+        given = {name: values[fold.held_out] for name, values in self.predict_params.items()}
+        found = np.asarray(model.predict(self.problem.table.take(fold.held_out), **given))
+        return self.problem.classes[found] if self.problem.classes is not None and gets_codes(model) else found
+
+    def run_scored(
+        self, model: EstimatorLike, name: str, fold: Fold, scorers: Scorers, error_score: float | str
+    ) -> Run:
+        """Fit an unfitted model and score it; what goes wrong is in the run, unless `error_score` is "raise"."""
+        problem, test = self.problem, fold.held_out
+        start = clock.perf_counter()
+        try:
+            self._fit(model, name, fold.grown_on)
+        except Exception as error:
+            if error_score == "raise":
+                raise
+            scores = dict.fromkeys(scorers.metrics, float(error_score))
+            return Run(clock.perf_counter() - start, float("nan"), scores=scores, errors={"fit": describe_error(error)})
+        fit_seconds = clock.perf_counter() - start
+        target = problem.codes if self._by_code(model) and problem.codes is not None else problem.y
+        weight = None if problem.weight is None else problem.weight[test]
+        found = scorers.score_model(model, problem.table.take(test), target[test], weight, error_score)
+        return Run(fit_seconds, found.predict_seconds, scores=found.scores, errors=found.errors)
+
+
+def with_threads(template: EstimatorLike, n_jobs: int | None, sharing: Sharing | None) -> Any:
+    """Return a clone with its number of threads set, where it is open."""
+    if sharing is not None:
+        return sharing.prepared(template)
+    names = [] if n_jobs is None else open_threads(template)
+    model = clone(template)
+    return model.set_params(**dict.fromkeys(names, n_jobs)) if names else model
+
+
+def run_jobs(
+    work: Callable[[Job], Run],
+    jobs: Sequence[Job],
+    models: Sequence[EstimatorLike],
+    budget: Budget,
+    sharing: Sharing | None,
+) -> Iterator[Run | None]:
+    """Yield the runs of some jobs in order, one after the other or side by side; None for one that time forbids."""
+
+    def begin(k: int) -> Run | None:
+        return None if budget.is_over() else work(jobs[k])
+
+    if sharing is None:
+        return map(begin, range(len(jobs)))
+    has_foreign = any(not isinstance(model, Estimator) for model in models)
+    return sharing.run(begin, len(jobs), has_foreign)
+
+
+@dataclass(eq=False)
+class FoldRunner:
+    """Runs trials on folds, model by model, as long as the budget lasts.
+
+    Attributes
+    ----------
+    runner : Runner
+    repeats : list of lists of Fold
+        Where time is short, the folds that there was time for.
+    budget : Budget
+    progress : EvaluationProgress
+    """
+
+    runner: Runner
+    repeats: list[list[Fold]]
+    budget: Budget
+    progress: EvaluationProgress
+
+    def repeat(self, trial: Trial, k: int, reserve: float, least: int = 0) -> bool:
+        """Run a model on the folds of a repeat; tell whether it got done in time.
+
+        Parameters
+        ----------
+        trial : Trial
+            Gets the runs, if all folds are done.
+        k : int
+            The repeat.
+        reserve : float
+            Seconds that later work needs.
+        least : int, default=0
+            Folds to be done whatever time they take; where there is none for the others, these are all that there are.
+        """
+        folds, done = self.repeats[k], list[Run]()
+        n_at_once = len(folds) if is_spread() else 1
+        while len(done) < len(folds):
+            n = len(done)
+            ahead = self._seconds_ahead(trial, done, -(-(len(folds) - n) // n_at_once), k)
+            if n >= least and not trial.candidate.is_baseline and ahead + reserve > self.budget.left:
+                if not least:
+                    return False
+                self.repeats = [folds[:n]]
+                break
+            try:
+                done += self._run(trial.candidate, folds[n : n + n_at_once])
+            except Exception as error:  # of any library: the others go on
+                trial.failure = describe_error(error)
+                return False
+            self.progress.step(f"{trial.name}, fold {len(done)} of {len(folds)}")
+        trial.runs.append(done)
+        self.budget.learn(len(done) * trial.candidate.work, sum(run.seconds for run in done))
+        return True
+
+    def _run(self, candidate: Candidate, folds: list[Fold]) -> list[Run]:
+        """Run a model on some folds: on other machines, if the caller has told joblib so."""
+        if is_spread():
+            return spread(partial(self.runner.run, candidate), folds)
+        return [self.runner.run(candidate, fold) for fold in folds]
+
+    def _seconds_ahead(self, trial: Trial, done: list[Run], n_left: int, k: int) -> float:
+        """Seconds that the rest of a repeat may take, and, in the first, the fits after it."""
+        one = self.budget.expected(trial.candidate.work)
+        if done or trial.runs:
+            one = float(np.mean([run.seconds for run in done])) if done else trial.fold_seconds
+        return one * (n_left + (REFIT + REFIT_ALL if k == 0 else 0.0))
+
+
+class EvaluationProgress:
+    """Tells how far an evaluation is: to a function of the caller, or as lines on standard error.
+
+    Parameters
+    ----------
+    progress : bool or callable
+        What the caller gave.
+    n_fits : int
+        Fits there will be, if time allows.
+    budget : Budget
+    """
+
+    def __init__(self, progress: bool | ProgressCall, n_fits: int, budget: Budget) -> None:
+        self._call = progress if callable(progress) else None
+        self._lines = Progress("fits", n_fits, True, 0, int(bool(progress) and self._call is None))
+        self._n_fits, self._n_done, self._budget = n_fits, 0, budget
+
+    def __enter__(self) -> Self:
+        self._lines.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lines.__exit__(kind, error, trace)
+
+    def step(self, what: str) -> None:
+        """Tell that a fit is done, or another begins."""
+        self._n_done = min(self._n_done + 1, self._n_fits)
+        self._lines.report(self._n_done)
+        if self._call is not None:
+            pace = self._budget.elapsed / self._n_done
+            left = max(0.0, min(self._budget.left, pace * (self._n_fits - self._n_done)))
+            self._call(self._n_done, self._n_fits, what, left)
+
+    def done(self) -> None:
+        """Tell that all is done."""
+        self._n_done = self._n_fits - 1
+        self.step("done")

@@ -1,0 +1,236 @@
+"""Metrics: scikit-learn's scorers by name, for fitted models and for predictions that are already made."""
+
+from __future__ import annotations
+
+import time as clock
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import get_scorer, get_scorer_names, log_loss
+from sklearn.utils import Tags
+
+from spinney._data.types import Floats, TableLike
+from spinney._evaluate.problem import Array, EstimatorLike, Rows
+from spinney._model.predictions import METHODS
+
+Scorer = Callable[..., float]  # of an estimator, a table and its target
+Scoring = str | Scorer | Sequence[str | Scorer] | Mapping[str, str | Scorer] | None  # as callers give it
+_MOST_CHECKED = 1000  # rows by which it is seen whether a metric can judge
+_N_GROUPS = 20  # of the jackknife
+_T_975 = 2.0930240544082634  # of Student's distribution with 19 degrees of freedom
+
+
+def read_metrics(scoring: Scoring) -> dict[str, Scorer]:
+    """Return scorers by name; the first decides which model is best."""
+    if isinstance(scoring, Mapping):
+        named = dict(scoring)
+    else:
+        listed = [scoring] if isinstance(scoring, str) or callable(scoring) else scoring or ()
+        named = {one if isinstance(one, str) else getattr(one, "__name__", "score"): one for one in listed}
+    if not named:
+        raise ValueError("scoring names no metric. Pass at least one, such as 'accuracy'.")
+    return {str(name): _scorer(one) if isinstance(one, str) else one for name, one in named.items()}
+
+
+def _scorer(name: str) -> Scorer:
+    """Return scikit-learn's scorer of a name."""
+    try:
+        found: Scorer = get_scorer(name)
+        return found
+    except ValueError:
+        known = get_scorer_names()
+        close = [other for other in known if name and name.lower() in other] or get_close_matches(name.lower(), known)
+        meant = f"Did you mean {close[0]!r}?" if close else "Try 'accuracy', 'neg_log_loss', 'roc_auc' or 'r2'."
+        raise ValueError(f"There is no metric {name!r}. {meant} They are named as scikit-learn's scorers.") from None
+
+
+def is_loss(metric: str) -> bool:
+    """Say whether a scorer is a loss with its sign changed."""
+    return metric.startswith("neg_")
+
+
+def shown_name(metric: str) -> str:
+    """Name of a metric as people say it: losses without the sign that scorers give them."""
+    return metric.removeprefix("neg_")
+
+
+def shown_value(metric: str, value: float) -> float:
+    """Value of a metric as people say it."""
+    return -value if is_loss(metric) else value
+
+
+class MadePredictions(BaseEstimator):
+    """Predictions that are already made, as a fitted model: rows of a table are their numbers.
+
+    Parameters
+    ----------
+    predictions : ndarray of shape (n_rows, n_classes) or (n_rows, 1)
+        Class probabilities, or values.
+    classes : ndarray, optional
+        Labels; None in a regression.
+    """
+
+    def __init__(self, predictions: Floats, classes: Array | None = None) -> None:
+        self.predictions = predictions
+        self.classes = classes
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self.classes is None else "classifier"
+        return tags
+
+    @property
+    def classes_(self) -> Array:
+        """Labels of the classes."""
+        return np.asarray(self.classes)
+
+    def predict_proba(self, X: Rows) -> Floats:
+        """Return the probabilities of some rows."""
+        return self.predictions[X[:, 0]]
+
+    def predict(self, X: Rows) -> Array:
+        """Return the most probable classes, or the values, of some rows."""
+        found = self.predictions[X[:, 0]]
+        return found[:, 0] if self.classes is None else np.asarray(self.classes_[found.argmax(axis=1)])
+
+
+@dataclass(frozen=True)
+class TestScore:
+    """A score on the test part, and the ends of its 95% interval."""
+
+    __test__ = False  # not a test
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScores:
+    """Scores of a fitted model by metric, errors of those that failed, and the seconds of its first prediction."""
+
+    scores: dict[str, float]
+    errors: dict[str, str]
+    predict_seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scorers:
+    """The metrics of an evaluation.
+
+    Attributes
+    ----------
+    metrics : dict of str to scorer
+        The first decides.
+    classes : ndarray or None
+        Labels; None in a regression.
+    """
+
+    metrics: dict[str, Scorer]
+    classes: Array | None
+
+    def check(self, y: Array, codes: Rows | None, target: str, usual: Sequence[str]) -> None:
+        """Refuse metrics that cannot judge a target, by what always saying the same would score."""
+        rows = np.arange(min(len(y), _MOST_CHECKED))
+        if codes is None or self.classes is None:
+            some = y[rows]
+            constant = np.full((len(some), 1), y.mean())
+        else:
+            some = y[np.union1d(rows, np.unique(codes, return_index=True)[1])]  # all classes
+            constant = np.full((len(some), len(self.classes)), 1 / len(self.classes))
+        for name in self.metrics:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self._scored(name, constant, some)
+            except (ValueError, TypeError) as error:
+                why, try_ = " ".join(str(error).split()).rstrip("."), ", ".join(map(repr, usual))
+                raise ValueError(
+                    f"metric: {name!r} cannot judge {target!r} of this table ({why}). Try {try_}."
+                ) from error
+
+    def score_model(
+        self, model: EstimatorLike, X: TableLike, y: Array, weight: Floats | None, error_score: float | str
+    ) -> ModelScores:
+        """Score a fitted model by every metric; it predicts each of probabilities, decisions and classes once."""
+        seconds = remember_predictions(model)
+        given = {} if weight is None else {"sample_weight": weight}
+        scores, errors = {}, {}
+        for metric, scorer in self.metrics.items():
+            try:
+                scores[metric] = float(scorer(model, X, y, **given))
+            except Exception as error:
+                if error_score == "raise":
+                    raise
+                scores[metric], errors[metric] = float(error_score), describe_error(error)
+        return ModelScores(scores, errors, seconds[0] if seconds else float("nan"))
+
+    def scores(self, predictions: Floats, y: Array) -> dict[str, float]:
+        """Score predictions by every metric; NaN where one makes no sense."""
+        return {name: self.score(name, predictions, y) for name in self.metrics}
+
+    def score(self, metric: str, predictions: Floats, y: Array) -> float:
+        """Score predictions by one metric."""
+        if metric in ("roc_auc_ovr", "roc_auc_ovo") and self.classes is not None and not np.isin(self.classes, y).all():
+            return float("nan")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UndefinedMetricWarning)  # the score says it: it is NaN
+                return self._scored(metric, predictions, y)
+        except ValueError:
+            return float("nan")
+
+    def with_interval(self, metric: str, predictions: Floats, y: Array, seed: int) -> TestScore:
+        """Score predictions, with an interval by the jackknife over twenty groups of rows."""
+        value = self.score(metric, predictions, y)
+        n = len(y)
+        if n < 2 * _N_GROUPS:
+            return TestScore(value, float("nan"), float("nan"))
+        group = np.random.RandomState(seed).permutation(n) % _N_GROUPS
+        without = np.array([self.score(metric, predictions[group != g], y[group != g]) for g in range(_N_GROUPS)])
+        error = float(np.sqrt((_N_GROUPS - 1) / _N_GROUPS * ((without - without.mean()) ** 2).sum()))
+        most = 0.0 if is_loss(metric) else 1.0  # of any scorer
+        return TestScore(value, value - _T_975 * error, min(value + _T_975 * error, max(most, value)))
+
+    def _scored(self, metric: str, predictions: Floats, y: Array) -> float:
+        """Ask a scorer; log loss is told all classes, since a fold may lack one."""
+        scorer: Any = self.metrics[metric]
+        if self.classes is not None and getattr(getattr(scorer, "_score_func", None), "__name__", "") == "log_loss":
+            return float(scorer._sign * log_loss(y, predictions, labels=self.classes))
+        rows = np.arange(len(predictions))[:, np.newaxis]
+        return float(scorer(MadePredictions(predictions, self.classes), rows, y))
+
+
+def remember_predictions(model: EstimatorLike) -> list[float]:
+    """Make a model answer each kind of prediction once; return the list that gets the seconds of the first answers."""
+    seconds: list[float] = []
+
+    def remembered(predict: Callable[..., Array]) -> Callable[..., Array]:
+        answers: list[Array] = []
+
+        @wraps(predict)
+        def answer(*args: Any, **kwargs: Any) -> Array:
+            if not answers:
+                start = clock.perf_counter()
+                answers.append(predict(*args, **kwargs))
+                seconds.append(clock.perf_counter() - start)
+            return answers[0]
+
+        return answer
+
+    for method in METHODS:
+        if hasattr(model, method):
+            setattr(model, method, remembered(getattr(model, method)))
+    return seconds
+
+
+def describe_error(error: BaseException) -> str:
+    """Write an error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
