@@ -64,7 +64,7 @@ def permutation_importances(forest, X, y, groups, *, loss, n_repeats=1, weight=N
     """Rises by tree and group, and mean rises by row and group; X is a pandas frame, groups are lists of positions."""
     y = np.asarray(y).reshape(len(X), -1)
     weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
-    seed = forest._seed if seed is None else seed
+    seed = forest._growth.seed if seed is None else seed
     rises = np.full((len(forest), len(groups)), np.nan)
     spread = spreads(y, weight, loss)
     row_sums, row_trees = np.zeros((len(X), len(groups))), np.zeros(len(X))

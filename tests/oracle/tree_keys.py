@@ -25,6 +25,6 @@ def like_tree_of(forest, t, kind, **parameters):
         _random_ties = True
 
         def _growth_options(self, *args, **options):
-            return super()._growth_options(*args, **(options | {"seed": derive(derive(forest._seed, 101), t)}))
+            return super()._growth_options(*args, **(options | {"seed": derive(derive(forest._growth.seed, 101), t)}))
 
     return Alone(**({"shrinkage": forest.shrinkage_} | parameters))

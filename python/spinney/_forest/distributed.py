@@ -25,7 +25,9 @@ from spinney._cluster.dask_tables import AllRows
 from spinney._cluster.dask_waits import WorkerLostError, beside_others, threads_of
 from spinney._cluster.worker_tables import take
 from spinney._estimator.progress import Progress
-from spinney._forest.growing.batches import MOST_MEMBERS
+from spinney._forest.fitting import FitInputs
+from spinney._forest.growing import MOST_MEMBERS, ForestRequest
+from spinney._model.forest import FittedForest
 
 Wanted = tuple[int, int, float]  # number of the first tree, how many, the strength of their shrinkage
 _TREES_A_TIME = 4  # at most, that a thread grows between two looks at whether its worker lives
@@ -52,7 +54,7 @@ class Grower(Answering):
     def __init__(self, fit: str, address: str, model: Any, n_jobs: int) -> None:
         self._left_by = fit, address
         self._model = copy(model).set_params(n_jobs=n_jobs, verbose=0)
-        self._request: Any = None
+        self._request: ForestRequest | None = None
         self._told = Told()
         self._given: Queue[list[_engine.Tree]] = Queue()
         self._is_held = held_here()
@@ -60,12 +62,12 @@ class Grower(Answering):
     def read(self, y: Any, weight: Any, groups: Any) -> None:
         """Read all rows, up to the first tree."""
 
-        def stop(request: Any, first: int, n_trees: int) -> Any:
-            self._request = replace(request, share=None)
+        def stop(request: ForestRequest, first: int, n_trees: int, /) -> FittedForest:
+            self._request = request
             raise _ReadyError
 
         try:
-            self._model._fit(take(*self._left_by), y, weight, groups, stop)
+            self._model._fit(FitInputs(take(*self._left_by), y, weight, groups), stop)
         except _ReadyError:
             return
 
@@ -73,8 +75,8 @@ class Grower(Answering):
         """Begin the fit; return what it wants first, as `go_on` does."""
         table, model, told, given = take(*self._left_by), self._model, self._told, self._given
 
-        def ask(request: Any, first: int, n_trees: int) -> Any:
-            self._request = replace(request, share=None)
+        def ask(request: ForestRequest, first: int, n_trees: int, /) -> FittedForest:
+            self._request = request
             told.say("grow", (first, n_trees, request.shrinkage))
             trees: list[_engine.Tree] | None = None
             while trees is None and self._is_held():
@@ -82,9 +84,9 @@ class Grower(Answering):
                     trees = given.get(timeout=1.0)
             if not trees:
                 raise _ReadyError
-            return request.view(_engine.forest_from_trees(trees, request.n_categories))
+            return request.fitted(_engine.forest_from_trees(trees, request.n_categories))
 
-        told.start(lambda: model._fit(table, y, weight, groups, ask))
+        told.start(lambda: model._fit(FitInputs(table, y, weight, groups), ask))
         return self.wait()
 
     def wait(self) -> tuple[str, Any]:
@@ -103,6 +105,7 @@ class Grower(Answering):
     def grow(self, wanted: Wanted) -> list[_engine.Tree]:
         """Grow some trees."""
         first, n_trees, shrinkage = wanted
+        assert self._request is not None
         forest = replace(self._request, shrinkage=shrinkage).grow(first, n_trees)
         return [forest.tree(t).engine for t in range(n_trees)]
 

@@ -1,74 +1,106 @@
-"""What forests share: samples of rows, growing, predicting, out-of-bag errors."""
+"""What forests share: fitting, predicting, and the methods that look into a fitted forest."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, hstack
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data import Schema, read_table
-from spinney._data.columns import RawTable
-from spinney._data.numeric.reproducible import any_order_sum
+from spinney._data import read_table
 from spinney._data.scan import client_of
-from spinney._estimator.costs import ClassCosts
-from spinney._estimator.parameters import COUNT, count_features
-from spinney._estimator.row_copies import relative_weights, weight_of_one_row
-from spinney._estimator.row_fingerprint import RowPrint
+from spinney._data.types import ColumnLike, Floats, Integers, TableLike
+from spinney._estimator.abstention import predict_or_abstain, predict_support
+from spinney._estimator.attributes import only_if
+from spinney._estimator.conformal import check_coverage, class_sets
+from spinney._estimator.known_predictions import KnownShares, KnownValues
+from spinney._estimator.members import SequenceOfMembers
+from spinney._estimator.parameters import COUNT
 from spinney._estimator.streams import check_files, taken_apart
+from spinney._estimator.summary import About, counted
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.target import read_weights
-from spinney._estimator.user_criterion import check_shares, is_user, prepare, refuse_unsupported
-from spinney._forest.evaluation import JudgedForest
-from spinney._forest.growing.batches import ForestRequest, Grown, balanced_weights, grow_in_turns
-from spinney._forest.growing.combinations import with_combinations
-from spinney._forest.growing.learning_rows import LearningRows, per_draw
-from spinney._forest.growing.out_of_bag import OutOfBag
-from spinney._forest.growing.rows import Draws, draw_rows, row_keys, rows_with_weight
-from spinney._forest.growing.saved_state import forest_from_json, forest_to_json
-from spinney._forest.growing.strength import (
-    N_JUDGES,
-    STRENGTHS,
-    USUAL,
-    JudgingRows,
-    first_trees,
-    grows_again,
-    strength_by_helpers,
-)
-from spinney._forest.growing.training_rows import keep_training_rows
-from spinney._forest.growing.warm_start import (
-    check_extension,
-    check_samples_go_on,
-)
-from spinney._forest.importances import ForestImportances
-from spinney._forest.proximities.neighbourhood import Neighbourhood
-from spinney._forest.proximities.prototypes import ClassPrototypes
-from spinney._forest.uncertainty.intervals import UncertainClasses, UncertainForest, UncertainValues
+from spinney._estimator.user_criterion import is_user, refuse_unsupported
+from spinney._estimator.warm_start import check_target_goes_on, same_classes
+from spinney._forest.fitting import FitInputs, FitResult, ForestFit, check_n_estimators
+from spinney._forest.growing import ForestRequest, TreeGrower, balanced_weights
+from spinney._forest.growth_record import GrowthRecord
+from spinney._forest.importances import ColumnGroups, ImportanceOptions, OutOfBagTable, find_importances
+from spinney._forest.intervals import ForestIntervals
+from spinney._forest.leaves import RowLeaves
+from spinney._forest.out_of_bag import Metric, OutOfBag
+from spinney._forest.prototypes import find_prototypes, prototype_frame
+from spinney._forest.proximities import KINDS, Kind, Proximities, Selection, map_rows, outlier_scores
+from spinney._forest.samples import Draws
+from spinney._forest.standard_errors import standard_errors
+from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
+from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
-from spinney._model.tree import FittedTree
 from spinney._tree.grow.estimator import GrowingEstimator
 from spinney._tree.grow.streams import check_stream
 from spinney._tree.grow.task import OfClasses, OfValues
-
-Floats = NDArray[np.float64]
-
+from spinney.inspect.explain.coverage import coverage_report
+from spinney.inspect.explain.importances import Importances
 
 _NO_SURROGATES = (
     "The trees of a forest learn at each split to which side rows without a value go. For surrogate splits, fit a "
     "decision tree with missing='surrogate', or bagging of such trees."
 )
 _NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob_score_."
+_NONE_UNSEEN = "needs trees that have not seen every row, but with bootstrap=False all have. Fit with bootstrap=True."
 
 
-class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest, GrowingEstimator):
-    """What forests of classes and of values share."""
+def _why_no_rows(forest: BaseForest) -> str | None:
+    is_kept = forest._growth.rows is not None if hasattr(forest, "forest_") else forest.keep_rows
+    if is_kept:
+        return None
+    return "needs the training rows in the leaves, which this forest does not keep. Fit it with keep_rows=True."
+
+
+def _why_none_unseen(forest: BaseForest) -> str | None:
+    why = _why_no_rows(forest)
+    if why is not None:
+        return why
+    has_unseen = forest._growth.draws is not None if hasattr(forest, "forest_") else forest.bootstrap
+    return None if has_unseen else _NONE_UNSEEN
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """The rows that a forest was fitted on, read again.
+
+    Attributes
+    ----------
+    columns : Table
+    draws : Draws
+    target
+        As the estimator reads it.
+    array, n_classes
+        The target as the engine takes it.
+    classes : list of ndarray or None
+    """
+
+    columns: _engine.Table
+    draws: Draws
+    target: Any
+    array: NDArray[Any]
+    n_classes: list[int]
+    classes: list[NDArray[Any]] | None
+
+
+class BaseForest(SequenceOfMembers, GrowingEstimator):
+    """What forests for classes and for numbers share."""
 
     _elsewhere: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
@@ -81,6 +113,11 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
         "splitter": "Random forests search for the best cuts, extra-trees draw cuts at random: choose the class.",
     }
     _random_ties = True
+    _model_attribute = "forest_"
+    _oob_name: ClassVar[str]  # attribute of the out-of-bag predictions
+    _tree_class: ClassVar[type[GrowingEstimator]]  # the estimator of one tree
+    forest_: FittedForest
+    _growth: GrowthRecord
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GrowingEstimator._parameter_constraints,
@@ -103,15 +140,16 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
     }
 
     def _to_header(self) -> dict[str, Any]:
-        return forest_to_json(self.__dict__)
+        return {"forest": self._growth.to_json()}
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        return forest_from_json(header, part)
+        record = GrowthRecord.from_json(field(header, "forest", dict), part)
+        return {"_growth": record} | record.attributes(cls._oob_name)
 
     # ---- fitting -------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(self, X: TableLike, y: ColumnLike, sample_weight: ColumnLike = None, *, groups: ColumnLike = None) -> Self:
         """Grow the forest.
 
         Parameters
@@ -136,158 +174,52 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
             The fitted estimator.
         """
         if (client := client_of(X)) is not None:
-            beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
             from spinney._forest.distributed import fit_forest
 
+            beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
             fitted: Self = fit_forest(client, self, X, beside)
             return fitted
-        return self._fit(X, y, sample_weight, groups)
+        return self._fit(FitInputs(X, y, sample_weight, groups))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, share: Any = None) -> Self:
-        """Grow the forest; `share` grows trees in other processes, as a `ForestRequest` takes it."""
+    def _fit(self, inputs: FitInputs, grower: TreeGrower = ForestRequest.grow) -> Self:
+        """Grow the forest; `grower` grows the trees, here or in other processes."""
         self._check_parameters()
-        self._check_samples(groups)
+        self._check_samples(inputs.groups)
         refuse_unsupported(self)
-        beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
-        X, (y, sample_weight, groups) = taken_apart(X, beside, self.categorical_features)
+        beside = {"y": inputs.y, "sample_weight": inputs.sample_weight, "groups": inputs.groups}
+        X, (y, sample_weight, groups) = taken_apart(inputs.X, beside, self.categorical_features)
+        inputs = FitInputs(X, y, sample_weight, groups)
         check_stream(X, self)
         table = read_table(X)
-        earlier: FittedForest | None = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
+        is_warm = self.warm_start and hasattr(self, "forest_")
+        earlier, record = (self.forest_, self._growth) if is_warm else (None, GrowthRecord())
         schema = self._learn_schema(table, goes_on=earlier is not None)
         weight = read_weights(sample_weight, table.n_rows)
         target = self._read_target(y, table.n_rows)
         learned = self._learned(target)
         if earlier is not None:
-            check_extension(self, earlier, learned)
+            check_target_goes_on(learned, self.__dict__)
+            check_n_estimators(self.n_estimators, earlier)
         random = check_random_state(self.random_state)
-        seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else self._seed
-        schema, rows = self._learning_rows(schema, table, target, (y, weight, groups), seed, earlier)
-        grown, found = self._grow(schema, rows, learned, seed, earlier, share)
+        seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else record.seed
+        result = ForestFit(self, schema, earlier, record, seed, grower).run(table, target, inputs, weight)
         check_files(X)
         learned.pop("_n_classes")
-        self._keep(schema, grown, learned | found | self._learned_costs(rows.costs))
+        self._keep(result, learned)
         return self
 
-    def _learning_rows(
-        self,
-        schema: Schema,
-        table: RawTable,
-        target: Any,
-        beside: tuple[Any, Floats | None, Any],
-        seed: int,
-        earlier: FittedForest | None,
-    ) -> tuple[Schema, LearningRows]:
-        """Read what stands beside the table (target, weights, groups); return the schema with its combinations too."""
-        y, given, groups = beside
-        relative, copies = relative_weights(given)
-        # rates are shrunk by how many events there are: their unit does matter
-        sample_weight = given if self._setting("rate_shrinkage") > 0 else relative
-        weight = self._target_weights(target, y, sample_weight)
-        costs = self._read_costs(target, weight)
-        inputs = schema.encode_inputs(table, unseen=self.unseen, estimator=type(self).__name__)
-        schema = with_combinations(self, schema, inputs, sample_weight, seed, earlier is None)
-        array, n_classes = self._engine_target(target)
-        has_prints = self.bootstrap or self._known_strength(earlier, costs) is None
-        return schema, LearningRows(
-            inputs,
-            self._pooled(schema.combined(inputs), sample_weight),
-            array,
-            n_classes,
-            target.classes if n_classes else None,
-            given,
-            sample_weight,
-            weight,
-            copies if self.bootstrap and groups is None else None,
-            costs,
-            groups,
-            inputs.fingerprints(self._n_threads) if has_prints else None,
-        )
+    def _keep(self, result: FitResult, learned: dict[str, Any]) -> None:
+        """Set the fitted attributes, all at once, when nothing can fail any more."""
+        for name in ("oob_score_", "oob_curve_", self._oob_name):
+            self.__dict__.pop(name, None)
+        self._keep_schema(result.schema)
+        self.forest_ = result.forest
+        self._growth = result.record
+        found = learned | self._learned_costs(result.costs) | result.record.attributes(self._oob_name)
+        for name, value in (found | {"n_outputs_": result.n_outputs}).items():
+            setattr(self, name, value)
 
-    def _grow(
-        self,
-        schema: Schema,
-        rows: LearningRows,
-        learned: dict[str, Any],
-        seed: int,
-        earlier: FittedForest | None,
-        share: Any,
-    ) -> tuple[Grown, dict[str, Any]]:
-        """Grow the trees; return what else was found."""
-        keys = None if rows.prints is None else row_keys(rows.prints, rows.target, rows.inputs.n_columns)
-        draws = self._draw(keys, rows, seed) if self.bootstrap and keys is not None else None
-        if earlier is not None:
-            check_samples_go_on(self.__dict__, draws)
-        known = self._known_strength(earlier, rows.costs)
-        target = rows.target, rows.n_classes
-        request = self._request(
-            schema, rows.columns, target, rows.weight, rows.copies, draws, rows.costs, seed, learned,
-            (known or 0.0) * rows.unit,
-        )  # fmt: skip
-        request = replace(request, share=share)
-        out_of_bag = self._out_of_bag(rows.columns, draws, (rows.target, rows.classes), rows.sample_weight)
-        grown = Grown(earlier, out_of_bag)
-        if known is None:
-            assert keys is not None
-            request, known = self._with_strength(request, grown, rows.to_judge_by(keys), schema, seed, learned)
-        grow_in_turns(request, grown, self.n_estimators, self.verbose)
-        found: dict[str, Any] = {"_seed": seed, "_draws": draws, "shrinkage_": known, "_training_rows": None}
-        found["_all_rows"] = None if self.bootstrap else rows_with_weight(rows.weight, rows.columns.n_rows)
-        found["_ranges"] = ColumnRanges.of(rows.inputs, rows.weight, self._n_threads)
-        found["_row_print"] = None
-        if self.bootstrap and rows.prints is not None:
-            found["_row_print"] = RowPrint.of(rows.prints, rows.target)
-        if self.keep_rows:
-            assert grown.forest is not None
-            found["_training_rows"] = keep_training_rows(
-                grown.forest, rows.columns, *target, rows.in_leaves, rows.sample_weight, draws,
-                request.balanced is not None, self._n_threads,
-            )  # fmt: skip
-        return grown, found
-
-    def _known_strength(self, earlier: FittedForest | None, costs: ClassCosts | None) -> float | None:
-        """Return by how many rows leaves are shrunk; None: that is to be found out."""
-        if self.shrinkage != "auto":
-            return float(self.shrinkage or 0.0)
-        usual = STRENGTHS[USUAL]
-        if earlier is not None and earlier.n_trees >= N_JUDGES:
-            return float(getattr(self, "shrinkage_", usual))
-        has_few = self.n_estimators != "auto" and self.n_estimators < N_JUDGES
-        return usual if has_few or costs is not None or is_user(self.criterion) else None
-
-    def _with_strength(
-        self,
-        request: ForestRequest,
-        grown: Grown,
-        rows: JudgingRows,
-        schema: Schema,
-        seed: int,
-        learned: dict[str, Any],
-    ) -> tuple[ForestRequest, float]:
-        """Find out by how many rows leaves are shrunk; put the trees that have told it into the forest."""
-
-        def for_helpers(some: JudgingRows) -> ForestRequest:
-            columns = some.columns if some is rows else self._pooled(some.columns, some.weight)
-            own_seed = (seed + 1) % np.iinfo(np.int32).max
-            draws = draw_rows(
-                keys=some.keys, weight=some.weight, copies=some.copies, groups=None, classes=None, balanced=False,
-                replace=True, max_samples=None, seed=own_seed,
-            )  # fmt: skip
-            target = (some.codes, some.n_classes)
-            return self._request(schema, columns, target, some.weight, some.copies, draws, None, own_seed, learned, 0.0)
-
-        if grown.forest is not None:  # few trees of an earlier fit, which had the usual strength
-            strength = float(getattr(self, "shrinkage_", STRENGTHS[USUAL]))
-            if not grows_again(request, grown.forest, strength * rows.unit):
-                return replace(request, shrinkage=strength * rows.unit), strength
-            grown.forest = None
-        if request.draws is None:
-            strength = strength_by_helpers(rows, for_helpers, self._n_threads)
-        else:
-            first, strength = first_trees(request, rows, self._n_threads)
-            grown.add(first, self.n_estimators == "auto")
-        return replace(request, shrinkage=strength * rows.unit), strength
-
-    def _check_samples(self, groups: Any) -> None:
+    def _check_samples(self, groups: ColumnLike) -> None:
         """Refuse parameters of sampling that do not go together."""
         if self.bootstrap:
             if isinstance(self.oob_score, str):
@@ -306,122 +238,478 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
             if given:
                 raise ValueError(f"{name} goes with bootstrap=True: with bootstrap=False every tree sees every row.")
 
-    def _draw(self, keys: NDArray[np.uint64], rows: LearningRows, seed: int) -> Draws:
-        classes = None
-        if self._setting("sampling") is not None:  # with several outputs, each combination of their classes is one
-            classes = np.unique(rows.target, axis=0, return_inverse=True)[1].reshape(-1)
-        return draw_rows(
-            keys=keys,
-            weight=rows.weight,
-            copies=rows.copies,
-            groups=rows.groups,
-            classes=classes,
-            balanced=self._setting("sampling") == "balanced",
-            replace=self.replace,
-            max_samples=self.max_samples,
-            seed=seed,
+    # ---- trees ---------------------------------------------------------------------------------------
+
+    @property
+    def estimators_(self) -> Sequence[GrowingEstimator]:
+        """The trees as estimators, made on demand."""
+        check_is_fitted(self)
+        return LazySequence(self.forest_.n_trees, self._tree_estimator)
+
+    def _tree_estimator(self, t: int) -> GrowingEstimator:
+        own = self.get_params(deep=False) | {"random_state": None}
+        if own.get("class_weight") == "balanced_subsample":
+            own["class_weight"] = None
+        if own["shrinkage"] == "auto":
+            own["shrinkage"] = self._growth.shrinkage
+        kind: Any = self._tree_class
+        tree: GrowingEstimator = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
+        names = ("classes_", "n_classes_", "n_outputs_", "cost_matrix_", "priors_")
+        learned = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        if self._ranges is not None:
+            learned["_had_missing"] = self._ranges.has_missing.tolist()
+        tree._keep(self.schema_, self.forest_.tree(t), learned)
+        return tree
+
+    @property
+    def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
+        """Rows that each tree was grown on, in ascending order, as often as they were drawn; made on demand."""
+        check_is_fitted(self)
+        everything = self._growth.all_rows
+        if everything is not None:
+            return LazySequence(self.forest_.n_trees, lambda _: everything.copy())
+        return LazySequence(self.forest_.n_trees, self._draws.rows)
+
+    @property
+    def _draws(self) -> Draws:
+        """The rows of each tree; AttributeError if every tree has all, or if they are not known."""
+        if self._growth.draws is not None:
+            return self._growth.draws
+        if not self.bootstrap:
+            raise AttributeError("With bootstrap=False every tree is grown on all rows. Fit with bootstrap=True.")
+        raise AttributeError(
+            "A model file does not keep which rows were drawn unless keep_rows=True. Pickle the model, or fit it again."
         )
 
-    def _request(
+    @property
+    def _ranges(self) -> ColumnRanges | None:
+        """What the training rows had in each column."""
+        return self._growth.ranges
+
+    def apply(self, X: TableLike) -> Integers:
+        """Leaf of each row in each tree.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees)
+            Node numbers, counted within each tree.
+        """
+        check_is_fitted(self)
+        apply = self.forest_.engine.apply
+        return self._by_blocks(X, lambda columns: apply(columns, self._n_threads).astype(np.int64))
+
+    def decision_path(self, X: TableLike) -> tuple[csr_array, Integers]:
+        """Nodes that each row passes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        path : csr_array of shape (n_samples, node_count)
+            1 where the row passes the node.
+        n_nodes_ptr : ndarray of shape (n_trees + 1,)
+            The nodes of tree t are columns n_nodes_ptr[t] to n_nodes_ptr[t + 1] - 1.
+        """
+        return node_paths(self.forest_, self._columns(X), self._n_threads)
+
+    def _about(self) -> About:
+        n_trees, n_leaves, score = len(self), self.forest_.n_leaves, float(getattr(self, "oob_score_", math.nan))
+        is_known, has_classes = math.isfinite(score), hasattr(self, "classes_")
+        size = f"{counted(n_trees, 'tree', 'trees')}, {counted(n_leaves, 'leaf', 'leaves')}"
+        lines = {"forest": size}
+        if is_known:
+            name = "accuracy" if has_classes else "R²"
+            lines[f"{name}, out of bag"] = f"{score:.1%}" if has_classes else f"{score:.4g}"
+        return About(
+            "forest",
+            {"trees": n_trees, "leaves": n_leaves, "out_of_bag": score if is_known else None},
+            lines,
+            f"{size}, out-of-bag score {score:.3f}" if is_known else size,
+            self.estimators_,
+        )
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Mean over the trees of each column's share in the decrease of the impurity."""
+        check_is_fitted(self)
+        return self.schema_.credit_inputs(self.forest_.importances(self.schema_.n_split_features))
+
+    def importances(
         self,
-        schema: Schema,
-        columns: _engine.Table,
-        target: tuple[NDArray[Any], list[int]],
-        weight: Floats | None,
-        copies: NDArray[np.int64] | None,
-        draws: Draws | None,
-        costs: ClassCosts | None,
-        seed: int,
-        learned: dict[str, Any],
-        strength: float,
-    ) -> ForestRequest:
-        array, n_classes = target
-        user = prepare(self, array, weight, learned["_n_classes"])
-        if user is not None and not n_classes:
-            learned["n_outputs_"] = user.n_values
-        total = float(columns.n_rows) if weight is None else any_order_sum(weight)
-        weight = each_draw = per_draw(weight, copies)
-        if costs is not None:
-            weight = costs.split_weights(array[:, 0], weight)
-        in_sample = total if draws is None else total * draws.share
-        row_weight = weight_of_one_row(weight)
-        if draws is not None and (weight is None or row_weight > 0):  # the rows of a sample are there several times
-            row_weight = draws.times_drawn * (row_weight or 1.0)
-        options = self._growth_options(
-            schema, columns.n_rows, in_sample, target, costs, user, seed, row_weight=row_weight
-        )
-        per_tree = self.max_features_per_tree
+        X: TableLike = None,
+        y: ColumnLike = None,
+        kind: str = "permutation",
+        *,
+        sample_weight: ColumnLike = None,
+        loss: str | None = None,
+        groups: ColumnGroups = None,
+        n_repeats: int = 1,
+        by_row: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Importances:
+        """How much each column matters, with standard errors over the trees.
 
-        def view(forest: _engine.Forest) -> FittedForest:
-            decision = None if costs is None else costs.decision
-            return FittedForest(forest, learned["_n_classes"], learned["n_outputs_"], decision)
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The rows that the forest was fitted on, in the same order. Not needed for ``kind="impurity"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their target.
+        kind : {"permutation", "unbiased", "impurity"}, default="permutation"
+            "permutation": mean over the trees of what the loss of their out-of-bag rows rises by when a column's values
+            are permuted among these. "unbiased": decrease of the impurity (Gini, or variance) with one factor of its
+            square from out-of-bag rows, so that columns without information get 0 on average, however many values they
+            have. "impurity": share in the decrease of the impurity on the rows of the sample, as
+            `feature_importances_`: columns with many values get too much. What an oblique split earns by the last two
+            is shared out among its columns by the size of their coefficients, for columns of the same spread.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights as given to `fit`; rows of weight 0 are not judged.
+        loss : str, optional
+            With permutation. Classes: "error" (share of wrong classes, the default), "brier" (squared distance of the
+            class shares from the class) or "margin" (share of the class less the largest other). Numbers:
+            "squared_error" (the default) or "absolute_error". With several outputs, their mean; losses of numbers are
+            first divided by what the best constant would lose (variance, or mean deviation from the median), so that
+            an output in large units does not drown the others.
+        groups : list of lists of columns, or dict of these, optional
+            Columns that are permuted together (else: added up), by name or position. Other columns stand alone.
+        n_repeats : int, default=1
+            Permutations of each column in each tree.
+        by_row : bool, default=False
+            Also find the importances of single rows, with permutation.
+        random_state : int, RandomState or None, default=None
+            Seed of the permutations; None: the forest's own, so that the numbers are the same each time.
 
-        def finish(tree: FittedTree) -> FittedTree:
-            if user is not None and n_classes:
-                check_shares(tree.engine)
-            tree = self._restated(tree, costs)
-            if self.ccp_alpha > 0:
-                tree = tree.replaced(tree.engine.pruned(float(self.ccp_alpha), self._node_risks(tree)))
-            return tree
+        Returns
+        -------
+        Importances
+            The numbers, with `to_frame`, `plot` and `plot_rows`.
 
-        restates = costs is not None or self._setting("rate_shrinkage") > 0
-        changes = restates or user is not None or self.ccp_alpha > 0
-        is_balanced = self._setting("class_weight") == "balanced_subsample"
-        return ForestRequest(
-            columns,
-            self._engine_criterion(costs, False),
-            array if user is None else user.y,
-            n_classes,
-            weight,
-            options,
-            draws,
-            None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_split_features),
-            array if is_balanced else None,
-            each_draw if is_balanced else None,
-            finish if changes else None,
-            schema.n_categories,
-            view,
-            strength,
-        )
+        See Also
+        --------
+        spinney.permutation_importance : The same idea on held-out rows, with any model and scorer.
+        spinney.importance_frame : Impurity importances as a table.
+        """
+        check_is_fitted(self)
+        options = ImportanceOptions(kind, loss, groups, n_repeats, by_row, random_state)
+        options = options.checked(self._is_class_target, self.schema_.pool is not None)
+        rows = None if kind == "impurity" else self._out_of_bag_table(X, y, sample_weight, kind)
+        return find_importances(self.forest_, self.schema_, options, rows, self._growth.seed)
 
-    def _out_of_bag(
+    def _out_of_bag_table(self, X: TableLike, y: ColumnLike, sample_weight: ColumnLike, kind: str) -> OutOfBagTable:
+        if X is None or y is None:
+            raise ValueError(f"kind={kind!r} is measured on the training rows. Pass X and y as given to fit.")
+        if not self.bootstrap:
+            raise ValueError(
+                f"kind={kind!r} needs rows that trees have not seen, but with bootstrap=False every tree sees every "
+                "row. Fit with bootstrap=True, or use spinney.permutation_importance on held-out rows."
+            )
+        if is_user(self.criterion):
+            raise ValueError(
+                f"kind={kind!r} compares the trees' predictions with y, which a criterion of your own may not allow. "
+                "Use spinney.permutation_importance with a scorer of your own."
+            )
+        known = self._read_training_rows(X, y)
+        weight = read_weights(sample_weight, known.columns.n_rows)
+        if kind == "unbiased" and self._setting("class_weight") != "balanced_subsample":
+            weight = self._target_weights(known.target, y, weight)
+        target = known.array if known.n_classes else np.ascontiguousarray(known.array, dtype=np.float64)
+        return OutOfBagTable(known.columns, known.draws.engine, target, known.n_classes, weight, self._n_threads)
+
+    # ---- out of bag ----------------------------------------------------------------------------------
+
+    def oob_errors(
+        self, X: TableLike = None, y: ColumnLike = None, metric: Metric = None, *, sample_weight: ColumnLike = None
+    ) -> Floats:
+        """Out-of-bag error after each tree, by any metric.
+
+        Parameters
+        ----------
+        X, y : optional
+            The rows that the forest was fitted on, in the same order, and their target. Not needed if it was fitted
+            with `oob_score` and `metric` is None.
+        metric : callable, str or None, default=None
+            ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
+            error.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights for the error without a metric; rows of weight 0 are not judged.
+
+        Returns
+        -------
+        ndarray of shape (n_trees,)
+            Error, or value of the metric, over the rows that at least one tree so far has not seen; NaN if there is
+            none.
+        """
+        check_is_fitted(self)
+        if X is None or y is None:
+            if metric is not None or self._growth.oob is None:
+                raise ValueError(
+                    "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
+                )
+            return np.array(self._growth.oob.curve)
+        known = self._read_training_rows(X, y)
+        return self._out_of_bag(known, read_weights(sample_weight, known.columns.n_rows)).curve(self.forest_, metric)
+
+    def _out_of_bag(self, known: TrainingTable, weight: Floats | None) -> OutOfBag:
+        return OutOfBag(known.columns, known.draws, known.array, known.classes, weight, self._n_threads)
+
+    def _judge_unseen(
+        self, X: TableLike, y: ColumnLike, weight: Floats | None
+    ) -> tuple[NDArray[np.intp], Callable[[TableLike], KnownShares | KnownValues]]:
+        """Return which training rows are out of bag, and what predicts them by row number if values change."""
+        oob = self._out_of_bag(self._read_training_rows(X, y), weight)
+        oob.add(self.forest_)
+        return oob.rows, lambda changed: oob.with_values(self._columns(changed), self.forest_)
+
+    def _read_training_rows(self, X: TableLike, y: ColumnLike) -> TrainingTable:
+        """Read the rows that the forest was fitted on, and their target."""
+        draws = self._draws
+        columns = self._training_columns(X, draws.n_rows)
+        target = self._read_target(y, columns.n_rows)
+        if not same_classes(self._learned(target), self.__dict__):
+            raise ValueError("y does not have the classes that the forest was fitted on. Pass the same rows.")
+        array, n_classes = self._engine_target(target)
+        if self._growth.row_print is not None:
+            self._growth.row_print.check_target(array)
+        return TrainingTable(columns, draws, target, array, n_classes, target.classes if n_classes else None)
+
+    def _training_columns(self, X: TableLike, n_rows: int, advice: str = "Pass the same rows.") -> _engine.Table:
+        """Read the table that the forest was fitted on, as far as can be told."""
+        check_is_fitted(self)
+        inputs = self.schema_.encode_inputs(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+        if inputs.n_rows != n_rows:
+            raise ValueError(f"X has {inputs.n_rows} rows, but the forest was fitted on {n_rows}. {advice}")
+        if self._growth.row_print is not None:
+            self._growth.row_print.check_table(inputs, self._n_threads)
+        return self.schema_.combined(inputs)
+
+    # ---- proximities ---------------------------------------------------------------------------------
+
+    def proximity(
         self,
-        columns: _engine.Table,
-        draws: Draws | None,
-        target: tuple[NDArray[Any], list[NDArray[Any]] | None],
-        weight: Floats | None,
-    ) -> OutOfBag | None:
-        if draws is None or not (self.oob_score or self.n_estimators == "auto"):
+        X: TableLike,
+        Y: TableLike = None,
+        *,
+        kind: Kind = "all",
+        n_neighbors: int | None = None,
+        threshold: float | None = None,
+        sparse: bool | None = None,
+    ) -> Floats | csr_array:
+        """Share of the trees in which two rows rest in the same leaf.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows. For all kinds but "all" and without `Y`, those that the forest was fitted on, in the same order.
+        Y : table of shape (n_others, n_features), optional
+            Rows to compare them to; None: each other. For all kinds but "all", the training rows; those of `X` are
+            then new to every tree.
+        kind : {"all", "oob", "in_bag", "gap"}, default="all"
+            Trees that count: all; those grown without both rows; those grown on both; or, for each row of `X`, those
+            grown without it, a tree's vote being shared among its sampled rows in the leaf. By "all", training rows
+            of the same class look nearer than they are, because the trees were grown to part the classes.
+        n_neighbors : int, optional
+            Keep the largest proximities of each row. Without `Y` an entry is kept if it is among the largest of either
+            row, so that the result is symmetric.
+        threshold : float, optional
+            Keep proximities of at least so much.
+        sparse : bool, optional
+            Whether to return a sparse matrix; None: if `n_neighbors` or `threshold` is given.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n_samples, n_samples) or (n_samples, n_others)
+            Without `Y` symmetric, with 1 in the diagonal. For "gap" the rows add up to 1 and the diagonal is 0.
+        """
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
+        left = self._row_leaves(X, kind if Y is None else "all")
+        right = left if Y is None else self._row_leaves(Y, kind)
+        selection = Selection.of(n_neighbors, threshold, sparse, (left.n_rows, right.n_rows))
+        return Proximities.between(left, right, kind, Y is None).select(selection, self.n_jobs)
+
+    def outlier_score(self, X: TableLike, y: ColumnLike = None, *, kind: Kind = "all") -> Floats:
+        """How far each row lies from the others of its class.
+
+        The raw score is the number of rows over the sum of the squared proximities to the rows of the class; from it
+        the median of the class is taken away, and the rest divided by the median absolute deviation (times 1.48, so
+        that it is a standard deviation where the scores are normal). Scores above 10 deserve a look (Breiman and
+        Cutler).
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+            Their classes; each combination counts as one. None, and in a regression: all rows are one class.
+        kind : {"all", "oob"}, default="all"
+            Trees that count, as of `proximity`. "oob" needs the rows that the forest was fitted on.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores. Rows of a class whose raw scores do not differ score 0.
+        """
+        check_own_kind(kind)
+        leaves = self._row_leaves(X, kind)
+        classes = [np.arange(leaves.n_rows)]
+        if y is not None and self._is_class_target:
+            codes = self._engine_target(self._read_target(y, leaves.n_rows))[0]
+            class_of_row = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+            classes = [np.flatnonzero(class_of_row == c) for c in range(class_of_row.max() + 1)]
+        return outlier_scores(leaves, classes, kind, self.n_jobs)
+
+    def proximity_map(self, X: TableLike, n_components: int = 2) -> Floats:
+        """Place rows so that their distances are near to the square root of 1 - proximity.
+
+        Classical scaling of the proximities, by the leading directions of the centred matrix of rows and leaves: the
+        proximities themselves are never written out.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        n_components : int, default=2
+            Coordinates of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Coordinates, the widest direction first. Their signs are chosen so that the largest is positive.
+        """
+        return map_rows(self._row_leaves(X, "all"), n_components)
+
+    def leaf_embedding(self, X: TableLike, *, sparse_output: bool = True) -> csr_array | Floats:
+        """Code each row by the leaves it rests in.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        sparse_output : bool, default=True
+            Whether to return a sparse matrix.
+
+        Returns
+        -------
+        csr_array or ndarray of shape (n_samples, n_leaves)
+            One column per leaf, tree by tree: 1 where the row rests. A row's product with another, over the number of
+            trees, is their proximity.
+        """
+        codes = self._row_leaves(X, "all").one_hot(self.forest_)
+        return codes if sparse_output else codes.toarray()
+
+    def _row_leaves(self, X: TableLike, kind: Kind) -> RowLeaves:
+        """Find the leaves of rows; with how often they were drawn, where the kind asks for it."""
+        if kind == "all":
+            return RowLeaves.of(self.forest_, self._columns(X), self._n_threads)
+        try:
+            draws = self._draws
+        except AttributeError as error:
+            raise ValueError(f"kind={kind!r} needs to know which rows were drawn. {error}") from None
+        advice = f"kind={kind!r} needs the same rows; for others use kind='all'."
+        columns = self._training_columns(X, draws.n_rows, advice)
+        return RowLeaves.of(self.forest_, columns, self._n_threads, draws.counts_by_row(self.forest_.n_trees))
+
+    # ---- uncertainty ---------------------------------------------------------------------------------
+
+    def _intervals(self) -> ForestIntervals:
+        check_is_fitted(self)
+        assert self._growth.rows is not None  # the methods that need the rows are there only then
+        return ForestIntervals(self.forest_, self._growth.rows, self._n_threads)
+
+    def _leaves(self, X: TableLike, oob: bool = False) -> NDArray[np.uint32]:
+        """Leaves of rows; of training rows, in the trees that have not seen them."""
+        if not oob:
+            return self.forest_.engine.apply(self._columns(X), self._n_threads)
+        known = self._intervals().known
+        if known.draws is None:
+            raise ValueError(f"oob=True {_NONE_UNSEEN}")
+        if X is not None:
+            self._training_columns(X, known.n_rows, "oob=True is for the training rows: pass these, or None.")
+        return known.unseen_leaves
+
+    @only_if(_why_no_rows)
+    def leaf_weights(self, X: TableLike = None, *, oob: bool = False) -> csr_array:
+        """Weight of each training row in the prediction for each row.
+
+        A training row weighs in by its share of the leaf that both fall into, averaged over the trees; the weights of
+        a row add up to 1. They are a conditional distribution of the target (Meinshausen 2006): ``leaf_weights(X) @ y``
+        is the mean that a regression forest with squared error predicts.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        oob : bool, default=False
+            For the training rows (`X` may be None): use only the trees that have not seen each.
+
+        Returns
+        -------
+        csr_array of shape (n_samples, n_training_rows)
+            Weights.
+        """
+        return self._intervals().weights(self._leaves(X, oob))
+
+    def predict_standard_error(
+        self, X: TableLike, method: str = "infinitesimal", *, corrected: bool = True
+    ) -> Floats | list[Floats]:
+        """Estimate how much each prediction would vary with another training sample of this size.
+
+        It says how well the forest knows the mean (or the class shares), not how far single targets lie from it; for
+        that see `predict_interval`. Estimated from which rows each tree has drawn (Wager, Hastie and Efron 2014).
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        method : {"infinitesimal", "jackknife"}, default="infinitesimal"
+            The infinitesimal jackknife, or the jackknife after bootstrap. The first goes with samples with and without
+            replacement, whole weights and strata, the second with replacement only. Groups are left out as a whole.
+        corrected : bool, default=True
+            Subtract what the limited number of trees adds to the variance on average. A variance that falls below 0
+            is set to 0, with a warning: then more trees are needed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_outputs) or (n_samples, n_classes), or a list of the last
+            Standard errors, in the shape of `predict` for values and of `predict_proba` for classes.
+        """
+        check_is_fitted(self)
+        try:
+            draws = self._draws
+        except AttributeError as error:
+            raise ValueError(f"Standard errors need to know which rows each tree has drawn. {error}") from None
+        if self.forest_.n_trees < 2:
+            raise ValueError("Standard errors need at least 2 trees; hundreds are better.")
+        return self.forest_.spread(standard_errors(self.forest_, self._leaves(X), draws, method, corrected))
+
+    predict_support = predict_support
+    predict_or_abstain = predict_or_abstain
+    coverage_report = only_if(_why_none_unseen)(coverage_report)
+
+    def _effective_rows(self, columns: _engine.Table) -> Floats | None:
+        if self._growth.rows is None:
             return None
-        array, classes = target
-        y = array if classes is None else np.column_stack([c[array[:, k]] for k, c in enumerate(classes)])
-        y = y[:, 0] if y.shape[1] == 1 else y
-        return OutOfBag(columns, draws, array, y, classes, weight, self._n_threads)
-
-    def _keep(self, schema: Schema, grown: Grown, learned: dict[str, Any]) -> None:
-        """Set the fitted attributes, all at once, when nothing can fail any more."""
-        assert grown.forest is not None
-        found: dict[str, Any] = {}
-        if grown.oob is not None:
-            metric = None if isinstance(self.oob_score, (bool, np.bool_)) else self.oob_score
-            found["oob_score_"] = grown.oob.score(grown.forest, metric)
-            found["oob_curve_"] = np.array(grown.curve)
-            found[self._oob_name] = grown.forest.spread(grown.oob.means())
-            grown.oob.warn_if_lacking()
-        for name in ("oob_score_", "oob_curve_", self._oob_name):
-            self.__dict__.pop(name, None)
-        self._keep_schema(schema)
-        self.forest_ = grown.forest
-        for name, value in (learned | found).items():
-            setattr(self, name, value)
-
-    _oob_name: ClassVar[str]
+        leaves = self.forest_.engine.apply(self.schema_.combined(columns), self._n_threads)
+        return self._growth.rows.engine.effective_rows(leaves, self._n_threads)
 
 
-class ForestClassifier(ClassPrototypes, UncertainClasses, OfClasses, BaseForest):
+class ForestClassifier(OfClasses, BaseForest):
     """A forest for classes."""
 
     _oob_name = "oob_decision_function_"
+    _not_here: ClassVar[dict[str, str]] = {
+        "predict_quantiles": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
+        "predict_cdf": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
+        "predict_interval": "is for numbers; this forest learns classes. Use predict_set.",
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **OfClasses._parameter_constraints,
         **BaseForest._parameter_constraints,
@@ -438,11 +726,92 @@ class ForestClassifier(ClassPrototypes, UncertainClasses, OfClasses, BaseForest)
         array, n_classes = self._engine_target(target)
         return balanced_weights(array, n_classes, weight, np.ones(len(array), dtype=np.uint32))
 
+    def prototypes(
+        self, X: TableLike, y: ColumnLike, *, n_prototypes: int = 1, n_neighbors: int | None = None, kind: Kind = "all"
+    ) -> Any:
+        """Describe typical rows of each class.
 
-class ForestRegressor(UncertainValues, OfValues, BaseForest):
+        For each class, the row with the most members of the class among its nearest is found; the prototype is the
+        median of these members in each column, or their most frequent category. A further prototype is sought among
+        the rows that belong to none yet.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        n_prototypes : int, default=1
+            Prototypes of each class, as far as there are rows for them.
+        n_neighbors : int, optional
+            Nearest rows that are looked at, the row itself among them; None: as many as the smallest class has, at
+            most 100.
+        kind : {"all", "oob"}, default="all"
+            Trees that count, as of `proximity`. "oob" needs the rows that the forest was fitted on.
+
+        Returns
+        -------
+        frame
+            Of polars or pyarrow if `X` is, else of pandas where it is installed. Three rows per prototype: the lower
+            quartile, the median and the upper quartile, in the columns of `X`; categories have their most frequent
+            value beside the median and none beside the quartiles. Before them stand the class, the number of the
+            prototype (from 1), the statistic, the position of the row, and the number of its neighbours of the class.
+
+        Examples
+        --------
+        >>> import spinney
+        >>> X, y = spinney.datasets.load_penguins(as_frame="pandas")
+        >>> forest = spinney.RandomForestClassifier(random_state=0).fit(X, y)
+        >>> typical = forest.prototypes(X, y).query("statistic == 'median'")
+        >>> typical[["class", "island", "bill_length_mm"]].to_string(index=False).splitlines()[0].split()
+        ['class', 'island', 'bill_length_mm']
+        """
+        check_own_kind(kind)
+        leaves = self._row_leaves(X, kind)
+        target = self._read_target(y, leaves.n_rows)
+        if len(target.classes) > 1:
+            raise ValueError("Prototypes are of one output's classes. Pass a forest and a y with one column.")
+        found = find_prototypes(leaves, target.codes[:, 0], kind, n_prototypes, n_neighbors, self.n_jobs)
+        return prototype_frame(self.schema_, X, target.classes[0], found, type(self).__name__)
+
+    @only_if(_why_none_unseen)
+    def predict_set(self, X: TableLike, coverage: float = 0.9, method: str = "lac") -> NDArray[np.bool_]:
+        """Set of classes that holds the class of each row with a probability of about `coverage`.
+
+        Sets are calibrated by the out-of-bag class shares of the training rows. For new rows like these the coverage is
+        close to what is asked for; as the shares of new rows come from all trees, this is not guaranteed.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.9
+            Share of new rows whose set is to hold their class.
+        method : {"lac", "aps"}, default="lac"
+            - "lac": classes whose share is at least a threshold. The smallest sets on average; a set is empty where no
+              class is likely enough.
+            - "aps": the most probable classes until their shares exceed a threshold together: sets that grow where the
+              classes are hard to tell apart. Never empty.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), bool
+            Whether each class is in the set, in the order of `classes_`.
+        """
+        intervals = self._intervals()
+        if self.n_outputs_ > 1:
+            raise ValueError("predict_set is for one output. Fit one forest per output.")
+        proba = self.forest_.predictions(self._columns(X), self._n_threads)
+        return class_sets(proba, intervals.calibration.known_classes, coverage, method)
+
+
+class ForestRegressor(OfValues, BaseForest):
     """A forest for numbers."""
 
     _oob_name = "oob_prediction_"
+    _not_here: ClassVar[dict[str, str]] = {
+        "predict_set": "is for classes; this forest learns numbers. Use predict_interval.",
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **OfValues._parameter_constraints,
         **BaseForest._parameter_constraints,
@@ -451,3 +820,110 @@ class ForestRegressor(UncertainValues, OfValues, BaseForest):
             HasMethods(["evaluate", "split"]),
         ],
     }
+
+    @only_if(_why_no_rows)
+    def predict_quantiles(
+        self,
+        X: TableLike = None,
+        quantiles: ArrayLike = (0.025, 0.5, 0.975),
+        *,
+        oob: bool = False,
+    ) -> Floats:
+        """Quantiles of the target for each row, from the training rows in its leaves (a quantile regression forest).
+
+        The q-quantile is the smallest target at or below which at least the share q of the weights of `leaf_weights`
+        lies: the inverse of the distribution function, always a target that occurred.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        quantiles : float or sequence of float, default=(0.025, 0.5, 0.975)
+            Between 0 and 1, in any order.
+        oob : bool, default=False
+            For the training rows (`X` may be None): use only the trees that have not seen each. NaN if all have.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_quantiles) or (n_samples, n_outputs, n_quantiles)
+            Quantiles; without the last axis if `quantiles` is one number.
+        """
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+        if levels.ndim != 1 or len(levels) == 0 or not ((levels >= 0) & (levels <= 1)).all():
+            raise ValueError(f"quantiles must be numbers between 0 and 1, not {quantiles!r}.")
+        return _squeezed(self._intervals().quantiles(self._leaves(X, oob), levels), np.ndim(quantiles) == 0)
+
+    @only_if(_why_no_rows)
+    def predict_cdf(self, X: TableLike, values: ArrayLike) -> Floats:
+        """Probability that the target is at most each of some values, for each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        values : float or sequence of float
+            Where to evaluate the distribution function.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_values) or (n_samples, n_outputs, n_values)
+            Shares of the weights of `leaf_weights`; without the last axis if `values` is one number.
+        """
+        at = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        return _squeezed(self._intervals().cdf(self._leaves(X), at), np.ndim(values) == 0)
+
+    @only_if(_why_none_unseen)
+    def predict_interval(self, X: TableLike, coverage: float = 0.9, method: str = "quantile") -> Floats:
+        """Interval that holds the target of each row with a probability of about `coverage`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.9
+            Share of new rows whose interval is to hold the target.
+        method : {"quantile", "jackknife+", "residual"}, default="quantile"
+            - "quantile": quantiles of the forest, widened or narrowed by what makes them cover the training rows out
+              of bag (conformalised quantile regression): as wide as each row needs, and never beyond the targets that
+              occurred, unless the training rows are too few to tell. Close to `coverage` in practice, without a
+              guarantee for small samples.
+            - "jackknife+": jackknife+ after bootstrap: nearly one width for all rows. For rows like the training rows
+              (exchangeable with them) the coverage is at least 1 - 2 (1 - coverage) whatever the distribution, up to
+              the randomness of the number of trees that the theorem asks for; in practice it is close to `coverage`.
+              Work grows with the number of rows times the number of training rows.
+            - "residual": the prediction plus and minus a quantile of the out-of-bag errors: one width for all rows.
+              Guarantees as "quantile".
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends; infinite if there are too few training rows for the coverage. With several outputs
+            each has its own interval.
+
+        Notes
+        -----
+        Training rows that were drawn for every tree have no out-of-bag error and do not count; rows of weight 0 do not
+        either, and others count as much as they weigh. Rows of a group are left out together, so that the errors are
+        those on new groups.
+        """
+        check_coverage(coverage)
+        return _squeezed(self._intervals().interval(self._columns(X), coverage, method), False)
+
+
+def check_own_kind(kind: Kind) -> None:
+    """Refuse kinds of proximities that are not of rows among themselves."""
+    if kind not in ("all", "oob"):
+        raise ValueError(f"kind must be 'all' or 'oob', not {kind!r}.")
+
+
+def node_paths(forest: FittedForest, columns: _engine.Table, n_jobs: int) -> tuple[csr_array, Integers]:
+    """Nodes that each row passes, and the first column of each tree."""
+    leaves = forest.engine.apply(columns, n_jobs)
+    paths = [forest.tree(t).path(leaves[:, t]) for t in range(forest.n_trees)]
+    return csr_array(hstack(paths, format="csr")), forest.root.astype(np.int64)
+
+
+def _squeezed(found: Floats, is_one: bool) -> Floats:
+    """Return numbers by row, output and level without the axis of one output, and of one level if it is one."""
+    found = found[:, 0] if found.shape[1] == 1 else found
+    return np.asarray(found[..., 0] if is_one else found)

@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 from spinney._estimator.progress import Progress
-from spinney._forest.growing.batches import has_settled
+from spinney._forest.growing import has_settled
 from spinney._model.file.container import from_bytes, to_bytes
 
 PENGUINS, SPECIES = spinney.datasets.load_penguins(as_frame="pandas")

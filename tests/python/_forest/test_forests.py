@@ -25,7 +25,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from spinney._data.numeric import reproducible as same_bits
 from spinney._estimator.row_copies import relative_weights
-from spinney._forest.growing.rows import _stable_order
+from spinney._forest.samples import _stable_order
 from sweep import examples
 
 KINDS = [RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from spinney._forest.uncertainty.standard_errors import DrawnUnits
+from spinney._forest.standard_errors import DrawnUnits
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_the_number_of_trees_may_come_first():
 
 
 def test_a_metric_that_there_is_not_is_refused_before_growing(monkeypatch):
-    monkeypatch.setattr("spinney._forest.forest.grow_in_turns", lambda *_: pytest.fail("grew trees"))
+    monkeypatch.setattr("spinney._forest.fitting.grow_in_batches", lambda *_: pytest.fail("grew trees"))
     with pytest.raises(ValueError, match="no_such"):
         spinney.RandomForestRegressor(oob_score="no_such").fit([[1.0], [2.0]], [1.0, 2.0])
 
@@ -110,7 +110,7 @@ def test_a_warm_start_on_other_samples_is_refused(table, change):
 def test_rows_may_be_drawn_very_often():
     X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 5.0, 9.0])
     forest = spinney.RandomForestRegressor(n_estimators=3, max_samples=400_000, random_state=0).fit(X, y)
-    draws = forest._known_draws()
+    draws = forest._draws
     units = DrawnUnits.of(draws, 3)
     assert sorted(units.counts[2].tolist()) == sorted(draws.counts(2).tolist())
     assert units.counts.sum() == 3 * 400_000

@@ -14,7 +14,7 @@ import spinney
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 from spinney import _engine
-from spinney._forest.unsupervised.isolation import average_path_length
+from spinney._forest.isolation import average_path_length
 from spinney.datasets import load_penguins
 
 

@@ -10,7 +10,7 @@ from spinney import _engine
 from spinney._data.hashing import GOLDEN, mixed
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.target import _factorise
-from spinney._forest.growing.rows import row_keys
+from spinney._forest.samples import row_keys
 
 N = 2500  # more than two chunks of rows
 

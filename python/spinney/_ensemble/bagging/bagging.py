@@ -39,7 +39,7 @@ from spinney._estimator.summary import About
 from spinney._estimator.target import read_weights
 from spinney._estimator.threads import count_threads, in_order
 from spinney._estimator.warm_start import check_target_goes_on
-from spinney._forest.growing.batches import MOST_MEMBERS, has_settled, turn_length
+from spinney._forest.growing import MOST_MEMBERS, batch_size, has_settled
 
 
 class BaseBagging(JudgesUnseenRows, SequenceOfMembers, RoutesToMembers):
@@ -250,7 +250,7 @@ class BaseBagging(JudgesUnseenRows, SequenceOfMembers, RoutesToMembers):
             while len(self.estimators_) < n_wanted and not (is_auto and oob is not None and has_settled(oob.smooth)):
                 n_turn = n_wanted - len(self.estimators_)
                 if is_auto or (self.verbose and oob is not None):
-                    n_turn = min(n_turn, turn_length(len(self.estimators_)))
+                    n_turn = min(n_turn, batch_size(len(self.estimators_)))
                 self._fit_members(job, n_turn, progress, oob)
                 if oob is not None:
                     self._judge(job, oob)

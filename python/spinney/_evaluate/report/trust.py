@@ -12,8 +12,8 @@ from spinney._data.display.digits import one_line
 from spinney._data.numeric.reproducible import log
 from spinney._data.select import pick_table
 from spinney._evaluate.report.view import View, sample
+from spinney._forest.isolation import IsolationForest
 from spinney._forest.random_forests import RandomForestClassifier
-from spinney._forest.unsupervised.isolation import IsolationForest
 from spinney._tree.regressor import DecisionTreeRegressor
 from spinney.inspect.text.reader import TreeReader
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._forest.growth_record import GrowthRecord
 from spinney._interchange.reading.assemble import Sum, schema_of
 from spinney._interchange.reading.entries import is_file
 from spinney._interchange.reading.nodes import Nodes, cuts_of_singles
@@ -40,7 +41,7 @@ _BOOSTING = (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegre
 _HISTOGRAMS = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
 _KNOWN = (*_TREES, *_FORESTS, *_BOOSTING, *_HISTOGRAMS, ensemble.IsolationForest)
 # what a forest of spinney's own remembers
-_FORGOTTEN = {"_seed": 0, "_draws": None, "_training_rows": None, "shrinkage_": 0.0}
+_FORGOTTEN = {"_growth": GrowthRecord(shrinkage=0.0, is_imported=True), "shrinkage_": 0.0}
 _KEPT = (
     "n_estimators",
     "criterion",

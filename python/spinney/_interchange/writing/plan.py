@@ -14,7 +14,7 @@ import spinney._engine as _engine
 from spinney._data.combinations import Combinations
 from spinney._data.feature import Feature
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._forest.unsupervised.isolation import IsolationForest, average_path_length
+from spinney._forest.isolation import IsolationForest, average_path_length
 from spinney._model.adaboost import FittedAdaBoost
 from spinney._model.boosting import FittedBoosting, FittedImport
 from spinney._model.forest import FittedForest

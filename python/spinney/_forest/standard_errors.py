@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.display.warn import warn
-from spinney._forest.growing.rows import Draws
+from spinney._data.types import Floats
+from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest
 
 _BLOCK_UNITS = 8192
 _MOST_SMALL = 2**16 - 1  # draws of a unit that 16 bits can count
 _BLOCK_ROWS = 4096
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
+from spinney._data.types import Floats
 from spinney._estimator.known_predictions import KnownShares, KnownValues
-from spinney._forest.growing.rows import Draws
+from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest
 
-Floats = NDArray[np.float64]
-Metric = Callable[[Any, Any], float] | str | None
+Metric = Callable[[NDArray[Any], NDArray[Any]], float] | str | None
 
 
 @dataclass
@@ -36,24 +36,37 @@ class OutOfBag:
         The rows of each tree.
     target : ndarray of shape (n_rows, n_outputs)
         Values or class codes.
-    y : ndarray
-        Target as metrics take it: labels or values.
     classes : list of ndarray or None
+        Labels by output; None for a numeric target.
     weight : ndarray or None
-        Rows of weight 0 are not judged; the own error weighs the rows by it.
+        Rows of weight 0 are not evaluated; errors are weighted by it.
     n_jobs : int
     """
 
     columns: _engine.Table
     draws: Draws
     target: NDArray[Any]
-    y: NDArray[Any]
     classes: list[NDArray[Any]] | None
     weight: Floats | None
     n_jobs: int
     n_trees: int = 0
     sums: Floats | None = None
     n_used: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Target as metrics take it: labels or values."""
+        if self.classes is None:
+            y = self.target
+        else:
+            y = np.column_stack([labels[self.target[:, k]] for k, labels in enumerate(self.classes)])
+        return y[:, 0] if y.shape[1] == 1 else y
+
+    def with_values(self, columns: _engine.Table, forest: FittedForest) -> KnownShares | KnownValues:
+        """Return what the trees predict out of bag for the same rows with other values, as `as_model` does."""
+        changed = replace(self, columns=columns, n_trees=0, sums=None)
+        changed.add(forest)
+        return changed.as_model(forest)
 
     def add(self, forest: FittedForest, last: int | None = None) -> None:
         """Count the trees in that are not counted yet, up to `last`."""
@@ -72,7 +85,7 @@ class OutOfBag:
             yield
 
     @property
-    def judged(self) -> NDArray[np.intp]:
+    def rows(self) -> NDArray[np.intp]:
         """Rows that have a weight and a tree that did not see them."""
         known = self.n_used > 0
         return np.flatnonzero(known if self.weight is None else known & (self.weight > 0))
@@ -90,8 +103,8 @@ class OutOfBag:
         return float(np.average(loss, weights=None if self.weight is None else self.weight[rows]))
 
     def error(self, forest: FittedForest) -> float:
-        """Share of wrong classes (over all outputs), or mean squared error."""
-        rows = self.judged
+        """Misclassification rate (over all outputs), or mean squared error."""
+        rows = self.rows
         means = self.means(rows)
         if self.classes is None:
             return self._average(((means - self.target[rows]) ** 2).mean(axis=1), rows)
@@ -101,7 +114,7 @@ class OutOfBag:
         """Brier score, or mean squared error: what tells whether more trees still help."""
         if self.classes is None:
             return self.error(forest)
-        rows = self.judged
+        rows = self.rows
         means = self.means(rows)
         loss = np.zeros(len(rows))
         for k, columns in enumerate(forest.class_columns):
@@ -111,7 +124,7 @@ class OutOfBag:
 
     def score(self, forest: FittedForest, metric: Metric) -> float:
         """Accuracy or R² (weighted), a scikit-learn scorer by name, or ``metric(y, predicted)``."""
-        rows = self.judged
+        rows = self.rows
         if len(rows) == 0:
             return float("nan")
         if isinstance(metric, str):
@@ -131,11 +144,11 @@ class OutOfBag:
 
     def curve(self, forest: FittedForest, metric: Metric = None) -> Floats:
         """Error (or value of the metric) after each tree that is not counted yet."""
-        judge = self.error if metric is None else (lambda f: self.score(f, metric))
-        return np.array([judge(forest) for _ in self.each_tree(forest)])
+        value = self.error if metric is None else (lambda f: self.score(f, metric))
+        return np.array([value(forest) for _ in self.each_tree(forest)])
 
     def as_model(self, forest: FittedForest) -> KnownShares | KnownValues:
-        """Return what the trees say of rows that they have not seen, as a model that is asked by row numbers."""
+        """Return the out-of-bag predictions as a model that predicts row numbers."""
         predictions = forest.spread(self.means())
         if self.classes is None:
             return KnownValues(predictions)

@@ -1,8 +1,7 @@
-"""How near rows are by a forest: the share of its trees in which they rest in the same leaf.
+"""How near rows are by a forest: the fraction of its trees in which they fall into the same leaf.
 
-A row of numbers per tree says where a table's row rests; the matrix of rows by leaves is sparse, and the product of two
-such matrices counts the trees that rows share. It is computed in blocks of rows, so that memory is bounded by what is
-kept of it.
+The matrix of rows by leaves is sparse, and the product of two such matrices counts the trees that rows share. It is
+computed in blocks of rows, so that memory is bounded by what is retained of it. Outliers and maps are read off it.
 
 Kinds
 -----
@@ -18,67 +17,69 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal
+from numbers import Integral, Real
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
+from scipy.sparse.linalg import LinearOperator, svds
 
 import spinney._engine as _engine
+from spinney._data.types import Floats, Integers
 from spinney._estimator.threads import count_threads, in_order
-from spinney._forest.growing.rows import Draws
+from spinney._forest.leaves import RowLeaves
 
 Kind = Literal["all", "oob", "in_bag", "gap"]
 KINDS = ("all", "oob", "in_bag", "gap")
-Floats = NDArray[np.float64]
-Nodes = NDArray[np.int64]
+Found = TypeVar("Found")
+Words = NDArray[np.uint32]
+Bits = NDArray[np.uint64]
 
+_MOST_DENSE = 2**27  # entries: 1 GiB
+_NORMAL_MAD = 1.4826022185056018  # standard deviation of a normal variable over its median absolute deviation
 _BLOCK_PRODUCTS = 2**22  # pairs of rows in a leaf, over all trees, that one block may have: some 50 ms
-_PARTS = 2**62  # of a proximity: shares are whole numbers of them, so that sums are exact and need no order
+_PARTS = 2**62  # of a proximity: fractions are whole numbers of them, so that sums are exact and need no order
 _NOWHERE = 2**32 - 1  # stands for no leaf
 _BITS_SET = np.array([bin(i).count("1") for i in range(2**16)], dtype=np.uint8)
 
 
-@dataclass(frozen=True, eq=False)
-class Resting:
-    """Where rows rest in the trees of a forest.
+@dataclass(frozen=True)
+class Selection:
+    """Which proximities are returned, and how.
 
     Attributes
     ----------
-    nodes : ndarray of shape (n_rows, n_trees)
-        Leaves, numbered through all trees.
-    n_nodes : int
-        Nodes of all trees.
-    drawn : ndarray of shape (n_rows, n_trees), or None
-        How often the row was drawn for the tree; None: never, or it does not matter.
+    n_neighbors : int or None
+        The largest of each row; None: all.
+    threshold : float
+        Those of at least so much.
+    is_sparse : bool
     """
 
-    nodes: Nodes
-    n_nodes: int
-    drawn: NDArray[np.uint32] | None = None
+    n_neighbors: int | None
+    threshold: float
+    is_sparse: bool
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.nodes)
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return int(self.nodes.shape[1])
-
-    def take(self, rows: NDArray[np.intp]) -> Resting:
-        """Return some of the rows."""
-        return Resting(self.nodes[rows], self.n_nodes, None if self.drawn is None else self.drawn[rows])
-
-
-def count_draws(draws: Draws, n_trees: int) -> NDArray[np.uint32]:
-    """How often each row was drawn for each tree, (n_rows, n_trees)."""
-    drawn = np.empty((draws.n_rows, n_trees), dtype=np.uint32)
-    for t in range(n_trees):
-        drawn[:, t] = draws.counts(t)
-    return drawn
+    @classmethod
+    def of(
+        cls, n_neighbors: int | None, threshold: float | None, sparse: bool | None, shape: tuple[int, int]
+    ) -> Selection:
+        """Check what a caller asks for, of a matrix of some shape."""
+        if n_neighbors is not None and (not isinstance(n_neighbors, Integral) or n_neighbors < 1):
+            raise ValueError(f"n_neighbors must be a whole number of at least 1, not {n_neighbors!r}.")
+        if threshold is not None and (not isinstance(threshold, Real) or not 0 <= threshold <= 1):
+            raise ValueError(f"threshold must be a number from 0 to 1, not {threshold!r}.")
+        selects = n_neighbors is not None or threshold is not None
+        if selects and sparse is not None and not sparse:
+            raise ValueError("sparse=False does not go with n_neighbors or threshold: what they keep is sparse.")
+        n_rows, n_columns = shape
+        if not selects and sparse is None and n_rows * n_columns > _MOST_DENSE:
+            raise ValueError(
+                f"{n_rows} x {n_columns} proximities take {n_rows * n_columns / 2**27:.0f} GiB. Keep the largest of "
+                "each row with n_neighbors, or pass sparse=True or sparse=False to have them all."
+            )
+        return cls(n_neighbors, float(threshold or 0.0), bool(selects or sparse))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class Proximities:
 
     Attributes
     ----------
-    left : Resting
+    left : RowLeaves
         The rows.
     share : ndarray of shape (n_rows, n_trees)
         What each tree counts for the row; by kind gap in parts of a whole, integers.
@@ -101,15 +102,23 @@ class Proximities:
         Bits of the trees that count, by row of either side.
     """
 
-    left: Resting
-    share: NDArray[Any]
+    left: RowLeaves
+    share: Floats | Integers
     right: csr_array
     is_self: bool
     divisor: int
     pairs: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
 
+    def select(self, selection: Selection, n_jobs: int | None) -> Floats | csr_array:
+        """Return them dense or sparse; to themselves, rows have 1 unless the matrix is not symmetric (gap)."""
+        is_symmetric = self.is_self and self.divisor > 0
+        if not selection.is_sparse:
+            return self.dense(n_jobs, 1.0 if is_symmetric else 0.0)
+        rule = self.symmetric if is_symmetric else self.sparse
+        return rule(n_jobs, selection.n_neighbors, selection.threshold)
+
     @classmethod
-    def between(cls, left: Resting, right: Resting, kind: Kind, is_self: bool) -> Proximities:
+    def between(cls, left: RowLeaves, right: RowLeaves, kind: Kind, is_self: bool) -> Proximities:
         """Compare rows with rows; `is_self` says that they are the same."""
         if kind == "all":  # whole numbers, whose sums are exact
             ones = np.float64(1.0)
@@ -156,12 +165,12 @@ class Proximities:
             found = csr_array((found.data / _PARTS, found.indices, found.indptr), shape=found.shape)
         return keep_entries(found, found.indices != rows) if self.is_self else found
 
-    def each_block(self, n_jobs: int | None, finish: Callable[[int, csr_array], Any]) -> Iterator[tuple[int, int, Any]]:
-        """Yield (first, last, finish(first, block)) in order; the blocks are made on threads."""
+    def each_block(self, n_jobs: int | None, finish: Callable[[csr_array], Found]) -> Iterator[tuple[int, int, Found]]:
+        """Yield (first, last, finish(block)) in order; the blocks are made on threads."""
         blocks = self.blocks()
 
-        def work(b: int) -> Any:
-            return finish(blocks[b][0], self.block(*blocks[b]))
+        def work(b: int) -> Found:
+            return finish(self.block(*blocks[b]))
 
         made = in_order(work, len(blocks), count_threads(n_jobs, len(blocks)))
         for (first, last), result in zip(blocks, made, strict=True):
@@ -170,7 +179,7 @@ class Proximities:
     def dense(self, n_jobs: int | None, diagonal: float) -> Floats:
         """All of them, as an array."""
         out = np.empty(self.shape)
-        for first, last, block in self.each_block(n_jobs, lambda _, block: block):
+        for first, last, block in self.each_block(n_jobs, lambda block: block):
             out[first:last] = block.toarray()
         if self.is_self:
             np.fill_diagonal(out, diagonal)
@@ -190,7 +199,7 @@ class Proximities:
         return csr_array((data, columns.astype(np.int64), starts), shape=self.shape)
 
     def _sparse_by_products(self, n_jobs: int | None, n_neighbors: int | None, threshold: float) -> csr_array:
-        def finish(_: int, block: csr_array) -> csr_array:
+        def finish(block: csr_array) -> csr_array:
             if threshold > 0:
                 block = keep_entries(block, block.data >= threshold)
             return block if n_neighbors is None else keep_largest(block, n_neighbors)
@@ -199,8 +208,8 @@ class Proximities:
         found.sort_indices()
         return found
 
-    def _leaves(self) -> tuple[Any, Any, Any, int, bool, Any, Any]:
-        """Return what the engine counts trees by; shares of other kinds are left to sparse products."""
+    def _leaves(self) -> tuple[Words, Bits, Words, int, bool, Bits | None, Bits | None]:
+        """Return what the engine counts trees by; fractions of other kinds are left to sparse products."""
         nodes = np.where(self.share > 0, self.left.nodes, _NOWHERE).astype(np.uint32)
         starts, others = self.right.indptr.astype(np.uint64), self.right.indices.astype(np.uint32)
         left, right = (None, None) if self.pairs is None else self.pairs
@@ -228,31 +237,23 @@ def keep_entries(matrix: csr_array, kept: NDArray[np.bool_]) -> csr_array:
 
 def keep_largest(matrix: csr_array, n: int) -> csr_array:
     """Return the n largest entries of each row; of equal ones those of the first columns."""
-    kept = np.zeros(len(matrix.data), dtype=bool)
-    for first, last in pairwise(matrix.indptr.tolist()):
-        if last - first <= n:
-            kept[first:last] = True
-            continue
-        row = matrix.data[first:last]
-        least = np.partition(row, len(row) - n)[len(row) - n]
-        kept[first:last] = row > least
-        equal = np.flatnonzero(row == least)
-        n_equal = n - np.count_nonzero(row > least)
-        if n_equal < len(equal):
-            equal = equal[np.argsort(matrix.indices[first + equal], kind="stable")[:n_equal]]
-        kept[first + equal] = True
-    return keep_entries(matrix, kept)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rank = np.empty(len(rows), dtype=np.int64)
+    rank[np.lexsort((matrix.indices, -matrix.data, rows))] = np.arange(len(rows)) - matrix.indptr[rows]
+    return keep_entries(matrix, rank < n)
 
 
-def _held(rows: Resting, what: NDArray[Any], kind: Any = np.float64) -> csr_array:
+def _held(
+    rows: RowLeaves, what: NDArray[np.number | np.bool_], kind: type[np.float64] | type[np.int64] = np.float64
+) -> csr_array:
     """Return `what` by leaf and row."""
-    used = what > 0
+    used = np.asarray(what > 0)
     starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
     matrix = csr_array((what[used].astype(kind), rows.nodes[used], starts), shape=(rows.n_rows, rows.n_nodes))
     return csr_array(matrix.T.tocsr())
 
 
-def _gap_shares(left: Resting, right: Resting) -> Floats:
+def _gap_shares(left: RowLeaves, right: RowLeaves) -> Floats:
     assert right.drawn is not None
     in_leaf = np.bincount(right.nodes.ravel(), weights=right.drawn.ravel(), minlength=right.n_nodes)
     unseen = np.ones(left.nodes.shape, dtype=bool) if left.drawn is None else left.drawn == 0
@@ -270,7 +271,7 @@ def _bits(counts: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def _common_bits(
-    left: NDArray[np.uint64], right: NDArray[np.uint64], rows: NDArray[np.intp], columns: NDArray[Any]
+    left: NDArray[np.uint64], right: NDArray[np.uint64], rows: NDArray[np.intp], columns: NDArray[np.integer]
 ) -> NDArray[np.int64]:
     """Count the bits that both sides of each pair have; at least 1."""
     n = np.zeros(len(rows), dtype=np.int64)
@@ -279,3 +280,65 @@ def _common_bits(
         for part in range(0, 64, 16):
             n += _BITS_SET[(both >> np.uint64(part)) & np.uint64(0xFFFF)]
     return np.maximum(n, 1)
+
+
+def outlier_scores(leaves: RowLeaves, classes: list[NDArray[np.intp]], kind: Kind, n_jobs: int | None) -> Floats:
+    """How far each row lies from the others of its class; `classes` holds the rows of each."""
+    score = np.zeros(leaves.n_rows)
+    for rows in classes:
+        members = leaves.take(rows)
+        sums = 1.0 + Proximities.between(members, members, kind, True).sums_of_squares(n_jobs)
+        score[rows] = _standardised(leaves.n_rows / sums)
+    return score
+
+
+def _standardised(raw: Floats) -> Floats:
+    middle = np.median(raw)
+    away = raw - middle
+    noise = 1e-12 * middle  # smaller differences are rounding
+    for scale in (_NORMAL_MAD * np.median(np.abs(away)), np.abs(away).mean()):
+        if scale > noise:
+            return np.asarray(away / scale)
+    return np.zeros(len(raw))
+
+
+def map_rows(leaves: RowLeaves, n_components: int) -> Floats:
+    """Place rows in `n_components` dimensions: classical scaling of proximities without writing them out.
+
+    The proximities are A Aᵀ / T for the 0-1 matrix A of rows and leaves. Centred on both sides they are the products
+    of the rows of the centred A, so that its leading singular vectors place the rows.
+    """
+    n_rows, n_trees = leaves.nodes.shape
+    if not 1 <= n_components <= n_rows:
+        raise ValueError(f"n_components must be from 1 to the number of rows, {n_rows}; it is {n_components}.")
+    used, columns = np.unique(leaves.nodes, return_inverse=True)
+    starts = np.arange(n_rows + 1) * n_trees
+    incidence = csr_array((np.ones(leaves.nodes.size), columns.reshape(-1), starts), shape=(n_rows, len(used)))
+    mean = np.asarray(incidence.sum(axis=0)).reshape(-1) / n_rows
+    if len(used) == n_trees:  # no tree parts any rows
+        return np.zeros((n_rows, n_components))
+    if n_components >= min(n_rows, len(used)) - 1:  # the iteration finds fewer than all directions
+        left, size, _ = np.linalg.svd(incidence.toarray() - mean, full_matrices=False)
+    else:
+        left, size = _leading(incidence, mean, n_components)
+    left, size = left[:, :n_components], size[:n_components]
+    # the sign of an eigenvector is arbitrary
+    largest = left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])]
+    # distances² of classical scaling are p_ii + p_jj - 2 p_ij = 2 (1 - p), twice what is wanted
+    placed = left * np.where(largest < 0, -1.0, 1.0) * size / np.sqrt(2 * n_trees)
+    return np.pad(placed, ((0, 0), (0, n_components - placed.shape[1])))
+
+
+def _leading(incidence: csr_array, mean: Floats, n_components: int) -> tuple[Floats, Floats]:
+    n_rows, n_columns = incidence.shape
+    transposed = csr_array(incidence.T.tocsr())
+    operator = LinearOperator(
+        (n_rows, n_columns),
+        matvec=lambda v: incidence @ v.reshape(-1) - mean @ v.reshape(-1),
+        rmatvec=lambda u: transposed @ u.reshape(-1) - mean * u.sum(),
+        dtype=np.float64,
+    )
+    start = np.random.default_rng(0).normal(size=min(n_rows, n_columns))
+    left, size, _ = svds(operator, k=n_components, v0=start, return_singular_vectors="u")
+    order = np.argsort(-size, kind="stable")
+    return left[:, order], np.asarray(size[order], dtype=np.float64)

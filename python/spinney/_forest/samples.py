@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.hashing import keys_of
 from spinney._data.numeric.reproducible import exp
+from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.folds import read_row_groups
 
 _NEVER = 2**32 - 1
 _SUBSAMPLE = 0.632  # share of the rows that a bootstrap of all draws at least once
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +62,13 @@ class Draws:
     def counts(self, tree: int) -> NDArray[np.uint32]:
         """How often each row was drawn for a tree."""
         return self.engine.counts(tree)
+
+    def counts_by_row(self, n_trees: int) -> NDArray[np.uint32]:
+        """How often each row was drawn for each tree, (n_rows, n_trees)."""
+        drawn = np.empty((self.n_rows, n_trees), dtype=np.uint32)
+        for t in range(n_trees):
+            drawn[:, t] = self.counts(t)
+        return drawn
 
     def rows(self, tree: int) -> NDArray[np.intp]:
         """Rows drawn for a tree, each as often as it was drawn, in ascending order."""
@@ -112,12 +118,12 @@ def draw_rows(
     keys: NDArray[np.uint64],
     weight: Floats | None,
     copies: NDArray[np.int64] | None,
-    groups: Any,
-    classes: NDArray[np.intp] | None,
-    balanced: bool,
-    replace: bool,
-    max_samples: int | float | None,
     seed: int,
+    groups: ColumnLike = None,
+    classes: NDArray[np.intp] | None = None,
+    balanced: bool = False,
+    replace: bool = True,
+    max_samples: int | float | None = None,
 ) -> Draws:
     """Lay out units and strata.
 

@@ -1,13 +1,12 @@
 """How much the leaves of a forest are shrunk: `shrinkage="auto"`.
 
-Trees that have not seen a row say how likely they think its class, at several strengths. One that lowers the mean log
-loss by more than chance would takes the place of the usual one. Where trees see all rows, others on samples of the rows
-are grown for this and thrown away.
+Trees that have not seen a row give the probability of its class, at several strengths. A strength that lowers the mean
+log loss by more than chance would replaces the usual one. Where trees are grown on all rows, other trees are grown on
+samples of the rows for this, and thrown away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,24 +14,23 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.numeric.reproducible import any_order_sum, log
+from spinney._data.types import Floats
 from spinney._data.value_arrays import rows_of
-from spinney._forest.growing.batches import ForestRequest
-from spinney._forest.growing.rows import Draws
+from spinney._forest.growing import ForestRequest, TreeGrower
+from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest
 
 STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 USUAL = 1  # its place: a tenth of a row
-N_JUDGES = 50  # the first trees of a forest; one with fewer has the usual strength
-N_HELPERS = 32  # trees that are grown to judge
-_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 4000, 500, 2**22  # to judge by
-_LEAST = 1e-15  # a share that counts as 0
-
-Floats = NDArray[np.float64]
+N_FIRST = 50  # the first trees of a forest, which choose the strength; a forest with fewer has the usual one
+N_HELPERS = 32  # trees that are grown for this alone
+_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 4000, 500, 2**22  # to evaluate strengths on
+_LEAST = 1e-15  # a probability that counts as 0
 
 
 @dataclass(frozen=True)
-class JudgingRows:
-    """Rows to judge by.
+class EvaluationRows:
+    """Rows that strengths are evaluated on.
 
     Attributes
     ----------
@@ -60,7 +58,7 @@ class JudgingRows:
     unit: float
     drawn_in_groups: bool = False
 
-    def few(self) -> tuple[JudgingRows, NDArray[np.intp] | None]:
+    def few(self) -> tuple[EvaluationRows, NDArray[np.intp] | None]:
         """Return about as many rows as it takes, and which (None: all); it depends on their values alone."""
         most = max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_CELLS // max(1, self.columns.n_columns)))
         n = len(self.keys) if self.copies is None else int(self.copies.sum())
@@ -77,8 +75,10 @@ class JudgingRows:
         )
         return some, chosen
 
-    def judge(self, forest: FittedForest, draws: Draws, chosen: NDArray[np.intp] | None, n_jobs: int) -> Floats:
-        """Mean share of the own class by trees that have not seen the row: (n_strengths, n_rows * n_outputs)."""
+    def own_class_proba(
+        self, forest: FittedForest, draws: Draws, chosen: NDArray[np.intp] | None, n_jobs: int
+    ) -> Floats:
+        """Mean probability of the own class by trees that have not seen the row: (n_strengths, n_rows * n_outputs)."""
         by_tree = (draws.counts(t) for t in range(forest.n_trees))
         counts = np.stack([n if chosen is None else n[chosen] for n in by_tree]).astype(np.int64)
         leaf = forest.engine.apply(self.columns, n_jobs)
@@ -108,9 +108,9 @@ class JudgingRows:
             unseen = np.where(n_drawn > k, unseen * others, unseen)
         return unseen
 
-    def losses(self, shares: Floats) -> Floats:
+    def losses(self, proba: Floats) -> Floats:
         """Log losses of rows that some tree has not seen, by strength: (n_strengths, n_rows); others are NaN."""
-        by_output = shares.reshape(len(STRENGTHS), *self.codes.shape)
+        by_output = proba.reshape(len(STRENGTHS), *self.codes.shape)
         lost = -log(np.maximum(by_output, _LEAST)).sum(axis=2)
         return np.where((by_output > 0).all(axis=(0, 2)), lost, np.nan)
 
@@ -139,33 +139,33 @@ def clearly_best(losses: Floats, weight: Floats | None, copies: NDArray[np.int64
     return best if means[best] ** 2 * n > spread else USUAL
 
 
-def strength_of(forest: FittedForest, draws: Draws, rows: JudgingRows, n_jobs: int) -> float:
+def strength_of(forest: FittedForest, draws: Draws, rows: EvaluationRows, n_jobs: int) -> float:
     """Strength for a forest of which these are some trees, in rows; few trees ask for too much: one step back."""
     some, chosen = rows.few()
-    losses = some.losses(some.judge(forest, draws, chosen, n_jobs))
+    losses = some.losses(some.own_class_proba(forest, draws, chosen, n_jobs))
     best = clearly_best(losses, some.weight, some.copies)
     return STRENGTHS[best - 1 if best > USUAL else best]
 
 
-def strength_by_helpers(rows: JudgingRows, request_for: Callable[[JudgingRows], ForestRequest], n_jobs: int) -> float:
-    """Strength for a forest whose trees see all rows: helpers see samples of them."""
-    some, _ = rows.few()
-    request = request_for(some)
+def strength_by_helpers(request: ForestRequest, some: EvaluationRows, n_jobs: int) -> float:
+    """Strength for a forest whose trees are grown on all rows, by trees that the request grows on samples of some."""
     assert request.draws is not None
     return strength_of(request.grow(0, N_HELPERS), request.draws, some, n_jobs)
 
 
-def first_trees(request: ForestRequest, rows: JudgingRows, n_jobs: int) -> tuple[FittedForest, float]:
-    """Grow the first trees of a forest on samples of the rows, and return them shrunk, and how much, in rows."""
+def first_trees(
+    request: ForestRequest, rows: EvaluationRows, grower: TreeGrower, n_jobs: int
+) -> tuple[FittedForest, float]:
+    """Grow the first trees of a forest on samples of the rows; return them shrunk, and the strength in rows."""
     assert request.draws is not None
-    forest = request.grow(0, N_JUDGES)
+    forest = grower(request, 0, N_FIRST)
     strength = strength_of(forest, request.draws, rows, n_jobs)
     return forest.replaced(forest.engine.shrunk(strength * rows.unit)), strength
 
 
-def grows_again(request: ForestRequest, earlier: FittedForest, strength: float) -> bool:
-    """Whether the request would grow the trees that there are: then they need not be kept."""
-    again = request.grow(0, earlier.n_trees).engine.shrunk(strength)
+def grows_again(request: ForestRequest, earlier: FittedForest, strength: float, grower: TreeGrower) -> bool:
+    """Whether the request would grow the trees that there are: then they need not be retained."""
+    again = grower(request, 0, earlier.n_trees).engine.shrunk(strength)
     return all(
         np.array_equal(getattr(again, name), getattr(earlier.engine, name), equal_nan=True)
         for name in ("feature", "threshold", "value")

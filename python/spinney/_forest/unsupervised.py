@@ -8,32 +8,37 @@ row), so that the forest does not depend on the order of the rows.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.category_check import check_categories
-from spinney._data.display.warn import warn
 from spinney._data.hashing import mixed
+from spinney._data.types import ColumnLike, Floats, Integers, TableLike
+from spinney._estimator.members import SequenceOfMembers
 from spinney._estimator.parameters import COUNT
 from spinney._estimator.summary import About, counted
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
-from spinney._forest.growing.batches import ForestRequest, Grown, grow_in_turns
-from spinney._forest.growing.rows import Draws, rows_with_weight
-from spinney._forest.growing.saved_state import forest_from_json, forest_to_json
-from spinney._forest.members import TreesOfForest
+from spinney._forest.fitting import check_n_estimators
+from spinney._forest.forest import node_paths
+from spinney._forest.growing import Finisher, ForestRequest, GrowingForest, grow_in_batches
+from spinney._forest.growth_record import GrowthRecord
+from spinney._forest.samples import Draws, rows_with_weight
+from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
+from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
 from spinney._tree.extra_trees import ExtraTreeRegressor
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,18 +57,24 @@ class Plan:
         Columns that each tree may use; None: all.
     copies : ndarray of int or None
         How often each row is there; None: once.
+    finisher : Finisher or None
+        What changes the values of grown trees.
     """
 
     options: dict[str, Any]
     weight: Floats | None = None
     draws: Draws | None = None
     max_features_per_tree: int | None = None
-    copies: NDArray[np.int64] | None = None
+    copies: Integers | None = None
+    finisher: Finisher | None = None
 
 
-class UnsupervisedForest(TreesOfForest):
+class UnsupervisedForest(SequenceOfMembers, TableEstimator):
     """What forests without a target share."""
 
+    _model_attribute = "forest_"
+    forest_: FittedForest
+    _growth: GrowthRecord
     _has_target = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT],
@@ -79,53 +90,43 @@ class UnsupervisedForest(TreesOfForest):
     def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
         """Find what the parameters mean for a table."""
 
-    def _finished(self, forest: FittedForest, n_categories: list[int]) -> FittedForest:
-        """Return the forest with what its nodes are to say."""
-        return forest
+    def _keep_more(self, columns: _engine.Table, plan: Plan) -> None:
+        """Set further fitted attributes."""
 
-    def _learned(self, columns: _engine.Table, forest: FittedForest, plan: Plan) -> dict[str, Any]:
-        """Further fitted attributes."""
-        return {}
-
-    def _grow(self, X: Any, sample_weight: Any) -> _engine.Table:
+    def _grow(self, X: TableLike, sample_weight: ColumnLike) -> _engine.Table:
         """Grow the forest, set the fitted attributes and return the rows as the engine reads them."""
         self._check_parameters()
         table = read_table(X)
-        earlier: FittedForest | None = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
+        earlier = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
+        schema = self._learn_schema(table, goes_on=earlier is not None)
         if earlier is None:
-            schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         else:
-            schema, seed = self.schema_, self._seed
-            self._check_extension(earlier)
-            check_categories(schema, table, self.categorical_features, type(self).__name__)
+            seed = self._growth.seed
+            check_n_estimators(self.n_estimators, earlier)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         weight = read_weights(sample_weight, table.n_rows)
         keys = columns.fingerprints(self._n_threads)
         y = random_targets(keys, seed)
         plan = self._plan(columns, keys, weight, seed)
         request = ForestRequest(
-            columns,
-            "squared_error",
-            y,
-            [],
-            plan.weight,
-            self._growth_options(plan, schema, y, seed),
-            plan.draws,
-            plan.max_features_per_tree,
-            None,
-            None,
-            None,
-            schema.n_categories,
-            lambda forest: self._finished(FittedForest(forest, None, 1), schema.n_categories),
+            columns=columns,
+            y=y,
+            options=self._growth_options(plan, schema, y, seed),
+            n_categories=schema.n_categories,
+            weight=plan.weight,
+            draws=plan.draws,
+            max_features_per_tree=plan.max_features_per_tree,
+            finisher=plan.finisher,
         )
-        grown = Grown(earlier, None)
-        grow_in_turns(request, grown, self.n_estimators, self.verbose)
-        assert grown.forest is not None
-        learned = self._learned(columns, grown.forest, plan)
-        learned["_draws"] = plan.draws
-        learned["_all_rows"] = rows_with_weight(weight, table.n_rows) if plan.draws is None else None
-        self._keep(schema, grown.forest, seed, learned)
+        grown = GrowingForest(None, earlier, False)
+        self.forest_ = grow_in_batches(request, grown, ForestRequest.grow, self.n_estimators, self.verbose)
+        all_rows = rows_with_weight(weight, table.n_rows) if plan.draws is None else None
+        self._growth = GrowthRecord(seed=seed, draws=plan.draws, all_rows=all_rows)
+        self._keep_schema(schema)
+        self.n_outputs_ = 1
+        self.max_features_ = 1
+        self._keep_more(columns, plan)
         return columns
 
     def _growth_options(self, plan: Plan, schema: Schema, y: Floats, seed: int) -> _engine.GrowthOptions:
@@ -134,30 +135,12 @@ class UnsupervisedForest(TreesOfForest):
         total = float(len(y)) if plan.weight is None else float(plan.weight.sum())
         return tree._growth_options(schema, len(y), total, (y, []), None, None, seed)
 
-    def _check_extension(self, earlier: FittedForest) -> None:
-        if self.n_estimators < earlier.n_trees:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={earlier.n_trees} "
-                "when warm_start==True."
-            )
-        if self.n_estimators == earlier.n_trees:
-            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
-
-    def _keep(self, schema: Schema, forest: FittedForest, seed: int, learned: dict[str, Any]) -> None:
-        self._keep_schema(schema)
-        self.forest_ = forest
-        self.n_outputs_ = 1
-        self.max_features_ = 1
-        self._seed = seed
-        for name, value in learned.items():
-            setattr(self, name, value)
-
     def _to_header(self) -> dict[str, Any]:
-        return forest_to_json(self.__dict__)
+        return {"forest": self._growth.to_json()}
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        return forest_from_json(header, part)
+        return {"_growth": GrowthRecord.from_json(field(header, "forest", dict), part)}
 
     def _about(self) -> About:
         n_trees, n_leaves = len(self), self.forest_.n_leaves
@@ -171,23 +154,63 @@ class UnsupervisedForest(TreesOfForest):
             "Leave it out.",
         )
 
-    def _nodes(self, columns: _engine.Table) -> NDArray[np.int64]:
-        """Leaves of the rows, numbered through all trees."""
-        leaves = self.forest_.engine.apply(columns, self._n_threads)
-        return np.asarray(leaves.astype(np.int64) + self.forest_.root[:-1])
+    @property
+    def estimators_(self) -> Sequence[ExtraTreeRegressor]:
+        """The trees as estimators, made on demand."""
+        check_is_fitted(self)
+        return LazySequence(self.forest_.n_trees, self._tree_estimator)
 
-    def _tree_estimator(self, t: int) -> Any:
+    def _tree_estimator(self, t: int) -> ExtraTreeRegressor:
         tree = ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, unseen=self.unseen)
         tree._keep(self.schema_, self.forest_.tree(t), {"n_outputs_": 1})
         return tree
 
-    def _known_draws(self) -> Draws:
-        draws: Draws | None = getattr(self, "_draws", None)
-        if draws is None:
-            raise AttributeError(
-                "A model file does not keep which rows the trees were grown on. Pickle the model, or fit it again."
-            )
-        return draws
+    @property
+    def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
+        """Rows that each tree was grown on, in ascending order, as often as they were drawn; made on demand."""
+        check_is_fitted(self)
+        draws, everything = self._growth.draws, self._growth.all_rows
+        if draws is not None:
+            return LazySequence(self.forest_.n_trees, draws.rows)
+        if everything is not None:
+            return LazySequence(self.forest_.n_trees, lambda _: everything.copy())
+        raise AttributeError(
+            "A model file does not keep which rows the trees were grown on. Pickle the model, or fit it again."
+        )
+
+    def apply(self, X: TableLike) -> Integers:
+        """Leaf of each row in each tree.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees)
+            Node numbers, counted within each tree.
+        """
+        check_is_fitted(self)
+        apply = self.forest_.engine.apply
+        return self._by_blocks(X, lambda columns: apply(columns, self._n_threads).astype(np.int64))
+
+    def decision_path(self, X: TableLike) -> tuple[csr_array, Integers]:
+        """Nodes that each row passes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        path : csr_array of shape (n_samples, node_count)
+            1 where the row passes the node.
+        n_nodes_ptr : ndarray of shape (n_trees + 1,)
+            The nodes of tree t are columns n_nodes_ptr[t] to n_nodes_ptr[t + 1] - 1.
+        """
+        return node_paths(self.forest_, self._columns(X), self._n_threads)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +24,23 @@ from spinney._data.display.warn import warn
 from spinney._data.feature import Feature
 from spinney._data.replace import Fills, fill_table, missing_rows
 from spinney._data.select import pick_table
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._data.value_arrays import column_values
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import COUNT, store_parameters
+from spinney._estimator.saving import class_named, opening, unfitted
 from spinney._estimator.summary import About
-from spinney._forest.proximities.donors import Donors
-from spinney._forest.proximities.proximity import Kind, Proximities, Resting, count_draws
-from spinney._forest.proximities.saved_imputer import imputer_from_file, imputer_parts
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._forest.donors import Donors
+from spinney._forest.leaves import RowLeaves
+from spinney._forest.proximities import Kind, Proximities
 from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
+from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.container import field, refuse
+from spinney._model.forest import FittedForest
+from spinney._model.saving.model_part import FittedPart
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+Forest = RandomForestClassifier | RandomForestRegressor
 _MOST_CLASSES = 20  # whole numbers with more distinct values are a quantity
 
 
@@ -86,7 +93,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     ) -> None:
         store_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: TableLike, y: ColumnLike = None) -> Self:
         """Grow the forests.
 
         Parameters
@@ -104,7 +111,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         self._fit(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: TableLike, y: ColumnLike = None) -> Any:
         """Grow the forests and fill the rows they are grown on.
 
         Parameters
@@ -123,7 +130,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         table, values = self._fit(X, y)
         return self._written(X, table, values)
 
-    def _fit(self, X: Any, y: Any) -> tuple[RawTable, Floats]:
+    def _fit(self, X: TableLike, y: ColumnLike) -> tuple[RawTable, Floats]:
         self._validate_params()
         table = _read(X)
         schema = Schema.learn(table, categorical_features=self.categorical_features)
@@ -136,35 +143,32 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         lacking = np.flatnonzero(np.isnan(known).any(axis=1))
         for _ in range(self.n_iter):
             forest = self._grow(schema, values, y, classes is not None, random)
-            resting = self._resting_of(forest, values)
+            leaves = self._training_leaves(forest, values)
             if len(lacking) == 0:
                 break
-            near = self._between(resting.take(lacking), resting)
+            near = Proximities.between(leaves.take(lacking), leaves, self.kind, False)
             values[lacking] = donors.filled(known[lacking], values[lacking], near, self.n_jobs)
-        self._keep(schema, forest, donors, resting)
+        self._keep(schema, forest, donors, leaves)
         return table, values
 
-    def _resting_of(self, forest: Any, values: Floats) -> Resting:
-        """Where the training rows rest, with how often they were drawn."""
-        resting = forest._resting(values, "all")
+    def _training_leaves(self, forest: Forest, values: Floats) -> RowLeaves:
+        """Find the leaves of the training rows, with how often they were drawn."""
+        leaves = forest._row_leaves(values, "all")
         if self.kind == "all":
-            return cast(Resting, resting)
-        drawn = count_draws(forest._draws, resting.n_trees)[: len(values)]  # behind them come shuffled rows, if any
-        return Resting(resting.nodes, resting.n_nodes, drawn)
+            return leaves
+        drawn = forest._draws.counts_by_row(leaves.n_trees)[: len(values)]  # behind them come shuffled rows, if any
+        return replace(leaves, drawn=drawn)
 
-    def _between(self, rows: Resting, donors: Resting) -> Proximities:
-        return Proximities.between(rows, donors, self.kind, False)
-
-    def _keep(self, schema: Schema, forest: Any, donors: Donors, resting: Resting) -> None:
+    def _keep(self, schema: Schema, forest: Forest, donors: Donors, leaves: RowLeaves) -> None:
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
         if schema.has_names:
             self.feature_names_in_ = np.array(schema.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.forest_, self._donors, self._resting = forest, donors, resting
+        self.forest_, self._donors, self._donor_leaves = forest, donors, leaves
 
-    def _classes(self, y: Any) -> NDArray[np.intp] | None:
+    def _classes(self, y: ColumnLike) -> NDArray[np.intp] | None:
         """Class of each row; None if the target is a quantity, or several."""
         target = given_array(y, "y")
         if self.task == "regression":
@@ -177,8 +181,10 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             target = np.unique(target.astype(str), axis=0, return_inverse=True)[1]
         return np.unique(target.reshape(-1).astype(str), return_inverse=True)[1].reshape(-1)
 
-    def _grow(self, schema: Schema, values: Floats, y: Any, has_classes: bool, random: Any) -> Any:
-        kind: Any = RandomForestClassifier if has_classes or y is None else RandomForestRegressor
+    def _grow(
+        self, schema: Schema, values: Floats, y: ColumnLike, has_classes: bool, random: np.random.RandomState
+    ) -> Forest:
+        kind: type[Forest] = RandomForestClassifier if has_classes or y is None else RandomForestRegressor
         codes = [j for j, feature in enumerate(schema.features) if feature.kind == "category"]
         seed = int(random.randint(np.iinfo(np.int32).max))
         forest = kind(
@@ -195,7 +201,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         shuffled = np.column_stack([shuffle.permutation(column) for column in values.T])
         return forest.fit(np.vstack([values, shuffled]), np.repeat([1, 0], len(values)))
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: TableLike) -> Any:
         """Fill rows, whose target is not known.
 
         Parameters
@@ -216,18 +222,43 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         lacking = np.flatnonzero(np.isnan(known).any(axis=1))
         for _ in range(self.n_iter if len(lacking) else 0):
             before = values[lacking]
-            near = self._between(self.forest_._resting(before, "all"), self._resting)
+            leaves = self.forest_._row_leaves(before, "all")
+            near = Proximities.between(leaves, self._donor_leaves, self.kind, False)
             values[lacking] = self._donors.filled(known[lacking], before, near, self.n_jobs)
             if np.array_equal(values[lacking], before, equal_nan=True):
                 break
         return self._written(X, table, values)
 
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
-        return imputer_parts(self)
+        part, leaves = self.forest_._part(), self._donor_leaves
+        header = {
+            **opening(self, self.get_params(deep=False)),
+            "kind": "imputer",
+            "schema": self.schema_.to_dict(),
+            "known": array_to_json(self._donors.known),
+            "leaf": array_to_json((leaves.nodes - self.forest_.forest_.root[:-1]).astype(np.uint32)),
+            "drawn": None if leaves.drawn is None else array_to_json(leaves.drawn),
+            "forest": self.forest_._header() | part.header(),
+        }
+        return header, part.model.trees()
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
-        imputer: Self = imputer_from_file(cls, header, file)
+        imputer: Self = unfitted(cls, header)
+        schema = Schema.from_dict(field(header, "schema", dict))
+        about = field(header, "forest", dict)
+        part = FittedPart.from_header(about, file, 0, file.n_trees)
+        if not isinstance(part.model, FittedForest) or part.schema.n_features != schema.n_features or schema.pool:
+            refuse("is damaged: its forest does not fit its columns")
+        known = array_from_json(header.get("known"), ("float64",), (None, schema.n_features))
+        _check_codes(known, schema)
+        leaves = _leaves_from_json(header, part.model, len(known))
+        if (imputer.kind == "gap") != (leaves.drawn is not None):
+            refuse("is damaged: it lacks the rows drawn for each tree, or has them where kind does not need them")
+        forest = class_named(about, TableEstimator)._of_part(about, part)
+        if not isinstance(forest, Forest):
+            refuse("is damaged: its forest does not fit its columns")
+        imputer._keep(schema, forest, Donors.of(known, schema.features), leaves)
         return imputer
 
     def _about(self) -> About:
@@ -237,7 +268,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             is_shown=False,
         )
 
-    def _written(self, X: Any, table: RawTable, values: Floats) -> Any:
+    def _written(self, X: TableLike, table: RawTable, values: Floats) -> Any:
         expected = self.schema_.names if self.schema_.has_names else None
         order = match_columns(table.names, table.n_columns, expected, self.n_features_in_, type(self).__name__)
         fills: dict[int, Any] = {}
@@ -271,7 +302,7 @@ def _cells(feature: Feature, values: Floats, is_whole: bool) -> list[Any]:
     return cells
 
 
-def _read(X: Any) -> RawTable:
+def _read(X: TableLike) -> RawTable:
     if issparse(X):
         raise TypeError(
             "Sparse data was passed for X, but missing values are filled in dense tables only. Use toarray()."
@@ -279,7 +310,7 @@ def _read(X: Any) -> RawTable:
     return read_table(X)
 
 
-def _lasting(X: Any) -> Any:
+def _lasting(X: TableLike) -> Any:
     """Return what can be read twice, once for its values and once to be filled: of a stream, its table."""
     is_stream = hasattr(X, "__arrow_c_stream__") and not hasattr(X, "shape")
     return pick_table(X).native if is_stream else X
@@ -289,3 +320,25 @@ def _warn_of_empty(schema: Schema) -> None:
     empty = [feature.name for feature in schema.features if feature.empty]
     if empty:
         warn(f"These columns have no value at all and stay as they are: {listed(empty)}.")
+
+
+def _check_codes(known: Floats, schema: Schema) -> None:
+    if len(known) == 0:
+        refuse("is damaged: it has no rows to take values from")
+    for values, feature in zip(known.T, schema.features, strict=True):
+        present = values[~np.isnan(values)]
+        n_codes = 2 if feature.kind == "boolean" else len(feature.categories)
+        if feature.kind == "number":
+            continue
+        if (present != np.floor(present)).any() or (present < 0).any() or (present >= n_codes).any():
+            refuse(f"is damaged: column {feature.name!r} holds a code that stands for no category")
+
+
+def _leaves_from_json(header: dict[str, Any], forest: FittedForest, n_rows: int) -> RowLeaves:
+    leaf = array_from_json(header.get("leaf"), ("uint32",), (n_rows, forest.n_trees)).astype(np.int64)
+    if (leaf >= np.diff(forest.root.astype(np.int64))).any():
+        refuse("is damaged: a row is in a leaf that does not exist")
+    drawn = header.get("drawn")
+    if drawn is not None:
+        drawn = array_from_json(drawn, ("uint32",), (n_rows, forest.n_trees))
+    return RowLeaves(leaf + forest.root[:-1], forest.node_count, drawn)

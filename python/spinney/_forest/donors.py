@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,8 @@ from scipy.sparse import csr_array
 
 from spinney._data.feature import Feature
 from spinney._data.numeric.reproducible import row_dots
-from spinney._forest.proximities.proximity import Proximities
-
-Floats = NDArray[np.float64]
+from spinney._data.types import Floats
+from spinney._forest.proximities import Proximities
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class Donors:
     usual: Floats
 
     @classmethod
-    def of(cls, known: Floats, features: Any) -> Donors:
+    def of(cls, known: Floats, features: Sequence[Feature]) -> Donors:
         """Take the values of training rows."""
         return cls(list(features), known, _usual_values(known, features))
 
@@ -55,11 +54,8 @@ class Donors:
         columns = [j for j in np.flatnonzero(lacks.any(axis=0)) if not np.isnan(self.usual[j])]
         lent = [_Lent.of(self.known[:, j], is_code(self.features[j])) for j in columns]
 
-        def finish(_: int, block: csr_array) -> list[Floats]:
-            return [loan.nearest(block) for loan in lent]
-
         filled = values.copy()
-        for first, last, found in near.each_block(n_jobs, finish):
+        for first, last, found in near.each_block(n_jobs, lambda block: [loan.nearest(block) for loan in lent]):
             for j, value in zip(columns, found, strict=True):
                 use = lacks[first:last, j] & ~np.isnan(value)
                 filled[first:last, j][use] = value[use]
@@ -99,7 +95,7 @@ def is_code(feature: Feature) -> bool:
     return feature.kind != "number"
 
 
-def _usual_values(known: Floats, features: Any) -> Floats:
+def _usual_values(known: Floats, features: Sequence[Feature]) -> Floats:
     usual = np.full(known.shape[1], np.nan)
     for j, feature in enumerate(features):
         present = known[~np.isnan(known[:, j]), j]

@@ -8,24 +8,25 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.numeric.reproducible import exp, log
+from spinney._data.types import ColumnLike, Floats, Integers, TableLike
 from spinney._estimator.parameters import count_features, store_parameters
 from spinney._estimator.row_copies import relative_weights
-from spinney._forest.growing.rows import draw_rows
-from spinney._forest.growing.saved_state import forest_from_json
-from spinney._forest.unsupervised.forest import Plan, UnsupervisedForest
+from spinney._forest.growing import ForestRequest
+from spinney._forest.growth_record import GrowthRecord
+from spinney._forest.samples import draw_rows
+from spinney._forest.unsupervised import Plan, UnsupervisedForest
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.row_predictors import RowReader
 from spinney._model.saving.model_part import FittedPart
 
-Floats = NDArray[np.float64]
 _EULER, _LN2 = 0.5772156649015329, 0.6931471805599453
 _PARTS = 16  # of the mean weight, to which weights that are not whole are rounded
 
@@ -86,7 +87,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
     ) -> None:
         store_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: TableLike, y: ColumnLike = None, sample_weight: ColumnLike = None) -> Self:
         """Grow the forest.
 
         Parameters
@@ -121,15 +122,17 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
             keys=keys,
             weight=None if copies is None else copies.astype(np.float64),
             copies=copies,
-            groups=None,
-            classes=None,
-            balanced=False,
+            seed=seed,
             replace=bool(self.bootstrap),
             max_samples=n_drawn,
-            seed=seed,
         )
-        options = {"max_depth": (max(n_drawn, 2) - 1).bit_length()}
-        return Plan(options, None, draws, count_features(self.max_features, columns.n_columns), copies)
+        return Plan(
+            {"max_depth": (max(n_drawn, 2) - 1).bit_length()},
+            draws=draws,
+            max_features_per_tree=count_features(self.max_features, columns.n_columns),
+            copies=copies,
+            finisher=PathLengths(),
+        )
 
     def _count_samples(self, n_rows: int) -> int:
         if isinstance(self.max_samples, str):
@@ -144,29 +147,18 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
             )
         return min(int(self.max_samples), n_rows)
 
-    def _finished(self, forest: FittedForest, n_categories: list[int]) -> FittedForest:
-        """Make path lengths the values of the nodes."""
-        length = path_lengths(forest)
-        trees = []
-        for t in range(forest.n_trees):
-            tree = forest.tree(t)
-            trees.append(tree.with_values(length[forest.root[t] : forest.root[t + 1], np.newaxis]))
-        return forest.replaced(join_trees(trees, n_categories))
-
-    def _learned(self, columns: _engine.Table, forest: FittedForest, plan: Plan) -> dict[str, Any]:
+    def _keep_more(self, columns: _engine.Table, plan: Plan) -> None:
         assert plan.draws is not None
-        n_drawn, copies = plan.draws.n_drawn[0], plan.copies
-        offset = -0.5
+        self.max_samples_ = plan.draws.n_drawn[0]
+        self.offset_ = -0.5
         if not isinstance(self.contamination, str):
-            score = _scores(forest.predictions(columns, self._n_threads)[:, 0], n_drawn)
-            score = score if copies is None else np.repeat(score, copies)
-            offset = float(np.percentile(score, 100.0 * self.contamination))
-        return {"max_samples_": n_drawn, "offset_": offset}
+            score = _scores(self.forest_.predictions(columns, self._n_threads)[:, 0], self.max_samples_)
+            score = score if plan.copies is None else np.repeat(score, plan.copies)
+            self.offset_ = float(np.percentile(score, 100.0 * self.contamination))
 
     def _to_header(self) -> dict[str, Any]:
-        entries = super()._to_header()
-        entries["forest"] |= {"offset": float(self.offset_), "max_samples": int(self.max_samples_)}
-        return entries
+        own = {"offset": float(self.offset_), "max_samples": int(self.max_samples_)}
+        return {"forest": self._growth.to_json() | own}
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
@@ -174,8 +166,8 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         offset, max_samples = field(entry, "offset", float), field(entry, "max_samples", int)
         if not -1 <= offset <= 0 or max_samples < 1:
             refuse("is damaged: its threshold or its number of rows drawn is impossible")
-        learned = forest_from_json(header, part, has_threshold=True)
-        return learned | {"offset_": offset, "max_samples_": max_samples}
+        record = GrowthRecord.from_json(entry, part, has_threshold=True)
+        return {"_growth": record, "offset_": offset, "max_samples_": max_samples}
 
     # ---- using ---------------------------------------------------------------------------------------
 
@@ -185,7 +177,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         check_is_fitted(self)
         return [np.arange(self.n_features_in_) for _ in range(self.forest_.n_trees)]
 
-    def score_samples(self, X: Any) -> Floats:
+    def score_samples(self, X: TableLike) -> Floats:
         """Score rows; the lower, the odder.
 
         Parameters
@@ -201,7 +193,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         columns = self._columns(X)
         return _scores(self.forest_.predictions(columns, self._n_threads)[:, 0], self.max_samples_)
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: TableLike) -> Floats:
         """Scores above the threshold; negative for outliers.
 
         Parameters
@@ -216,7 +208,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         """
         return np.asarray(self.score_samples(X) - self.offset_)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: TableLike) -> Integers:
         """Tell outliers from inliers.
 
         Parameters
@@ -284,7 +276,20 @@ class IsolationRowPredictor(RowReader):
         return -1 if self.score(row) - self._offset < 0 else 1
 
 
-def average_path_length(n: Any) -> Floats:
+class PathLengths:
+    """Makes path lengths the values of the nodes."""
+
+    def finish(self, forest: FittedForest, request: ForestRequest) -> FittedForest:
+        """Return the trees with path lengths."""
+        length = path_lengths(forest)
+        trees = []
+        for t in range(forest.n_trees):
+            values = length[forest.root[t] : forest.root[t + 1], np.newaxis]
+            trees.append(forest.tree(t).with_values(values))
+        return forest.replaced(join_trees(trees, request.n_categories))
+
+
+def average_path_length(n: ArrayLike) -> Floats:
     """Mean length of the path to an unknown key in a binary search tree of n keys; 0 up to 1 key, 1 for 2."""
     n = np.atleast_1d(np.asarray(n, dtype=np.float64))
     many = np.maximum(n, 3.0)
@@ -312,7 +317,7 @@ def _scores(mean_length: Floats, n_drawn: int) -> Floats:
     return -exp(-_LN2 * np.where(np.abs(ratio - 1.0) < 1e-12, 1.0, ratio))
 
 
-def _copies(weight: Floats) -> NDArray[np.int64]:
+def _copies(weight: Floats) -> Integers:
     """How often each row is there, by its weight."""
     relative, copies = relative_weights(weight)
     if copies is not None:

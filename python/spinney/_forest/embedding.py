@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import TransformerMixin
-from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.parameters import store_parameters
-from spinney._forest.leaf_codes import leaf_names, one_hot_leaves
-from spinney._forest.unsupervised.forest import Plan, UnsupervisedForest
+from spinney._forest.leaves import RowLeaves, leaf_names
+from spinney._forest.unsupervised import Plan, UnsupervisedForest
+from spinney._tree.grow.estimator import GrowingEstimator
 
-Floats = NDArray[np.float64]
+_TREE_PARAMETERS = (
+    "max_depth",
+    "min_samples_split",
+    "min_samples_leaf",
+    "min_weight_fraction_leaf",
+    "max_leaf_nodes",
+    "min_impurity_decrease",
+)
 
 
 class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
@@ -40,18 +47,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **UnsupervisedForest._parameter_constraints,
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "min_samples_split": [
-            Interval(Integral, 2, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        ],
-        "min_samples_leaf": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="neither"),
-        ],
-        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+        **{name: GrowingEstimator._parameter_constraints[name] for name in _TREE_PARAMETERS},
         "sparse_output": ["boolean"],
     }
 
@@ -75,7 +71,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
     ) -> None:
         store_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: TableLike, y: ColumnLike = None, sample_weight: ColumnLike = None) -> Self:
         """Grow the trees.
 
         Parameters
@@ -96,7 +92,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         self._grow(X, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit_transform(self, X: TableLike, y: ColumnLike = None, sample_weight: ColumnLike = None) -> csr_array | Floats:
         """Grow the trees and code the rows they are grown on.
 
         Parameters
@@ -116,17 +112,9 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         return self._code(self._grow(X, sample_weight))
 
     def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
-        names = (
-            "max_depth",
-            "min_samples_split",
-            "min_samples_leaf",
-            "min_weight_fraction_leaf",
-            "max_leaf_nodes",
-            "min_impurity_decrease",
-        )
-        return Plan({name: getattr(self, name) for name in names}, weight)
+        return Plan({name: getattr(self, name) for name in _TREE_PARAMETERS}, weight)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: TableLike) -> csr_array | Floats:
         """Code rows by the leaves they rest in.
 
         Parameters
@@ -142,10 +130,10 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         return self._code(self._columns(X))
 
     def _code(self, columns: _engine.Table) -> csr_array | Floats:
-        codes = one_hot_leaves(self.forest_, self._nodes(columns))
+        codes = RowLeaves.of(self.forest_, columns, self._n_threads).one_hot(self.forest_)
         return codes if self.sparse_output else codes.toarray()
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the columns of the code.
 
         Parameters

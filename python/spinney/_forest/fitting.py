@@ -1,0 +1,471 @@
+"""One fit of a forest, stage by stage: the rows it learns from, their samples, the trees, what is remembered."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Combinations, Schema
+from spinney._data.columns import RawTable
+from spinney._data.combinations import n_for_all
+from spinney._data.numeric.reproducible import any_order_sum
+from spinney._data.types import ColumnLike, Floats, Integers, TableLike
+from spinney._estimator.costs import ClassCosts
+from spinney._estimator.parameters import count_features
+from spinney._estimator.row_copies import relative_weights, weight_of_one_row, whole_weights
+from spinney._estimator.row_fingerprint import RowPrint
+from spinney._estimator.support import ColumnRanges
+from spinney._estimator.user_criterion import check_shares, is_user, prepare
+from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, grow_in_batches
+from spinney._forest.growth_record import GrowthRecord, OutOfBagResult
+from spinney._forest.out_of_bag import OutOfBag
+from spinney._forest.samples import Draws, draw_rows, row_keys, rows_with_weight
+from spinney._forest.shrinkage import (
+    N_FIRST,
+    STRENGTHS,
+    USUAL,
+    EvaluationRows,
+    first_trees,
+    grows_again,
+    strength_by_helpers,
+)
+from spinney._forest.training_rows import TrainingRows
+from spinney._model.forest import FittedForest, join_trees
+from spinney._model.tree import FittedTree
+from spinney._tree.grow.estimator import GrowingEstimator
+
+_LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
+_SINGLE_COLUMNS = ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try")
+
+
+@dataclass(frozen=True)
+class FitInputs:
+    """What a caller passes to `fit` of a forest."""
+
+    X: TableLike
+    y: ColumnLike
+    sample_weight: ColumnLike = None
+    groups: ColumnLike = None
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a fit of a forest has found.
+
+    Attributes
+    ----------
+    schema : Schema
+    forest : FittedForest
+    record : GrowthRecord
+    costs : ClassCosts or None
+    n_outputs : int
+    """
+
+    schema: Schema
+    forest: FittedForest
+    record: GrowthRecord
+    costs: ClassCosts | None
+    n_outputs: int
+
+
+@dataclass(frozen=True)
+class LearningRows:
+    """A table with its target and weights, as trees are grown on it.
+
+    Attributes
+    ----------
+    inputs, columns : Table
+        Columns of the table, and those that trees split on.
+    target : ndarray of shape (n_rows, n_outputs)
+        Class codes, or values.
+    n_classes : list of int
+        Empty for a numeric target.
+    classes : list of ndarray or None
+    sample_weight, weight : ndarray or None
+        Without and with the weights of the classes.
+    copies : ndarray of int or None
+        How often each row is there, where its weight says that.
+    counts_copies : bool
+        Whether samples are drawn as if rows were there so many times.
+    costs : ClassCosts or None
+    groups : array-like or None
+    prints : ndarray of shape (n_rows,) or None
+        Numbers that depend on the values of a row alone.
+    """
+
+    inputs: _engine.Table
+    columns: _engine.Table
+    target: NDArray[Any]
+    n_classes: list[int]
+    classes: list[NDArray[Any]] | None
+    sample_weight: Floats | None
+    weight: Floats | None
+    copies: Integers | None
+    counts_copies: bool
+    costs: ClassCosts | None
+    groups: ColumnLike
+    prints: NDArray[np.uint64] | None
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """Numbers that depend on the values and the target of a row alone."""
+        assert self.prints is not None
+        return row_keys(self.prints, self.target, self.inputs.n_columns)
+
+    @property
+    def drawn_copies(self) -> Integers | None:
+        """How often each row is there for the draws; None: once."""
+        return self.copies if self.counts_copies else None
+
+    @property
+    def unit(self) -> float:
+        """What class weights multiply the rows by on average: the unit they are in must not matter."""
+        if self.weight is None or self.weight is self.sample_weight:
+            return 1.0
+        n = len(self.weight) if self.sample_weight is None else any_order_sum(self.sample_weight)
+        return any_order_sum(self.weight) / n
+
+    @property
+    def in_leaves(self) -> Floats | None:
+        """Weights of the rows in the leaves that retain them."""
+        weight = _per_draw(self.weight, self.drawn_copies)
+        return weight if self.costs is None else self.costs.value_weights(self.target[:, 0], weight)
+
+    def for_shrinkage(self) -> EvaluationRows:
+        """Return the rows as strengths of shrinkage are evaluated on them."""
+        return EvaluationRows(
+            columns=self.columns,
+            codes=self.target,
+            n_classes=self.n_classes,
+            weight=self.weight,
+            copies=self.copies,
+            keys=self.keys,
+            unit=self.unit,
+            drawn_in_groups=self.groups is not None,
+        )
+
+
+def _per_draw(weight: Floats | None, copies: Integers | None) -> Floats | None:
+    """Return the weight of each row per draw: less where the row is drawn more often because of its weight."""
+    return weight if weight is None or copies is None else weight / np.maximum(copies, 1)
+
+
+@dataclass(frozen=True)
+class TreeFinisher:
+    """Turns the values that growth works with into those that users see, prunes and shrinks each tree."""
+
+    model: GrowingEstimator
+    costs: ClassCosts | None
+    checks_shares: bool
+
+    def finish(self, forest: FittedForest, request: ForestRequest) -> FittedForest:
+        """Return the finished trees."""
+        trees = [self._finished(forest.tree(t)) for t in range(forest.n_trees)]
+        if request.shrinkage > 0:
+            trees = [tree.shrunk(request.shrinkage) for tree in trees]
+        return forest.replaced(join_trees(trees, request.n_categories))
+
+    def _finished(self, tree: FittedTree) -> FittedTree:
+        if self.checks_shares:
+            check_shares(tree.engine)
+        tree = self.model._restated(tree, self.costs)
+        alpha = float(self.model.ccp_alpha)
+        return tree.replaced(tree.engine.pruned(alpha, self.model._node_risks(tree))) if alpha > 0 else tree
+
+
+class ForestFit:
+    """One fit of a forest to a table that has been read.
+
+    Parameters
+    ----------
+    model : forest
+        With its parameters, and the trees of an earlier fit that are extended.
+    schema : Schema
+    earlier : FittedForest or None
+        Trees to extend.
+    record : GrowthRecord
+        How they were grown.
+    seed : int
+    grower : callable
+        Grows the trees.
+    """
+
+    def __init__(
+        self,
+        model: GrowingEstimator,
+        schema: Schema,
+        earlier: FittedForest | None,
+        record: GrowthRecord,
+        seed: int,
+        grower: TreeGrower,
+    ) -> None:
+        self.model = model
+        self.schema = schema
+        self.earlier = earlier
+        self.record = record
+        self.seed = seed
+        self.grower = grower
+        self.n_jobs = model._n_threads
+
+    def run(self, table: RawTable, target: Any, inputs: FitInputs, given: Floats | None) -> FitResult:
+        """Grow the forest; `given` are the weights of the caller."""
+        rows = self._learning_rows(table, target, inputs, given)
+        model = self.model
+        draws = self._draw(rows) if model.bootstrap else None
+        if self.earlier is not None:
+            check_samples_go_on(self.record, draws)
+        strength = self._known_strength(rows.costs)
+        request = self._request(rows, draws)
+        grown = GrowingForest(self._out_of_bag(rows, draws), self.earlier, model.n_estimators == "auto")
+        if strength is None:
+            strength = self._chosen_strength(request, grown, rows)
+        request = replace(request, shrinkage=strength * rows.unit)
+        forest = grow_in_batches(request, grown, self.grower, model.n_estimators, model.verbose)
+        record = GrowthRecord(
+            seed=self.seed,
+            shrinkage=strength,
+            draws=draws,
+            all_rows=None if model.bootstrap else rows_with_weight(rows.weight, rows.columns.n_rows),
+            ranges=ColumnRanges.of(rows.inputs, rows.weight, self.n_jobs),
+            row_print=RowPrint.of(rows.prints, rows.target) if model.bootstrap and rows.prints is not None else None,
+            rows=self._training_rows(forest, rows, draws, request) if model.keep_rows else None,
+            oob=self._out_of_bag_result(grown, forest),
+        )
+        return FitResult(self.schema, forest, record, rows.costs, request.n_outputs)
+
+    # ---- rows and samples ----------------------------------------------------------------------------
+
+    def _learning_rows(self, table: RawTable, target: Any, inputs: FitInputs, given: Floats | None) -> LearningRows:
+        model = self.model
+        relative, copies = relative_weights(given)
+        # rates are shrunk by the number of events: their unit does matter
+        sample_weight = given if model._setting("rate_shrinkage") > 0 else relative
+        weight = model._target_weights(target, inputs.y, sample_weight)
+        costs = model._read_costs(target, weight)
+        encoded = self.schema.encode_inputs(table, unseen=model.unseen, estimator=type(model).__name__)
+        self.schema = self._with_combinations(encoded, sample_weight)
+        array, n_classes = model._engine_target(target)
+        needs_prints = model.bootstrap or self._known_strength(costs) is None
+        return LearningRows(
+            inputs=encoded,
+            columns=model._pooled(self.schema.combined(encoded), sample_weight),
+            target=array,
+            n_classes=n_classes,
+            classes=target.classes if n_classes else None,
+            sample_weight=sample_weight,
+            weight=weight,
+            copies=copies,
+            counts_copies=model.bootstrap and inputs.groups is None,
+            costs=costs,
+            groups=inputs.groups,
+            prints=encoded.fingerprints(self.n_jobs) if needs_prints else None,
+        )
+
+    def _with_combinations(self, inputs: _engine.Table, weight: Floats | None) -> Schema:
+        """Return the schema with the pool of combined columns that trees of an oblique forest split on."""
+        pool = None if self.model.oblique is None else self._drawn_combinations(inputs, weight)
+        if self.earlier is None:
+            return self.schema if pool is None else self.schema.with_pool(pool)
+        check_pool(self.schema.pool, pool)
+        return self.schema
+
+    def _drawn_combinations(self, inputs: _engine.Table, weight: Floats | None) -> Combinations:
+        model, n_combined = self.model, int(self.model.n_combined)
+        for name in _SINGLE_COLUMNS:
+            if model._setting(name) is not None:
+                raise ValueError(
+                    f"{name} is about single columns, but oblique splits combine several. Set {name}=None or "
+                    "oblique=None."
+                )
+        if isinstance(model.oblique, str):
+            copies = whole_weights(weight)
+            n_rows = inputs.n_rows if copies is None else int(copies.sum())
+            n = max(_LEAST, min(_MOST, _MOST_VALUES // n_rows))
+            n = max(n, n_for_all(self.schema.n_features, n_combined))
+        else:
+            n = int(model.oblique)
+        return Combinations.draw(self.schema.features, inputs, weight, n, n_combined, self.seed)
+
+    def _draw(self, rows: LearningRows) -> Draws:
+        sampling = self.model._setting("sampling")
+        classes = None
+        if sampling is not None:  # with several outputs, each combination of their classes is a stratum
+            classes = np.unique(rows.target, axis=0, return_inverse=True)[1].reshape(-1)
+        return draw_rows(
+            keys=rows.keys,
+            weight=rows.weight,
+            copies=rows.drawn_copies,
+            seed=self.seed,
+            groups=rows.groups,
+            classes=classes,
+            balanced=sampling == "balanced",
+            replace=self.model.replace,
+            max_samples=self.model.max_samples,
+        )
+
+    # ---- trees ---------------------------------------------------------------------------------------
+
+    def _request(self, rows: LearningRows, draws: Draws | None) -> ForestRequest:
+        """Say what is to be grown, without shrinkage."""
+        model, schema, costs = self.model, self.schema, rows.costs
+        user = prepare(model, rows.target, rows.weight, rows.n_classes or None)
+        total = float(rows.columns.n_rows) if rows.weight is None else any_order_sum(rows.weight)
+        weight = each_draw = _per_draw(rows.weight, rows.drawn_copies)
+        if costs is not None:
+            weight = costs.split_weights(rows.target[:, 0], weight)
+        row_weight = weight_of_one_row(weight)
+        if draws is not None and (weight is None or row_weight > 0):  # the rows of a sample are there several times
+            row_weight = draws.times_drawn * (row_weight or 1.0)
+        options = model._growth_options(
+            schema,
+            rows.columns.n_rows,
+            total if draws is None else total * draws.share,
+            (rows.target, rows.n_classes),
+            costs,
+            user,
+            draws.seed if draws is not None else self.seed,
+            row_weight=row_weight,
+        )
+        changes = costs is not None or model._setting("rate_shrinkage") > 0 or user is not None or model.ccp_alpha > 0
+        is_balanced = model._setting("class_weight") == "balanced_subsample"
+        per_tree = model.max_features_per_tree
+        if per_tree is not None:
+            per_tree = min(count_features(per_tree, schema.n_features), schema.n_split_features)
+        return ForestRequest(
+            columns=rows.columns,
+            y=rows.target if user is None else user.y,
+            options=options,
+            n_categories=schema.n_categories,
+            criterion=model._engine_criterion(costs, False),
+            n_classes=rows.n_classes,
+            n_outputs=user.n_values if user is not None and not rows.n_classes else rows.target.shape[1],
+            decision=None if costs is None else costs.decision,
+            weight=weight,
+            draws=draws,
+            max_features_per_tree=per_tree,
+            balanced=rows.target if is_balanced else None,
+            balance_weight=each_draw if is_balanced else None,
+            finisher=TreeFinisher(model, costs, user is not None and bool(rows.n_classes)) if changes else None,
+        )
+
+    def _known_strength(self, costs: ClassCosts | None) -> float | None:
+        """Return the strength of the shrinkage, in rows; None: the trees choose it."""
+        model, usual = self.model, STRENGTHS[USUAL]
+        if model.shrinkage != "auto":
+            return float(model.shrinkage or 0.0)
+        if self.earlier is not None and self.earlier.n_trees >= N_FIRST:
+            return self._earlier_strength
+        has_few = model.n_estimators != "auto" and model.n_estimators < N_FIRST
+        return usual if has_few or costs is not None or is_user(model.criterion) else None
+
+    @property
+    def _earlier_strength(self) -> float:
+        return STRENGTHS[USUAL] if self.record.shrinkage is None else self.record.shrinkage
+
+    def _chosen_strength(self, request: ForestRequest, grown: GrowingForest, rows: LearningRows) -> float:
+        """Return the strength that trees choose; those of this forest that did so are added to it."""
+        known = rows.for_shrinkage()
+        if grown.forest is not None:  # few trees of an earlier fit, which had the usual strength
+            strength = self._earlier_strength
+            if not grows_again(request, grown.forest, strength * rows.unit, self.grower):
+                return strength
+            grown.forest = None
+        if request.draws is None:
+            return self._strength_by_helpers(known, rows)
+        first, strength = first_trees(request, known, self.grower, self.n_jobs)
+        grown.add(first)
+        return strength
+
+    def _strength_by_helpers(self, known: EvaluationRows, rows: LearningRows) -> float:
+        some, chosen = known.few()
+        columns = known.columns if chosen is None else self.model._pooled(some.columns, some.weight)
+        draws = draw_rows(
+            keys=some.keys, weight=some.weight, copies=some.copies, seed=(self.seed + 1) % np.iinfo(np.int32).max
+        )
+        helpers = replace(
+            rows, columns=columns, target=some.codes, weight=some.weight, copies=some.copies, counts_copies=True
+        )
+        return strength_by_helpers(self._request(helpers, draws), some, self.n_jobs)
+
+    # ---- what is remembered --------------------------------------------------------------------------
+
+    def _out_of_bag(self, rows: LearningRows, draws: Draws | None) -> OutOfBag | None:
+        if draws is None or not (self.model.oob_score or self.model.n_estimators == "auto"):
+            return None
+        return OutOfBag(rows.columns, draws, rows.target, rows.classes, rows.sample_weight, self.n_jobs)
+
+    def _out_of_bag_result(self, grown: GrowingForest, forest: FittedForest) -> OutOfBagResult | None:
+        if grown.oob is None:
+            return None
+        metric = None if isinstance(self.model.oob_score, (bool, np.bool_)) else self.model.oob_score
+        grown.oob.warn_if_lacking()
+        return OutOfBagResult(grown.oob.score(forest, metric), np.array(grown.curve), forest.spread(grown.oob.means()))
+
+    def _training_rows(
+        self, forest: FittedForest, rows: LearningRows, draws: Draws | None, request: ForestRequest
+    ) -> TrainingRows:
+        """Send the training rows down the trees and note where they end."""
+        n_nodes = np.diff(forest.root.astype(np.int64)).tolist()
+        kind = np.uint16 if max(n_nodes) <= 2**16 else np.uint32
+        return TrainingRows(
+            leaf=np.ascontiguousarray(forest.engine.apply(rows.columns, self.n_jobs).T, dtype=kind),
+            target=rows.target.copy(),
+            n_classes=rows.n_classes,
+            growth_weight=rows.in_leaves,
+            row_weight=rows.sample_weight,
+            draws=draws,
+            balanced=request.balanced is not None,
+            n_nodes=n_nodes,
+        )
+
+
+# ---- what a warm start may not change ------------------------------------------------------------------------
+
+
+def check_n_estimators(n_estimators: int | str, earlier: FittedForest) -> None:
+    """Refuse fewer trees than there are, and warn if a warm start adds none."""
+    if isinstance(n_estimators, str):
+        return
+    if n_estimators < earlier.n_trees:
+        raise ValueError(
+            f"n_estimators={n_estimators} must be larger or equal to len(estimators_)={earlier.n_trees} when "
+            "warm_start==True."
+        )
+    if n_estimators == earlier.n_trees:
+        warnings.warn(
+            "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=4
+        )
+
+
+def check_samples_go_on(record: GrowthRecord, draws: Draws | None) -> None:
+    """Refuse a warm start after which nobody would know what the earlier trees were grown on."""
+    before = record.draws
+    if not record.knows_samples:
+        return
+    if (before is None) != (draws is None):
+        raise ValueError(
+            "warm_start keeps how rows are drawn, but the earlier trees were grown with "
+            f"bootstrap={before is not None}. Set that, or warm_start=False."
+        )
+    if before is not None and draws is not None and not draws.same_samples(before):
+        raise ValueError(
+            "warm_start goes on drawing from the rows of the earlier fit, but the rows, their weights or groups, or "
+            "the parameters of sampling have changed. Fit as before, or set warm_start=False."
+        )
+
+
+def check_pool(before: Combinations | None, now: Combinations | None) -> None:
+    """Refuse combinations of columns that are not those of the earlier fit."""
+    sizes = [None if pool is None else (len(pool), pool.parts.shape[1]) for pool in (before, now)]
+    if sizes[0] != sizes[1]:
+        earlier = "oblique=None" if sizes[0] is None else f"oblique={sizes[0][0]} and n_combined={sizes[0][1]}"
+        raise ValueError(
+            f"warm_start keeps what trees split on, but the earlier ones were grown with {earlier}. Set oblique and "
+            "n_combined as they were then, or warm_start=False."
+        )

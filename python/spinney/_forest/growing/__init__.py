@@ -1,1 +1,0 @@
-"""How a forest grows: samples of rows, turns, out-of-bag predictions, what is kept of the rows."""

@@ -1,0 +1,122 @@
+"""Typical rows of each class: where members of the class lie thickest by proximity (Breiman and Cutler 2003)."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from spinney._data import Schema, read_table
+from spinney._data.dates import cells_of
+from spinney._data.display.frames import frame_of
+from spinney._data.feature import Feature
+from spinney._data.types import Floats, TableLike
+from spinney._data.value_arrays import input_values
+from spinney._forest.leaves import RowLeaves
+from spinney._forest.proximities import Kind, Proximities
+
+_MOST_NEIGHBOURS = 100
+_STATISTICS = ("lower quartile", "median", "upper quartile")
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """A typical row, and the rows that it stands for.
+
+    Attributes
+    ----------
+    row : int
+        The row whose neighbours are most often of the class.
+    members : ndarray of int
+        Neighbours of the class, itself among them.
+    """
+
+    row: int
+    members: NDArray[np.intp]
+
+
+def find_prototypes(
+    leaves: RowLeaves,
+    codes: NDArray[np.int32],
+    kind: Kind,
+    n_prototypes: int,
+    n_neighbors: int | None,
+    n_jobs: int | None,
+) -> list[tuple[int, int, Prototype]]:
+    """Return class, number (from 1) and prototype of each, given the class of each row."""
+    for name, number in (("n_prototypes", n_prototypes), ("n_neighbors", n_neighbors)):
+        if number is not None and (not isinstance(number, Integral) or number < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1, not {number!r}.")
+    k = n_neighbors or min(_MOST_NEIGHBOURS, int(np.bincount(codes)[np.unique(codes)].min()))
+    near = Proximities.between(leaves, leaves, kind, True).sparse(n_jobs, k - 1) if k > 1 else None
+    return [
+        (c, number, prototype)
+        for c in np.unique(codes).tolist()
+        for number, prototype in enumerate(_of_class(codes == c, near, n_prototypes), start=1)
+    ]
+
+
+def _of_class(is_member: NDArray[np.bool_], near: csr_array | None, n_prototypes: int) -> list[Prototype]:
+    free = is_member.copy()
+    found: list[Prototype] = []
+    while len(found) < n_prototypes and free.any():
+        # the share of a proximity in a count below 1 breaks ties: the nearer neighbours win
+        count = free.astype(np.float64)
+        if near is not None:
+            count += (near > 0).astype(np.float64) @ free + (near @ free) / (1 + near.shape[0])
+        row = int(np.where(free, count, -1.0).argmax())
+        neighbours = near.indices[near.indptr[row] : near.indptr[row + 1]] if near is not None else np.zeros(0, np.intp)
+        members = np.sort(np.append(neighbours[free[neighbours]], row))
+        found.append(Prototype(row, members))
+        free[members] = False
+    return found
+
+
+def prototype_frame(
+    schema: Schema, X: TableLike, labels: NDArray[Any], found: list[tuple[int, int, Prototype]], estimator: str
+) -> Any:
+    """Return the prototypes as a table of the kind of X: three rows for each."""
+    values = input_values(schema, read_table(X), estimator, "missing")
+    columns: dict[str, list[Any]] = {}
+    n_each = len(_STATISTICS)
+    for name, cells in (
+        ("class", [label for c, *_ in found for label in labels[c : c + 1].tolist()]),
+        ("prototype", [number for _, number, _ in found]),
+        ("row", [prototype.row for *_, prototype in found]),
+        ("n_members", [len(prototype.members) for *_, prototype in found]),
+    ):
+        columns[_free_name(name, schema)] = [cell for cell in cells for _ in range(n_each)]
+    columns[_free_name("statistic", schema)] = list(_STATISTICS) * len(found)
+    for feature, column in zip(schema.features, values, strict=True):
+        columns[feature.name] = [
+            cell for *_, prototype in found for cell in _summary(feature, column[prototype.members])
+        ]
+    if type(X).__module__.partition(".")[0] == "pyarrow" and "pyarrow" in sys.modules:
+        return sys.modules["pyarrow"].table(columns)
+    return frame_of(columns, "polars" if type(X).__module__.partition(".")[0] == "polars" else None)
+
+
+def _free_name(name: str, schema: Schema) -> str:
+    while name in schema.names:
+        name += "_"
+    return name
+
+
+def _summary(feature: Feature, values: Floats) -> list[Any]:
+    """Quartiles and median; the most frequent category in the middle; positions in an order as the values there."""
+    values = values[~np.isnan(values)]
+    if len(values) == 0:
+        return [None] * 3
+    if feature.kind in ("category", "boolean"):
+        most = int(np.bincount(values.astype(np.int64)).argmax())
+        return [None, feature.categories[most] if feature.categories else bool(most), None]
+    if feature.kind == "ordered":
+        places = np.quantile(values, [0.25, 0.5, 0.75], method="lower").astype(np.int64)
+        return [feature.categories[place] for place in places.tolist()]
+    quartiles = np.quantile(values, [0.25, 0.5, 0.75])
+    return cells_of(quartiles, feature.resolution, feature.clock) if feature.clock else quartiles.tolist()

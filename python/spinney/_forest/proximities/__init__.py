@@ -1,1 +1,0 @@
-"""Rows that are near each other in a forest."""

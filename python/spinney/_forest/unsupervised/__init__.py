@@ -1,1 +1,0 @@
-"""Forests without a target."""
