@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,3 +17,11 @@ ColumnLike: TypeAlias = ArrayLike | None
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+
+# Parameters of estimators: a seed; columns by name, position or mask; a number for each column or class, in order or by
+# name; groups of columns, or a word for some.
+RandomState: TypeAlias = int | np.random.RandomState | None
+ColumnNames: TypeAlias = ArrayLike | None
+ByColumn: TypeAlias = ArrayLike | Mapping[str, float] | None
+ByClass: TypeAlias = ArrayLike | Mapping[Any, Any] | Sequence[Mapping[Any, float]] | None
+ColumnGroups: TypeAlias = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]] | str | None

@@ -11,7 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, TableLike
 from spinney._estimator.parameters import store_parameters
 from spinney._forest.leaves import RowLeaves, leaf_names
 from spinney._forest.unsupervised import Plan, UnsupervisedForest
@@ -63,10 +63,10 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         min_impurity_decrease: float = 0.0,
         sparse_output: bool = True,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
         warm_start: bool = False,
-        categorical_features: Any = None,
+        categorical_features: ColumnNames = None,
         unseen: str = "missing",
     ) -> None:
         store_parameters(self, locals())

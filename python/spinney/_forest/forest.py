@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import read_table
 from spinney._data.scan import client_of
-from spinney._data.types import ColumnLike, Floats, Integers, TableLike
+from spinney._data.types import ColumnGroups, ColumnLike, Floats, Integers, RandomState, TableLike
 from spinney._estimator.abstention import predict_or_abstain, predict_support
 from spinney._estimator.attributes import only_if
 from spinney._estimator.conformal import check_coverage, class_sets
@@ -35,7 +35,7 @@ from spinney._estimator.warm_start import check_target_goes_on, same_classes
 from spinney._forest.fitting import FitInputs, FitResult, ForestFit, check_n_estimators
 from spinney._forest.growing import ForestRequest, TreeGrower, balanced_weights
 from spinney._forest.growth_record import GrowthRecord
-from spinney._forest.importances import ColumnGroups, ImportanceOptions, OutOfBagTable, find_importances
+from spinney._forest.importances import ImportanceOptions, OutOfBagTable, find_importances
 from spinney._forest.intervals import ForestIntervals
 from spinney._forest.leaves import RowLeaves
 from spinney._forest.out_of_bag import Metric, OutOfBag
@@ -353,7 +353,7 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         groups: ColumnGroups = None,
         n_repeats: int = 1,
         by_row: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
     ) -> Importances:
         """How much each column matters, with standard errors over the trees.
 

@@ -13,7 +13,6 @@ is zero on average whatever the tree has found, and so is the product.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -24,12 +23,11 @@ from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.types import Floats
+from spinney._data.types import ColumnGroups, Floats, RandomState
 from spinney._estimator.parameters import read_column_groups
 from spinney._model.forest import FittedForest
 from spinney.inspect.explain.importances import Importances
 
-ColumnGroups = Mapping[str, Sequence[str | int]] | Sequence[Sequence[str | int]] | None
 KINDS = ("permutation", "unbiased", "impurity")
 _CLASS_LOSSES, _NUMBER_LOSSES = ("error", "brier", "margin"), ("squared_error", "absolute_error")
 
@@ -43,7 +41,7 @@ class ImportanceOptions:
     groups: ColumnGroups
     n_repeats: int
     by_row: bool
-    random_state: int | np.random.RandomState | None
+    random_state: RandomState
 
     def checked(self, has_classes: bool, is_oblique: bool) -> ImportanceOptions:
         """Refuse what does not go together; return the options with the loss of permutations filled in."""

@@ -24,7 +24,7 @@ from spinney._data.display.warn import warn
 from spinney._data.feature import Feature
 from spinney._data.replace import Fills, fill_table, missing_rows
 from spinney._data.select import pick_table
-from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, TableLike
 from spinney._data.value_arrays import column_values
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import COUNT, store_parameters
@@ -87,9 +87,9 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         task: str = "auto",
         kind: Kind = "gap",
         min_samples_leaf: int = 5,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
-        categorical_features: Any = None,
+        categorical_features: ColumnNames = None,
     ) -> None:
         store_parameters(self, locals())
 

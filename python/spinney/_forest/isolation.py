@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.numeric.reproducible import exp, log
-from spinney._data.types import ColumnLike, Floats, Integers, TableLike
+from spinney._data.types import ColumnLike, ColumnNames, Floats, Integers, RandomState, TableLike
 from spinney._estimator.parameters import count_features, store_parameters
 from spinney._estimator.row_copies import relative_weights
 from spinney._forest.growing import ForestRequest
@@ -79,10 +79,10 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         max_features: int | float = 1.0,
         bootstrap: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
         warm_start: bool = False,
-        categorical_features: Any = None,
+        categorical_features: ColumnNames = None,
         unseen: str = "missing",
     ) -> None:
         store_parameters(self, locals())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, RandomState
 from spinney._estimator.parameters import store_parameters
 from spinney._forest.forest import ForestClassifier, ForestRegressor
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
+from spinney.criteria import Criterion
 
 
 class RandomForestClassifier(ForestClassifier):
@@ -33,7 +36,7 @@ class RandomForestClassifier(ForestClassifier):
         self,
         n_estimators: int | str = 100,
         *,
-        criterion: Any = "gini",
+        criterion: str | Criterion = "gini",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
@@ -47,25 +50,25 @@ class RandomForestClassifier(ForestClassifier):
         replace: bool = True,
         max_samples: int | float | None = None,
         sampling: str | None = None,
-        oob_score: Any = False,
-        random_state: Any = None,
+        oob_score: bool | str | Callable[[Any, Any], float] = False,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         warm_start: bool = False,
-        class_weight: Any = None,
+        class_weight: ByClass = None,
         ccp_alpha: float = 0.0,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
+        monotonic_cst: ByColumn = None,
+        interaction_cst: ColumnGroups = None,
         max_bins: int | None = None,
-        categorical_features: Any = None,
+        categorical_features: ColumnNames = None,
         unseen: str = "missing",
         min_samples_category: int = 5,
-        cost_matrix: Any = None,
-        priors: Any = None,
+        cost_matrix: ByClass = None,
+        priors: ByClass = None,
         cost_splits: str | None = "altered_priors",
-        feature_costs: Any = None,
-        feature_weights: Any = None,
-        always_try: Any = None,
+        feature_costs: ByColumn = None,
+        feature_weights: ByColumn = None,
+        always_try: ColumnNames = None,
         shrinkage: float | str | None = "auto",
         keep_rows: bool = False,
         oblique: int | str | None = None,
@@ -97,7 +100,7 @@ class RandomForestRegressor(ForestRegressor):
         self,
         n_estimators: int | str = 100,
         *,
-        criterion: Any = "squared_error",
+        criterion: str | Criterion = "squared_error",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
@@ -109,21 +112,21 @@ class RandomForestRegressor(ForestRegressor):
         bootstrap: bool = True,
         replace: bool = True,
         max_samples: int | float | None = None,
-        oob_score: Any = False,
-        random_state: Any = None,
+        oob_score: bool | str | Callable[[Any, Any], float] = False,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         warm_start: bool = False,
         ccp_alpha: float = 0.0,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
+        monotonic_cst: ByColumn = None,
+        interaction_cst: ColumnGroups = None,
         max_bins: int | None = None,
-        categorical_features: Any = None,
+        categorical_features: ColumnNames = None,
         unseen: str = "missing",
         min_samples_category: int = 5,
-        feature_costs: Any = None,
-        feature_weights: Any = None,
-        always_try: Any = None,
+        feature_costs: ByColumn = None,
+        feature_weights: ByColumn = None,
+        always_try: ColumnNames = None,
         shrinkage: float | None = None,
         keep_rows: bool = False,
         rate_shrinkage: float = 0.0,
