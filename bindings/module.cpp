@@ -42,7 +42,7 @@ NB_MODULE(_engine, m) {
   init_boosting_options(m);
   init_additive(m);
   init_boosting(m);
-  init_dealt(m);
+  init_partitioned(m);
   init_ranking(m);
   init_survival(m);
   init_formula(m);

@@ -8,7 +8,7 @@ void init_base(nanobind::module_& m);
 void init_boosting(nanobind::module_& m);
 void init_boosting_options(nanobind::module_& m);
 void init_data(nanobind::module_& m);
-void init_dealt(nanobind::module_& m);
+void init_partitioned(nanobind::module_& m);
 void init_forest(nanobind::module_& m);
 void init_forest_importance(nanobind::module_& m);
 void init_forest_leaves(nanobind::module_& m);

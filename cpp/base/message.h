@@ -29,6 +29,7 @@ class MessageWriter {
     put<std::uint64_t>(values.size());
     put_all(std::span<const T>(values));
   }
+  void append(const MessageWriter& other) { bytes_ += other.bytes_; }
   std::string take() { return std::move(bytes_); }
 
  private:

@@ -253,12 +253,13 @@ class BoostGrower::Growing : public GrowingTree {
     std::vector<Histogram> filled;
     for (const Leaf* leaf : leaves) {
       const bool search = n_to_come() > 1 && leaf->depth + 1 < params_.max_depth;
-      const OfChild smaller = 2 * leaf->best.left.hessian <= leaf->sums.hessian ? OfChild::left : OfChild::right;
+      const ChildHistogram smaller =
+          2 * leaf->best.left.hessian <= leaf->sums.hessian ? ChildHistogram::left : ChildHistogram::right;
       filled.push_back(search ? home_.pool_.take(0) : nullptr);
       nodes.push_back({.rows = rows_.data() + leaf->begin,
                        .n = leaf->n(),
                        .split = &leaf->best,
-                       .child = search ? smaller : OfChild::none,
+                       .child = search ? smaller : ChildHistogram::none,
                        .histogram = filled.back().get()});
     }
     sweep(nodes);
@@ -269,7 +270,7 @@ class BoostGrower::Growing : public GrowingTree {
   Outcome swept(Leaf& leaf, const SweptNode& node, Histogram filled) {
     if (!has_too_few(leaf, node.n_left)) {
       const bool search = filled != nullptr;
-      return divided(leaf, node.n_left, node.child == OfChild::left, n_threads_, 0, search, std::move(filled));
+      return divided(leaf, node.n_left, node.child == ChildHistogram::left, n_threads_, 0, search, std::move(filled));
     }
     home_.pool_.give_back(std::move(filled), 0);
     join(leaf, node.n_left);

@@ -87,8 +87,8 @@ class Sweeper::Pass {
       if (node.split != nullptr)
         lefts(j)[block] = n_left =
             parter_.part_by(column(node.split->feature, block, mine), *node.split, rows, n, worker);
-      const bool is_left = node.split == nullptr || node.child == OfChild::left;
-      if (!is_left && node.child == OfChild::none) continue;
+      const bool is_left = node.split == nullptr || node.child == ChildHistogram::left;
+      if (!is_left && node.child == ChildHistogram::none) continue;
       const std::size_t n_added = is_left ? n_left : n - n_left;
       if (n_added == 0) continue;
       if (!has_tiles) read_tiles(block, mine);

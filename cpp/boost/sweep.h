@@ -23,10 +23,10 @@ namespace spinney {
 struct SweptNode {
   Row* rows = nullptr;  // ascending; parted afterwards, each side ascending
   std::size_t n = 0;
-  const BoostSplit* split = nullptr;  // null: all rows are added up
-  OfChild child = OfChild::none;      // whose rows are
-  Packed* histogram = nullptr;        // of these; sums of crossed lanes are left to others
-  std::size_t n_left = 0;             // is set
+  const BoostSplit* split = nullptr;            // null: all rows are added up
+  ChildHistogram child = ChildHistogram::none;  // whose rows are
+  Packed* histogram = nullptr;                  // of these; sums of crossed lanes are left to others
+  std::size_t n_left = 0;                       // is set
 };
 
 class Sweeper {

@@ -3,7 +3,7 @@
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -1166,14 +1166,20 @@ def learn_coding(
     How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of all rows lack values.
     """
 
-def question(name: str) -> bytes:
-    """A question that pieces answer whenever it is asked."""
+def request(name: str) -> bytes:
+    """A request that partitions answer at any time."""
+
+question = request
 
 def held_out_loss(answers: list[Any]) -> float:
-    """Mean loss of the rows held out, by what all pieces say of "gradients"."""
+    """
+    Mean loss of the rows held out, by what all partitions say of "gradients".
+    """
 
 class CodedRows:
-    """Rows of a table that is dealt out, in codes; pieces may share them."""
+    """
+    Rows of a table that is partitioned, in codes; partitions may share them.
+    """
 
     def __init__(
         self,
@@ -1182,8 +1188,8 @@ class CodedRows:
         options: BoostingOptions,
     ) -> None: ...
 
-class Piece:
-    """Rows of a table that is dealt out, as one booster has them."""
+class Partition:
+    """Rows of a table that is partitioned, as one booster has them."""
 
     def __init__(
         self,
@@ -1205,11 +1211,13 @@ class Piece:
         options: BoostingOptions,
         place: tuple[int, int, float, float],
     ) -> None: ...
-    def answer(self, question: bytes) -> bytes:
-        """Answer a question of `DealtBoosting`."""
+    def answer(self, request: bytes) -> bytes:
+        """Answer a request of `PartitionedBoosting`."""
 
-class DealtBoosting:
-    """Gradient boosting of rows that are dealt out to pieces."""
+Piece: TypeAlias = Partition
+
+class PartitionedBoosting:
+    """Gradient boosting of rows that are partitioned to partitions."""
 
     def __init__(
         self,
@@ -1224,15 +1232,15 @@ class DealtBoosting:
         n_done: int,
         work_of_message: float,
     ) -> None: ...
-    def advance(self, way: object) -> None:
+    def advance(self, channel: object) -> None:
         """
-        One more round. `way.send` sends a question to all pieces; `way.receive` returns their answers to the first one that it has not returned them of, in the order of their rows.
+        One more round. `channel.send` sends a request to all partitions; `channel.receive` returns their answers to the first one that it has not returned them of, in the order of their rows.
         """
 
     def trees(self, first: int, factors: Sequence[float] = []) -> list[Tree]: ...
     def history(self, first: int) -> list[Any]:
         """
-        Questions by which a new piece comes to where the others are, without the first ones.
+        Requests by which a new partition comes to where the others are, without the first ones.
         """
 
     @property
@@ -1241,6 +1249,8 @@ class DealtBoosting:
     def scales(self) -> tuple[int, float, float]: ...
     @property
     def n_rounds(self) -> int: ...
+
+DealtBoosting: TypeAlias = PartitionedBoosting
 
 class RankedLists:
     """Lists of rows that are ranked by their scores."""

@@ -74,6 +74,13 @@ def much_work(monkeypatch):
     monkeypatch.setattr(deal_module, "WORK_OF_MESSAGE", 0.0)
 
 
+def splits_asked(question):
+    """Return how many counts and splits the first batch of a request asks for."""
+    n_counts = int.from_bytes(question[10:18], sys.byteorder)
+    at = 18 + 8 * n_counts
+    return n_counts, int.from_bytes(question[at : at + 4], sys.byteorder)
+
+
 @pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians promise more rows
 @pytest.mark.usefixtures("much_work")
 def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, least):
@@ -83,7 +90,7 @@ def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, lea
     def count(self, question):
         under_way[0] += 1
         assert under_way[0] <= 2
-        counted.append(question[1] == 2 and question[14] == 1)  # a division that begins with a count
+        counted.append(question[1] == 2 and splits_asked(question)[0] > 0)
         send(self, question)
 
     def count_down(self):
@@ -121,7 +128,7 @@ def test_few_divisions_are_made_in_vain(monkeypatch):
 
     def count(self, question):
         if question[1] == 2:
-            asked.append(int.from_bytes(question[2:6], sys.byteorder))
+            asked.append(sum(splits_asked(question)))
         send(self, question)
 
     monkeypatch.setattr(LocalCarrier, "send", count)

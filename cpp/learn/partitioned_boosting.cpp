@@ -1,10 +1,9 @@
-#include "learn/dealt.h"
+#include "learn/partitioned_boosting.h"
 
 #include <algorithm>
 #include <deque>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 
 #include "learn/chunks.h"
@@ -16,19 +15,14 @@ namespace spinney {
 namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint32_t most_beside = 8;  // trees of a round that are grown at the same time: pieces keep rows of each
-
-MessageWriter question(Question kind) {
-  MessageWriter to;
-  to.put(static_cast<std::uint8_t>(kind));
-  return to;
-}
+constexpr std::uint32_t most_beside =
+    8;  // trees of a round that are grown at the same time: partitions keep rows of each
 
 template <class T>
-std::vector<T> joined(std::vector<MessageReader>& pieces) {
+std::vector<T> joined(std::vector<MessageReader>& partitions) {
   std::vector<T> all;
-  for (MessageReader& piece : pieces) {
-    const std::vector<T> some = piece.get_run<T>();
+  for (MessageReader& partition : partitions) {
+    const std::vector<T> some = partition.get_run<T>();
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
@@ -36,12 +30,14 @@ std::vector<T> joined(std::vector<MessageReader>& pieces) {
 
 }  // namespace
 
-std::size_t DealtBoosting::Drawn::n_rows() const {
-  return static_cast<std::size_t>(std::accumulate(n_in_bag.begin(), n_in_bag.end(), std::uint64_t{0}));
+std::size_t PartitionedBoosting::Drawn::n_rows() const {
+  std::uint64_t n = 0;
+  for (const DrawnRows& drawn : of_partition) n += drawn.n_in_bag;
+  return static_cast<std::size_t>(n);
 }
 
-DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight,
-                             std::uint32_t n_done, double work_of_message)
+PartitionedBoosting::PartitionedBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight,
+                                         std::uint32_t n_done, double work_of_message)
     : coding_(std::move(coding)),
       params_(std::move(params)),
       is_weighted_(weight != nullptr),
@@ -64,37 +60,37 @@ DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n
   params_.tree.count_by_weight = whole_.count_by_weight;
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     const LossTraits& traits = traits_of(parts_[p].loss);
-    if (!traits.is_additive()) throw std::invalid_argument("rows that are dealt out cannot refit leaves");
+    if (!traits.is_additive()) throw std::invalid_argument("partitioned rows cannot refit leaves");
     part_of_.insert(part_of_.end(), parts_[p].n_scores, p);
   }
   least_gains_.assign(n_scores(), std::numeric_limits<double>::infinity());
   if (params_.draws_by_gradient || params_.vector_leaves || params_.tree.symmetric || params_.n_parallel_trees > 1)
-    throw std::invalid_argument("rows that are dealt out take plain trees");
+    throw std::invalid_argument("partitioned rows take plain trees");
   for (const auto& monotone : params_.monotonic_cst) {
     of_score_.push_back(params_.tree);
     of_score_.back().monotonic_cst = monotone;
   }
 }
 
-std::string DealtBoosting::first_question() { return question(Question::gradients).take(); }
+std::string PartitionedBoosting::first_request() { return message_of(Request::gradients).take(); }
 
-double DealtBoosting::held_out_loss(std::span<const std::string_view> answers) {
-  std::vector<MessageReader> pieces(answers.begin(), answers.end());
-  joined<GradientSums>(pieces);
-  joined<LossSum>(pieces);
-  return mean_of(joined<LossSum>(pieces));
+double PartitionedBoosting::held_out_loss(std::span<const std::string_view> answers) {
+  std::vector<MessageReader> partitions(answers.begin(), answers.end());
+  joined<GradientSums>(partitions);
+  joined<LossSum>(partitions);
+  return mean_of(joined<LossSum>(partitions));
 }
 
-std::vector<MessageReader> DealtBoosting::readers(Way& way, std::string question, Interrupt& interrupt) {
+std::vector<MessageReader> PartitionedBoosting::readers(Channel& channel, std::string request, Interrupt& interrupt) {
   interrupt.check();
-  way.send(question);
-  const std::vector<std::string_view> answers = way.receive();
+  channel.send(request);
+  const std::vector<std::string_view> answers = channel.receive();
   return {answers.begin(), answers.end()};
 }
 
-void DealtBoosting::read_state(std::vector<MessageReader> pieces) {
-  const auto sums = joined<GradientSums>(pieces);
-  const auto losses = joined<LossSum>(pieces), held_out = joined<LossSum>(pieces);
+void PartitionedBoosting::read_state(std::vector<MessageReader> partitions) {
+  const auto sums = joined<GradientSums>(partitions);
+  const auto losses = joined<LossSum>(partitions), held_out = joined<LossSum>(partitions);
   totals_.assign(n_scores(), {});
   for (std::size_t i = 0; i < sums.size(); ++i) {
     totals_[i % n_scores()].gradient += sums[i].gradient;
@@ -104,17 +100,17 @@ void DealtBoosting::read_state(std::vector<MessageReader> pieces) {
   held_out_loss_ = held_out.empty() ? unknown : mean_of(held_out);
 }
 
-// Two messages are on their way as long as there is much to ask for: while pieces answer one, the other waits for them.
+// Two messages are on their way as long as there is much to ask for: while partitions answer one, the other waits for them.
 // Where it is little, one message asks for all of it: two would be answered no sooner.
-class DealtBoosting::Growth {
+class PartitionedBoosting::Growth {
  public:
-  Growth(Way& way, Trees& trees, std::uint32_t first, double work_of_message, Interrupt& interrupt)
-      : way_(way), trees_(trees), first_(first), work_of_message_(work_of_message), interrupt_(interrupt) {}
+  Growth(Channel& channel, Trees& trees, std::uint32_t first, double work_of_message, Interrupt& interrupt)
+      : channel_(channel), trees_(trees), first_(first), work_of_message_(work_of_message), interrupt_(interrupt) {}
 
   // Grows all trees, and asks for the sums of their leaves.
   void run() {
     do {
-      while (sent_.size() < 2 && (send_divisions() || send_early_sums())) {
+      while (sent_.size() < 2 && (send_splits() || send_early_sums())) {
       }
       if (!sent_.empty()) receive();
     } while (!sent_.empty() || !is_grown());
@@ -129,11 +125,11 @@ class DealtBoosting::Growth {
 
  private:
   struct SumsOf {
-    DealtTree* tree;
+    PartitionedTree* tree;
     std::vector<std::uint32_t> names;  // of nodes
   };
   struct Sent {
-    std::vector<DealtTree*> divided;  // a batch of each
+    std::vector<PartitionedTree*> split;  // a batch of each
     std::vector<SumsOf> summed;
   };
 
@@ -141,24 +137,25 @@ class DealtBoosting::Growth {
     return std::all_of(trees_.begin(), trees_.end(), [](const auto& tree) { return tree->is_grown(); });
   }
 
-  bool send_divisions() {
+  bool send_splits() {
     double work = 0;
     for (const auto& tree : trees_) work += tree->is_grown() ? 0 : tree->work_to_ask_for();
     if (!sent_.empty() && work < work_of_message_) return false;
     const bool some = sent_.empty() && work >= 2 * work_of_message_;
-    MessageWriter asked;
-    std::uint32_t n_asked = 0;
+    MessageWriter batches;
     Sent sent;
     for (std::uint32_t i = 0; i < trees_.size(); ++i) {
       if (trees_[i]->is_grown()) continue;
-      const std::uint32_t n = trees_[i]->ask(first_ + i, some, asked);
-      if (n > 0) sent.divided.push_back(trees_[i].get());
-      n_asked += n;
+      const RowBatch batch = trees_[i]->ask(first_ + i, some);
+      if (batch.empty()) continue;
+      put_batch(batches, batch);
+      sent.split.push_back(trees_[i].get());
     }
-    if (n_asked == 0) return false;
-    MessageWriter to = question(Question::divide);
-    to.put<std::uint32_t>(n_asked);
-    std::string message = to.take() + asked.take();
+    if (sent.split.empty()) return false;
+    MessageWriter to = message_of(Request::split);
+    to.put<std::uint32_t>(static_cast<std::uint32_t>(sent.split.size()));
+    to.append(batches);
+    std::string message = to.take();
     are_sums_asked_ = is_end_in_sight();
     message += sums_of([&](std::size_t i) { return leaves_in_sight(i); }, sent.summed);
     send(message, std::move(sent));
@@ -186,7 +183,7 @@ class DealtBoosting::Growth {
     Sent sent;
     const std::string asked = sums_of(names_of, sent.summed);
     if (sent.summed.empty()) return false;
-    send(question(Question::leaf_sums).take() + asked, std::move(sent));
+    send(message_of(Request::leaf_sums).take() + asked, std::move(sent));
     return true;
   }
 
@@ -206,7 +203,7 @@ class DealtBoosting::Growth {
     return to.take() + asked.take();
   }
 
-  static std::vector<std::uint32_t> leaves_without_sums(const DealtTree& tree, const BoostedTree& grown) {
+  static std::vector<std::uint32_t> leaves_without_sums(const PartitionedTree& tree, const BoostedTree& grown) {
     std::vector<std::uint32_t> names;
     for (const GrownLeaf& leaf : grown.leaves)
       if (!tree.sums_of(leaf.name)) names.push_back(leaf.name);
@@ -215,19 +212,19 @@ class DealtBoosting::Growth {
 
   void send(const std::string& message, Sent sent) {
     interrupt_.check();
-    way_.send(message);
+    channel_.send(message);
     sent_.push_back(std::move(sent));
   }
 
   void receive() {
-    const std::vector<std::string_view> answers = way_.receive();
-    std::vector<MessageReader> pieces(answers.begin(), answers.end());
-    for (DealtTree* tree : sent_.front().divided) tree->read(pieces);
-    for (const SumsOf& sums : sent_.front().summed) sums.tree->read_sums(sums.names, pieces);
+    const std::vector<std::string_view> answers = channel_.receive();
+    std::vector<MessageReader> partitions(answers.begin(), answers.end());
+    for (PartitionedTree* tree : sent_.front().split) tree->read(partitions);
+    for (const SumsOf& sums : sent_.front().summed) sums.tree->read_sums(sums.names, partitions);
     sent_.pop_front();
   }
 
-  Way& way_;
+  Channel& channel_;
   Trees& trees_;
   const std::uint32_t first_;
   const double work_of_message_;
@@ -236,8 +233,8 @@ class DealtBoosting::Growth {
   bool are_sums_asked_ = false;
 };
 
-void DealtBoosting::advance(Way& way, Interrupt& interrupt) {
-  if (totals_.empty()) read_state(readers(way, first_question(), interrupt));
+void PartitionedBoosting::advance(Channel& channel, Interrupt& interrupt) {
+  if (totals_.empty()) read_state(readers(channel, first_request(), interrupt));
   Drawn drawn;
   std::vector<std::string> added_now;
   std::vector<Tree> trees;
@@ -245,54 +242,45 @@ void DealtBoosting::advance(Way& way, Interrupt& interrupt) {
   double before = unknown;
   for (std::uint32_t first = 0; first < n; first += most_beside) {
     const std::uint32_t beside = std::min(most_beside, n - first);
-    Trees growing = plant(way, first, beside, false, drawn, interrupt);
-    Growth growth(way, growing, first, work_of_message_, interrupt);
+    Trees growing = plant(channel, first, beside, false, drawn, interrupt);
+    Growth growth(channel, growing, first, work_of_message_, interrupt);
     growth.run();
-    if (first == 0) before = mean_out_of_bag(way, drawn, interrupt);
+    if (first == 0) before = mean_out_of_bag(channel, drawn, interrupt);
     std::vector<BoostedTree> grown = growth.finished();
     for (std::uint32_t i = 0; i < beside; ++i) least_gains_[first + i] = growing[i]->least_gain();
     set_values(first, growing, grown);
     added_now.push_back(added(first, grown, false, false));
     const bool is_last = first + beside == n;
-    std::vector<MessageReader> pieces = readers(way, added(first, grown, true, is_last), interrupt);
-    if (is_last) read_state(std::move(pieces));
+    std::vector<MessageReader> partitions = readers(channel, added(first, grown, true, is_last), interrupt);
+    if (is_last) read_state(std::move(partitions));
     for (BoostedTree& g : grown) trees.push_back(std::move(g.tree));
   }
   before_ = before;
-  after_ = mean_out_of_bag(way, drawn, interrupt);
+  after_ = mean_out_of_bag(channel, drawn, interrupt);
   history_.insert(history_.end(), added_now.begin(), added_now.end());
   for (Tree& tree : trees) trees_.push_back(std::move(tree));
   ++round_;
 }
 
-DealtBoosting::Trees DealtBoosting::plant(Way& way, std::uint32_t first, std::uint32_t n, bool takes_all, Drawn& drawn,
-                                          Interrupt& interrupt) {
-  MessageWriter to = question(Question::plant);
-  to.put<std::uint32_t>(round_);
-  to.put_run(totals_);
-  to.put<std::uint32_t>(first);
-  to.put<std::uint32_t>(n);
-  to.put<std::uint8_t>(takes_all);
-  std::vector<MessageReader> pieces = readers(way, to.take(), interrupt);
+PartitionedBoosting::Trees PartitionedBoosting::plant(Channel& channel, std::uint32_t first, std::uint32_t n,
+                                                      bool takes_all, Drawn& drawn, Interrupt& interrupt) {
+  MessageWriter to = message_of(Request::plant);
+  put_roots(to, {round_, totals_, first, n, takes_all});
+  std::vector<MessageReader> partitions = readers(channel, to.take(), interrupt);
   drawn = {};
-  for (MessageReader& piece : pieces) {
-    drawn.first_row.push_back(piece.get<std::uint64_t>());
-    drawn.n_in_bag.push_back(piece.get<std::uint64_t>());
-    drawn.n_weighted.push_back(piece.get<std::uint64_t>());
-    drawn.n_out_of_bag.push_back(piece.get<std::uint64_t>());
-  }
-  if (drawn.n_rows() == 0 && !takes_all) return plant(way, first, n, true, drawn, interrupt);
+  for (MessageReader& partition : partitions) drawn.of_partition.push_back(partition.get<DrawnRows>());
+  if (drawn.n_rows() == 0 && !takes_all) return plant(channel, first, n, true, drawn, interrupt);
   Trees trees;
   for (std::uint32_t k = first; k < first + n; ++k) {
-    trees.push_back(std::make_unique<DealtTree>(
+    trees.push_back(std::make_unique<PartitionedTree>(
         coding_, tree_params(k), PackedScales(totals_[k], whole_.n_all_rows).units(),
         key_of_boosted_tree(params_.tree.seed, round_, k), least_gains_[k], params_.tree.n_threads));
-    trees.back()->plant(drawn.n_rows(), pieces);
+    trees.back()->plant(drawn.n_rows(), partitions);
   }
   return trees;
 }
 
-void DealtBoosting::set_values(std::uint32_t first, const Trees& trees, std::vector<BoostedTree>& grown) const {
+void PartitionedBoosting::set_values(std::uint32_t first, const Trees& trees, std::vector<BoostedTree>& grown) const {
   for (std::uint32_t i = 0; i < grown.size(); ++i) {
     const std::uint32_t k = first + i;
     std::vector<WholeSums> sums;
@@ -310,9 +298,9 @@ void DealtBoosting::set_values(std::uint32_t first, const Trees& trees, std::vec
   }
 }
 
-std::string DealtBoosting::added(std::uint32_t first, const std::vector<BoostedTree>& grown, bool is_new,
-                                 bool wants_state) const {
-  MessageWriter to = question(Question::add);
+std::string PartitionedBoosting::added(std::uint32_t first, const std::vector<BoostedTree>& grown, bool is_new,
+                                       bool wants_state) const {
+  MessageWriter to = message_of(Request::add);
   to.put<std::uint8_t>(wants_state);
   to.put<std::uint32_t>(static_cast<std::uint32_t>(grown.size()));
   for (std::uint32_t i = 0; i < grown.size(); ++i) {
@@ -337,28 +325,28 @@ std::string DealtBoosting::added(std::uint32_t first, const std::vector<BoostedT
 }
 
 // Of the rows that the round has not drawn, in the order that they would have in one place.
-double DealtBoosting::mean_out_of_bag(Way& way, const Drawn& drawn, Interrupt& interrupt) {
+double PartitionedBoosting::mean_out_of_bag(Channel& channel, const Drawn& drawn, Interrupt& interrupt) {
   if (params_.subsample >= 1 || drawn.n_rows() == 0) return unknown;
   std::uint64_t n_weighted = 0, n = 0;
   std::vector<std::uint64_t> places;
-  for (std::size_t p = 0; p < drawn.first_row.size(); ++p) {
-    places.insert(places.end(), {drawn.first_row[p], n_weighted, n - n_weighted});
-    n_weighted += drawn.n_weighted[p];
-    n += drawn.n_out_of_bag[p];
+  for (const DrawnRows& of : drawn.of_partition) {
+    places.insert(places.end(), {of.first_row, n_weighted, n - n_weighted});
+    n_weighted += of.n_weighted;
+    n += of.n_out_of_bag;
   }
   if (n_weighted == 0) return unknown;
   const std::size_t step = step_out_of_bag(n), n_judged = (n + step - 1) / step;
-  MessageWriter to = question(Question::out_of_bag);
+  MessageWriter to = message_of(Request::out_of_bag);
   to.put<std::uint64_t>(step);
   to.put<std::uint64_t>(n_weighted);
   to.put_run(places);
   const std::size_t n_parts = parts_.size(), width = n_parts + 1 + n_scores();
   std::vector<std::vector<double>> columns(width, std::vector<double>(n_judged));
-  for (MessageReader& piece : readers(way, to.take(), interrupt))
-    while (piece.left() > 0) {
-      const auto at = piece.get<std::uint64_t>();
-      if (at >= n_judged) throw std::invalid_argument("pieces differ in their rows");
-      for (std::vector<double>& column : columns) column[at] = piece.get<double>();
+  for (MessageReader& partition : readers(channel, to.take(), interrupt))
+    while (partition.left() > 0) {
+      const auto at = partition.get<std::uint64_t>();
+      if (at >= n_judged) throw std::invalid_argument("partitions differ in their rows");
+      for (std::vector<double>& column : columns) column[at] = partition.get<double>();
     }
   std::vector<LossSum> sums((n_judged + chunk_rows - 1) / chunk_rows);
   for (std::size_t c = 0; c < sums.size(); ++c) {

@@ -1,6 +1,4 @@
-// Gradient boosting of rows that are dealt out to pieces.
-#include "learn/dealt.h"
-
+// Gradient boosting of rows that are partitioned to partitions.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -15,6 +13,8 @@
 #include "boosting_handles.h"
 #include "growing.h"
 #include "interrupt.h"
+#include "learn/partition.h"
+#include "learn/partitioned_boosting.h"
 #include "module.h"
 #include "table.h"
 #include "tree_handle.h"
@@ -65,7 +65,7 @@ PlainCoding learn_coding(const TableHandle& sample, const std::optional<Doubles1
   });
 }
 
-// Rows in codes, which several pieces may share; the tables that they are of may go.
+// Rows in codes, which several partitions may share; the tables that they are of may go.
 struct CodedRows {
   Table rows;  // no columns
   std::shared_ptr<const CodedTable> coded;
@@ -91,18 +91,18 @@ void code_rows(CodedRowsHandle* self, const std::vector<TableHandle*>& given, co
   });
 }
 
-// A piece with its own targets and weights.
-struct PieceHandle {
+// A partition with its own targets and weights.
+struct PartitionHandle {
   std::shared_ptr<CodedRows> coded;
   std::vector<double> target, weight, held_weight;
-  std::unique_ptr<Piece> piece;
+  std::unique_ptr<Partition> partition;
 };
 
-void init_piece(PieceHandle* self, const CodedRowsHandle& coded, const Doubles2& target,
-                const std::optional<Doubles1>& weight, const std::optional<Doubles1>& held_weight,
-                const Doubles2& scores, const BoostingOptions& options,
-                std::tuple<std::size_t, std::size_t, double, double> place) {
-  new (self) PieceHandle;
+void make_partition(PartitionHandle* self, const CodedRowsHandle& coded, const Doubles2& target,
+                    const std::optional<Doubles1>& weight, const std::optional<Doubles1>& held_weight,
+                    const Doubles2& scores, const BoostingOptions& options,
+                    std::tuple<std::size_t, std::size_t, double, double> place) {
+  new (self) PartitionHandle;
   self->coded = coded.shared;
   const Table* table = &self->coded->rows;
   const std::size_t n = table->n_rows;
@@ -123,34 +123,35 @@ void init_piece(PieceHandle* self, const CodedRowsHandle& coded, const Doubles2&
       held_out = rows;
       held_out.weight = self->held_weight.data();
     }
-    self->piece = std::make_unique<Piece>(std::move(rows), std::move(held_out), params, self->coded->coded, where);
+    self->partition =
+        std::make_unique<Partition>(std::move(rows), std::move(held_out), params, self->coded->coded, where);
   });
 }
 
-nb::bytes answer(PieceHandle& self, nb::bytes question) {
-  const std::string_view given(question.c_str(), question.size());
+nb::bytes answer(PartitionHandle& self, nb::bytes request) {
+  const std::string_view given(request.c_str(), request.size());
   const std::string found =
-      run_interruptible([&](Interrupt& interrupt) { return self.piece->answer(given, interrupt); });
+      run_interruptible([&](Interrupt& interrupt) { return self.partition->answer(given, interrupt); });
   return nb::bytes(found.data(), found.size());
 }
 
-struct DealtHandle {
-  std::unique_ptr<DealtBoosting> boosting;
+struct PartitionedHandle {
+  std::unique_ptr<PartitionedBoosting> boosting;
   std::vector<std::uint32_t> n_categories;
 };
 
-void start_dealt(DealtHandle* self, const PlainCoding& coding, std::vector<std::uint32_t> n_categories,
-                 std::size_t n_rows, const std::optional<Doubles1>& weight, const BoostingOptions& options,
-                 std::uint32_t n_done, double work_of_message) {
-  new (self) DealtHandle;
+void start_partitioned(PartitionedHandle* self, const PlainCoding& coding, std::vector<std::uint32_t> n_categories,
+                       std::size_t n_rows, const std::optional<Doubles1>& weight, const BoostingOptions& options,
+                       std::uint32_t n_done, double work_of_message) {
+  new (self) PartitionedHandle;
   if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight: one number for each row");
   if (n_categories.size() != coding.size()) throw nb::value_error("n_categories: one entry per column");
   check_columns(options.params, coding.size());
   self->n_categories = std::move(n_categories);
   Coding known = read_coding(coding);
   self->boosting = run_interruptible([&](Interrupt&) {
-    return std::make_unique<DealtBoosting>(std::move(known), options.params, n_rows, weight ? weight->data() : nullptr,
-                                           n_done, work_of_message);
+    return std::make_unique<PartitionedBoosting>(std::move(known), options.params, n_rows,
+                                                 weight ? weight->data() : nullptr, n_done, work_of_message);
   });
 }
 
@@ -170,13 +171,13 @@ class Lent {
 };
 
 // An object of Python's whose `send` takes bytes, and whose `receive` returns a list of bytes.
-class PythonWay final : public Way {
+class PythonChannel final : public Channel {
  public:
-  explicit PythonWay(const nb::object& way) : send_(way.attr("send")), receive_(way.attr("receive")) {}
+  explicit PythonChannel(const nb::object& channel) : send_(channel.attr("send")), receive_(channel.attr("receive")) {}
 
-  void send(const std::string& question) override {
+  void send(const std::string& request) override {
     const nb::gil_scoped_acquire lock;
-    send_(nb::bytes(question.data(), question.size()));
+    send_(nb::bytes(request.data(), request.size()));
   }
 
   std::vector<std::string_view> receive() override {
@@ -192,12 +193,13 @@ class PythonWay final : public Way {
   std::vector<Lent> lent_;
 };
 
-void advance(DealtHandle& self, const nb::object& way) {
-  PythonWay carries(way);  // is let go where Python's lock is held again
+void advance(PartitionedHandle& self, const nb::object& channel) {
+  PythonChannel carries(channel);  // is let go where Python's lock is held again
   run_interruptible([&](Interrupt& interrupt) { self.boosting->advance(carries, interrupt); });
 }
 
-std::vector<TreeHandle*> trees_of(const DealtHandle& self, std::size_t first, const std::vector<double>& factors) {
+std::vector<TreeHandle*> trees_of(const PartitionedHandle& self, std::size_t first,
+                                  const std::vector<double>& factors) {
   std::vector<TreeHandle*> trees;
   for (std::size_t t = first; t < self.boosting->trees().size(); ++t) {
     Tree tree = self.boosting->trees()[t];
@@ -208,70 +210,75 @@ std::vector<TreeHandle*> trees_of(const DealtHandle& self, std::size_t first, co
   return trees;
 }
 
-nb::list history(const DealtHandle& self, std::size_t first) {
+nb::list history(const PartitionedHandle& self, std::size_t first) {
   nb::list all;
   const std::vector<std::string>& known = self.boosting->history();
   for (std::size_t i = first; i < known.size(); ++i) all.append(nb::bytes(known[i].data(), known[i].size()));
   return all;
 }
 
-nb::bytes question_of(const std::string& name) {
-  const std::pair<const char*, Question> known[] = {{"gradients", Question::gradients},
-                                                    {"held_scores", Question::held_scores},
-                                                    {"keep_scores", Question::keep_scores},
-                                                    {"kept_scores", Question::kept_scores}};
-  for (const auto& [word, question] : known)
-    if (name == word) return nb::bytes(&question, 1);
-  throw nb::value_error("there is no such question");
+nb::bytes request_of(const std::string& name) {
+  const std::pair<const char*, Request> known[] = {{"gradients", Request::gradients},
+                                                   {"held_scores", Request::held_scores},
+                                                   {"keep_scores", Request::keep_scores},
+                                                   {"kept_scores", Request::kept_scores}};
+  for (const auto& [word, request] : known)
+    if (name == word) return nb::bytes(&request, 1);
+  throw nb::value_error("there is no such request");
 }
 
 double held_out_loss(const nb::list& answers) {
   std::vector<Lent> lent;
   std::vector<std::string_view> given;
   for (nb::handle answer : answers) given.push_back(lent.emplace_back(answer).bytes());
-  return DealtBoosting::held_out_loss(given);
+  return PartitionedBoosting::held_out_loss(given);
 }
 
 }  // namespace
 
 }  // namespace spinney
 
-void init_dealt(nb::module_& m) {
+void init_partitioned(nb::module_& m) {
   using namespace spinney;
   m.def("rows_for_bins", &rows_for_bins, "n_rows"_a, "weight"_a.none(),
         "Rows that edges of bins are learned from, and what each counts for; nothing: once.");
   m.def("learn_coding", &learn_coding, "sample"_a, "weight"_a.none(), "missing"_a, "options"_a,
         "How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of "
         "all rows lack values.");
-  m.def("question", &question_of, "name"_a, "A question that pieces answer whenever it is asked.");
+  m.def("request", &request_of, "name"_a, "A request that partitions answer at any time.");
+  m.attr("question") = m.attr("request");
   m.def("held_out_loss", &held_out_loss, "answers"_a,
-        "Mean loss of the rows held out, by what all pieces say of \"gradients\".");
-  nb::class_<CodedRowsHandle>(m, "CodedRows", "Rows of a table that is dealt out, in codes; pieces may share them.")
+        "Mean loss of the rows held out, by what all partitions say of \"gradients\".");
+  nb::class_<CodedRowsHandle>(m, "CodedRows",
+                              "Rows of a table that is partitioned, in codes; partitions may share them.")
       .def("__init__", &code_rows, "tables"_a, "coding"_a, "options"_a);
-  nb::class_<PieceHandle>(m, "Piece", "Rows of a table that is dealt out, as one booster has them.")
-      .def("__init__", &init_piece, "coded"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "scores"_a,
+  nb::class_<PartitionHandle>(m, "Partition", "Rows of a table that is partitioned, as one booster has them.")
+      .def("__init__", &make_partition, "coded"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "scores"_a,
            "options"_a, "place"_a)
-      .def("answer", &answer, "question"_a, "Answer a question of `DealtBoosting`.");
-  nb::class_<DealtHandle>(m, "DealtBoosting", "Gradient boosting of rows that are dealt out to pieces.")
-      .def("__init__", &start_dealt, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a,
+      .def("answer", &answer, "request"_a, "Answer a request of `PartitionedBoosting`.");
+  m.attr("Piece") = m.attr("Partition");
+  nb::class_<PartitionedHandle>(m, "PartitionedBoosting",
+                                "Gradient boosting of rows that are partitioned to partitions.")
+      .def("__init__", &start_partitioned, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a,
            "n_done"_a, "work_of_message"_a)
-      .def(
-          "advance", &advance, "way"_a,
-          "One more round. `way.send` sends a question to all pieces; `way.receive` returns their answers to the first "
-          "one that it has not returned them of, in the order of their rows.")
+      .def("advance", &advance, "channel"_a,
+           "One more round. `channel.send` sends a request to all partitions; `channel.receive` returns their answers "
+           "to the first "
+           "one that it has not returned them of, in the order of their rows.")
       .def("trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, nb::rv_policy::take_ownership)
       .def("history", &history, "first"_a,
-           "Questions by which a new piece comes to where the others are, without the first ones.")
+           "Requests by which a new partition comes to where the others are, without the first ones.")
       .def_prop_ro("losses",
-                   [](const DealtHandle& self) {
-                     const DealtBoosting& b = *self.boosting;
+                   [](const PartitionedHandle& self) {
+                     const PartitionedBoosting& b = *self.boosting;
                      return std::tuple(b.training_loss(), b.held_out_loss(), b.out_of_bag_before(),
                                        b.out_of_bag_after());
                    })
       .def_prop_ro("scales",
-                   [](const DealtHandle& self) {
+                   [](const PartitionedHandle& self) {
                      const TablePlace& all = self.boosting->of_all_rows();
                      return std::tuple(all.n_all_rows, all.weight_scale, all.count_by_weight);
                    })
-      .def_prop_ro("n_rounds", [](const DealtHandle& self) { return self.boosting->n_rounds(); });
+      .def_prop_ro("n_rounds", [](const PartitionedHandle& self) { return self.boosting->n_rounds(); });
+  m.attr("DealtBoosting") = m.attr("PartitionedBoosting");
 }

@@ -1,4 +1,4 @@
-#include "boost/dealt_tree.h"
+#include "boost/partitioned_tree.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,40 +7,50 @@
 
 namespace spinney {
 
-DealtTree::DealtTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, double least_gain,
-                     int n_threads)
+namespace {
+
+template <class T>
+T sum_of(std::span<MessageReader> partitions) {
+  T sum{};
+  for (MessageReader& partition : partitions) sum += partition.get<T>();
+  return sum;
+}
+
+}  // namespace
+
+PartitionedTree::PartitionedTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key,
+                                 double least_gain, int n_threads)
     : GrowingTree(coding, params, units, key),
       least_gain_before_(least_gain),
       n_threads_(n_threads),
       cells_(coding, columns_.of_tree()),
       scratch_(static_cast<std::size_t>(n_threads)) {}
 
-void DealtTree::plant(std::size_t n_rows, std::span<MessageReader> pieces) {
-  Packed sum = 0;
-  for (MessageReader& piece : pieces) sum += piece.get<Packed>();
-  n_pieces_ = pieces.size();
+void PartitionedTree::plant(std::size_t n_rows, std::span<MessageReader> partitions) {
+  const auto sum = sum_of<Packed>(partitions);
+  n_partitions_ = partitions.size();
   auto root = make_root(n_rows);
   root->sums = {gradient_of(sum), hessian_of(sum)};
-  root->histogram = read_cells(pieces);
+  root->histogram = read_cells(partitions);
   if (may_split(*root)) root->best = best_of(*root);
   push(std::move(root));
 }
 
-Histogram DealtTree::read_cells(std::span<MessageReader> pieces) const {
+Histogram PartitionedTree::read_cells(std::span<MessageReader> partitions) const {
   Histogram found(new Packed[cells_.n_cells()]());
-  for (MessageReader& piece : pieces) piece.add_to(std::span(found.get(), cells_.n_cells()));
+  for (MessageReader& partition : partitions) partition.add_to(std::span(found.get(), cells_.n_cells()));
   return found;
 }
 
 // The one that has the smaller hessian, and so fewer rows as a rule; none if neither will be split.
-OfChild DealtTree::child_to_add_up(const Leaf& leaf) const {
-  if (n_to_come() == 1 || leaf.depth + 1 >= params_.max_depth) return OfChild::none;
-  return 2 * leaf.best.left.hessian <= leaf.sums.hessian ? OfChild::left : OfChild::right;
+ChildHistogram PartitionedTree::child_to_add_up(const Leaf& leaf) const {
+  if (n_to_come() == 1 || leaf.depth + 1 >= params_.max_depth) return ChildHistogram::none;
+  return 2 * leaf.best.left.hessian <= leaf.sums.hessian ? ChildHistogram::left : ChildHistogram::right;
 }
 
 // Those of a third of the turns to come, as leaves to come take turns too, and others whose gain was enough for the tree before: a
-// message more takes pieces less time than a histogram that is not wanted in the end.
-std::vector<GrowingLeaf*> DealtTree::leaves_to_ask_for() const {
+// message more takes partitions less time than a histogram that is not wanted in the end.
+std::vector<GrowingLeaf*> PartitionedTree::leaves_to_ask_for() const {
   std::vector<Leaf*> leaves = next_leaves(n_to_come());
   std::size_t n = next_leaves((n_to_come() + 2) / 3).size();
   while (n < leaves.size() && leaves[n]->best.gain >= least_gain_before_) ++n;
@@ -48,62 +58,61 @@ std::vector<GrowingLeaf*> DealtTree::leaves_to_ask_for() const {
   return leaves;
 }
 
-double DealtTree::work_to_ask_for() const {
+double PartitionedTree::work_to_ask_for() const {
   std::size_t n_rows = 0;
   for (const auto& counting : counting_) n_rows += counting->is_asked ? 0 : counting->leaf->n();
   for (const Leaf* leaf : leaves_to_ask_for()) n_rows += leaf->n();
-  return static_cast<double>(n_rows) * static_cast<double>(cells_.columns().size()) / static_cast<double>(n_pieces_);
+  return static_cast<double>(n_rows) * static_cast<double>(cells_.columns().size()) /
+         static_cast<double>(n_partitions_);
 }
 
-std::uint32_t DealtTree::ask(std::uint32_t tree, bool some, MessageWriter& to) {
-  std::vector<Asked> batch;
+RowBatch PartitionedTree::ask(std::uint32_t tree, bool some) {
+  RowBatch batch;
+  batch.tree = tree;
+  std::vector<Asked> asked;
   for (auto& counting : counting_) {
     if (counting->is_asked) continue;
     counting->is_asked = true;
-    to.put<std::uint32_t>(tree);
-    to.put<std::uint32_t>(counting->leaf->name);
-    to.put<std::uint8_t>(1);
-    to.put<std::uint32_t>(counting->column);
-    batch.push_back({.leaf = counting->leaf, .counting = counting.get()});
+    batch.counts.push_back({counting->leaf->name, counting->column});
+    asked.push_back({.leaf = counting->leaf, .counting = counting.get()});
   }
   std::vector<Leaf*> leaves = leaves_to_ask_for();
   if (some) leaves.resize((leaves.size() + 1) / 2);
   for (Leaf* leaf : leaves) {
     leaf->is_taken = true;
     const auto left = static_cast<std::uint32_t>(named_.size());
-    const Asked asked{.leaf = leaf, .histogram = child_to_add_up(*leaf), .left = left};
+    const ChildHistogram histogram = child_to_add_up(*leaf);
     named_[leaf->name].left = left;
     named_.resize(named_.size() + 2);
-    to.put<std::uint32_t>(tree);
-    to.put<std::uint32_t>(leaf->name);
-    to.put<std::uint8_t>(0);
-    put_split(to, leaf->best);
-    to.put<std::uint32_t>(left);
-    to.put<std::uint8_t>(static_cast<std::uint8_t>(asked.histogram));
-    batch.push_back(asked);
+    batch.splits.push_back({leaf->name, leaf->best, left});
+    if (histogram != ChildHistogram::none)
+      batch.histograms.push_back(histogram == ChildHistogram::left ? left : left + 1);
+    asked.push_back({.leaf = leaf, .histogram = histogram, .left = left});
   }
-  const auto n_asked = static_cast<std::uint32_t>(batch.size());
-  if (n_asked > 0) batches_.push_back(std::move(batch));
-  return n_asked;
+  if (!asked.empty()) batches_.push_back(std::move(asked));
+  return batch;
 }
 
-void DealtTree::read(std::span<MessageReader> pieces) {
+void PartitionedTree::read(std::span<MessageReader> partitions) {
   const std::vector<Asked> batch = std::move(batches_.front());
   batches_.pop_front();
+  std::vector<std::size_t> n_left;
   for (const Asked& asked : batch)
-    if (asked.counting != nullptr)
-      read_count(*asked.counting, pieces);
-    else
-      read_division(asked, pieces);
+    if (asked.counting != nullptr) read_count(*asked.counting, partitions);
+  for (const Asked& asked : batch)
+    if (asked.counting == nullptr) n_left.push_back(sum_of<std::uint64_t>(partitions));
+  std::size_t next = 0;
+  for (const Asked& asked : batch)
+    if (asked.counting == nullptr) read_split(asked, n_left[next++], partitions);
   std::erase_if(counting_, [](const auto& c) { return c->leaf == nullptr; });
   commit_splits();
 }
 
-bool DealtTree::is_end_in_sight() const {
+bool PartitionedTree::is_end_in_sight() const {
   return counting_.empty() && n_turns_known() >= n_to_come() && next_leaves(n_to_come()).empty();
 }
 
-std::vector<std::uint32_t> DealtTree::without_sums() const {
+std::vector<std::uint32_t> PartitionedTree::without_sums() const {
   std::vector<std::uint32_t> found, below{0};
   while (!below.empty()) {
     const std::uint32_t name = below.back();
@@ -117,14 +126,11 @@ std::vector<std::uint32_t> DealtTree::without_sums() const {
   return found;
 }
 
-void DealtTree::read_sums(std::span<const std::uint32_t> names, std::span<MessageReader> pieces) {
-  for (const std::uint32_t name : names) {
-    LeafSums& sums = named_[name].sums.emplace();
-    for (MessageReader& piece : pieces) sums += piece.get<LeafSums>();
-  }
+void PartitionedTree::read_sums(std::span<const std::uint32_t> names, std::span<MessageReader> partitions) {
+  for (const std::uint32_t name : names) named_[name].sums = sum_of<LeafSums>(partitions);
 }
 
-std::optional<LeafSums> DealtTree::sums_of(std::uint32_t name) const {
+std::optional<LeafSums> PartitionedTree::sums_of(std::uint32_t name) const {
   if (named_[name].sums || named_[name].left == 0) return named_[name].sums;
   std::optional<LeafSums> left = sums_of(named_[name].left), right = sums_of(named_[name].left + 1);
   if (!left || !right) return std::nullopt;
@@ -132,11 +138,9 @@ std::optional<LeafSums> DealtTree::sums_of(std::uint32_t name) const {
   return left;
 }
 
-void DealtTree::read_division(const Asked& asked, std::span<MessageReader> pieces) {
+void PartitionedTree::read_split(const Asked& asked, std::size_t n_left, std::span<MessageReader> partitions) {
   Leaf& leaf = *asked.leaf;
-  std::size_t n_left = 0;
-  for (MessageReader& piece : pieces) n_left += piece.get<std::uint64_t>();
-  Histogram cells = asked.histogram == OfChild::none ? nullptr : read_cells(pieces);
+  Histogram cells = asked.histogram == ChildHistogram::none ? nullptr : read_cells(partitions);
   if (has_too_few(leaf, n_left)) {
     counting_.push_back(std::make_unique<Counting>(
         Counting{&leaf, std::vector<std::vector<Row>>(coding_.columns.size()), leaf.best.feature}));
@@ -147,7 +151,7 @@ void DealtTree::read_division(const Asked& asked, std::span<MessageReader> piece
   outcome.left->name = asked.left;
   outcome.right->name = asked.left + 1;
   bound(leaf, *outcome.left, *outcome.right);
-  const bool left_small = asked.histogram == OfChild::left;
+  const bool left_small = asked.histogram == ChildHistogram::left;
   Leaf &small = left_small ? *outcome.left : *outcome.right, &large = left_small ? *outcome.right : *outcome.left;
   if (cells && n_to_come() > 0 && (may_split(small) || may_split(large)))
     search_children(leaf, small, large, std::move(cells));
@@ -155,7 +159,7 @@ void DealtTree::read_division(const Asked& asked, std::span<MessageReader> piece
   settle(leaf, std::move(outcome));
 }
 
-void DealtTree::search_children(Leaf& leaf, Leaf& small, Leaf& large, Histogram cells) {
+void PartitionedTree::search_children(Leaf& leaf, Leaf& small, Leaf& large, Histogram cells) {
   small.histogram = std::move(cells);
   large.histogram = std::move(leaf.histogram);
   boost_kernels().subtract(large.histogram.get(), small.histogram.get(), cells_.n_cells());
@@ -166,11 +170,11 @@ void DealtTree::search_children(Leaf& leaf, Leaf& small, Leaf& large, Histogram 
 }
 
 // As where rows are in one place: columns are counted until the best split is one of them.
-void DealtTree::read_count(Counting& counting, std::span<MessageReader> pieces) {
+void PartitionedTree::read_count(Counting& counting, std::span<MessageReader> partitions) {
   Leaf& leaf = *counting.leaf;
   std::vector<Row>& counts = counting.counts[counting.column];
   counts.assign(coding_.columns[counting.column].n_codes, 0);
-  for (MessageReader& piece : pieces) piece.add_to(std::span(counts));
+  for (MessageReader& partition : partitions) partition.add_to(std::span(counts));
   BoostSplit best = best_of(leaf, &counting.counts);
   if (best.gain > 0 && counting.counts[best.feature].empty()) {
     counting.column = best.feature;
@@ -182,7 +186,7 @@ void DealtTree::read_count(Counting& counting, std::span<MessageReader> pieces) 
   settle(leaf, {nullptr, nullptr, std::move(best)});
 }
 
-BoostSplit DealtTree::best_of(const Leaf& leaf, const std::vector<std::vector<Row>>* counts) {
+BoostSplit PartitionedTree::best_of(const Leaf& leaf, const std::vector<std::vector<Row>>* counts) {
   const NodeTerms terms = search_.terms(leaf.sums, leaf.n(), leaf.bounds);
   const std::vector<std::uint8_t> may_use = columns_.of_node(leaf.depth, leaf.path, leaf.groups);
   const std::vector<std::uint32_t>& columns = cells_.columns();
@@ -205,7 +209,7 @@ BoostSplit DealtTree::best_of(const Leaf& leaf, const std::vector<std::vector<Ro
   return std::move(best.best);
 }
 
-double DealtTree::least_gain() const {
+double PartitionedTree::least_gain() const {
   if (n_to_come() > 0) return 0;
   double least = std::numeric_limits<double>::infinity();
   for (const NodeRecord& node : nodes_)
@@ -213,7 +217,7 @@ double DealtTree::least_gain() const {
   return least;
 }
 
-BoostedTree DealtTree::finished() {
+BoostedTree PartitionedTree::finished() {
   for (auto& leaf : heap_) finish(*leaf);
   return assemble();
 }
