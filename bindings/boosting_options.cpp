@@ -21,7 +21,7 @@ namespace {
 nb::dict losses() {
   nb::dict all;
   for (const LossTraits& loss : all_losses) {
-    if (loss.is_outside) continue;
+    if (loss.is_outside || loss.is_relative || loss.name == std::string("expectile")) continue;
     nb::dict traits;
     traits["of_classes"] = loss.of_classes();
     traits["of_two_classes"] = loss.of_two_classes;

@@ -64,6 +64,31 @@ struct QuantileLoss {  // (y - f) q above, (f - y) (1 - q) below
   }
 };
 
+struct ExpectileLoss {  // (f - y)^2 times the level above, times 1 less it below; half a square at a level of 1/2
+  [[gnu::always_inline]] static inline GradientPair at(double y, double f, double level) {
+    const double twice = 2.0 * (y > f ? level : 1.0 - level);
+    return {twice * (f - y), twice};
+  }
+  [[gnu::always_inline]] static inline double value(double y, double f, double level) {
+    const double d = f - y;
+    return (y > f ? level : 1.0 - level) * d * d;
+  }
+};
+
+struct PercentageLoss {  // |f - y| / |y|; targets within 1 of 0 count as 1
+  [[gnu::always_inline]] static inline double weight(double y) {
+    const double size = __builtin_fabs(y);
+    return 1.0 / (size > 1.0 ? size : 1.0);
+  }
+  [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
+    const double w = weight(y);
+    return {f > y ? w : (f < y ? -w : 0.0), w};
+  }
+  [[gnu::always_inline]] static inline double value(double y, double f, double) {
+    return __builtin_fabs(f - y) * weight(y);
+  }
+};
+
 struct LogisticLoss {  // y is 0 or 1, f the log-odds
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
     const double e = exp_ieee(-__builtin_fabs(f)), p = (f > 0 ? 1.0 : e) / (1.0 + e);

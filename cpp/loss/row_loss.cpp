@@ -111,6 +111,8 @@ RowGradients row_gradients(NamedLoss loss, const ScoredRows& rows) {
   return found;
 }
 
+double relative_weight(double target) { return PercentageLoss::weight(target); }
+
 double weighted_quantile(std::vector<std::pair<double, double>>& values, double share) {
   std::sort(values.begin(), values.end());
   double total = 0;

@@ -38,10 +38,7 @@ struct RowGradients {
 RowGradients row_gradients(NamedLoss loss, const ScoredRows& rows);
 
 // A residual's weight in a loss that is relative to the target; small targets count as 1.
-inline double relative_weight(double target) {
-  const double size = target < 0 ? -target : target;
-  return size > 1 ? 1 / size : 1.0;
-}
+double relative_weight(double target);
 
 // The smallest value that at least `share` of the weight does not exceed; between two values that both would do, their mean.
 double weighted_quantile(std::vector<std::pair<double, double>>& values, double share);

@@ -91,6 +91,10 @@ struct LossTraits {
        .unit = LossUnit::target_squared, .is_shift_invariant = true, .bends = true, .is_smooth = true)                \
   LOSS(quantile, QuantileLoss, .name = "quantile", .parameter = SPINNEY_LEVEL, .start = LossStart::quantile,          \
        .refit = LeafRefit::quantile, .unit = LossUnit::target, .is_shift_invariant = true)                            \
+  LOSS(expectile, ExpectileLoss, .name = "expectile", .parameter = SPINNEY_LEVEL, .start = LossStart::balance,        \
+       .unit = LossUnit::target_squared, .is_shift_invariant = true)                                                  \
+  LOSS(percentage, PercentageLoss, .name = "mape", .start = LossStart::quantile, .refit = LeafRefit::quantile,        \
+       .is_relative = true)                                                                                           \
   LOSS(logistic, LogisticLoss, .name = "logistic", .public_name = "log_loss", .targets = LossTargets::classes,        \
        .link = "logit", .start = LossStart::log_odds, .tempers_steps = true)                                          \
   LOSS(multinomial, MultinomialLoss, .name = "multinomial", .public_name = "log_loss",                                \

@@ -20,6 +20,11 @@ def gradients(loss, y, f, parameter=0.0):
         return np.clip(f - y, -delta, delta), one
     if loss == "quantile":
         return np.where(y > f, -parameter, 1 - parameter), one
+    if loss == "expectile":
+        twice = 2 * np.where(y > f, parameter, 1 - parameter)
+        return twice * (f - y), twice
+    if loss == "mape":
+        return np.sign(f - y) / np.maximum(np.abs(y), 1), 1 / np.maximum(np.abs(y), 1)
     if loss == "logistic":
         p = 1 / (1 + np.exp(-f))
         return p - y, p * (1 - p)
@@ -60,6 +65,10 @@ def losses(loss, y, f, parameter=0.0):
         return np.where(d <= parameter, d**2 / 2, parameter * (d - parameter / 2))
     if loss == "quantile":
         return np.where(y > f, parameter * (y - f), (1 - parameter) * (f - y))
+    if loss == "expectile":
+        return np.where(y > f, parameter, 1 - parameter) * (f - y) ** 2
+    if loss == "mape":
+        return np.abs(f - y) / np.maximum(np.abs(y), 1)
     if loss == "logistic":
         return np.logaddexp(0, f) - y * f
     if loss == "exponential":
@@ -268,8 +277,13 @@ def leaf_value(loss, residuals, g, h, rules, parameter):
     if loss in ("absolute_error", "quantile"):
         share = 0.5 if loss == "absolute_error" else parameter
         return float(np.quantile(residuals, share, method="averaged_inverted_cdf"))
+    if loss == "mape":
+        order = np.argsort(residuals, kind="stable")
+        below = np.cumsum(h[order]) / h.sum()
+        low, high = np.searchsorted(below, [0.5 - 1e-12, 0.5 + 1e-12])
+        return float(residuals[order[low]] + residuals[order[high]]) / 2
     newton = step(g.sum(), h.sum(), rules)
-    return newton if loss in ("squared_error", "log_cosh", "smooth_hinge") else tempered(newton)
+    return newton if loss in ("squared_error", "expectile", "log_cosh", "smooth_hinge") else tempered(newton)
 
 
 def tempered(newton):
