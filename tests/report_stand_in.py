@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from time import perf_counter
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import spinney
 from spinney._data.select import pick_table
+from spinney._evaluate.scoring import TestScore
 from spinney._evaluate.statistics import paired_differences
+from spinney._evaluate.study.profile import ColumnProfile
+from spinney._evaluate.study.result import Entry, Study
 
 _METRICS = {
     "binary": ["neg_log_loss", "roc_auc"],
@@ -18,8 +20,8 @@ _METRICS = {
 }
 
 
-def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, n_trees: int = 30, seed: int = 0) -> Any:
-    """Fit four models and a baseline; return an object with the attributes of a study."""
+def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, n_trees: int = 30, seed: int = 0) -> Study:
+    """Fit four models and a baseline; return them as a study."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -49,9 +51,8 @@ def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, n_trees: int = 30
     test = {name: _said(model, *_for(name, X_test)) for name, model in fitted.items()}
     entries = _entries(board, fitted, X_test, y_test, _METRICS[task], folds, seconds)
     fitted.pop("baseline")
-    return SimpleNamespace(
+    return Study(
         task=task,
-        metric=_METRICS[task][0],
         metrics=_METRICS[task],
         target=target,
         classes=None if is_values else np.unique(y),
@@ -103,7 +104,7 @@ def _judged(models: Any, X: Any, y: Any, folds: Any, metrics: Any) -> Any:
     return scores, said
 
 
-def _entries(board: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, folds: Any, seconds: Any) -> list[Any]:
+def _entries(board: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, folds: Any, seconds: Any) -> list[Entry]:
     from sklearn.metrics import get_scorer
 
     order = sorted(board, key=lambda name: -np.mean(board[name][metrics[0]]))
@@ -113,7 +114,7 @@ def _entries(board: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, fo
     for name, gap in zip(order, gaps, strict=True):
         test = {metric: get_scorer(metric)(fitted[name], *_for(name, X_test), y_test) for metric in metrics}
         entries.append(
-            SimpleNamespace(
+            Entry(
                 name=name,
                 scores={metric: np.array(values) for metric, values in board[name].items()},
                 mean=float(np.mean(board[name][metrics[0]])),
@@ -121,7 +122,7 @@ def _entries(board: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, fo
                 difference=gap,
                 fit_seconds=seconds[name],
                 predict_seconds=0.001,
-                test={m: SimpleNamespace(value=v, low=v - abs(v) / 10, high=v + abs(v) / 10) for m, v in test.items()},
+                test={m: TestScore(v, v - abs(v) / 10, v + abs(v) / 10) for m, v in test.items()},
                 is_baseline=name == "baseline",
                 is_peer=False,
             )
@@ -129,24 +130,9 @@ def _entries(board: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, fo
     return entries
 
 
-def _profiles(table: Any) -> list[Any]:
+def _profiles(table: Any) -> list[ColumnProfile]:
     names = table.names or [f"x{j}" for j in range(table.n_columns)]
-    return [
-        SimpleNamespace(
-            name=name,
-            kind="number",
-            missing=0,
-            distinct=10,
-            examples=("1", "2"),
-            is_identifier=False,
-            is_leak=False,
-            is_date=False,
-            is_constant=False,
-            is_used=True,
-            note="",
-        )
-        for name in names
-    ]
+    return [ColumnProfile(name, "number", missing=0, distinct=10, examples=("1", "2")) for name in names]
 
 
 def binary_table(n_rows: int = 400, seed: int = 1) -> tuple[Any, Any]:

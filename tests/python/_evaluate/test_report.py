@@ -3,6 +3,7 @@
 import json
 import re
 from copy import copy
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 
@@ -45,7 +46,7 @@ def gathered(studies, few_fits):
     found = {}
     for name, study in studies.items():
         title, sentences, data = gather(study)
-        content = {part["id"]: part["content"] for part in data["sections"]}
+        content = {part.id: part.content for part in data.sections}
         found[name] = (title, sentences, data, content)
     return found
 
@@ -139,7 +140,7 @@ def test_the_answer_is_three_sentences_of_numbers(gathered):
     assert "Adelie, Chinstrap, Gentoo" in sentences[0]
     assert "baseline" in sentences[1]
     assert "95 % interval" in sentences[1]
-    assert data["tiles"][0]["is_lead"]
+    assert data.tiles[0]["is_lead"]
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -376,10 +377,10 @@ def test_profiles_and_learning_curves_know_their_rows(studies, gathered, kind):
 
 def test_a_table_without_a_signal_is_said_to_have_none(studies, few_fits):
     study = copy(studies["binary"])
-    study.leaderboard = sorted(study.leaderboard, key=lambda entry: not entry.is_baseline)
-    study.leaderboard = [copy(entry) for entry in study.leaderboard]
-    for entry in study.leaderboard:
-        entry.mean -= 10.0 * (not entry.is_baseline)
+    study.leaderboard = [
+        replace(entry, mean=entry.mean - 10.0 * (not entry.is_baseline))
+        for entry in sorted(study.leaderboard, key=lambda entry: not entry.is_baseline)
+    ]
     sentences, _ = summary(study, ["age"])
     assert "no better than the baseline" in sentences[2]
     assert board_section(study)["reference"] == "baseline"

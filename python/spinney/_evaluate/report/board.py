@@ -8,8 +8,10 @@ import numpy as np
 from scipy.stats import t
 
 from spinney._data.display.digits import plural
+from spinney._data.types import Floats
 from spinney._evaluate.scoring import is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error
+from spinney._evaluate.study.result import Entry, Study
 
 _WORDS = {
     "roc_auc": "area under the ROC curve",
@@ -24,9 +26,9 @@ def metric_words(metric: str) -> str:
     return _WORDS.get(metric, shown_name(metric).replace("_", " "))
 
 
-def board_section(study: Any) -> dict[str, Any]:
+def board_section(study: Study) -> dict[str, Any]:
     """Gather the leader board."""
-    metrics = list(getattr(study, "metrics", [study.metric]))
+    metrics = study.metrics
     share = float(np.mean([len(held) / len(learned) for learned, held in study.folds]))
     n_folds = len(study.folds)
     return {
@@ -41,15 +43,15 @@ def board_section(study: Any) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Any, study: Any, metrics: list[str], share: float, n_folds: int) -> dict[str, Any]:
+def _entry(entry: Entry, study: Study, metrics: list[str], share: float, n_folds: int) -> dict[str, Any]:
     sign = -1 if is_loss(study.metric) else 1
     gap = entry.difference
     ends = sorted([sign * gap.low, sign * gap.high])
     return {
         "name": entry.name,
         "is_best": entry.name == study.best,
-        "is_baseline": bool(entry.is_baseline),
-        "is_peer": bool(entry.is_peer),
+        "is_baseline": entry.is_baseline,
+        "is_peer": entry.is_peer,
         "difference": {"mean": sign * gap.mean, "low": ends[0], "high": ends[1], "p": gap.p_holm},
         "fit": entry.fit_seconds,
         "predict": entry.predict_seconds,
@@ -57,8 +59,8 @@ def _entry(entry: Any, study: Any, metrics: list[str], share: float, n_folds: in
     }
 
 
-def _scores(entry: Any, metric: str, share: float, n_folds: int) -> dict[str, Any]:
-    folds = np.array([shown_value(metric, value) for value in np.asarray(entry.scores[metric]).tolist()])
+def _scores(entry: Entry, metric: str, share: float, n_folds: int) -> dict[str, Any]:
+    folds = np.array([shown_value(metric, value) for value in entry.scores[metric].tolist()])
     low, high = mean_interval(folds, share, n_folds, is_loss(metric))
     found: dict[str, Any] = {
         "mean": float(folds.mean()),
@@ -80,9 +82,9 @@ def shown_ends(metric: str, low: float, high: float) -> tuple[float, float]:
     return (max(0.0, first) if is_loss(metric) and first < 0 else first), last
 
 
-def mean_interval(folds: Any, share: float, n_folds: int, is_a_loss: bool) -> tuple[float, float]:
+def mean_interval(folds: Floats, share: float, n_folds: int, is_a_loss: bool) -> tuple[float, float]:
     """Return the ends of the 95 % interval of a mean over folds; NaN for a single fold. No loss lies below 0."""
-    mean, error = float(np.mean(folds)), corrected_error(np.asarray(folds), share)
+    mean, error = float(np.mean(folds)), corrected_error(folds, share)
     reach = float(t.ppf(0.975, n_folds - 1)) * error if n_folds > 1 else float("nan")
     low = mean - reach
     return (max(0.0, low) if is_a_loss and low < 0 else low), mean + reach

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from spinney._data.display.digits import elide, one_line
-from spinney._evaluate.report.view import View
+from spinney._data.types import Floats
+from spinney._evaluate.report.view import View, class_codes
+from spinney._evaluate.study.result import Study
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 _MOST_THRESHOLDS = 200
@@ -21,24 +22,24 @@ _BINS = 10  # of the calibration
 _Z = 1.96
 
 
-def decide_section(study: Any, test: View) -> dict[str, Any] | None:
+def decide_section(study: Study, test: View) -> dict[str, Any] | None:
     """Judge the probabilities of the best model on rows that it has not learned from."""
     if study.classes is None:
         return None
-    labels = np.asarray(study.classes).tolist()
+    labels = study.classes.tolist()
     judged = {}
     for name, said, y in (
         ("test", study.test_predictions[study.best], study.y_test),
         ("folds", study.out_of_fold[study.best], study.y_train),
     ):
-        codes, shares = _codes(y, labels), np.asarray(said, dtype=np.float64)
+        codes, shares = class_codes(y, labels), said
         known = (codes >= 0) & ~np.isnan(shares).any(axis=1)
         judged[name] = (shares[known], codes[known])
     counts = np.bincount(judged["folds"][1], minlength=len(labels))
     shown = [1] if len(labels) == 2 else np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES]).tolist()
     return {
         "model": study.best,
-        "calibration": str(getattr(study, "calibration", "")),
+        "calibration": study.calibration,
         "names": [elide(one_line(label), 40) for label in labels],
         "confusion": _confusion(*judged["test"], len(labels)),
         "classes": [
@@ -48,11 +49,6 @@ def decide_section(study: Any, test: View) -> dict[str, Any] | None:
         ],
         "surprises": _surprises(study, test, labels),
     }
-
-
-def _codes(y: Any, labels: list[Any]) -> Codes:
-    place = {label: code for code, label in enumerate(labels)}
-    return np.array([place.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.intp)
 
 
 def _one_class(share: Floats, is_it: NDArray[np.bool_]) -> dict[str, Any]:
@@ -134,25 +130,25 @@ def _confusion(shares: Floats, codes: Codes, n_classes: int) -> dict[str, Any]:
     return {"classes": order, "counts": counts[np.ix_(order, order)], "n_hidden": n_classes - len(order)}
 
 
-def _surprises(study: Any, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
+def _surprises(study: Study, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
     """Find the test rows whose class the model held least likely."""
-    codes, shares = _codes(study.y_test, labels), np.asarray(study.test_predictions[study.best])
+    codes, shares = class_codes(study.y_test, labels), study.test_predictions[study.best]
     given = np.where(codes >= 0, shares[np.arange(len(codes)), np.maximum(codes, 0)], np.nan)
     wrong = np.flatnonzero(shares.argmax(axis=1) != codes)
     rows = wrong[np.argsort(given[wrong], kind="stable")][:most]
-    columns = list(range(min(6, len(test.names))))
+    columns, names = test.first_columns()
     return {
-        "columns": [test.names[j] for j in columns],
+        "columns": names,
         "rows": [
             {
                 "row": int(row),
-                "is": one_line(np.asarray(study.y_test)[row]),
+                "is": one_line(study.y_test[row]),
                 "said": one_line(labels[int(shares[row].argmax())]),
                 "share": float(shares[row].max()),
                 "given": float(given[row]),
-                "cells": [test.text(int(row), j) for j in columns],
+                "cells": cells,
             }
-            for row in rows
+            for row, cells in zip(rows, test.cells(rows, columns), strict=True)
         ],
         "n_wrong": len(wrong),
     }

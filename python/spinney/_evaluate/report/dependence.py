@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinney._data.display.digits import elide, one_line
+from spinney._data.types import Floats
 from spinney._evaluate.report.models import affordable
 from spinney._evaluate.report.view import View, sample
+from spinney._evaluate.study.result import Study
 from spinney.inspect.explain.dependence import PartialDependence, partial_dependence
 
 _MOST_COLUMNS = 9
@@ -18,7 +21,7 @@ _CURVES = 40  # of single rows
 _MOST_CATEGORIES, _MOST_CLASSES = 8, 8
 
 
-def dependence_section(study: Any, test: View, columns: list[str]) -> dict[str, Any] | None:
+def dependence_section(study: Study, test: View, columns: list[str]) -> dict[str, Any] | None:
     """Ask the model about the columns that matter most; None if no model answers in time."""
     rows = sample(test.n_rows, _MOST_ROWS)
     has_values = {
@@ -28,7 +31,7 @@ def dependence_section(study: Any, test: View, columns: list[str]) -> dict[str, 
     name = affordable(study, len(rows) * _POINTS * max(len(shown), 1))
     if name is None or not shown:
         return None
-    classes = None if study.classes is None else np.asarray(study.classes).tolist()
+    classes = None if study.classes is None else study.classes.tolist()
     X = test.take(rows)
     drawn = np.unique(np.linspace(0, len(rows) - 1, min(_CURVES, len(rows))).round().astype(int))
     found = [
@@ -49,7 +52,7 @@ def dependence_section(study: Any, test: View, columns: list[str]) -> dict[str, 
     }
 
 
-def _column(part: PartialDependence, drawn: Any, values: Any) -> dict[str, Any]:
+def _column(part: PartialDependence, drawn: NDArray[np.intp], values: Floats) -> dict[str, Any]:
     """Lay out one column: the mean by output, and the curves of some rows; of many categories, the commonest."""
     average, alone = part.average, part.individual
     assert alone is not None
@@ -74,6 +77,6 @@ def _column(part: PartialDependence, drawn: Any, values: Any) -> dict[str, Any]:
     }
 
 
-def _rounded(values: Any, digits: int) -> list[float]:
-    found: list[float] = np.asarray(values).round(digits).tolist()
+def _rounded(values: Floats, digits: int) -> list[float]:
+    found: list[float] = values.round(digits).tolist()
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from dataclasses import is_dataclass
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _DIGITS = 5
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """Encode nested dicts, lists, arrays, numbers and texts.
 
     Numbers keep five digits and what is not finite becomes null. No tag, comment or entity can begin in the text, so
@@ -25,8 +25,10 @@ def to_json(value: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")  # half of a surrogate pair has no UTF-8
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Turn NumPy's types into Python's and shorten numbers."""
+    if is_dataclass(value):
+        return plain(vars(value))
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray):

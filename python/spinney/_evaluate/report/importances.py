@@ -12,6 +12,7 @@ from spinney._evaluate.report.board import metric_words
 from spinney._evaluate.report.models import affordable
 from spinney._evaluate.report.view import View, sample
 from spinney._evaluate.scoring import is_loss
+from spinney._evaluate.study.result import Study
 from spinney.inspect.explain.interactions import interaction_strength
 from spinney.inspect.explain.permutation import permutation_importance
 
@@ -22,7 +23,7 @@ _MOST_PERMUTED = 300  # columns
 _PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 50
 
 
-def importances_section(study: Any, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
+def importances_section(study: Study, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
     """Measure what the model loses when a column is shuffled; where that takes too long, what columns add."""
     found = _permuted(study, test) or _added(shap)
     if found is None:
@@ -31,7 +32,7 @@ def importances_section(study: Any, test: View, shap: dict[str, Any] | None) -> 
     return found | {"pairs": _pairs(study, test, names)}
 
 
-def _permuted(study: Any, test: View) -> dict[str, Any] | None:
+def _permuted(study: Study, test: View) -> dict[str, Any] | None:
     n_columns = len(test.names)
     if n_columns > _MOST_PERMUTED:
         return None
@@ -42,7 +43,7 @@ def _permuted(study: Any, test: View) -> dict[str, Any] | None:
             break
     else:
         return None
-    y = np.asarray(study.y_test)[rows]
+    y = study.y_test[rows]
     if study.classes is not None and len(np.unique(y)) < len(study.classes):
         return None  # scores need every class
     found = permutation_importance(
@@ -58,16 +59,12 @@ def _permuted(study: Any, test: View) -> dict[str, Any] | None:
             f"places. Lines are 95 % intervals over {_REPEATS} shuffles; columns that say the same share their worth."
         ),
         "unit": f"{change} of the {words}",
-        "columns": [
-            {
-                "name": found.names[j],
-                "value": found.importance[j],
-                "low": found.importance[j] - reach[j],
-                "high": found.importance[j] + reach[j],
-            }
-            for j in found.order[:_MOST_COLUMNS]
-        ],
+        "columns": [_column(found.names[j], found.importance[j], reach[j]) for j in found.order[:_MOST_COLUMNS]],
     }
+
+
+def _column(name: str, value: float, reach: float) -> dict[str, Any]:
+    return {"name": name, "value": value, "low": value - reach, "high": value + reach}
 
 
 def _added(shap: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -82,19 +79,11 @@ def _added(shap: dict[str, Any] | None) -> dict[str, Any] | None:
         "title": f"Mean size of what each column adds, {shap['model']}",
         "note": f"In the {shap['of']}{over}, over {len(values)} test rows; lines are 95 % intervals.",
         "unit": "mean size of what the column adds",
-        "columns": [
-            {
-                "name": shap["columns"][j],
-                "value": mean[j],
-                "low": mean[j] - 1.96 * error[j],
-                "high": mean[j] + 1.96 * error[j],
-            }
-            for j in order
-        ],
+        "columns": [_column(shap["columns"][j], mean[j], 1.96 * error[j]) for j in order],
     }
 
 
-def _pairs(study: Any, test: View, names: list[str]) -> dict[str, Any] | None:
+def _pairs(study: Study, test: View, names: list[str]) -> dict[str, Any] | None:
     """Find columns that act together, in the best model made of trees: Friedman's H."""
     n_asked = len(names) * (len(names) + 1) // 2
     name = affordable(study, n_asked * _PAIR_ROWS**2, "shap_values")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.metrics import get_scorer
 
 from spinney._data.select import pick_table
+from spinney._data.types import Floats, TableLike
+from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.report.board import metric_words
-from spinney._evaluate.scoring import is_loss, shown_value
+from spinney._evaluate.runner import Candidate, Runner
+from spinney._evaluate.scoring import Scorer, is_loss, shown_value
+from spinney._evaluate.study.result import Study
 
 _SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)
 _FOLDS = 3
@@ -18,7 +21,7 @@ _SECONDS = 4.0  # that the fits may take, by what the study measured
 _FEWEST_ROWS = 20
 
 
-def learning_section(study: Any) -> dict[str, Any] | None:
+def learning_section(study: Study) -> dict[str, Any] | None:
     """Fit the best model that is quick enough, and the tree, to parts of the training rows; None if there are few."""
     folds = sorted(study.folds, key=lambda fold: -len(fold[0]))[:_FOLDS]  # in time, the first learn from few rows
     n_rows = min(len(learned) for learned, _ in folds)
@@ -42,8 +45,9 @@ def learning_section(study: Any) -> dict[str, Any] | None:
     }
 
 
-def _curve(study: Any, name: str, folds: Any, sizes: list[int], scorer: Any) -> dict[str, Any]:
-    table, y = pick_table(study.X_train), np.asarray(study.y_train)
+def _curve(study: Study, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer) -> dict[str, Any]:
+    table, y = pick_table(study.X_train), study.y_train
+    runner, candidate = Runner(Problem(table, y)), Candidate(name, study.models[name])
     held, learned = np.full((len(folds), len(sizes)), np.nan), np.full((len(folds), len(sizes)), np.nan)
     for k, (train, test) in enumerate(folds):
         order = np.random.default_rng(k).permutation(train)
@@ -52,7 +56,7 @@ def _curve(study: Any, name: str, folds: Any, sizes: list[int], scorer: Any) -> 
             if study.classes is not None and len(np.unique(y[rows])) < len(study.classes):
                 continue
             try:
-                model = clone(study.models[name]).fit(table.take(rows), y[rows])
+                model = runner.fit(candidate, rows)
             except ValueError:  # of so few rows, or of a class; the study has fitted it to all of them
                 if size == sizes[-1]:
                     raise
@@ -62,7 +66,7 @@ def _curve(study: Any, name: str, folds: Any, sizes: list[int], scorer: Any) -> 
     return {"held_out": held.T, "learned": _means(learned), "mean": _means(held)}
 
 
-def _score(scorer: Any, model: Any, X: Any, y: Any) -> float:
+def _score(scorer: Scorer, model: EstimatorLike, X: TableLike, y: Array) -> float:
     try:
         return float(scorer(model, X, y))
     except ValueError:
@@ -72,7 +76,7 @@ def _score(scorer: Any, model: Any, X: Any, y: Any) -> float:
         return float("nan")  # rows that lack a class have no log loss
 
 
-def _means(values: Any) -> Any:
+def _means(values: Floats) -> Floats:
     known = ~np.isnan(values)
     n = known.sum(axis=0)
     return np.where(n > 0, np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from spinney._evaluate.study.result import Study
 
 SECONDS = 3.0  # that one section may spend on asking
 
 
-def affordable(study: Any, n_rows: int, method: str = "predict") -> str | None:
+def affordable(study: Study, n_rows: int, method: str = "predict") -> str | None:
     """Name the best model that can predict so many rows in time, by what the study measured; None if none can.
 
     Parameters
@@ -24,13 +24,13 @@ def affordable(study: Any, n_rows: int, method: str = "predict") -> str | None:
     for entry in study.leaderboard:
         is_quick = entry.predict_seconds / max(held_out, 1.0) * n_rows <= SECONDS
         if is_quick and not entry.is_baseline and hasattr(study.models.get(entry.name), method):
-            return str(entry.name)
+            return entry.name
     return None
 
 
-def explainable(study: Any) -> str | None:
+def explainable(study: Study) -> str | None:
     """Name the best model whose predictions can be parted among the columns; None if there is none."""
     for entry in study.leaderboard:
         if hasattr(study.models.get(entry.name), "shap_values"):
-            return str(entry.name)
+            return entry.name
     return None

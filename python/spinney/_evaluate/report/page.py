@@ -19,7 +19,7 @@ def asset(name: str) -> str:
     return (files("spinney._evaluate.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def page(data: dict[str, object], title: str, sentences: list[str]) -> str:
+def page(data: object, title: str, sentences: list[str]) -> str:
     """Write the page.
 
     Only the programs that stand here may run: the policy names them by their digests. A text that came in with the
@@ -27,7 +27,7 @@ def page(data: dict[str, object], title: str, sentences: list[str]) -> str:
 
     Parameters
     ----------
-    data : dict
+    data : dict or dataclass
         What the programs draw.
     title : str
         Of the page.

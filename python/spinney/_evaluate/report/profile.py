@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from spinney._data.display.digits import elide, one_line, shortest
-from spinney._evaluate.report.view import View
+from spinney._evaluate.report.view import View, class_codes
+from spinney._evaluate.study.profile import ColumnProfile
+from spinney._evaluate.study.result import Study
 
 _MOST_COLUMNS = 250
 _BARS = 24
@@ -15,29 +17,28 @@ _MOST_CATEGORIES = 8
 _MOST_CLASSES = 15
 
 
-def profile_section(study: Any, train: View) -> dict[str, Any]:
+def profile_section(study: Study, train: View) -> dict[str, Any]:
     """Describe the table."""
     place = {name: j for j, name in enumerate(train.names)}
-    columns = sorted(study.columns, key=lambda column: bool(getattr(column, "is_used", True)), reverse=True)
+    columns = sorted(study.columns, key=lambda column: column.is_used, reverse=True)
     shown = columns[:_MOST_COLUMNS]
-    n_rows = int(getattr(study, "n_rows", len(study.y_train) + len(study.y_test)))
     return {
-        "n_rows": n_rows,
+        "n_rows": study.n_rows,
         "n_train": len(study.y_train),
         "n_test": len(study.y_test),
-        "n_used": sum(bool(getattr(column, "is_used", True)) for column in study.columns),
+        "n_used": sum(column.is_used for column in study.columns),
         "n_hidden": len(columns) - len(shown),
         "target": _target(study),
-        "columns": [_column(column, train, place.get(column.name), n_rows) for column in shown],
+        "columns": [_column(column, train, place.get(column.name), study.n_rows) for column in shown],
     }
 
 
-def _column(column: Any, train: View, j: int | None, n_rows: int) -> dict[str, Any]:
+def _column(column: ColumnProfile, train: View, j: int | None, n_rows: int) -> dict[str, Any]:
     flags = {
-        "names rows": "is_identifier",
-        "tells the target": "is_leak",
-        "date": "is_date",
-        "one value": "is_constant",
+        "names rows": column.is_identifier,
+        "tells the target": column.is_leak,
+        "date": column.is_date,
+        "one value": column.is_constant,
     }
     return {
         "name": one_line(column.name),
@@ -45,8 +46,8 @@ def _column(column: Any, train: View, j: int | None, n_rows: int) -> dict[str, A
         "missing": column.missing / max(n_rows, 1),
         "distinct": column.distinct,
         "examples": [elide(one_line(value), 24) for value in column.examples][:3],
-        "flags": [word for word, name in flags.items() if getattr(column, name, False)],
-        "is_used": bool(getattr(column, "is_used", True)),
+        "flags": [word for word, is_set in flags.items() if is_set],
+        "is_used": column.is_used,
         "note": column.note,
         "bars": None if j is None else _bars(train, j),
     }
@@ -71,19 +72,13 @@ def _bars(view: View, j: int) -> dict[str, Any] | None:
     return {"counts": counts, "ends": text}
 
 
-def _target(study: Any) -> dict[str, Any]:
-    y = np.asarray(study.y_train)
+def _target(study: Study) -> dict[str, Any]:
+    name = one_line(study.target)
     if study.classes is None:
-        counts, edges = np.histogram(y.astype(float), 40)
-        return {"name": one_line(study.target), "counts": counts, "edges": edges}
-    labels = np.asarray(study.classes).tolist()
-    count = dict.fromkeys(labels, 0)
-    for label in y.tolist():
-        count[label] = count.get(label, 0) + 1
-    order = sorted(range(len(labels)), key=lambda k: -count[labels[k]])[:_MOST_CLASSES]
-    return {
-        "name": one_line(study.target),
-        "words": [elide(one_line(labels[k]), 30) for k in order],
-        "codes": order,
-        "counts": [count[labels[k]] for k in order],
-    }
+        counts, edges = np.histogram(study.y_train.astype(float), 40)
+        return {"name": name, "counts": counts, "edges": edges}
+    labels = study.classes.tolist()
+    counts = np.bincount(class_codes(study.y_train, labels), minlength=len(labels))
+    order = np.argsort(-counts, kind="stable")[:_MOST_CLASSES]
+    words = [elide(one_line(labels[k]), 30) for k in order]
+    return {"name": name, "words": words, "codes": order, "counts": counts[order]}

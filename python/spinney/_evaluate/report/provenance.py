@@ -6,22 +6,23 @@ import shlex
 from typing import Any
 
 from spinney._data.display.digits import one_line
+from spinney._evaluate.study.result import Study
 
 _FLAGS = {"models": "--model", "random_state": "--seed"}  # others: the option's own name
 
 
-def made_section(study: Any, left_out: list[str]) -> dict[str, Any]:
+def made_section(study: Study, left_out: list[str]) -> dict[str, Any]:
     """Gather notes, versions, time and command, and the titles of parts of the page that no model had time for."""
-    said = "".join(f", {name}={value!r}" for name, value in getattr(study, "options", {}).items())
-    table = repr(study.source) if getattr(study, "source", "") else "table"
+    said = "".join(f", {name}={value!r}" for name, value in study.options.items())
+    table = repr(study.source) if study.source else "table"
     code = one_line(f"found = spinney.study({table}, {study.target!r}{said})")
     return {
         "notes": [one_line(note) for note in [*study.notes, *_said(left_out)]],
-        "calibration": one_line(getattr(study, "calibration", "") or ""),
-        "seconds": float(study.seconds),
-        "versions": dict(study.versions),
+        "calibration": one_line(study.calibration),
+        "seconds": study.seconds,
+        "versions": study.versions,
         "n_folds": len(study.folds),
-        "command": getattr(study, "command", ""),
+        "command": study.command,
         "code": f"import spinney\n\n{code}\nfound.save('best.model')\nfound.report('report.html')",
     }
 

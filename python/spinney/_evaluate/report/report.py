@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from spinney._evaluate.report.summary import eyebrow, summary
 from spinney._evaluate.report.tree import tree_section
 from spinney._evaluate.report.trust import trust_section
 from spinney._evaluate.report.view import View
+from spinney._evaluate.study.result import Study
 from spinney._names import __version__
 
 
-def write_report(study: Any, path: str | os.PathLike[str]) -> Path:
+def write_report(study: Study, path: str | os.PathLike[str]) -> Path:
     """Write a study as one HTML file that needs nothing else.
 
     Parameters
@@ -45,45 +47,63 @@ def write_report(study: Any, path: str | os.PathLike[str]) -> Path:
     return file
 
 
-_DEPENDENCE = "How predictions change with a column"
+@dataclass(frozen=True)
+class Section:
+    """A section of the page; `content` is what its program draws, None if there is nothing to draw."""
+
+    id: str
+    name: str
+    title: str
+    content: dict[str, Any] | None
+    lede: str = ""
 
 
-def gather(study: Any) -> tuple[str, list[str], dict[str, Any]]:
+@dataclass(frozen=True)
+class Page:
+    """What stands on the page.
+
+    Attributes
+    ----------
+    target, task, eyebrow, made_by : str
+    tiles : list of dict
+        Figures beside the answer.
+    sections : list of Section
+    """
+
+    target: str
+    task: str
+    eyebrow: str
+    made_by: str
+    tiles: list[dict[str, Any]]
+    sections: list[Section]
+
+
+def gather(study: Study) -> tuple[str, list[str], Page]:
     """Return the title, the sentences of the answer, and the data of all sections."""
     train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
     shap = shap_section(study, test)
     importances = importances_section(study, test, shap)
     columns = [] if importances is None else [column["name"] for column in importances["columns"]]
-    dependence = dependence_section(study, test, columns)
     sentences, tiles = summary(study, columns)
-    asked = {"Which columns matter": importances, _DEPENDENCE: dependence}
-    data = {
-        "target": one_line(study.target),
-        "task": study.task,
-        "eyebrow": eyebrow(study),
-        "tiles": tiles,
-        "made_by": f"spinney {__version__}",
-        "sections": [
-            _section("board", "Leader board", "Leader board", board_section(study)),
-            _section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
-            _section("importances", "Importances", "Which columns matter", importances),
-            _section("dependence", "Dependence", _DEPENDENCE, dependence),
-            _section("shap", "Single rows", "What moves single predictions", shap),
-            _section("decide", "Decisions", "Probabilities and decisions", decide_section(study, test)),
-            _section("residuals", "Residuals", "Where predictions miss", residuals_section(study, test)),
-            _section("learning", "Learning curves", "Would more rows help?", learning_section(study)),
-            _section("trust", "Trust", "Where not to trust it", trust_section(study, train, test)),
-            _section("profile", "The data", "The data", profile_section(study, train)),
-            _section(
-                "made",
-                "How it was made",
-                "How it was made",
-                made_section(study, [title for title, part in asked.items() if part is None]),
-            ),
-        ],
-    }
-    return f"What tells {one_line(study.target)}?", sentences, data
-
-
-def _section(section: str, name: str, title: str, content: Any, lede: str = "") -> dict[str, Any]:
-    return {"id": section, "name": name, "title": title, "lede": lede, "content": content}
+    sections = [
+        Section("board", "Leader board", "Leader board", board_section(study)),
+        Section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
+        Section("importances", "Importances", "Which columns matter", importances),
+        Section(
+            "dependence",
+            "Dependence",
+            "How predictions change with a column",
+            dependence_section(study, test, columns),
+        ),
+        Section("shap", "Single rows", "What moves single predictions", shap),
+        Section("decide", "Decisions", "Probabilities and decisions", decide_section(study, test)),
+        Section("residuals", "Residuals", "Where predictions miss", residuals_section(study, test)),
+        Section("learning", "Learning curves", "Would more rows help?", learning_section(study)),
+        Section("trust", "Trust", "Where not to trust it", trust_section(study, train, test)),
+        Section("profile", "The data", "The data", profile_section(study, train)),
+    ]
+    left_out = [one.title for one in sections if one.id in ("importances", "dependence") and one.content is None]
+    sections.append(Section("made", "How it was made", "How it was made", made_section(study, left_out)))
+    name = one_line(study.target)
+    page_data = Page(name, study.task, eyebrow(study), f"spinney {__version__}", tiles, sections)
+    return f"What tells {name}?", sentences, page_data

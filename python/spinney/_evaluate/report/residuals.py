@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, sample
+from spinney._evaluate.study.result import Study
 
 _MOST_POINTS = 700
 _BARS = 32
 _BINS = 10
 
 
-def residuals_section(study: Any, test: View) -> dict[str, Any] | None:
+def residuals_section(study: Study, test: View) -> dict[str, Any] | None:
     """Compare predictions with values; None for classes."""
     if study.classes is not None:
         return None
-    said, truth = np.asarray(study.test_predictions[study.best], dtype=float), np.asarray(study.y_test, dtype=float)
+    said, truth = study.test_predictions[study.best], study.y_test.astype(float)
     missed = truth - said
     rows = sample(len(truth), _MOST_POINTS)
     counts, edges = np.histogram(missed, _BARS)
@@ -38,7 +40,7 @@ def residuals_section(study: Any, test: View) -> dict[str, Any] | None:
     }
 
 
-def _bins(said: Any, missed: Any) -> list[dict[str, float]]:
+def _bins(said: Floats, missed: Floats) -> list[dict[str, float]]:
     """Spread of the residuals where predictions are low, middling and high."""
     found = []
     for rows in np.array_split(np.argsort(said, kind="stable"), min(_BINS, max(1, len(said) // 8))):
@@ -48,13 +50,13 @@ def _bins(said: Any, missed: Any) -> list[dict[str, float]]:
     return found
 
 
-def _worst(test: View, said: Any, truth: Any, most: int = 8) -> dict[str, Any]:
+def _worst(test: View, said: Floats, truth: Floats, most: int = 8) -> dict[str, Any]:
     rows = np.argsort(-np.abs(truth - said), kind="stable")[:most]
-    columns = list(range(min(6, len(test.names))))
+    columns, names = test.first_columns()
     return {
-        "columns": [test.names[j] for j in columns],
+        "columns": names,
         "rows": [
-            {"row": int(r), "is": truth[r], "said": said[r], "cells": [test.text(int(r), j) for j in columns]}
-            for r in rows
+            {"row": int(row), "is": truth[row], "said": said[row], "cells": cells}
+            for row, cells in zip(rows, test.cells(rows, columns), strict=True)
         ],
     }

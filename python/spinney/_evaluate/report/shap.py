@@ -9,13 +9,15 @@ import numpy as np
 from spinney._data.display.digits import one_line
 from spinney._evaluate.report.models import explainable
 from spinney._evaluate.report.view import View, sample
+from spinney._evaluate.study.result import Study
+from spinney.inspect.explain.shap import ShapValues
 
 _MOST_NUMBERS = 40_000  # in the file, all classes together
 _MOST_STEPS = 100_000_000  # rows times leaves that are walked: some seconds
 _MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
 
 
-def shap_section(study: Any, test: View) -> dict[str, Any] | None:
+def shap_section(study: Study, test: View) -> dict[str, Any] | None:
     """Explain test rows by the best model that can tell; None if none can."""
     name = explainable(study)
     if name is None:
@@ -42,7 +44,7 @@ def shap_section(study: Any, test: View) -> dict[str, Any] | None:
         "rows": rows,
         "cells": [[_cell(explained, test, i, int(rows[i]), int(j)) for j in shown] for i in range(len(rows))],
         "place": [_places(explained.numbers[:, j]) for j in shown],
-        "truth": [_text(value) for value in np.asarray(study.y_test)[rows].tolist()],
+        "truth": [_text(value) for value in study.y_test[rows].tolist()],
         "outputs": [
             {
                 "name": None if part is explained else one_line(label),
@@ -55,10 +57,10 @@ def shap_section(study: Any, test: View) -> dict[str, Any] | None:
     }
 
 
-def _explained_classes(study: Any) -> list[Any]:
+def _explained_classes(study: Study) -> list[Any]:
     if study.classes is None:
         return [None]
-    classes: list[Any] = np.asarray(study.classes).tolist()
+    classes: list[Any] = study.classes.tolist()
     return classes[1:] if len(classes) == 2 else classes[:_MOST_CLASSES]
 
 
@@ -72,12 +74,12 @@ def _places(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
     return [None if np.isnan(place) else round(float(place), 2) for place in places]
 
 
-def _cell(explained: Any, test: View, i: int, row: int, column: int) -> str:
+def _cell(explained: ShapValues, test: View, i: int, row: int, column: int) -> str:
     """Write a cell; of categories, also those that the model does not know."""
     place = test.names.index(explained.feature_names[column]) if explained.feature_names[column] in test.names else None
     known = place is not None and test.is_category(place)
     return test.text(row, place) if known and place is not None else str(explained.text_of(i, column))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return one_line(value) if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -10,25 +10,27 @@ import numpy as np
 from spinney._data.display.digits import elide, fixed, one_line, percent, plural, shortest
 from spinney._evaluate.report.board import mean_interval, metric_words, shown_ends
 from spinney._evaluate.scoring import is_loss, shown_value
+from spinney._evaluate.study.profile import ColumnProfile
+from spinney._evaluate.study.result import Study
 
 _FEW_CLASSES = 6
 _TASKS = {"binary": "two classes", "multiclass": "several classes", "regression": "values"}
 
 
-def summary(study: Any, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
+def summary(study: Study, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the sentences and the tiles; `columns` are those that matter, the first most."""
     lines = _Lines(study)
     return [lines.asked(), lines.answer(), lines.goes_by(columns)], lines.tiles()
 
 
 class _Lines:
-    def __init__(self, study: Any) -> None:
+    def __init__(self, study: Study) -> None:
         self.study = study
         self.metric = study.metric
-        self.best = next(entry for entry in study.leaderboard if entry.name == study.best)
+        self.best = study[study.best]
         self.baseline = next((entry for entry in study.leaderboard if entry.is_baseline), None)
         share = float(np.mean([len(held) / len(learned) for learned, held in study.folds]))
-        folds = np.array([shown_value(self.metric, v) for v in np.asarray(self.best.scores[self.metric]).tolist()])
+        folds = np.array([shown_value(self.metric, v) for v in self.best.scores[self.metric].tolist()])
         self.low, self.high = mean_interval(folds, share, len(study.folds), is_loss(self.metric))
         self.decimals = _decimals(self.high - self.low)
 
@@ -39,7 +41,7 @@ class _Lines:
         study = self.study
         what = f"the value of {study.target}"
         if study.classes is not None:
-            labels = [elide(one_line(label), 30) for label in np.asarray(study.classes).tolist()]
+            labels = [elide(one_line(label), 30) for label in study.classes.tolist()]
             more = f" and {len(labels) - _FEW_CLASSES} more" if len(labels) > _FEW_CLASSES else ""
             what = f"{study.target} ({', '.join(labels[:_FEW_CLASSES])}{more})"
         n_columns = len(_used(study))
@@ -105,21 +107,21 @@ class _Lines:
         return tiles
 
 
-def eyebrow(study: Any) -> str:
+def eyebrow(study: Study) -> str:
     """Say what kind of question it is."""
     return f"A study of {_TASKS[study.task]}, judged by {metric_words(study.metric)}"
 
 
-def _baseline_words(study: Any) -> str:
+def _baseline_words(study: Study) -> str:
     if study.classes is None:
-        return f"always {shortest(float(np.mean(np.asarray(study.y_train, dtype=float))), 4)}"
-    labels, counts = np.unique(np.asarray(study.y_train), return_counts=True)
+        return f"always {shortest(float(np.mean(study.y_train.astype(float))), 4)}"
+    labels, counts = np.unique(study.y_train, return_counts=True)
     most = int(counts.argmax())
     return f"{elide(one_line(labels[most]), 20)} is the commonest, {percent(counts[most] / counts.sum())}"
 
 
-def _used(study: Any) -> list[Any]:
-    return [column for column in study.columns if getattr(column, "is_used", True)]
+def _used(study: Study) -> list[ColumnProfile]:
+    return [column for column in study.columns if column.is_used]
 
 
 def _article(words: str) -> str:

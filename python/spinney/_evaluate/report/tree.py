@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from spinney._data.display.digits import elide, grouped, one_line
-from spinney._evaluate.report.view import View, sample
+from spinney._data.types import Floats, TableLike
+from spinney._evaluate.report.view import View, class_codes, sample
+from spinney._evaluate.study.result import Study
 from spinney._tree.prune.cross_validation import first_cuts
 from spinney._tree.prune.table import ComplexityTable
+from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import Step, TreeReader
-
-Floats = NDArray[np.float64]
 
 MOST_LEAVES = 150  # of the largest tree that is drawn
 _MOST_POSITIONS = 60  # of the slider
@@ -42,12 +43,12 @@ class Sequence:
         Rows of the table that are shown.
     """
 
-    grown: Any
+    grown: BaseTree
     table: ComplexityTable
     rows: NDArray[np.intp]
 
     @classmethod
-    def of(cls, tree: Any, X: Any, y: Any) -> Sequence:
+    def of(cls, tree: BaseTree, X: TableLike, y: NDArray[Any]) -> Sequence:
         """Grow the tree again without pruning it, and keep of the sequence what can be drawn."""
         known = tree.get_params(deep=False)
         table = getattr(tree, "cp_table_", None)
@@ -70,7 +71,7 @@ def _thinned(n: int, chosen: int | None) -> NDArray[np.intp]:
     return np.unique(np.concatenate([spread, np.array(kept, dtype=np.intp)]))
 
 
-def tree_section(study: Any, train: View, test: View) -> dict[str, Any]:
+def tree_section(study: Study, train: View, test: View) -> dict[str, Any]:
     """Gather the tree, its nested trees and their errors."""
     sequence = Sequence.of(study.tree, study.X_train, study.y_train)
     reader = TreeReader(sequence.grown, show_missing="seen")
@@ -98,7 +99,7 @@ def tree_section(study: Any, train: View, test: View) -> dict[str, Any]:
     }
 
 
-def _leaves(tree: Any, X: Any) -> NDArray[np.intp]:
+def _leaves(tree: BaseTree, X: TableLike) -> NDArray[np.intp]:
     return np.asarray(tree.apply(X), dtype=np.intp).reshape(-1)
 
 
@@ -115,19 +116,15 @@ def _errors(sequence: Sequence, truth: _Truth) -> tuple[Floats, Floats]:
 class _Truth:
     """The targets, and how far nodes are from them."""
 
-    def __init__(self, reader: TreeReader, y_train: Any, y_test: Any) -> None:
+    def __init__(self, reader: TreeReader, y_train: NDArray[Any], y_test: NDArray[Any]) -> None:
         self.reader, self.tree = reader, reader.tree
         self.is_classifier = reader.is_classifier
         self.root_error = float(reader.model._node_errors(reader.tree)[0])
         self.train, self.test = self._read(y_train), self._read(y_test)
 
-    def _read(self, y: Any) -> Floats:
+    def _read(self, y: NDArray[Any]) -> Floats:
         """Codes of classes (-1: not one of them), or values."""
-        values = np.asarray(y)
-        if not self.is_classifier:
-            return values.astype(np.float64)
-        code = {label: k for k, label in enumerate(self.reader.classes[0])}
-        return np.array([code.get(label, -1) for label in values.tolist()], dtype=np.float64)
+        return (class_codes(y, self.reader.classes[0]) if self.is_classifier else y).astype(np.float64)
 
     def in_unit(self, error: Floats) -> Floats:
         """Turn mean losses into the errors that are shown."""
@@ -217,17 +214,16 @@ def _histograms(reader: TreeReader, leaves: NDArray[np.intp], values: Floats, ed
     return found
 
 
-def _sampled_rows(reader: TreeReader, train: View, leaves: NDArray[np.intp], y: Any) -> dict[str, Any]:
+def _sampled_rows(reader: TreeReader, train: View, leaves: NDArray[np.intp], y: NDArray[Any]) -> dict[str, Any]:
     """Take some training rows with their leaves, in the columns that the tree asks most."""
     gains = np.zeros(len(reader.features))
     for node in reader.inner_nodes:
         gains[reader.column(node)] += reader.gain(node) * reader.weight(node)
     columns = [int(j) for j in np.argsort(-gains, kind="stable")[:_MOST_COLUMNS] if gains[j] > 0]
     rows = sample(train.n_rows, _MOST_ROWS)
-    values = np.asarray(y)[rows].tolist()
     return {
         "columns": [train.names[j] for j in columns],
-        "cells": [[train.text(int(row), j) for j in columns] for row in rows],
+        "cells": train.cells(rows, columns),
         "leaf": leaves[rows],
-        "target": [reader.label(value) for value in values],
+        "target": [reader.label(value) for value in y[rows].tolist()],
     }

@@ -11,13 +11,13 @@ from sklearn.metrics import roc_auc_score
 from spinney._data.display.digits import one_line
 from spinney._data.numeric.reproducible import log
 from spinney._data.select import pick_table
-from spinney._evaluate.report.view import View, sample
+from spinney._data.types import Floats
+from spinney._evaluate.report.view import View, class_codes, sample
+from spinney._evaluate.study.result import Study
 from spinney._forest.isolation import IsolationForest
 from spinney._forest.random_forests import RandomForestClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
 from spinney.inspect.text.reader import TreeReader
-
-Floats = NDArray[np.float64]
 
 _MOST_ROWS = 4000  # of either part, to tell them apart and to find odd rows
 _MOST_COLUMNS = 12
@@ -27,7 +27,7 @@ _ODD = 0.01  # share of the training rows that are called odd
 _LEAST = 1e-15  # probability, so that a loss is finite
 
 
-def trust_section(study: Any, train: View, test: View) -> dict[str, Any]:
+def trust_section(study: Study, train: View, test: View) -> dict[str, Any]:
     """Gather the reasons for doubt."""
     losses = {
         "train": _losses(study, study.out_of_fold[study.best], study.y_train),
@@ -44,18 +44,16 @@ def trust_section(study: Any, train: View, test: View) -> dict[str, Any]:
     }
 
 
-def _losses(study: Any, said: Any, y: Any) -> Floats:
+def _losses(study: Study, said: Floats, y: NDArray[Any]) -> Floats:
     """Loss of each row; NaN where the row was never held out."""
-    said = np.asarray(said, dtype=np.float64)
     if study.classes is None:
-        return np.asarray(np.abs(said - np.asarray(y, dtype=np.float64)))
-    place = {label: code for code, label in enumerate(np.asarray(study.classes).tolist())}
-    codes = np.array([place.get(label, -1) for label in np.asarray(y).tolist()])
+        return np.asarray(np.abs(said - y.astype(np.float64)))
+    codes = class_codes(y, study.classes.tolist())
     given = said[np.arange(len(codes)), np.maximum(codes, 0)]
     return np.asarray(np.where(codes >= 0, -log(np.maximum(given, _LEAST)), np.nan))
 
 
-def _weak_parts(study: Any, train: Floats, test: Floats) -> list[dict[str, Any]]:
+def _weak_parts(study: Study, train: Floats, test: Floats) -> list[dict[str, Any]]:
     """Grow a small tree on the held-out losses: its leaves are the parts of the table that the model finds hard."""
     known = np.flatnonzero(~np.isnan(train))
     least = max(20, len(known) // 20)
@@ -83,7 +81,7 @@ def _weak_parts(study: Any, train: Floats, test: Floats) -> list[dict[str, Any]]
     return sorted(parts, key=lambda part: -part["held_out"])
 
 
-def _odd_rows(study: Any, train: View, test: View, losses: Floats) -> dict[str, Any]:
+def _odd_rows(study: Study, train: View, test: View, losses: Floats) -> dict[str, Any]:
     """Find test rows that random cuts part from the training rows quickly, and how the model does on them."""
     rows = sample(train.n_rows, _MOST_ROWS)
     forest = IsolationForest(random_state=0).fit(train.take(rows))
@@ -93,18 +91,18 @@ def _odd_rows(study: Any, train: View, test: View, losses: Floats) -> dict[str, 
     scores = forest.score_samples(test.take(shown))
     is_odd, loss = scores < line, losses[shown]
     order = np.argsort(scores, kind="stable")[:5]
-    columns = list(range(min(6, len(test.names))))
+    odd = order[is_odd[order]]
+    columns, names = test.first_columns()
     return {
         "n": len(shown),
         "n_odd": int(is_odd.sum()),
         "expected": _ODD,
         "loss_odd": _mean(loss[is_odd]),
         "loss_usual": _mean(loss[~is_odd]),
-        "columns": [test.names[j] for j in columns],
+        "columns": names,
         "rows": [
-            {"row": int(shown[k]), "loss": loss[k], "cells": [test.text(int(shown[k]), j) for j in columns]}
-            for k in order
-            if is_odd[k]
+            {"row": int(shown[k]), "loss": loss[k], "cells": cells}
+            for k, cells in zip(odd, test.cells(shown[odd], columns), strict=True)
         ],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +14,11 @@ from spinney._data.column_names import match_columns
 from spinney._data.columns import column_label
 from spinney._data.display.digits import elide, one_line, shortest
 from spinney._data.select import pick_table
+from spinney._data.types import Floats, TableLike
 from spinney._data.value_arrays import codes_by_name
+from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 _CELL_LETTERS = 28
@@ -33,7 +35,7 @@ class View:
         Rows.
     """
 
-    def __init__(self, tree: Any, X: Any) -> None:
+    def __init__(self, tree: BaseTree, X: TableLike) -> None:
         self.reader = TreeReader(tree)
         self.table = pick_table(X)
 
@@ -90,9 +92,23 @@ class View:
             return elide(self.categories(column)[int(value)], _CELL_LETTERS)
         return elide(self.reader.value_text(column, value), _CELL_LETTERS)
 
+    def cells(self, rows: Places, columns: Sequence[int]) -> list[list[str]]:
+        """Write the cells of some rows in some columns."""
+        return [[self.text(int(row), j) for j in columns] for row in rows]
+
+    def first_columns(self, most: int = 6) -> tuple[list[int], list[str]]:
+        """Return the first columns, and their names: what stands beside a row that is listed."""
+        return list(range(len(self.names)))[:most], self.names[:most]
+
     def take(self, rows: Places) -> Any:
         """Take rows, as a table of the same kind."""
         return self.table.take(rows)
+
+
+def class_codes(y: NDArray[Any], labels: Sequence[object]) -> Places:
+    """Return the codes of labels; -1 for one that is not among them."""
+    place = {label: code for code, label in enumerate(labels)}
+    return np.array([place.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.intp)
 
 
 def sample(n_rows: int, most: int, seed: int = 0) -> Places:
