@@ -11,7 +11,7 @@ from spinney._data.display.digits import plural
 from spinney._data.types import Floats
 from spinney._evaluate.scoring import is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error
-from spinney._evaluate.study.result import Entry, Study
+from spinney._evaluate.study.findings import Entry, Findings
 
 _WORDS = {
     "roc_auc": "area under the ROC curve",
@@ -26,7 +26,7 @@ def metric_words(metric: str) -> str:
     return _WORDS.get(metric, shown_name(metric).replace("_", " "))
 
 
-def board_section(study: Study) -> dict[str, Any]:
+def board_section(study: Findings) -> dict[str, Any]:
     """Gather the leader board."""
     metrics = study.metrics
     share = float(np.mean([len(held) / len(learned) for learned, held in study.folds]))
@@ -43,7 +43,7 @@ def board_section(study: Study) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry, study: Study, metrics: list[str], share: float, n_folds: int) -> dict[str, Any]:
+def _entry(entry: Entry, study: Findings, metrics: list[str], share: float, n_folds: int) -> dict[str, Any]:
     sign = -1 if is_loss(study.metric) else 1
     gap = entry.difference
     ends = sorted([sign * gap.low, sign * gap.high])

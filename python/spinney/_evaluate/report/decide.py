@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from spinney._data.display.digits import elide, one_line
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, class_codes
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 
 Codes = NDArray[np.intp]
 
@@ -22,7 +22,7 @@ _BINS = 10  # of the calibration
 _Z = 1.96
 
 
-def decide_section(study: Study, test: View) -> dict[str, Any] | None:
+def decide_section(study: Findings, test: View) -> dict[str, Any] | None:
     """Judge the probabilities of the best model on rows that it has not learned from."""
     if study.classes is None:
         return None
@@ -130,7 +130,7 @@ def _confusion(shares: Floats, codes: Codes, n_classes: int) -> dict[str, Any]:
     return {"classes": order, "counts": counts[np.ix_(order, order)], "n_hidden": n_classes - len(order)}
 
 
-def _surprises(study: Study, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
+def _surprises(study: Findings, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
     """Find the test rows whose class the model held least likely."""
     codes, shares = class_codes(study.y_test, labels), study.test_predictions[study.best]
     given = np.where(codes >= 0, shares[np.arange(len(codes)), np.maximum(codes, 0)], np.nan)

@@ -11,7 +11,7 @@ from spinney._data.display.digits import elide, one_line
 from spinney._data.types import Floats
 from spinney._evaluate.report.models import affordable
 from spinney._evaluate.report.view import View, sample
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney.inspect.explain.dependence import PartialDependence, partial_dependence
 
 _MOST_COLUMNS = 9
@@ -21,7 +21,7 @@ _CURVES = 40  # of single rows
 _MOST_CATEGORIES, _MOST_CLASSES = 8, 8
 
 
-def dependence_section(study: Study, test: View, columns: list[str]) -> dict[str, Any] | None:
+def dependence_section(study: Findings, test: View, columns: list[str]) -> dict[str, Any] | None:
     """Ask the model about the columns that matter most; None if no model answers in time."""
     rows = sample(test.n_rows, _MOST_ROWS)
     has_values = {

@@ -12,7 +12,7 @@ from spinney._evaluate.report.board import metric_words
 from spinney._evaluate.report.models import affordable
 from spinney._evaluate.report.view import View, sample
 from spinney._evaluate.scoring import is_loss
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney.inspect.explain.interactions import interaction_strength
 from spinney.inspect.explain.permutation import permutation_importance
 
@@ -23,7 +23,7 @@ _MOST_PERMUTED = 300  # columns
 _PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 50
 
 
-def importances_section(study: Study, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
+def importances_section(study: Findings, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
     """Measure what the model loses when a column is shuffled; where that takes too long, what columns add."""
     found = _permuted(study, test) or _added(shap)
     if found is None:
@@ -32,7 +32,7 @@ def importances_section(study: Study, test: View, shap: dict[str, Any] | None) -
     return found | {"pairs": _pairs(study, test, names)}
 
 
-def _permuted(study: Study, test: View) -> dict[str, Any] | None:
+def _permuted(study: Findings, test: View) -> dict[str, Any] | None:
     n_columns = len(test.names)
     if n_columns > _MOST_PERMUTED:
         return None
@@ -83,7 +83,7 @@ def _added(shap: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _pairs(study: Study, test: View, names: list[str]) -> dict[str, Any] | None:
+def _pairs(study: Findings, test: View, names: list[str]) -> dict[str, Any] | None:
     """Find columns that act together, in the best model made of trees: Friedman's H."""
     n_asked = len(names) * (len(names) + 1) // 2
     name = affordable(study, n_asked * _PAIR_ROWS**2, "shap_values")

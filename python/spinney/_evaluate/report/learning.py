@@ -13,7 +13,7 @@ from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.report.board import metric_words
 from spinney._evaluate.runner import Candidate, Runner
 from spinney._evaluate.scoring import Scorer, is_loss, shown_value
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 
 _SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)
 _FOLDS = 3
@@ -21,7 +21,7 @@ _SECONDS = 4.0  # that the fits may take, by what the study measured
 _FEWEST_ROWS = 20
 
 
-def learning_section(study: Study) -> dict[str, Any] | None:
+def learning_section(study: Findings) -> dict[str, Any] | None:
     """Fit the best model that is quick enough, and the tree, to parts of the training rows; None if there are few."""
     folds = sorted(study.folds, key=lambda fold: -len(fold[0]))[:_FOLDS]  # in time, the first learn from few rows
     n_rows = min(len(learned) for learned, _ in folds)
@@ -45,7 +45,9 @@ def learning_section(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _curve(study: Study, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer) -> dict[str, Any]:
+def _curve(
+    study: Findings, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer
+) -> dict[str, Any]:
     table, y = pick_table(study.X_train), study.y_train
     runner, candidate = Runner(Problem(table, y)), Candidate(name, study.models[name])
     held, learned = np.full((len(folds), len(sizes)), np.nan), np.full((len(folds), len(sizes)), np.nan)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 
 SECONDS = 3.0  # that one section may spend on asking
 
 
-def affordable(study: Study, n_rows: int, method: str = "predict") -> str | None:
+def affordable(study: Findings, n_rows: int, method: str = "predict") -> str | None:
     """Name the best model that can predict so many rows in time, by what the study measured; None if none can.
 
     Parameters
@@ -28,7 +28,7 @@ def affordable(study: Study, n_rows: int, method: str = "predict") -> str | None
     return None
 
 
-def explainable(study: Study) -> str | None:
+def explainable(study: Findings) -> str | None:
     """Name the best model whose predictions can be parted among the columns; None if there is none."""
     for entry in study.leaderboard:
         if hasattr(study.models.get(entry.name), "shap_values"):

@@ -8,8 +8,8 @@ import numpy as np
 
 from spinney._data.display.digits import elide, one_line, shortest
 from spinney._evaluate.report.view import View, class_codes
+from spinney._evaluate.study.findings import Findings
 from spinney._evaluate.study.profile import ColumnProfile
-from spinney._evaluate.study.result import Study
 
 _MOST_COLUMNS = 250
 _BARS = 24
@@ -17,7 +17,7 @@ _MOST_CATEGORIES = 8
 _MOST_CLASSES = 15
 
 
-def profile_section(study: Study, train: View) -> dict[str, Any]:
+def profile_section(study: Findings, train: View) -> dict[str, Any]:
     """Describe the table."""
     place = {name: j for j, name in enumerate(train.names)}
     columns = sorted(study.columns, key=lambda column: column.is_used, reverse=True)
@@ -72,7 +72,7 @@ def _bars(view: View, j: int) -> dict[str, Any] | None:
     return {"counts": counts, "ends": text}
 
 
-def _target(study: Study) -> dict[str, Any]:
+def _target(study: Findings) -> dict[str, Any]:
     name = one_line(study.target)
     if study.classes is None:
         counts, edges = np.histogram(study.y_train.astype(float), 40)

@@ -6,12 +6,12 @@ import shlex
 from typing import Any
 
 from spinney._data.display.digits import one_line
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 
 _FLAGS = {"models": "--model", "random_state": "--seed"}  # others: the option's own name
 
 
-def made_section(study: Study, left_out: list[str]) -> dict[str, Any]:
+def made_section(study: Findings, left_out: list[str]) -> dict[str, Any]:
     """Gather notes, versions, time and command, and the titles of parts of the page that no model had time for."""
     said = "".join(f", {name}={value!r}" for name, value in study.options.items())
     table = repr(study.source) if study.source else "table"

@@ -22,11 +22,11 @@ from spinney._evaluate.report.summary import eyebrow, summary
 from spinney._evaluate.report.tree import tree_section
 from spinney._evaluate.report.trust import trust_section
 from spinney._evaluate.report.view import View
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney._names import __version__
 
 
-def write_report(study: Study, path: str | os.PathLike[str]) -> Path:
+def write_report(study: Findings, path: str | os.PathLike[str]) -> Path:
     """Write a study as one HTML file that needs nothing else.
 
     Parameters
@@ -78,7 +78,7 @@ class Page:
     sections: list[Section]
 
 
-def gather(study: Study) -> tuple[str, list[str], Page]:
+def gather(study: Findings) -> tuple[str, list[str], Page]:
     """Return the title, the sentences of the answer, and the data of all sections."""
     train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
     shap = shap_section(study, test)

@@ -8,14 +8,14 @@ import numpy as np
 
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, sample
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 
 _MOST_POINTS = 700
 _BARS = 32
 _BINS = 10
 
 
-def residuals_section(study: Study, test: View) -> dict[str, Any] | None:
+def residuals_section(study: Findings, test: View) -> dict[str, Any] | None:
     """Compare predictions with values; None for classes."""
     if study.classes is not None:
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from spinney._data.display.digits import one_line
 from spinney._evaluate.report.models import explainable
 from spinney._evaluate.report.view import View, sample
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney.inspect.explain.shap import ShapValues
 
 _MOST_NUMBERS = 40_000  # in the file, all classes together
@@ -17,7 +17,7 @@ _MOST_STEPS = 100_000_000  # rows times leaves that are walked: some seconds
 _MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
 
 
-def shap_section(study: Study, test: View) -> dict[str, Any] | None:
+def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
     """Explain test rows by the best model that can tell; None if none can."""
     name = explainable(study)
     if name is None:
@@ -57,7 +57,7 @@ def shap_section(study: Study, test: View) -> dict[str, Any] | None:
     }
 
 
-def _explained_classes(study: Study) -> list[Any]:
+def _explained_classes(study: Findings) -> list[Any]:
     if study.classes is None:
         return [None]
     classes: list[Any] = study.classes.tolist()

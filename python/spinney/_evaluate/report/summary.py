@@ -10,21 +10,21 @@ import numpy as np
 from spinney._data.display.digits import elide, fixed, one_line, percent, plural, shortest
 from spinney._evaluate.report.board import mean_interval, metric_words, shown_ends
 from spinney._evaluate.scoring import is_loss, shown_value
+from spinney._evaluate.study.findings import Findings
 from spinney._evaluate.study.profile import ColumnProfile
-from spinney._evaluate.study.result import Study
 
 _FEW_CLASSES = 6
 _TASKS = {"binary": "two classes", "multiclass": "several classes", "regression": "values"}
 
 
-def summary(study: Study, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
+def summary(study: Findings, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the sentences and the tiles; `columns` are those that matter, the first most."""
     lines = _Lines(study)
     return [lines.asked(), lines.answer(), lines.goes_by(columns)], lines.tiles()
 
 
 class _Lines:
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Findings) -> None:
         self.study = study
         self.metric = study.metric
         self.best = study[study.best]
@@ -107,12 +107,12 @@ class _Lines:
         return tiles
 
 
-def eyebrow(study: Study) -> str:
+def eyebrow(study: Findings) -> str:
     """Say what kind of question it is."""
     return f"A study of {_TASKS[study.task]}, judged by {metric_words(study.metric)}"
 
 
-def _baseline_words(study: Study) -> str:
+def _baseline_words(study: Findings) -> str:
     if study.classes is None:
         return f"always {shortest(float(np.mean(study.y_train.astype(float))), 4)}"
     labels, counts = np.unique(study.y_train, return_counts=True)
@@ -120,7 +120,7 @@ def _baseline_words(study: Study) -> str:
     return f"{elide(one_line(labels[most]), 20)} is the commonest, {percent(counts[most] / counts.sum())}"
 
 
-def _used(study: Study) -> list[ColumnProfile]:
+def _used(study: Findings) -> list[ColumnProfile]:
     return [column for column in study.columns if column.is_used]
 
 

@@ -13,7 +13,7 @@ from spinney._data.numeric.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, class_codes, sample
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney._forest.isolation import IsolationForest
 from spinney._forest.random_forests import RandomForestClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
@@ -27,7 +27,7 @@ _ODD = 0.01  # share of the training rows that are called odd
 _LEAST = 1e-15  # probability, so that a loss is finite
 
 
-def trust_section(study: Study, train: View, test: View) -> dict[str, Any]:
+def trust_section(study: Findings, train: View, test: View) -> dict[str, Any]:
     """Gather the reasons for doubt."""
     losses = {
         "train": _losses(study, study.out_of_fold[study.best], study.y_train),
@@ -44,7 +44,7 @@ def trust_section(study: Study, train: View, test: View) -> dict[str, Any]:
     }
 
 
-def _losses(study: Study, said: Floats, y: NDArray[Any]) -> Floats:
+def _losses(study: Findings, said: Floats, y: NDArray[Any]) -> Floats:
     """Loss of each row; NaN where the row was never held out."""
     if study.classes is None:
         return np.asarray(np.abs(said - y.astype(np.float64)))
@@ -53,7 +53,7 @@ def _losses(study: Study, said: Floats, y: NDArray[Any]) -> Floats:
     return np.asarray(np.where(codes >= 0, -log(np.maximum(given, _LEAST)), np.nan))
 
 
-def _weak_parts(study: Study, train: Floats, test: Floats) -> list[dict[str, Any]]:
+def _weak_parts(study: Findings, train: Floats, test: Floats) -> list[dict[str, Any]]:
     """Grow a small tree on the held-out losses: its leaves are the parts of the table that the model finds hard."""
     known = np.flatnonzero(~np.isnan(train))
     least = max(20, len(known) // 20)
@@ -81,7 +81,7 @@ def _weak_parts(study: Study, train: Floats, test: Floats) -> list[dict[str, Any
     return sorted(parts, key=lambda part: -part["held_out"])
 
 
-def _odd_rows(study: Study, train: View, test: View, losses: Floats) -> dict[str, Any]:
+def _odd_rows(study: Findings, train: View, test: View, losses: Floats) -> dict[str, Any]:
     """Find test rows that random cuts part from the training rows quickly, and how the model does on them."""
     rows = sample(train.n_rows, _MOST_ROWS)
     forest = IsolationForest(random_state=0).fit(train.take(rows))
