@@ -1,5 +1,7 @@
 """Random numbers as the engine makes them, and a single tree that draws those of a forest's tree."""
 
+from spinney._tree.grow.settings import GrowthSettings
+
 _WORD = 2**64 - 1
 
 
@@ -21,10 +23,13 @@ def like_tree_of(forest, t, kind, **parameters):
     Its values are shrunk as the forest's are.
     """
 
-    class Alone(kind):
-        _random_ties = True
+    class Seeded(GrowthSettings):
+        def engine_options(self, *args, **options):
+            return super().engine_options(*args, **(options | {"seed": derive(derive(forest._growth.seed, 101), t)}))
 
-        def _growth_options(self, *args, **options):
-            return super()._growth_options(*args, **(options | {"seed": derive(derive(forest._growth.seed, 101), t)}))
+    class Alone(kind):
+        @property
+        def _settings(self):
+            return Seeded.of(self, random_ties=True)
 
     return Alone(**({"shrinkage": forest.shrinkage_} | parameters))

@@ -53,7 +53,7 @@ class AllRows:
         """Refuse a table that no worker can hold, and that cannot lie in files."""
         least, wanted = self._least_limit, _FILES + _FILES_A_ROW * self.n_rows
         lacks = f"The table takes {self.n_bytes / 1e9:.2g} GB, and a worker that has all of its rows"
-        if hasattr(model, "criterion") and model.max_bins is None and model._setting("splitter") != "random":
+        if model._sorts_all_rows:
             raise ValueError(
                 f"{lacks} needs {_ROOM * self.n_bytes / 1e9:.2g} GB of memory; the smallest has {least / 1e9:.2g} GB. "
                 "Set max_bins=255, and the rows lie in files of each worker; or use larger workers, or gradient "

@@ -20,6 +20,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.select import PickTable
 from spinney._ensemble.member import random_state_names, set_random_states, takes_weights
+from spinney._tree.grow.settings import GrowthTarget
 from spinney._tree.tree_estimator import BaseTree
 
 Floats = NDArray[np.float64]
@@ -81,17 +82,18 @@ class WeakTrees(WeakLearner):
     @cached_property
     def _pooled(self) -> _engine.Table:
         """The table as trees are grown on it."""
-        pooled: _engine.Table = self.template._pooled(self.columns, None)
+        pooled: _engine.Table = self.template._settings.pooled(self.columns, None)
         return pooled
 
     def fit(self, target: NDArray[Any], weight: Floats, seed: int) -> _engine.Tree:
         """Grow the tree that the template would grow by itself; rows of weight 0 are left out."""
         n_classes = [] if self.n_classes is None else [self.n_classes]
         array = np.ascontiguousarray(target.reshape(len(target), 1))
-        options = self.template._growth_options(
-            self.schema, self.columns.n_rows, float(weight.sum()), (array, n_classes), None, None, seed
+        settings = self.template._settings
+        options = settings.engine_options(
+            self.schema, GrowthTarget(n_classes, 1), self.columns.n_rows, float(weight.sum()), seed=seed
         )
-        criterion = self.template._engine_criterion(None, False)
+        criterion = settings.engine_criterion()
         self._newest = _engine.grow_tree(self._pooled, criterion, array, n_classes, weight, options, self._index)
         return self._newest[0]
 

@@ -35,7 +35,6 @@ class Estimator(BaseEstimator):
     _is_class_target: ClassVar[bool] = False
     _not_here: ClassVar[dict[str, str]] = {}  # why attributes of related estimators are missing, after their name
     _elsewhere: ClassVar[dict[str, str]] = {}  # what to do instead, for parameters and arguments of other libraries
-    _neutral: ClassVar[dict[str, Any]] = {}  # what the estimator does instead
     _other_names: ClassVar[dict[str, tuple[str, ...]]] = {}  # names of scikit-learn, and the parameters they stand for
 
     # ---- parameters ------------------------------------------------------------------------------------------
@@ -54,10 +53,6 @@ class Estimator(BaseEstimator):
         check_parameter_names(cls, [name for name in kwargs if name not in cls._other_names], cls._elsewhere)
         made: Self = super().__new__(cls)
         return made
-
-    def _setting(self, name: str) -> Any:
-        """Value of a parameter; if this estimator has no such parameter, the neutral value."""
-        return vars(self)[name] if name in vars(self) else self._neutral[name]
 
     @classmethod
     def _in_own_names(cls, params: dict[str, Any]) -> dict[str, Any]:
@@ -100,6 +95,11 @@ class Estimator(BaseEstimator):
     def _n_threads(self) -> int:
         """Threads as the engine takes them: 0 stands for all."""
         return self.n_jobs or 0
+
+    @property
+    def _sorts_all_rows(self) -> bool:
+        """Whether a fit sorts all rows in memory, because no parameter says that it may bin them."""
+        return False
 
     def _n_parts_held_out(self) -> int:
         """Return the fewest folds that a fit splits the rows into, to hold each of them or one out; 0: none."""

@@ -11,29 +11,19 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._estimator.held_out import Loss
 from spinney._model.tree import FittedTree
-from spinney.criteria import CompiledCriterion
+from spinney.criteria import CompiledCriterion, Criterion
 
 Array = NDArray[np.float64]
 
-# parameters that only built-in criteria understand, and what they are when not used
-_UNSUPPORTED = {
-    "monotonic_cst": None,
-    "max_bins": None,
-    "min_purity": None,
-    "cost_matrix": None,
-    "priors": None,
-    "rate_shrinkage": 0.0,
-    "dialect": None,
-}
 SAVED_NAME = "user"  # stands for the criterion in a model file
 
 
-def is_user(criterion: Any) -> bool:
+def is_user(criterion: str | Criterion) -> bool:
     """Whether a criterion is an object instead of a name; the name left by a model file counts too."""
     return not isinstance(criterion, str) or criterion == SAVED_NAME
 
 
-def name_of(criterion: Any) -> str:
+def name_of(criterion: str | Criterion) -> str:
     """Return the criterion's name, for reading."""
     return SAVED_NAME if is_user(criterion) else str(criterion)
 
@@ -47,48 +37,28 @@ class UserTarget:
     n_values: int
 
 
-def refuse_unsupported(model: Any) -> None:
-    """Raise if a user's criterion is not usable as one, or if another parameter needs a built-in criterion."""
-    criterion = model.criterion
-    if not is_user(criterion):
-        return
-    if isinstance(criterion, str):
-        raise ValueError(
-            "This model was saved without its criterion, which is code. Set it again, model.set_params(criterion=…), "
-            "before you fit."
-        )
-    if isinstance(criterion, type):
-        raise TypeError(
-            f"criterion must be an object, not the class {criterion.__name__}. Make one: {criterion.__name__}()."
-        )
-    for name, unused in _UNSUPPORTED.items():
-        given = getattr(model, name, unused)
-        if given is not None if unused is None else given != unused:
-            raise ValueError(f"{name} does not go with a criterion of your own. Leave it at {unused}.")
-
-
-def prepare(model: Any, y: NDArray[Any], weight: Array | None, n_classes: list[int] | None) -> UserTarget | None:
-    """Start the user's criterion of a model that is about to be fitted; None if its criterion is a built-in one.
+def prepare(
+    criterion: str | Criterion, y: NDArray[Any], weight: Array | None, n_classes: list[int]
+) -> UserTarget | None:
+    """Start a user's criterion; None if the criterion is a built-in one.
 
     Parameters
     ----------
-    model : estimator
-        With its parameters.
+    criterion : str or Criterion
     y : ndarray of shape (n_rows, n_outputs)
         Numbers or class codes.
     weight : ndarray or None
         Weights of the rows.
-    n_classes : list of int or None
-        Numbers of classes; None in a regression.
+    n_classes : list of int
+        Numbers of classes by output; empty in a regression.
 
     Returns
     -------
     UserTarget or None
     """
-    criterion = model.criterion
-    if not is_user(criterion):
+    if isinstance(criterion, str):
         return None
-    if n_classes is not None and len(n_classes) > 1:
+    if len(n_classes) > 1:
         raise ValueError("A criterion of your own goes with one output of classes. Fit one tree per output.")
     weight = np.ones(len(y)) if weight is None else weight
     values = _start(criterion, np.array(y, dtype=np.float64), weight)
@@ -100,7 +70,7 @@ def prepare(model: Any, y: NDArray[Any], weight: Array | None, n_classes: list[i
         rows = weight > 0
         n_values = len(checked.evaluate(_narrow(values[rows]), weight[rows])[0])
         handle = _engine.python_criterion(CheckedCriterion(criterion, n_values), values.shape[1], n_values)
-    if n_classes is not None and n_values != n_classes[0]:
+    if n_classes and n_values != n_classes[0]:
         raise ValueError(
             f"In a classifier, the value that evaluate returns is the shares of the classes: {n_classes[0]} numbers, "
             f"not {n_values}."
@@ -118,16 +88,17 @@ def check_shares(tree: _engine.Tree) -> None:
         )
 
 
-def row_losses(criterion: Any, y: Array) -> Loss:
+def row_losses(criterion: str | Criterion, y: Array) -> Loss:
     """Loss of held-out rows by the criterion's own measure, if it has one for single rows."""
 
     def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> Array:
-        if not callable(getattr(criterion, "row_loss", None)):
+        row_loss = getattr(criterion, "row_loss", None)
+        if not callable(row_loss):
             raise ValueError(
                 f"Held-out rows are judged by the method row_loss(y, value) of the criterion, and {criterion!r} has "
                 "none. Write one, or do without held-out rows and cross-validation."
             )
-        losses = np.asarray(criterion.row_loss(_narrow(y[rows]), _narrow(tree.flat_value[nodes])), dtype=np.float64)
+        losses = np.asarray(row_loss(_narrow(y[rows]), _narrow(tree.flat_value[nodes])), dtype=np.float64)
         if losses.shape != (len(rows),):
             raise ValueError(f"row_loss returned an array of shape {losses.shape}; expected ({len(rows)},).")
         return losses
@@ -140,7 +111,7 @@ def _narrow(y: Array) -> Array:
     return y[:, 0] if y.shape[1] == 1 else y
 
 
-def _start(criterion: Any, y: Array, weight: Array) -> Array:
+def _start(criterion: Criterion, y: Array, weight: Array) -> Array:
     """Return the y that the criterion's init gives, n_rows x k."""
     if not callable(getattr(criterion, "init", None)):
         return y
@@ -159,7 +130,7 @@ def _start(criterion: Any, y: Array, weight: Array) -> Array:
     return np.ascontiguousarray(values.reshape(len(y), -1))
 
 
-def _described(given: Any) -> str:
+def _described(given: object) -> str:
     shape = getattr(given, "shape", None)
     return f"a {type(given).__name__}" if shape is None else f"a {type(given).__name__} of shape {tuple(shape)}"
 
@@ -175,7 +146,7 @@ class CheckedCriterion:
         How many numbers a value has; None: any number.
     """
 
-    def __init__(self, criterion: Any, n_values: int | None = None) -> None:
+    def __init__(self, criterion: Criterion, n_values: int | None = None) -> None:
         self._criterion = criterion
         self._n_values = n_values
 
@@ -222,7 +193,7 @@ class CheckedCriterion:
         return order.astype(np.uint32), _goodness(goodness, n_groups - 1, "one for each cut of the order")
 
 
-def _goodness(given: Any, n: int, meaning: str) -> Array:
+def _goodness(given: object, n: int, meaning: str) -> Array:
     try:
         goodness = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -236,6 +207,6 @@ def _goodness(given: Any, n: int, meaning: str) -> Array:
     return goodness
 
 
-def _shown(given: Any) -> str:
+def _shown(given: object) -> str:
     text = repr(given)
     return text if len(text) <= 80 else _described(given)

@@ -83,12 +83,13 @@ def runner_ups(
         One for each split, up to 500: those with most rows.
     """
     model, target = reader.model, np.asarray(y)
-    read = model._read_target(y, len(weight))
-    full = model._target_weights(read, y, weight)
-    costs = model._read_costs(read, full)
+    task = model._task
+    read = task.read(y, len(weight))
+    full = task.weights(read, y, weight)
+    costs = task.costs(read, full)
     if costs is not None:
-        full = costs.split_weights(read.codes[:, 0], full)
-    prices = read_feature_costs(model._setting("feature_costs"), model.schema_) or [1.0] * len(reader.features)
+        full = costs.split_weights(read.array[:, 0], full)
+    prices = read_feature_costs(task.settings.feature_costs, model.schema_) or [1.0] * len(reader.features)
     stumps = [_stump(reader, j, len(weight), n_jobs) for j in range(len(reader.features))]
     found = {}
     for node in _largest_splits(reader):
@@ -132,7 +133,7 @@ def _stump(reader: TreeReader, j: int, n_rows: int, n_jobs: int | None) -> Any:
 def _allowed(reader: TreeReader, node: int) -> list[int]:
     """Columns that the interaction constraints allow at a node, less those of weight 0."""
     model = reader.model
-    weights, _ = read_drawn_columns(model._setting("feature_weights"), None, model.schema_)
+    weights, _ = read_drawn_columns(model._settings.feature_weights, None, model.schema_)
     drawn = {j for j in range(len(reader.features)) if not weights or weights[j] > 0}
     groups = read_groups(model.interaction_cst, model.schema_)
     if not groups:

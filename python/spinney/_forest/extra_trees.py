@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, RandomState
 from spinney._estimator.parameters import store_parameters
 from spinney._forest.forest import ForestClassifier, ForestRegressor
 from spinney._tree.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
-from spinney._tree.grow.estimator import GrowingEstimator
 from spinney.criteria import Criterion
 
 
@@ -31,7 +30,7 @@ class ExtraTreesClassifier(ForestClassifier):
     """
 
     _tree_class = ExtraTreeClassifier
-    _neutral: ClassVar[dict[str, Any]] = {**GrowingEstimator._neutral, "splitter": "random"}
+    _splitter = "random"
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class ExtraTreesRegressor(ForestRegressor):
     """
 
     _tree_class = ExtraTreeRegressor
-    _neutral: ClassVar[dict[str, Any]] = {**GrowingEstimator._neutral, "splitter": "random"}
+    _splitter = "random"
 
     def __init__(
         self,

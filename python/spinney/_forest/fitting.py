@@ -39,6 +39,8 @@ from spinney._forest.training_rows import TrainingRows
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.estimator import GrowingEstimator
+from spinney._tree.grow.settings import GrowthTarget
+from spinney._tree.grow.task import Target, Task
 
 _LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
 _SINGLE_COLUMNS = ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try")
@@ -160,7 +162,7 @@ def _per_draw(weight: Floats | None, copies: Integers | None) -> Floats | None:
 class TreeFinisher:
     """Turns the values that growth works with into those that users see, prunes and shrinks each tree."""
 
-    model: GrowingEstimator
+    task: Task
     costs: ClassCosts | None
     checks_shares: bool
 
@@ -174,9 +176,9 @@ class TreeFinisher:
     def _finished(self, tree: FittedTree) -> FittedTree:
         if self.checks_shares:
             check_shares(tree.engine)
-        tree = self.model._restated(tree, self.costs)
-        alpha = float(self.model.ccp_alpha)
-        return tree.replaced(tree.engine.pruned(alpha, self.model._node_risks(tree))) if alpha > 0 else tree
+        tree = self.task.restated(tree, self.costs)
+        alpha = float(self.task.settings.ccp_alpha)
+        return tree.replaced(tree.engine.pruned(alpha, self.task.node_risks(tree))) if alpha > 0 else tree
 
 
 class ForestFit:
@@ -206,6 +208,8 @@ class ForestFit:
         grower: TreeGrower,
     ) -> None:
         self.model = model
+        self.task = model._task
+        self.settings = self.task.settings
         self.schema = schema
         self.earlier = earlier
         self.record = record
@@ -213,7 +217,7 @@ class ForestFit:
         self.grower = grower
         self.n_jobs = model._n_threads
 
-    def run(self, table: RawTable, target: Any, inputs: FitInputs, given: Floats | None) -> FitResult:
+    def run(self, table: RawTable, target: Target, inputs: FitInputs, given: Floats | None) -> FitResult:
         """Grow the forest; `given` are the weights of the caller."""
         rows = self._learning_rows(table, target, inputs, given)
         model = self.model
@@ -241,23 +245,22 @@ class ForestFit:
 
     # ---- rows and samples ----------------------------------------------------------------------------
 
-    def _learning_rows(self, table: RawTable, target: Any, inputs: FitInputs, given: Floats | None) -> LearningRows:
+    def _learning_rows(self, table: RawTable, target: Target, inputs: FitInputs, given: Floats | None) -> LearningRows:
         model = self.model
         relative, copies = relative_weights(given)
         # rates are shrunk by the number of events: their unit does matter
-        sample_weight = given if model._setting("rate_shrinkage") > 0 else relative
-        weight = model._target_weights(target, inputs.y, sample_weight)
-        costs = model._read_costs(target, weight)
+        sample_weight = given if self.settings.rate_shrinkage > 0 else relative
+        weight = self.task.weights(target, inputs.y, sample_weight)
+        costs = self.task.costs(target, weight)
         encoded = self.schema.encode_inputs(table, unseen=model.unseen, estimator=type(model).__name__)
         self.schema = self._with_combinations(encoded, sample_weight)
-        array, n_classes = model._engine_target(target)
         needs_prints = model.bootstrap or self._known_strength(costs) is None
         return LearningRows(
             inputs=encoded,
-            columns=model._pooled(self.schema.combined(encoded), sample_weight),
-            target=array,
-            n_classes=n_classes,
-            classes=target.classes if n_classes else None,
+            columns=self.settings.pooled(self.schema.combined(encoded), sample_weight),
+            target=target.array,
+            n_classes=target.n_classes,
+            classes=target.classes,
             sample_weight=sample_weight,
             weight=weight,
             copies=copies,
@@ -278,7 +281,7 @@ class ForestFit:
     def _drawn_combinations(self, inputs: _engine.Table, weight: Floats | None) -> Combinations:
         model, n_combined = self.model, int(self.model.n_combined)
         for name in _SINGLE_COLUMNS:
-            if model._setting(name) is not None:
+            if getattr(self.settings, name) is not None:
                 raise ValueError(
                     f"{name} is about single columns, but oblique splits combine several. Set {name}=None or "
                     "oblique=None."
@@ -293,7 +296,7 @@ class ForestFit:
         return Combinations.draw(self.schema.features, inputs, weight, n, n_combined, self.seed)
 
     def _draw(self, rows: LearningRows) -> Draws:
-        sampling = self.model._setting("sampling")
+        sampling = self.settings.sampling
         classes = None
         if sampling is not None:  # with several outputs, each combination of their classes is a stratum
             classes = np.unique(rows.target, axis=0, return_inverse=True)[1].reshape(-1)
@@ -314,7 +317,7 @@ class ForestFit:
     def _request(self, rows: LearningRows, draws: Draws | None) -> ForestRequest:
         """Say what is to be grown, without shrinkage."""
         model, schema, costs = self.model, self.schema, rows.costs
-        user = prepare(model, rows.target, rows.weight, rows.n_classes or None)
+        user = prepare(self.settings.criterion, rows.target, rows.weight, rows.n_classes)
         total = float(rows.columns.n_rows) if rows.weight is None else any_order_sum(rows.weight)
         weight = each_draw = _per_draw(rows.weight, rows.drawn_copies)
         if costs is not None:
@@ -322,18 +325,17 @@ class ForestFit:
         row_weight = weight_of_one_row(weight)
         if draws is not None and (weight is None or row_weight > 0):  # the rows of a sample are there several times
             row_weight = draws.times_drawn * (row_weight or 1.0)
-        options = model._growth_options(
+        n_outputs = rows.target.shape[1]
+        options = self.settings.engine_options(
             schema,
+            GrowthTarget(rows.n_classes, n_outputs, costs, user),
             rows.columns.n_rows,
             total if draws is None else total * draws.share,
-            (rows.target, rows.n_classes),
-            costs,
-            user,
-            draws.seed if draws is not None else self.seed,
+            seed=draws.seed if draws is not None else self.seed,
             row_weight=row_weight,
         )
-        changes = costs is not None or model._setting("rate_shrinkage") > 0 or user is not None or model.ccp_alpha > 0
-        is_balanced = model._setting("class_weight") == "balanced_subsample"
+        changes = costs is not None or self.settings.rate_shrinkage > 0 or user is not None or model.ccp_alpha > 0
+        is_balanced = self.settings.class_weight == "balanced_subsample"
         per_tree = model.max_features_per_tree
         if per_tree is not None:
             per_tree = min(count_features(per_tree, schema.n_features), schema.n_split_features)
@@ -342,16 +344,16 @@ class ForestFit:
             y=rows.target if user is None else user.y,
             options=options,
             n_categories=schema.n_categories,
-            criterion=model._engine_criterion(costs, False),
+            criterion=self.settings.engine_criterion(costs),
             n_classes=rows.n_classes,
-            n_outputs=user.n_values if user is not None and not rows.n_classes else rows.target.shape[1],
+            n_outputs=user.n_values if user is not None and not rows.n_classes else n_outputs,
             decision=None if costs is None else costs.decision,
             weight=weight,
             draws=draws,
             max_features_per_tree=per_tree,
             balanced=rows.target if is_balanced else None,
             balance_weight=each_draw if is_balanced else None,
-            finisher=TreeFinisher(model, costs, user is not None and bool(rows.n_classes)) if changes else None,
+            finisher=TreeFinisher(self.task, costs, user is not None and bool(rows.n_classes)) if changes else None,
         )
 
     def _known_strength(self, costs: ClassCosts | None) -> float | None:
@@ -384,7 +386,7 @@ class ForestFit:
 
     def _strength_by_helpers(self, known: EvaluationRows, rows: LearningRows) -> float:
         some, chosen = known.few()
-        columns = known.columns if chosen is None else self.model._pooled(some.columns, some.weight)
+        columns = known.columns if chosen is None else self.settings.pooled(some.columns, some.weight)
         draws = draw_rows(
             keys=some.keys, weight=some.weight, copies=some.copies, seed=(self.seed + 1) % np.iinfo(np.int32).max
         )

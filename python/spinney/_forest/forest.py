@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, hstack
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
@@ -30,7 +31,7 @@ from spinney._estimator.streams import check_files, taken_apart
 from spinney._estimator.summary import About, counted
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.target import read_weights
-from spinney._estimator.user_criterion import is_user, refuse_unsupported
+from spinney._estimator.user_criterion import is_user
 from spinney._estimator.warm_start import check_target_goes_on, same_classes
 from spinney._forest.fitting import FitInputs, FitResult, ForestFit, check_n_estimators
 from spinney._forest.growing import ForestRequest, TreeGrower, balanced_weights
@@ -47,9 +48,10 @@ from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
-from spinney._tree.grow.estimator import GrowingEstimator
+from spinney._tree.grow import class_predictions, number_predictions
+from spinney._tree.grow.estimator import CLASS_PARAMETERS, GROWTH_PARAMETERS, NUMBER_PARAMETERS, GrowingEstimator
 from spinney._tree.grow.streams import check_stream
-from spinney._tree.grow.task import OfClasses, OfValues
+from spinney._tree.grow.task import Classification, Regression, Target
 from spinney.inspect.explain.coverage import coverage_report
 from spinney.inspect.explain.importances import Importances
 
@@ -84,19 +86,12 @@ class TrainingTable:
     ----------
     columns : Table
     draws : Draws
-    target
-        As the estimator reads it.
-    array, n_classes
-        The target as the engine takes it.
-    classes : list of ndarray or None
+    target : Target
     """
 
     columns: _engine.Table
     draws: Draws
-    target: Any
-    array: NDArray[Any]
-    n_classes: list[int]
-    classes: list[NDArray[Any]] | None
+    target: Target
 
 
 class BaseForest(SequenceOfMembers, GrowingEstimator):
@@ -120,9 +115,9 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
     _growth: GrowthRecord
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GrowingEstimator._parameter_constraints,
+        **GROWTH_PARAMETERS,
         "n_estimators": [COUNT, StrOptions({"auto"})],
-        "max_features_per_tree": GrowingEstimator._parameter_constraints["max_features"],
+        "max_features_per_tree": GROWTH_PARAMETERS["max_features"],
         "bootstrap": ["boolean"],
         "replace": ["boolean"],
         "max_samples": [
@@ -185,18 +180,19 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         """Grow the forest; `grower` grows the trees, here or in other processes."""
         self._check_parameters()
         self._check_samples(inputs.groups)
-        refuse_unsupported(self)
+        task = self._task
+        task.settings.check_user_criterion()
         beside = {"y": inputs.y, "sample_weight": inputs.sample_weight, "groups": inputs.groups}
         X, (y, sample_weight, groups) = taken_apart(inputs.X, beside, self.categorical_features)
         inputs = FitInputs(X, y, sample_weight, groups)
-        check_stream(X, self)
+        check_stream(X, task.settings)
         table = read_table(X)
         is_warm = self.warm_start and hasattr(self, "forest_")
         earlier, record = (self.forest_, self._growth) if is_warm else (None, GrowthRecord())
         schema = self._learn_schema(table, goes_on=earlier is not None)
         weight = read_weights(sample_weight, table.n_rows)
-        target = self._read_target(y, table.n_rows)
-        learned = self._learned(target)
+        target = task.read(y, table.n_rows)
+        learned = target.attributes()
         if earlier is not None:
             check_target_goes_on(learned, self.__dict__)
             check_n_estimators(self.n_estimators, earlier)
@@ -204,7 +200,6 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else record.seed
         result = ForestFit(self, schema, earlier, record, seed, grower).run(table, target, inputs, weight)
         check_files(X)
-        learned.pop("_n_classes")
         self._keep(result, learned)
         return self
 
@@ -215,7 +210,7 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         self._keep_schema(result.schema)
         self.forest_ = result.forest
         self._growth = result.record
-        found = learned | self._learned_costs(result.costs) | result.record.attributes(self._oob_name)
+        found = learned | self._task.cost_attributes(result.costs) | result.record.attributes(self._oob_name)
         for name, value in (found | {"n_outputs_": result.n_outputs}).items():
             setattr(self, name, value)
 
@@ -231,7 +226,7 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
             raise ValueError("Out of bag estimation only available if bootstrap=True: else no row is left out.")
         for name, given in (
             ("n_estimators='auto'", self.n_estimators == "auto"),
-            ("sampling", self._setting("sampling") is not None),
+            ("sampling", self._settings.sampling is not None),
             ("replace=False", not self.replace),
             ("groups", groups is not None),
         ):
@@ -418,10 +413,12 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
             )
         known = self._read_training_rows(X, y)
         weight = read_weights(sample_weight, known.columns.n_rows)
-        if kind == "unbiased" and self._setting("class_weight") != "balanced_subsample":
-            weight = self._target_weights(known.target, y, weight)
-        target = known.array if known.n_classes else np.ascontiguousarray(known.array, dtype=np.float64)
-        return OutOfBagTable(known.columns, known.draws.engine, target, known.n_classes, weight, self._n_threads)
+        if kind == "unbiased" and self._settings.class_weight != "balanced_subsample":
+            weight = self._task.weights(known.target, y, weight)
+        target, n_classes = known.target.array, known.target.n_classes
+        if not n_classes:
+            target = np.ascontiguousarray(target, dtype=np.float64)
+        return OutOfBagTable(known.columns, known.draws.engine, target, n_classes, weight, self._n_threads)
 
     # ---- out of bag ----------------------------------------------------------------------------------
 
@@ -458,7 +455,7 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         return self._out_of_bag(known, read_weights(sample_weight, known.columns.n_rows)).curve(self.forest_, metric)
 
     def _out_of_bag(self, known: TrainingTable, weight: Floats | None) -> OutOfBag:
-        return OutOfBag(known.columns, known.draws, known.array, known.classes, weight, self._n_threads)
+        return OutOfBag(known.columns, known.draws, known.target.array, known.target.classes, weight, self._n_threads)
 
     def _judge_unseen(
         self, X: TableLike, y: ColumnLike, weight: Floats | None
@@ -472,13 +469,12 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         """Read the rows that the forest was fitted on, and their target."""
         draws = self._draws
         columns = self._training_columns(X, draws.n_rows)
-        target = self._read_target(y, columns.n_rows)
-        if not same_classes(self._learned(target), self.__dict__):
+        target = self._task.read(y, columns.n_rows)
+        if not same_classes(target.attributes(), self.__dict__):
             raise ValueError("y does not have the classes that the forest was fitted on. Pass the same rows.")
-        array, n_classes = self._engine_target(target)
         if self._growth.row_print is not None:
-            self._growth.row_print.check_target(array)
-        return TrainingTable(columns, draws, target, array, n_classes, target.classes if n_classes else None)
+            self._growth.row_print.check_target(target.array)
+        return TrainingTable(columns, draws, target)
 
     def _training_columns(self, X: TableLike, n_rows: int, advice: str = "Pass the same rows.") -> _engine.Table:
         """Read the table that the forest was fitted on, as far as can be told."""
@@ -561,7 +557,7 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         leaves = self._row_leaves(X, kind)
         classes = [np.arange(leaves.n_rows)]
         if y is not None and self._is_class_target:
-            codes = self._engine_target(self._read_target(y, leaves.n_rows))[0]
+            codes = self._task.read(y, leaves.n_rows).array
             class_of_row = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
             classes = [np.flatnonzero(class_of_row == c) for c in range(class_of_row.max() + 1)]
         return outlier_scores(leaves, classes, kind, self.n_jobs)
@@ -701,9 +697,27 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         return self._growth.rows.engine.effective_rows(leaves, self._n_threads)
 
 
-class ForestClassifier(OfClasses, BaseForest):
+class ForestClassification(Classification):
+    """Classes as target of a forest, which may weight them in each sample."""
+
+    def weights(self, target: Target, y: ColumnLike, weight: Floats | None) -> Floats | None:
+        class_weight = self.settings.class_weight
+        if class_weight == "balanced_subsample" and self.settings.bootstrap:
+            return weight
+        if class_weight not in ("balanced", "balanced_subsample"):
+            return super().weights(target, y, weight)
+        once = np.ones(len(target.array), dtype=np.uint32)
+        return balanced_weights(target.array, target.n_classes, weight, once)
+
+
+class ForestClassifier(ClassifierMixin, BaseForest):
     """A forest for classes."""
 
+    _is_class_target = True
+    _task_class = ForestClassification
+    predict = class_predictions.predict
+    predict_proba = class_predictions.predict_proba
+    predict_log_proba = class_predictions.predict_log_proba
     _oob_name = "oob_decision_function_"
     _not_here: ClassVar[dict[str, str]] = {
         "predict_quantiles": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
@@ -711,20 +725,12 @@ class ForestClassifier(OfClasses, BaseForest):
         "predict_interval": "is for numbers; this forest learns classes. Use predict_set.",
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **OfClasses._parameter_constraints,
+        **CLASS_PARAMETERS,
         **BaseForest._parameter_constraints,
         "shrinkage": [Interval(Real, 0.0, None, closed="left"), StrOptions({"auto"}), None],
         "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
         "sampling": [StrOptions({"balanced", "stratified"}), None],
     }
-
-    def _target_weights(self, target: Any, y: Any, weight: Floats | None) -> Floats | None:
-        if self.class_weight == "balanced_subsample" and self.bootstrap:
-            return weight
-        if self.class_weight not in ("balanced", "balanced_subsample"):
-            return super()._target_weights(target, y, weight)
-        array, n_classes = self._engine_target(target)
-        return balanced_weights(array, n_classes, weight, np.ones(len(array), dtype=np.uint32))
 
     def prototypes(
         self, X: TableLike, y: ColumnLike, *, n_prototypes: int = 1, n_neighbors: int | None = None, kind: Kind = "all"
@@ -768,10 +774,10 @@ class ForestClassifier(OfClasses, BaseForest):
         """
         check_own_kind(kind)
         leaves = self._row_leaves(X, kind)
-        target = self._read_target(y, leaves.n_rows)
-        if len(target.classes) > 1:
+        target = self._task.read(y, leaves.n_rows)
+        if target.classes is None or target.n_outputs > 1:
             raise ValueError("Prototypes are of one output's classes. Pass a forest and a y with one column.")
-        found = find_prototypes(leaves, target.codes[:, 0], kind, n_prototypes, n_neighbors, self.n_jobs)
+        found = find_prototypes(leaves, target.array[:, 0], kind, n_prototypes, n_neighbors, self.n_jobs)
         return prototype_frame(self.schema_, X, target.classes[0], found, type(self).__name__)
 
     @only_if(_why_none_unseen)
@@ -805,15 +811,17 @@ class ForestClassifier(OfClasses, BaseForest):
         return class_sets(proba, intervals.calibration.known_classes, coverage, method)
 
 
-class ForestRegressor(OfValues, BaseForest):
+class ForestRegressor(RegressorMixin, BaseForest):
     """A forest for numbers."""
 
+    _task_class = Regression
+    predict = number_predictions.predict
     _oob_name = "oob_prediction_"
     _not_here: ClassVar[dict[str, str]] = {
         "predict_set": "is for classes; this forest learns numbers. Use predict_interval.",
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **OfValues._parameter_constraints,
+        **NUMBER_PARAMETERS,
         **BaseForest._parameter_constraints,
         "criterion": [
             StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson", "user"}),

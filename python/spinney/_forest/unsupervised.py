@@ -39,6 +39,7 @@ from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
 from spinney._tree.extra_trees import ExtraTreeRegressor
+from spinney._tree.grow.settings import GrowthTarget
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
         """Ask for what one tree of random cuts asks for."""
         tree = ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, **plan.options)
         total = float(len(y)) if plan.weight is None else float(plan.weight.sum())
-        return tree._growth_options(schema, len(y), total, (y, []), None, None, seed)
+        return tree._settings.engine_options(schema, GrowthTarget([], 1), len(y), total, seed=seed)
 
     def _to_header(self) -> dict[str, Any]:
         return {"forest": self._growth.to_json()}

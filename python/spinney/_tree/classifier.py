@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from spinney._estimator.parameters import store_parameters
-from spinney._tree.rpart.preset import RpartTree, refuse_twice
-from spinney._tree.rpart.preset import control as rpart_control
+from spinney._tree.rpart import report
+from spinney._tree.rpart.control import control as rpart_control
+from spinney._tree.rpart.control import refuse_twice
 from spinney._tree.tree_estimator import TreeClassifier
 
 
-class DecisionTreeClassifier(RpartTree, TreeClassifier):
+class DecisionTreeClassifier(TreeClassifier):
     """A decision tree for classes.
 
     See Also
@@ -25,6 +26,11 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     >>> DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y).predict(X[:2])
     array([0, 0])
     """
+
+    printcp = report.printcp
+    summary = report.summary
+    rpart_frame = report.rpart_frame
+    rpart_splits = report.rpart_splits
 
     def __init__(
         self,

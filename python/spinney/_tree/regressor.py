@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from spinney._estimator.parameters import store_parameters
-from spinney._tree.rpart.preset import RpartTree, refuse_twice
-from spinney._tree.rpart.preset import control as rpart_control
+from spinney._tree.rpart import report
+from spinney._tree.rpart.control import control as rpart_control
+from spinney._tree.rpart.control import refuse_twice
 from spinney._tree.tree_estimator import TreeRegressor
 
 
-class DecisionTreeRegressor(RpartTree, TreeRegressor):
+class DecisionTreeRegressor(TreeRegressor):
     """A decision tree for numbers.
 
     See Also
@@ -25,6 +26,11 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     >>> DecisionTreeRegressor(max_depth=1, random_state=0).fit(X, [1, 1, 1, 5, 5, 5]).get_n_leaves()
     2
     """
+
+    printcp = report.printcp
+    summary = report.summary
+    rpart_frame = report.rpart_frame
+    rpart_splits = report.rpart_splits
 
     def __init__(
         self,

@@ -1,58 +1,61 @@
-"""What single decision trees share: reading, growing, predicting."""
+"""What single decision trees share: fitting, pruning, and the methods by which a tree shows itself."""
 
 from __future__ import annotations
 
-from functools import partial
-from numbers import Integral
-from typing import Any, Self
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
+from sklearn import get_config
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Bunch, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-import spinney._engine as _engine
 from spinney._cluster.dask_single_worker import fit_alone
-from spinney._data import Schema, read_table
-from spinney._data.numeric.reproducible import any_order_sum
+from spinney._data import Schema
 from spinney._data.scan import client_of
-from spinney._estimator.costs import ClassCosts
-from spinney._estimator.held_out import HeldOut, Loss
-from spinney._estimator.row_copies import weight_of_one_row
-from spinney._estimator.streams import check_files, taken_apart
+from spinney._data.types import ColumnLike, TableLike
+from spinney._estimator.streams import check_files
 from spinney._estimator.summary import About, counted
-from spinney._estimator.target import read_weights
-from spinney._estimator.user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree
-from spinney._tree.grow.estimator import NO_LIMIT, GrowingEstimator
-from spinney._tree.grow.growth import Growth
+from spinney._tree.fit import TreeFit, TreeInputs, TreeResult, ValidationRows
+from spinney._tree.grow import class_predictions, number_predictions
+from spinney._tree.grow.estimator import CLASS_PARAMETERS, GROWTH_PARAMETERS, NUMBER_PARAMETERS, GrowingEstimator
 from spinney._tree.grow.streams import check_stream
-from spinney._tree.grow.task import OfClasses, OfValues
-from spinney._tree.prune.at_fit import FitRows, check_request, prune_grown
-from spinney._tree.prune.methods import PrunableTree
-from spinney._tree.prune.saved_state import pruning_from_json, pruning_to_json
-from spinney._tree.readable import ReadableTree
-from spinney._tree.rpart.saved_state import record_from_json, record_to_json
-from spinney._tree.shrinkage import shrunk
+from spinney._tree.grow.task import Classification, Regression
+from spinney._tree.prune.table import ComplexityTable, pruning_from_json, pruning_to_json
+from spinney._tree.rpart.estimator import RpartResult, fit_by_rpart
+from spinney._tree.rpart.record import RpartRecord, record_from_json, record_to_json
+from spinney.inspect.draw.svg import notebook_html
+from spinney.inspect.text.rule_list import RuleList, rules
+from spinney.inspect.text.text import explain_row, export_text
 
 
-class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
+class BaseTree(GrowingEstimator):
     """What classification and regression trees share."""
 
     _model_attribute = "tree_"
     _tied_to_trees = ("rpart_",)
     tree_: FittedTree
+    rpart_: RpartRecord
+    alpha_: float
+    cp_table_: ComplexityTable
 
     def _n_parts_held_out(self) -> int:
-        if self._setting("dialect") is not None:
+        settings = self._settings
+        if settings.dialect is not None:
             return 0
-        if self._setting("prune") == "cv":
-            return int(self.cv) if isinstance(self.cv, Integral) else 0
-        return 2 if self._setting("shrinkage") == "cv" else 0
+        if settings.prune == "cv":
+            return int(settings.cv) if isinstance(settings.cv, Integral) else 0
+        return 2 if settings.shrinkage == "cv" else 0
 
     # ---- files and lists of models ---------------------------------------------------------------------------
 
@@ -87,15 +90,15 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: TableLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike = None,
         *,
-        X_val: Any = None,
-        y_val: Any = None,
-        sample_weight_val: Any = None,
-        exposure: Any = None,
-        groups: Any = None,
+        X_val: TableLike = None,
+        y_val: ColumnLike = None,
+        sample_weight_val: ColumnLike = None,
+        exposure: ColumnLike = None,
+        groups: ColumnLike = None,
     ) -> Self:
         """Grow the tree.
 
@@ -123,100 +126,31 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         self
             The fitted estimator.
         """
-        beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
         if (client := client_of(X)) is not None:
+            beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
             later = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
             fitted: Self = fit_alone(client, self, X, beside | later)
             return fitted
         self._check_parameters()
-        refuse_unsupported(self)
-        X, (y, sample_weight, exposure, groups) = taken_apart(X, beside, self.categorical_features)
-        check_stream(X, self)
-        if self._setting("dialect") is not None:
-            if groups is not None or X_val is not None or y_val is not None or sample_weight_val is not None:
-                raise ValueError(
-                    "rpart's rules use neither groups nor held-out rows. Pass folds as xval, or set dialect=None."
-                )
-            return self._fit_by_rpart(X, y, sample_weight, exposure)
-        return self._fit(X, y, sample_weight, exposure, groups, (X_val, y_val, sample_weight_val))
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any, groups: Any, later: tuple[Any, Any, Any]) -> Self:
-        """Grow the tree, prune and shrink it; `later` are the table, target and weights of held-out rows."""
-        table = read_table(X)
-        schema = self._learn_schema(table)
-        sample_weight = read_weights(sample_weight, table.n_rows)
-        time = None
-        if exposure is not None or self.criterion == "exponential":
-            y, sample_weight, time = self._read_time(y, sample_weight, exposure, later[0] is not None, table.n_rows)
-        target = self._read_target(y, table.n_rows)
-        weight = self._target_weights(target, y, sample_weight)
-        costs = self._read_costs(target, weight)
-        random = check_random_state(self.random_state)
-        held_out = self._read_held_out(schema, target, *later, costs)
-        check_request(self, held_out is not None or self.validation_fraction is not None, groups, table.n_rows)
-        columns = self._pooled(schema.encode(table, unseen=self.unseen, estimator=type(self).__name__), sample_weight)
-        loss = self._losses(self._engine_target(target)[0], costs)
-        if self.validation_fraction is not None:
-            weight, weight_val = self._part_rows(target, weight, table.n_rows, random)
-            held_out = HeldOut(columns, loss, weight_val)
-        learned = self._learned(target)
-        growth = self._growth(columns, schema, target, weight, costs, random, loss, time, learned)
-        tree = growth.grow(weight)
-        learned |= self._learned_costs(costs)
-        rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
-        pruned = prune_grown(self, tree, growth, held_out, rows)
-        tree, learned["shrinkage_"] = shrunk(
-            pruned.tree, self._setting("shrinkage"), growth, pruned.alpha, random, groups
-        )
-        learned["_had_missing"] = columns.ranges(weight, self._n_threads)[2].astype(bool).tolist()
-        check_files(X)
+        settings = self._settings
+        settings.check_user_criterion()
+        inputs = TreeInputs(X, y, sample_weight, exposure, groups).spooled(self.categorical_features)
+        validation = ValidationRows(X_val, y_val, sample_weight_val)
+        check_stream(inputs.X, settings)
+        if settings.dialect is None:
+            result: TreeResult | RpartResult = TreeFit(self, self._with_tree).run(inputs, validation)
+            check_files(inputs.X)
+        elif inputs.groups is not None or validation.is_given:
+            raise ValueError(
+                "rpart's rules use neither groups nor held-out rows. Pass folds as xval, or set dialect=None."
+            )
+        else:
+            result = fit_by_rpart(self, inputs)
         self._forget()
-        self._keep(schema, tree, learned)
-        self._keep_pruning(pruned.learned)
+        self._keep(result.schema, result.tree, result.attributes())
         return self
 
-    def _read_time(
-        self, y: Any, case_weight: NDArray[np.float64] | None, exposure: Any, has_held_out: bool, n_rows: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Rates, their weights, and the time behind each row, from counts of events or from survival times."""
-        if self._setting("scoring") is not None:
-            raise ValueError("scoring does not go with exposure or survival times: their trees are judged by deviance.")
-        rates, weight = self._per_exposure(y, case_weight, exposure, has_held_out, n_rows)
-        time = weight if case_weight is None else weight / np.where(case_weight > 0, case_weight, 1.0)
-        return rates, weight, time
-
-    def _growth(
-        self,
-        columns: _engine.Table,
-        schema: Schema,
-        target: Any,
-        weight: NDArray[np.float64] | None,
-        costs: ClassCosts | None,
-        random: np.random.RandomState,
-        loss: Loss,
-        time: NDArray[np.float64] | None,
-        learned: dict[str, Any],
-    ) -> Growth:
-        """Return what grows trees of these rows, and puts into `learned` how many outputs they have."""
-        array, _ = self._engine_target(target)
-        n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
-        user = prepare(self, array, weight, n_classes)
-        if user is not None and n_classes is None:
-            n_outputs = learned["n_outputs_"] = user.n_values
-
-        def grow(rows_weight: NDArray[np.float64] | None) -> FittedTree:
-            engine, _ = self._grow(columns, schema, target, rows_weight, random, costs, time is not None, user=user)
-            return self._restated(FittedTree(engine, n_classes, n_outputs), costs)
-
-        codes = None if n_classes is None else array
-        gains = partial(self._split_gains, schema, costs)
-        return Growth(columns, codes, weight, grow, loss, self._node_risks, gains, self._n_threads, time)
-
-    @property
-    def _counts_weights(self) -> bool:
-        return not self._random_ties
-
-    def _with_tree(self, schema: Schema, learned: dict[str, Any], tree: FittedTree) -> Self:
+    def _with_tree(self, schema: Schema, learned: Mapping[str, object], tree: FittedTree) -> Self:
         """Return a copy that is fitted, with this tree; without `learned`, it keeps what else this one has learned."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
@@ -230,29 +164,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         for name in [name for name in self.__dict__ if name.endswith("_") and not name.startswith("_")]:
             del self.__dict__[name]
 
-    def _read_held_out(
-        self, schema: Schema, target: Any, X: Any, y: Any, weight: Any, costs: ClassCosts | None
-    ) -> HeldOut | None:
-        if X is None and y is None and weight is None:
-            return None
-        if X is None or y is None:
-            raise ValueError("Pass both X_val and y_val, or neither; sample_weight_val goes with them.")
-        if self.validation_fraction is not None:
-            raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
-        beside = {"y_val": y, "sample_weight_val": weight}
-        X, (y, weight) = taken_apart(X, beside, self.categorical_features, "X_val")
-        table = read_table(X)
-        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        actual = self._held_out_target(target, y, table.n_rows)
-        return HeldOut(columns, self._losses(actual, costs), read_weights(weight, table.n_rows))
-
-    def _fit_by_rpart(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> Self:
-        from spinney._tree.rpart.estimator import fit_by_rpart
-
-        fit_by_rpart(self, X, y, sample_weight, exposure)
-        return self
-
-    def _keep(self, schema: Schema, tree: FittedTree, learned: dict[str, Any]) -> None:
+    def _keep(self, schema: Schema, tree: FittedTree, learned: Mapping[str, object]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         self._keep_schema(schema)
         self.tree_ = tree
@@ -260,82 +172,106 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         for name, value in learned.items():
             setattr(self, name, value)
 
-    def _part_rows(
-        self, target: Any, weight: NDArray[np.float64] | None, n_rows: int, random: np.random.RandomState
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Weights for growing and for judging: each row has one of them, the other is 0."""
-        strata, _ = self._engine_target(target)
-        stratify = strata[:, 0] if strata.dtype == np.int32 and strata.shape[1] == 1 else None
-        if stratify is not None and np.bincount(stratify).min() < 2:
-            stratify = None
-        _, rows = train_test_split(
-            np.arange(n_rows), test_size=self.validation_fraction, random_state=random, stratify=stratify
-        )
-        full = np.ones(n_rows) if weight is None else weight
-        growing, judging = full.copy(), np.zeros(n_rows)
-        growing[rows] = 0.0
-        judging[rows] = full[rows]
-        if not (growing > 0).any():
-            raise ValueError("validation_fraction leaves no row of positive weight to grow the tree on. Lower it.")
-        return growing, judging
+    # ---- pruning -------------------------------------------------------------------------------------
 
-    def _grow(
-        self,
-        columns: _engine.Table,
-        schema: Schema,
-        target: Any,
-        weight: NDArray[np.float64] | None,
-        random: np.random.RandomState,
-        costs: ClassCosts | None,
-        has_exposure: bool,
-        weighing: _engine.WeighingOptions | None = None,
-        user: UserTarget | None = None,
-    ) -> tuple[_engine.Tree, NDArray[np.uint32]]:
-        """Grow the tree, and say at which node each row came to rest where splits are weighed."""
-        array, n_classes = self._engine_target(target)
-        case_weight = weight
-        if costs is not None:
-            weight = costs.split_weights(target.codes[:, 0], weight)
-        criterion = self._engine_criterion(costs, has_exposure)
-        total_weight = float(columns.n_rows) if weight is None else any_order_sum(weight)
-        options = self._growth_options(
-            schema,
-            columns.n_rows,
-            total_weight,
-            (array, n_classes),
-            costs,
-            user,
-            seed=int(random.randint(np.iinfo(np.int32).max)) if self._is_random(schema) else 0,
-            weighing=weighing or self._weighing(case_weight),
-            row_weight=weight_of_one_row(weight) if self._guards_categories and self._counts_weights else 0.0,
-        )
-        y = array if user is None else user.y
-        tree, resting_node = _engine.grow_tree(columns, criterion, y, n_classes, weight, options)
-        if user is not None and n_classes:
-            check_shares(tree)
-        return tree, resting_node
+    def cost_complexity_pruning_path(
+        self, X: TableLike = None, y: ColumnLike = None, sample_weight: ColumnLike = None
+    ) -> Bunch:
+        """Sequence of trees that minimal cost-complexity pruning goes through.
 
-    def _weighing(self, weight: NDArray[np.float64] | None) -> _engine.WeighingOptions | None:
-        """How the engine weighs the splits of a node; None where it keeps the best only."""
-        if self._setting("missing") == "learned" and self._setting("max_competitors") == 0:
-            return None
-        return _engine.WeighingOptions(
-            present_only=self._setting("missing") == "surrogate",
-            max_competitors=min(self._setting("max_competitors"), NO_LIMIT),
-            max_surrogates=min(self._setting("max_surrogates"), NO_LIMIT),
-            absent_disagrees=self._setting("surrogate_style") == "all",
-            missing_fallback=self._setting("missing_fallback"),
-            case_weight=weight,
-            rpart=None,
-        )
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features), optional
+            Rows to grow an unpruned tree on. Without them: the path of this fitted tree, as it is.
+        y : array-like, optional
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
 
-    # ---- using ---------------------------------------------------------------------------------------
+        Returns
+        -------
+        Bunch
+            `ccp_alphas`, the penalties at which a branch goes, and `impurities`, the leaves' total risk after it: the
+            impurity, or the error with ``risk="error"``.
+        """
+        if X is None and y is None and sample_weight is None:
+            check_is_fitted(self)
+            self._refuse_shrunk()
+            tree = self.tree_
+        elif X is None or y is None:
+            raise ValueError("Pass both X and y, or neither for the path of the fitted tree.")
+        else:
+            known = self.get_params(deep=False)
+            unpruned = {"ccp_alpha": 0.0, "cp": None, "prune": None}
+            other = copy.copy(self)
+            other.set_params(**{name: v for name, v in unpruned.items() if name in known})
+            tree = other.fit(X, y, sample_weight).tree_
+        _, alphas, risks, _, _ = tree.engine.pruning_path(self._node_risks(tree), self._n_threads)
+        return Bunch(ccp_alphas=np.concatenate([[0.0], alphas]), impurities=risks)
 
-    def _leaves(self, X: Any) -> NDArray[np.uint32]:
+    def pruned(self, *, alpha: float | None = None, cp: float | None = None) -> Self:
+        """Return a copy of the fitted tree that is pruned further, without growing it again.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Penalty per leaf, in the unit of the risk; all that goes at or below it goes.
+        cp : float, optional
+            The same as a share of the root's risk; in a tree grown by rpart's rules it may be negative.
+
+        Returns
+        -------
+        estimator
+            A new fitted tree; this one stays as it is.
+        """
+        check_is_fitted(self)
+        if (alpha is None) == (cp is None):
+            raise ValueError("Pass either alpha or cp to pruned: alpha=..., or cp=... as a share of the root's risk.")
+        if "rpart_" in vars(self):
+            self._refuse_shrunk()
+            return self._pruned_by_rpart(alpha, cp)
+        given = alpha if cp is None else cp
+        if not isinstance(given, Real) or not float(given) >= 0:
+            raise ValueError(f"{'alpha' if cp is None else 'cp'} must be a number of at least 0. Got {given!r}.")
+        self._refuse_shrunk()
+        tree = self.tree_
+        risks = self._node_risks(tree)
+        penalty = float(given) if cp is None else float(given) * float(risks[0])
+        other = self._with_tree(self.schema_, {}, tree.replaced(tree.engine.pruned(penalty, risks)))
+        table = vars(self).get("cp_table_")
+        other.__dict__.pop("oof_predictions_", None)
+        other.alpha_ = penalty
+        if table is not None:
+            other.cp_table_ = replace(table, chosen=None)  # the choice was that of fit
+        return other
+
+    def _pruned_by_rpart(self, alpha: float | None, cp: float | None) -> Self:
+        record = self.rpart_.pruned_at(alpha, cp)
+        other = self._with_tree(self.schema_, {}, record.tree)
+        other.rpart_ = record
+        other._set_complexities(record.complexity_table())
+        return other
+
+    def _set_complexities(self, table: ComplexityTable) -> None:
+        """Set the fitted attributes of a tree that rpart's rules have pruned."""
+        self.__dict__.pop("oof_predictions_", None)
+        self.alpha_, self.cp_table_ = float(table.alpha[-1]), table
+
+    def _refuse_shrunk(self) -> None:
+        """Refuse to weigh the errors of values that are no longer those of the training rows."""
+        if vars(self).get("shrinkage_", 0.0) > 0 and not self._settings.prunes_by_impurity:
+            raise ValueError(
+                "The values of this tree are shrunk, so its errors no longer say what a branch is worth. Prune first: "
+                "with cp=, ccp_alpha= or prune= at fit, or prune the tree before shrink_tree."
+            )
+
+    # ---- the nodes -----------------------------------------------------------------------------------
+
+    def _leaves(self, X: TableLike) -> NDArray[np.uint32]:
         columns = self._columns(X)
         return self.tree_.engine.apply(columns, self._n_threads)
 
-    def apply(self, X: Any) -> NDArray[np.int64]:
+    def apply(self, X: TableLike) -> NDArray[np.int64]:
         """Leaf of each row.
 
         Parameters
@@ -350,7 +286,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         """
         return self._leaves(X).astype(np.int64)
 
-    def decision_path(self, X: Any) -> csr_array:
+    def decision_path(self, X: TableLike) -> csr_array:
         """Nodes that each row passes.
 
         Parameters
@@ -395,12 +331,93 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
         """
         check_is_fitted(self)
+        if "rpart_" in vars(self):
+            credit = self.rpart_.importance(self.n_features_in_)
+            return np.asarray(credit / credit.sum() if credit.sum() > 0 else credit)
         return self.schema_.credit_inputs(self.tree_.importances(self.schema_.n_split_features))
 
+    # ---- text ----------------------------------------------------------------------------------------
 
-class TreeClassifier(OfClasses, BaseTree):
+    def export_text(self, **options: Any) -> str:
+        """Write the tree as indented text.
+
+        Parameters
+        ----------
+        **options
+            As for `spinney.export_text`.
+
+        Returns
+        -------
+        str
+            The tree, a line per node.
+        """
+        return export_text(self, **options)
+
+    def rules(self, **options: Any) -> RuleList:
+        """Turn the tree into logical rules, one per leaf.
+
+        Parameters
+        ----------
+        **options
+            As for `spinney.rules`.
+
+        Returns
+        -------
+        RuleList
+            A list of `Rule`.
+        """
+        return rules(self, **options)
+
+    def explain_row(self, row: object, **options: Any) -> str:
+        """Say in words why the tree predicts what it predicts for one row.
+
+        Parameters
+        ----------
+        row : mapping, sequence, Series, or table with one row
+            Values by column name, or in column order.
+        **options
+            As for `spinney.explain_row`.
+
+        Returns
+        -------
+        str
+            The conditions that the row meets, and what follows.
+        """
+        return explain_row(self, row, **options)
+
+    # ---- notebooks: scikit-learn's diagram before fit, the tree itself after it -----------------------
+
+    def _html_repr(self) -> str:
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            return str(estimator_html_repr(self))
+        return notebook_html(self)
+
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
+            bundle["text/html"] = self._html_repr()
+        return bundle
+
+
+class TreeClassifier(ClassifierMixin, BaseTree):
     """A tree for classes."""
 
+    _is_class_target = True
+    _task_class = Classification
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GROWTH_PARAMETERS | CLASS_PARAMETERS
+    predict = class_predictions.predict
+    predict_proba = class_predictions.predict_proba
+    predict_log_proba = class_predictions.predict_log_proba
 
-class TreeRegressor(OfValues, BaseTree):
+
+class TreeRegressor(RegressorMixin, BaseTree):
     """A tree for numbers."""
+
+    _task_class = Regression
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GROWTH_PARAMETERS | NUMBER_PARAMETERS
+    predict = number_predictions.predict

@@ -273,8 +273,9 @@ def test_the_loss_of_training_rows_adds_up_to_the_risk():
     w = weights_for(3, len(y), "real")
     for params in ({"cost_matrix": UNEVEN}, {"priors": [0.6, 0.3, 0.1]}, {"cost_matrix": UNEVEN, "priors": "uniform"}):
         model = DecisionTreeClassifier(max_depth=2, **params).fit(X, y, sample_weight=w)
-        target = model._read_target(y, len(y))
-        loss = model._losses(target.codes, model._read_costs(target, w))
+        task = model._task
+        target = task.read(y, len(y))
+        loss = task.loss(target.codes, task.costs(target, w))
         leaves = model.apply(X)
         total = w @ loss(leaves, model.tree_, np.arange(len(y))) / w.sum()
         risk = model._node_risks(model.tree_)[model.tree_.is_leaf].sum()

@@ -166,7 +166,7 @@ def test_the_loss_of_training_rows_adds_up_to_the_risk():
     for k in (0.0, 0.7):
         model = poisson_tree(max_depth=3, min_samples_leaf=10, rate_shrinkage=k).fit(X, events, exposure=years)
         rates = (events / years)[:, np.newaxis]
-        loss = model._losses(rates, None)
+        loss = model._task.loss(rates, None)
         total = years @ loss(model.apply(X), model.tree_, np.arange(len(X))) / years.sum()
         risk = model._node_risks(model.tree_)[model.tree_.is_leaf].sum()
         np.testing.assert_allclose(total, risk, rtol=1e-12)

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from spinney import DecisionTreeClassifier as Classifier
 from spinney import DecisionTreeRegressor as Regressor
-from spinney._tree.prune.estimates import expected_errors
+from spinney._tree.prune.at_fit import expected_errors
 from spinney._tree.rpart.complexity import Scale, Shape, weigh_subtrees
 from spinney._tree.rpart.record import surviving_nodes
 from sweep import examples

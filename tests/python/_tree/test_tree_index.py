@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._ensemble.weak import WeakTrees
+from spinney._tree.grow.settings import GrowthTarget
 from sweep import examples
 
 
@@ -104,7 +105,7 @@ def test_an_index_of_another_table_is_not_used():
     tree = spinney.DecisionTreeRegressor()
     schema = Schema.learn(read_table(X[:, :1]), categorical_features=None, unseen="missing")
     y = np.ascontiguousarray(score[:, np.newaxis])
-    options = tree._growth_options(schema, 50, 50.0, (y, []), None, None, 0)
+    options = tree._settings.engine_options(schema, GrowthTarget([], 1), 50, 50.0, seed=0)
     index = _engine.TreeIndex(tables[1], 1)
     plain = _engine.grow_tree(tables[0], "squared_error", y, [], None, options)[0]
     found = _engine.grow_tree(tables[0], "squared_error", y, [], None, options, index)[0]

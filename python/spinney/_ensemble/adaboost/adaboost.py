@@ -231,7 +231,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         found |= {"estimator_weights_": weights, "n_iter_": kept, "_n_of_round": len(rounds.members[0])}
         if isinstance(reader, TreeReader):
             found[self._model_attribute] = self._fitted_of(members, weights, rule, reader.schema)
-            found["max_features_"] = reader.template._columns_tried(reader.schema)
+            found["max_features_"] = reader.template._settings.columns_tried(reader.schema)
         else:
             found |= {"_members": members, "_column_names": reader.names}
         for name in [name for name in self.__dict__ if name.endswith("_") and not name.startswith("_")]:

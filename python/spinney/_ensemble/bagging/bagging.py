@@ -62,7 +62,6 @@ class BaseBagging(JudgesUnseenRows, SequenceOfMembers, RoutesToMembers):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-    _neutral: ClassVar[dict[str, Any]] = {"stratified": False}
 
     # ---- what differs between classes and values -----------------------------------------------------
 
@@ -164,11 +163,16 @@ class BaseBagging(JudgesUnseenRows, SequenceOfMembers, RoutesToMembers):
     def _template(self) -> Any:
         return clone(self._unfitted_member())
 
+    @property
+    def _stratified(self) -> bool | str:
+        """How classes are drawn; False: as they come."""
+        return False
+
     def _strata(self, target: Any, strata: Any, n_rows: int) -> NDArray[np.intp] | None:
         """Return the stratum of each row."""
-        if strata is not None and self._setting("stratified"):
+        if strata is not None and self._stratified:
             raise ValueError("strata and stratified both say what to draw from. Pass one of them.")
-        if strata is None and not self._setting("stratified"):
+        if strata is None and not self._stratified:
             return None
         labels = self._class_strata(target) if strata is None else read_row_labels(strata, n_rows)
         return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
@@ -181,7 +185,7 @@ class BaseBagging(JudgesUnseenRows, SequenceOfMembers, RoutesToMembers):
         units, rows_of = row_strata(strata, labels, eligible)
         sizes = [len(part) for part in units]
         what = "row" if groups is None else "group"
-        balanced = self._setting("stratified") == "balanced"
+        balanced = self._stratified == "balanced"
         numbers = count_drawn(self.max_samples, sizes, self.bootstrap, balanced, what)
         chance = None
         if weight is not None and (self.bootstrap or numbers != sizes):

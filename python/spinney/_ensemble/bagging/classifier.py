@@ -90,6 +90,11 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         self._is_soft(template)
         return template
 
+    @property
+    def _stratified(self) -> bool | str:
+        stratified: bool | str = self.stratified
+        return stratified
+
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
         if y is not None:
             y = column_or_1d(given_array(y, "y"), warn=True)

@@ -119,7 +119,7 @@ class _Truth:
     def __init__(self, reader: TreeReader, y_train: NDArray[Any], y_test: NDArray[Any]) -> None:
         self.reader, self.tree = reader, reader.tree
         self.is_classifier = reader.is_classifier
-        self.root_error = float(reader.model._node_errors(reader.tree)[0])
+        self.root_error = float(reader.model._task.node_errors(reader.tree)[0])
         self.train, self.test = self._read(y_train), self._read(y_test)
 
     def _read(self, y: NDArray[Any]) -> Floats:

@@ -1,4 +1,4 @@
-"""Cross-validated error of every nested tree."""
+"""Cost-complexity pruning: the nested trees, their cross-validated errors, and which of them to keep."""
 
 from __future__ import annotations
 
@@ -9,16 +9,67 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+import spinney._engine as _engine
+from spinney._data.types import Floats
 from spinney._estimator.folds import Fold
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.growth import Growth
-from spinney._tree.prune.nested import reached
 
-Floats = NDArray[np.float64]
 # (tree, alpha, rows) -> score of the tree pruned at alpha on these rows; larger is better
 Score = Callable[[FittedTree, float, NDArray[np.intp]], float]
 # A scorer predicts anew for every tree, so it sees no more of them than this.
 MOST_SCORED = 100
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class NestedTrees:
+    """The trees that are best at some penalty per leaf, from the largest to the root alone.
+
+    Attributes
+    ----------
+    alpha : ndarray
+        Smallest penalty at which each tree is the best one, ascending.
+    risk : ndarray
+        Total risk of each tree's leaves.
+    n_leaves : ndarray of int
+        Their number.
+    root_risk : float
+        Risk of the root alone.
+    """
+
+    alpha: Floats
+    risk: Floats
+    n_leaves: NDArray[np.int64]
+    root_risk: float
+
+    @classmethod
+    def of(cls, tree: FittedTree, risks: Floats, floor: float = 0.0) -> NestedTrees:
+        """Collect the trees that are best at `floor` or above."""
+        _, alpha, risk, n_leaves, _ = tree.engine.pruning_path(risks)
+        n_free = int(np.searchsorted(alpha, reached(floor), side="right"))
+        dear = alpha[n_free:]
+        last_of_its_alpha = np.flatnonzero(np.append(dear[1:] != dear[:-1], True)) if len(dear) else np.empty(0, int)
+        after = np.append(n_free, n_free + 1 + last_of_its_alpha)
+        return cls(
+            np.append(floor, dear[last_of_its_alpha]), risk[after], n_leaves[after].astype(np.int64), float(risks[0])
+        )
+
+    @property
+    def cuts(self) -> Floats:
+        """A penalty that stands for each tree: the geometric mean of its own and the next; infinite for the root."""
+        low, high = self.alpha[:-1], self.alpha[1:]
+        with np.errstate(over="ignore", under="ignore"):
+            products = low * high
+        means = np.sqrt(products)
+        lost = ~np.isfinite(products) | ((products < np.finfo(np.float64).tiny) & (low > 0))
+        means[lost] = np.sqrt(low[lost]) * np.sqrt(high[lost])
+        return np.append(means, np.inf)
+
+
+def reached(alpha: Floats | float) -> Floats:
+    """Return the largest alpha of a step that counts as no larger than these."""
+    return np.asarray(alpha * (1 + _engine.alpha_rounding))
 
 
 @dataclass(frozen=True)
@@ -181,3 +232,34 @@ def held_out_values(growth: Growth, fold_trees: list[FoldTree], cut: int) -> Flo
         total[fold_tree.rows] += fold_tree.tree.flat_value[fold_tree.stops(cut)]
         times[fold_tree.rows] += 1
     return np.asarray(np.where(times[:, None] > 0, total / np.maximum(times, 1)[:, None], np.nan))
+
+
+def choose(error: Floats, error_se: Floats, rule: str | float | None) -> int | None:
+    """Return the position of the tree to keep; None: keep the whole tree.
+
+    Parameters
+    ----------
+    error, error_se : ndarray
+        Error of each tree and its standard error, from the largest tree to the smallest.
+    rule : {"min", "1se"}, float or None
+        As the parameter of the trees.
+
+    Returns
+    -------
+    int or None
+        The smallest tree whose error is within `rule` standard errors of the lowest.
+    """
+    if rule is None:
+        return None
+    if not np.isfinite(error).any():
+        raise ValueError("No tree has a finite cross-validated score. Use another scorer, or fewer folds.")
+    error = np.where(np.isfinite(error), error, np.inf)
+    slack = _ROUNDING * np.abs(error[np.isfinite(error)]).max()
+    best = _last(error <= error.min() + slack)
+    width = {"min": 0.0, "1se": 1.0}[rule] if isinstance(rule, str) else float(rule)
+    spread = error_se[best] if np.isfinite(error_se[best]) else 0.0
+    return _last(error <= error[best] + width * spread + slack)
+
+
+def _last(mask: NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(mask)[-1])

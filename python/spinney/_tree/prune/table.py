@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._model.file.container import field, refuse
 from spinney.inspect.charts.complexity import draw_complexity
 
 if TYPE_CHECKING:
@@ -214,3 +216,33 @@ def _shown_rows(n: int, chosen: int | None) -> list[int]:
         return list(range(n))
     around = [] if chosen is None else range(max(chosen - 2, 0), min(chosen + 3, n))
     return sorted({*range(_SHOWN // 3), *around, *range(n - _SHOWN // 3, n)})
+
+
+# ---- model files ---------------------------------------------------------------------------------------------
+
+
+def pruning_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the header entries; none if the tree was not pruned by a choice of alpha."""
+    entries: dict[str, Any] = {}
+    if "alpha_" in attributes:
+        alpha = float(attributes["alpha_"])
+        entries["alpha"] = alpha if math.isfinite(alpha) else None
+    if "cp_table_" in attributes:
+        entries["cp_table"] = attributes["cp_table_"].thinned().to_dict()
+    return entries
+
+
+def pruning_from_json(header: dict[str, Any]) -> dict[str, Any]:
+    """Turn back what `pruning_to_json` gives."""
+    found: dict[str, Any] = {}
+    if "alpha" in header:
+        alpha = header["alpha"]
+        if alpha is not None and (type(alpha) not in (int, float) or not 0 <= alpha <= 1e308):
+            refuse("is damaged: its alpha is not a number of at least 0")
+        found["alpha_"] = math.inf if alpha is None else float(alpha)
+    if "cp_table" in header:
+        try:
+            found["cp_table_"] = ComplexityTable.from_dict(field(header, "cp_table", dict))
+        except ValueError as error:
+            refuse(f"is damaged: in its complexity table {error}")
+    return found

@@ -1,7 +1,8 @@
-"""From an estimator with `dialect="rpart"` to a fit by rpart's rules."""
+"""From an estimator with `dialect="rpart"` and its rows to a fit by rpart's rules."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,22 +13,29 @@ from sklearn.utils import check_random_state
 
 from spinney import _engine
 from spinney._data import Schema, read_table
-from spinney._data.arguments import given_array
+from spinney._data.arguments import given_array, masked_array
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
 from spinney._data.numeric.reproducible import log2
+from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import read_cost_matrix, read_priors
 from spinney._estimator.exposure import hazard_exposure, read_survival
-from spinney._estimator.target import ClassTarget, read_numbers, read_weights
+from spinney._estimator.target import (
+    check_length,
+    is_missing_label,
+    read_classes,
+    read_numbers,
+    read_weights,
+)
 from spinney._model.model import decision_costs
 from spinney._model.tree import FittedTree
-from spinney._tree.prune.choice import choose
-from spinney._tree.prune.table import ComplexityTable
+from spinney._tree.fit import TreeGrower, TreeInputs
+from spinney._tree.grow.estimator import GrowingEstimator
+from spinney._tree.grow.settings import GrowthSettings
+from spinney._tree.grow.task import Target
+from spinney._tree.prune.cross_validation import choose
 from spinney._tree.rpart.fit import RpartGrowth, fit_record
 from spinney._tree.rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod, Rounding
 from spinney._tree.rpart.record import RpartRecord
-from spinney._tree.rpart.response import read_labels
-
-Floats = NDArray[np.float64]
 
 METHOD_OF = {"squared_error": "anova", "poisson": "poisson", "exponential": "exp"}
 _LARGEST = 1e70  # target whose risks, which are squares, can be multiplied
@@ -60,155 +68,180 @@ def rows_with_a_value(table: RawTable) -> NDArray[np.bool_]:
     return some
 
 
-def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: Any) -> None:
-    """Fit the estimator by rpart's rules and set its fitted attributes."""
-    refuse_unknown(estimator, exposure)
-    quirks = estimator.dialect == "rpart_quirks"
-    table = read_table(X)
-    finite = finite_only(table)
+@dataclass(frozen=True)
+class RpartResult:
+    """What a fit by rpart's rules has found."""
+
+    schema: Schema
+    record: RpartRecord
+    response: Response
+    had_missing: list[bool]
+
+    @property
+    def tree(self) -> FittedTree:
+        """The tree."""
+        return self.record.tree
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes that do not come from the table and the tree."""
+        table = self.record.complexity_table()
+        found = {"rpart_": self.record, "n_outputs_": 1, "shrinkage_": 0.0, "_had_missing": self.had_missing}
+        return self.response.attributes() | found | {"alpha_": float(table.alpha[-1]), "cp_table_": table}
+
+
+def fit_by_rpart(estimator: GrowingEstimator, inputs: TreeInputs) -> RpartResult:
+    """Fit a tree by rpart's rules."""
+    settings = estimator._settings
+    refuse_unknown(settings, is_classifier(estimator), inputs.exposure)
+    quirks = settings.dialect == "rpart_quirks"
+    table = read_table(inputs.X)
     schema = Schema.learn(
         table, categorical_features=estimator.categorical_features, unseen=estimator.unseen, as_declared=True
     )
-    columns = schema.encode(finite, unseen=estimator.unseen, estimator=type(estimator).__name__)
-    weight = read_weights(sample_weight, table.n_rows)
+    columns = schema.encode(finite_only(table), unseen=estimator.unseen, estimator=type(estimator).__name__)
+    weight = read_weights(inputs.sample_weight, table.n_rows)
     weight = np.ones(table.n_rows) if weight is None else weight
     usable = rows_with_a_value(table)
-    method_name, method, learned, has_response = _read_method(estimator, y, exposure, weight, usable, quirks)
-    rows = np.flatnonzero(usable & has_response)
+    read = _read_classes if is_classifier(estimator) else _read_numbers
+    response = read(settings, inputs, weight, usable)
+    rows = np.flatnonzero(usable & response.is_there)
     if len(rows) == 0 or not (weight[rows] > 0).any():
         raise ValueError("No row has a response, a predictor and a positive weight.")
+    method = response.method
     array, n_classes = method.engine_target()
-    target = ClassTarget(array.astype(np.int32), [learned["classes_"]]) if n_classes else array
     random = check_random_state(estimator.random_state)
-
-    cost = decision_costs(learned["cost_matrix_"], learned["priors_"]) if n_classes else None
+    target = Target(array, None if response.classes is None else [response.classes])
+    grower = TreeGrower(settings, schema, columns, target, random, has_exposure=True)
+    cost = None if response.classes is None else decision_costs(response.costs, response.priors)
 
     def grow(split_weight: Floats, weighing: _engine.WeighingOptions) -> tuple[FittedTree, NDArray[np.uint32]]:
-        tree, resting = estimator._grow(columns, schema, target, split_weight, random, None, True, weighing)
-        return FittedTree(tree, n_classes or None, 1, cost), resting
+        grown = grower.grow(split_weight, weighing)
+        return FittedTree(grown.tree, n_classes or None, 1, cost), grown.resting_node
 
     growth = RpartGrowth(
         columns=columns,
         method=method,
-        method_name=method_name,
+        method_name=response.name,
         grow=grow,
-        weighing=partial(_weighing, estimator, weight),
+        weighing=partial(settings.weighing_options, weight),
         closed_cuts=[int(feature.kind == "ordered") for feature in schema.features],
-        rounding=_rounding(estimator, method),
+        rounding=_rounding(settings, method),
         rows=rows,
         quirks=quirks,
-        stale_errors=quirks and estimator.missing_fallback != "majority",
-        n_jobs=estimator._n_threads,
+        stale_errors=quirks and settings.missing_fallback != "majority",
+        n_jobs=settings.n_threads,
     )
-    folds = _folds(estimator, table.n_rows, random)
-    record = fit_record(growth, 0.01 if estimator.cp is None else float(estimator.cp), folds, _impurity(estimator))
-    prices = complexity_table(record)
-    if folds is not None and estimator.rule is not None:
-        at = choose(prices.cv_error[::-1], prices.cv_se[::-1], estimator.rule)
+    folds = _folds(settings, table.n_rows, random)
+    impurity = partial(_class_impurity if response.classes is not None else _number_impurity, settings.criterion_name)
+    record = fit_record(growth, 0.01 if settings.cp is None else float(settings.cp), folds, impurity)
+    if folds is not None and settings.rule is not None:
+        prices = record.complexity_table()
+        at = choose(prices.cv_error[::-1], prices.cv_se[::-1], settings.rule)
         if at is not None:
             record = record.pruned(float(prices.cp[len(prices.cp) - 1 - at]))
-            prices = complexity_table(record)
-    learned |= {"rpart_": record, "n_outputs_": 1, "shrinkage_": 0.0}
-    learned["_had_missing"] = columns.ranges(None, estimator._n_threads)[2].astype(bool).tolist()
-    estimator._forget()
-    estimator._keep(schema, record.tree, learned)
-    estimator._keep_pruning({"alpha_": float(prices.alpha[-1]), "cp_table_": prices})
+    had_missing = columns.ranges(None, settings.n_threads)[2].astype(bool).tolist()
+    return RpartResult(schema, record, response, had_missing)
 
 
-def refuse_unknown(estimator: Any, exposure: Any) -> None:
+def refuse_unknown(settings: GrowthSettings, has_classes: bool, exposure: ColumnLike) -> None:
     """Refuse what rpart's rules do not know."""
-    is_rate = estimator.criterion in ("poisson", "exponential")
-    known = ("gini", "entropy", "log_loss") if is_classifier(estimator) else tuple(METHOD_OF)
-    if estimator.criterion not in known:
-        raise ValueError(f"rpart's rules work with the criteria {', '.join(known)}, not {estimator.criterion!r}.")
-    how = estimator.get_params(deep=False).get("prune")
+    is_rate = settings.criterion in ("poisson", "exponential")
+    known = ("gini", "entropy", "log_loss") if has_classes else tuple(METHOD_OF)
+    if settings.criterion not in known:
+        raise ValueError(f"rpart's rules work with the criteria {', '.join(known)}, not {settings.criterion!r}.")
     given = {
-        "ccp_alpha": estimator.ccp_alpha > 0,
-        "class_weight": getattr(estimator, "class_weight", None) is not None,
-        "validation_fraction": estimator.validation_fraction is not None,
-        "shrinkage": estimator.shrinkage is not None,
-        "scoring": estimator.scoring is not None and not (is_rate and estimator.scoring == "sqrt"),
-        "risk": estimator.risk == "impurity",
-        "cost_splits": getattr(estimator, "cost_splits", "altered_priors") != "altered_priors",
-        "prune": how not in (None, "cv"),
-        "max_leaf_nodes": estimator.max_leaf_nodes is not None,
-        "splitter": estimator.splitter != "best",
+        "ccp_alpha": settings.ccp_alpha > 0,
+        "class_weight": settings.class_weight is not None,
+        "validation_fraction": settings.validation_fraction is not None,
+        "shrinkage": settings.shrinkage is not None,
+        "scoring": settings.scoring is not None and not (is_rate and settings.scoring == "sqrt"),
+        "risk": settings.risk == "impurity",
+        "cost_splits": settings.cost_splits != "altered_priors",
+        "prune": settings.prune not in (None, "cv"),
+        "max_leaf_nodes": settings.max_leaf_nodes is not None,
+        "splitter": settings.splitter != "best",
     }
     wrong = [name for name, is_given in given.items() if is_given]
     if wrong:
         raise ValueError(f"rpart's rules do not work with {wrong[0]}. Leave it at its default, or set dialect=None.")
-    if exposure is not None and estimator.criterion != "poisson":
+    if exposure is not None and settings.criterion != "poisson":
         raise ValueError("exposure only goes with method='poisson'.")
-    if estimator.max_depth is None or estimator.max_depth > 30:
+    if settings.max_depth is None or settings.max_depth > 30:
         raise ValueError("rpart's trees have a depth of at most 30. Set max_depth to 30 or less.")
 
 
-def _weighing(estimator: Any, weight: Floats, rpart: _engine.RpartOptions) -> _engine.WeighingOptions:
-    return _engine.WeighingOptions(
-        present_only=True,
-        max_competitors=estimator.max_competitors,
-        max_surrogates=estimator.max_surrogates,
-        absent_disagrees=estimator.surrogate_style == "all",
-        missing_fallback=estimator.missing_fallback,
-        case_weight=weight,
-        rpart=rpart,
-    )
-
-
-def _rounding(estimator: Any, method: Method) -> Rounding:
+def _rounding(settings: GrowthSettings, method: Method) -> Rounding:
     """Have ties decided as rpart's rounding does, unless the search has limits that rpart does not know."""
-    has_limits = estimator.max_bins or estimator.min_weight_fraction_leaf or estimator.monotonic_cst is not None
+    has_limits = settings.max_bins or settings.min_weight_fraction_leaf or settings.monotonic_cst is not None
     return Rounding() if has_limits else method.rounding()
 
 
-def _read_method(
-    estimator: Any, y: Any, exposure: Any, weight: Floats, usable: NDArray[np.bool_], quirks: bool
-) -> tuple[str, Method, dict[str, Any], NDArray[np.bool_]]:
-    n_rows = len(weight)
-    if is_classifier(estimator):
-        codes, classes = read_labels(y, n_rows)
-        codes = np.where(usable, codes, -1).astype(np.int32)
-        costs = None if estimator.cost_matrix is None else read_cost_matrix(estimator.cost_matrix, classes)
-        priors = None if estimator.priors is None else read_priors(estimator.priors, classes)
-        bits = estimator.criterion in ("entropy", "log_loss")
-        class_method = ClassMethod(
-            codes, len(classes), weight, prior=priors, loss=costs, bits=bits, transposed_loss=quirks
-        )
-        learned = {
-            "classes_": classes,
-            "n_classes_": len(classes),
-            "cost_matrix_": costs,
-            "priors_": priors,
-        }
-        return "class", class_method, learned, codes >= 0
-    name = METHOD_OF[estimator.criterion]
+@dataclass(frozen=True)
+class Response:
+    """What y is to rpart.
+
+    Attributes
+    ----------
+    name : {"class", "anova", "poisson", "exp"}
+    method : Method
+    is_there : ndarray of bool
+        Rows that have a response.
+    classes : ndarray or None
+    costs, priors : ndarray or None
+        Of classes.
+    """
+
+    name: str
+    method: Method
+    is_there: NDArray[np.bool_]
+    classes: NDArray[Any] | None = None
+    costs: Floats | None = None
+    priors: Floats | None = None
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of a classifier; none in a regression."""
+        if self.classes is None:
+            return {}
+        sizes = {"classes_": self.classes, "n_classes_": len(self.classes)}
+        return sizes | {"cost_matrix_": self.costs, "priors_": self.priors}
+
+
+def _read_classes(settings: GrowthSettings, inputs: TreeInputs, weight: Floats, usable: NDArray[np.bool_]) -> Response:
+    codes, classes = read_labels(inputs.y, len(weight))
+    codes = np.where(usable, codes, -1).astype(np.int32)
+    costs = None if settings.cost_matrix is None else read_cost_matrix(settings.cost_matrix, classes)
+    priors = None if settings.priors is None else read_priors(settings.priors, classes)
+    method = ClassMethod(
+        codes,
+        len(classes),
+        weight,
+        prior=priors,
+        loss=costs,
+        bits=settings.criterion in ("entropy", "log_loss"),
+        transposed_loss=settings.dialect == "rpart_quirks",
+    )
+    return Response("class", method, codes >= 0, classes, costs, priors)
+
+
+def _read_numbers(settings: GrowthSettings, inputs: TreeInputs, weight: Floats, usable: NDArray[np.bool_]) -> Response:
+    name, n_rows = METHOD_OF[str(settings.criterion)], len(weight)
     if name == "anova":
-        values = read_numbers(y, n_rows, (1,))[:, 0]
+        values = read_numbers(inputs.y, n_rows, (1,))[:, 0]
         if np.nanmax(np.abs(values), initial=0.0) > _LARGEST:
             raise ValueError(
                 f"y holds numbers beyond {_LARGEST:g}, whose squares are too large to be summed. Rescale y."
             )
-        return name, AnovaMethod(values, weight), {}, ~np.isnan(values)
+        return Response(name, AnovaMethod(values, weight), ~np.isnan(values))
     if name == "poisson":
-        events, time = _counts(y, exposure, n_rows)
+        events, time = _counts(inputs.y, inputs.exposure, n_rows)
     else:
-        events, time = _survival(y, n_rows, weight, usable)
-    has_response = ~np.isnan(events) & ~np.isnan(time)
-    return (
-        name,
-        RateMethod(
-            events,
-            time,
-            weight,
-            shrink=float(estimator.rate_shrinkage),
-            square_root_errors=estimator.scoring == "sqrt",
-        ),
-        {},
-        has_response,
-    )
+        events, time = _survival(inputs.y, n_rows, weight, usable)
+    by_root = settings.scoring == "sqrt"
+    method = RateMethod(events, time, weight, shrink=float(settings.rate_shrinkage), square_root_errors=by_root)
+    return Response(name, method, ~np.isnan(events) & ~np.isnan(time))
 
 
-def _counts(y: Any, exposure: Any, n_rows: int) -> tuple[Floats, Floats]:
+def _counts(y: ColumnLike, exposure: ColumnLike, n_rows: int) -> tuple[Floats, Floats]:
     values = read_numbers(y, n_rows, (1, 2))
     if values.shape[1] == 2:
         if exposure is not None:
@@ -224,7 +257,7 @@ def _counts(y: Any, exposure: Any, n_rows: int) -> tuple[Floats, Floats]:
     return events, time
 
 
-def _survival(y: Any, n_rows: int, weight: Floats, usable: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _survival(y: ColumnLike, n_rows: int, weight: Floats, usable: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     values = read_numbers(y, n_rows, (2, 3))
     values[~usable] = np.nan
     start, stop, event = read_survival(values)
@@ -234,9 +267,9 @@ def _survival(y: Any, n_rows: int, weight: Floats, usable: NDArray[np.bool_]) ->
     return event, time
 
 
-def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArray[Any] | None:
-    cv = estimator.cv
-    if estimator.get_params(deep=False).get("prune") != "cv" or cv is None:
+def _folds(settings: GrowthSettings, n_rows: int, random: np.random.RandomState) -> NDArray[Any] | None:
+    cv = settings.cv
+    if settings.prune != "cv" or cv is None:
         return None
     if np.ndim(cv) == 0:
         if int(cv) < 2:
@@ -250,34 +283,51 @@ def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArra
     return folds
 
 
-def _impurity(estimator: Any) -> Any:
-    def by_class(summaries: NodeSummaries) -> Floats:
-        p = summaries.value
-        if estimator.criterion == "gini":
-            return np.asarray((p * (1 - p)).sum(axis=1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(-np.where(p > 0, p * log2(p), 0.0).sum(axis=1))
-
-    def by_risk(summaries: NodeSummaries) -> Floats:
-        half = 1.0 if estimator.criterion == "squared_error" else 0.5
-        return np.maximum(half * summaries.risk / summaries.mass, 0.0)
-
-    return by_class if is_classifier(estimator) else by_risk
+def _class_impurity(criterion: str, summaries: NodeSummaries) -> Floats:
+    p = summaries.value
+    if criterion == "gini":
+        return np.asarray((p * (1 - p)).sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(-np.where(p > 0, p * log2(p), 0.0).sum(axis=1))
 
 
-def complexity_table(record: RpartRecord) -> ComplexityTable:
-    """Return the table of complexities as every pruned tree has it."""
-    table = record.cp_table
-    judged = table[:, 3:] if table.shape[1] > 3 else np.full((len(table), 2), np.nan)
-    return ComplexityTable(
-        alpha=table[:, 0] * record.root_risk / float(record.tree.weighted_n_node_samples[0]),
-        cp=table[:, 0],
-        n_splits=table[:, 1].astype(np.intp),
-        n_leaves=table[:, 1].astype(np.intp) + 1,
-        relative_error=table[:, 2],
-        cv_error=judged[:, 0],
-        cv_se=judged[:, 1],
-        chosen=None,
-        scoring=None,
-        rule=None,
-    )
+def _number_impurity(criterion: str, summaries: NodeSummaries) -> Floats:
+    half = 1.0 if criterion == "squared_error" else 0.5
+    return np.maximum(half * summaries.risk / summaries.mass, 0.0)
+
+
+def read_labels(y: ColumnLike, n_rows: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Return codes, -1 where there is no label, and the labels, in their declared order or else sorted."""
+    declared = _declared_order(y)
+    masked = masked_array(y)
+    labels = given_array(y if masked is None else np.ma.getdata(masked), "y").astype(object)
+    if masked is not None:
+        labels[np.ma.getmaskarray(masked)] = None
+    if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
+        raise ValueError(f"y must hold one label per row; it has shape {labels.shape}. Fit one tree per output.")
+    labels = labels.reshape(-1)
+    check_length(len(labels), n_rows)
+    missing = np.array([is_missing_label(label) for label in labels], dtype=bool)
+    if missing.all():
+        raise ValueError("y has no labels: every value is missing.")
+    present = np.array(labels[~missing].tolist())
+    if present.dtype.kind in "US":
+        present = labels[~missing]
+    target = read_classes(present, len(present))
+    codes = np.full(n_rows, -1, dtype=np.int32)
+    codes[~missing] = target.codes[:, 0]
+    classes = target.classes[0]
+    if declared is None:
+        return codes, classes
+    known = classes.tolist()
+    order = [known.index(label) for label in declared if label in known]
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    codes[~missing] = rank[codes[~missing]]
+    return codes, classes[order]
+
+
+def _declared_order(y: ColumnLike) -> list[Any] | None:
+    """Categories of a pandas categorical or a polars enumeration."""
+    categories = getattr(getattr(y, "dtype", None), "categories", None)
+    return None if categories is None else list(categories)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Schema
+from spinney._estimator.attributes import only_if
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._tree.rpart.record import RpartRecord
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _TITLES = {
     "class": "Classification tree",
@@ -50,7 +56,7 @@ class RpartReport:
     def __init__(self, record: RpartRecord, schema: Schema, classes: NDArray[Any] | None) -> None:
         self.record, self.schema, self.classes = record, schema, classes
 
-    def frame(self) -> Any:
+    def frame(self) -> DataFrame:
         """Return the nodes as a pandas frame."""
         import pandas as pd
 
@@ -59,7 +65,7 @@ class RpartReport:
             frame["yval"] = [self.classes[int(k) - 1] for k in frame["yval"]]
         return frame
 
-    def splits(self) -> Any:
+    def splits(self) -> DataFrame:
         """Return the splits as a pandas frame."""
         import pandas as pd
 
@@ -173,3 +179,66 @@ class RpartReport:
             return f"{{{sides[0]}}} to the left, {{{sides[1]}}} to the right,"
         sign = "< " if split["below"] == "left" else ">="
         return f"{sign} {_number(split['cut'], max(digits, 6))} to the left,"
+
+
+# ---- methods of trees that were grown by rpart's rules -------------------------------------------------------
+
+
+def _why_no_report(model: TableEstimator) -> str | None:
+    by_rpart = hasattr(model, "rpart_") if hasattr(model, "tree_") else model.dialect is not None
+    if by_rpart:
+        return None
+    return f"needs rpart's rules. Make the tree with {type(model).__name__}.rpart(...), or use cp_table_ and plot_cp."
+
+
+def _report(model: TableEstimator) -> RpartReport:
+    check_is_fitted(model)
+    return RpartReport(model.rpart_, model.schema_, getattr(model, "classes_", None))
+
+
+@only_if(_why_no_report)
+def printcp(self: TableEstimator, digits: int = 5) -> None:
+    """Print the table of complexities, as rpart's printcp.
+
+    Parameters
+    ----------
+    digits : int, default=5
+        Significant digits.
+    """
+    print(_report(self).complexity_text(digits))
+
+
+@only_if(_why_no_report)
+def summary(self: TableEstimator, digits: int = 5) -> None:
+    """Print every node with its splits, competitors and surrogates, as rpart's summary.
+
+    Parameters
+    ----------
+    digits : int, default=5
+        Significant digits.
+    """
+    print(_report(self).summary_text(digits))
+
+
+@only_if(_why_no_report)
+def rpart_frame(self: TableEstimator) -> DataFrame:
+    """Return the nodes as rpart's frame: numbers, columns, counts, deviances, complexities.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A line per node, indexed by rpart's node number.
+    """
+    return _report(self).frame()
+
+
+@only_if(_why_no_report)
+def rpart_splits(self: TableEstimator) -> DataFrame:
+    """Return the splits of all nodes: primary, competitors and surrogates.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A line per split. `improve` is a surrogate's agreement, `adj` its agreement beyond the majority's.
+    """
+    return _report(self).splits()

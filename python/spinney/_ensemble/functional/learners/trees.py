@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import spinney._engine as _engine
 from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
 from spinney._model.functional.steps import TreeSteps
+from spinney._tree.grow.settings import GrowthTarget
 from spinney._tree.regressor import DecisionTreeRegressor
 
 
@@ -68,14 +69,15 @@ class _TreeFitter(Fitter):
     def __init__(self, learner: Trees, table: LearningTable) -> None:
         self._inputs, self._schema, self._seed = table.inputs, table.schema, table.seed
         depth = None if learner.n_splits is not None and learner.max_depth == 1 else learner.max_depth
-        self._template = DecisionTreeRegressor(
+        template = DecisionTreeRegressor(
             max_depth=depth,
             max_leaf_nodes=None if learner.n_splits is None else learner.n_splits + 1,
             min_samples_leaf=learner.min_samples_leaf,
             max_features=learner.max_features,
             n_jobs=table.inputs.n_jobs or None,
         )
-        self._columns = self._template._pooled(table.inputs.columns, None)
+        self._settings = template._settings
+        self._columns = self._settings.pooled(table.inputs.columns, None)
         self._index = _engine.TreeIndex(self._columns, table.inputs.n_jobs)  # sorted once for all rounds
         self.steps: TreeSteps = TreeSteps()
         self._n_fits = 0
@@ -86,8 +88,8 @@ class _TreeFitter(Fitter):
         target = np.ascontiguousarray(residual[:, np.newaxis])
         seed = (self._seed + self._n_fits) % (2**31 - 1)
         self._n_fits += 1
-        options = self._template._growth_options(
-            self._schema, columns.n_rows, float(weight.sum()), (target, []), None, None, seed
+        options = self._settings.engine_options(
+            self._schema, GrowthTarget([], 1), columns.n_rows, float(weight.sum()), seed=seed
         )
         tree, leaves = _engine.grow_tree(columns, "squared_error", target, [], weight, options, self._index)
         return Candidate(np.asarray(tree.value).take(leaves), lambda: self.steps.add(tree))

@@ -1,0 +1,243 @@
+"""Fitting one tree: reading rows, growing, pruning, shrinking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+
+import spinney._engine as _engine
+from spinney._data import Schema, read_table
+from spinney._data.numeric.reproducible import any_order_sum
+from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.costs import ClassCosts
+from spinney._estimator.held_out import HeldOut
+from spinney._estimator.row_copies import weight_of_one_row
+from spinney._estimator.streams import taken_apart
+from spinney._estimator.target import read_weights
+from spinney._estimator.user_criterion import UserTarget, check_shares, prepare
+from spinney._model.tree import FittedTree
+from spinney._tree.grow.estimator import GrowingEstimator
+from spinney._tree.grow.growth import Growth
+from spinney._tree.grow.settings import GrowthSettings, GrowthTarget
+from spinney._tree.grow.task import Target
+from spinney._tree.prune.at_fit import FitRows, PruningResult, check_request, prune_grown
+from spinney._tree.shrinkage import shrunk
+
+
+@dataclass(frozen=True)
+class ValidationRows:
+    """Rows that a tree is not grown on, as the caller gave them."""
+
+    X: TableLike
+    y: ColumnLike
+    sample_weight: ColumnLike
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there are any."""
+        return any(part is not None for part in (self.X, self.y, self.sample_weight))
+
+
+@dataclass(frozen=True)
+class TreeInputs:
+    """The arguments of a fit."""
+
+    X: TableLike
+    y: ColumnLike
+    sample_weight: ColumnLike = None
+    exposure: ColumnLike = None
+    groups: ColumnLike = None
+
+    def spooled(self, categorical_features: ColumnLike) -> TreeInputs:
+        """Return a stream as a table in files, and the columns that are named as arrays; any other table as it is."""
+        names = ("y", "sample_weight", "exposure", "groups")
+        X, arrays = taken_apart(self.X, {name: getattr(self, name) for name in names}, categorical_features)
+        return TreeInputs(X, *arrays)
+
+
+@dataclass(frozen=True)
+class TreeGrower:
+    """Grows trees on some of the rows of one table.
+
+    Attributes
+    ----------
+    has_exposure : bool
+        Whether the weights contain the time of the rows.
+    """
+
+    settings: GrowthSettings
+    schema: Schema
+    columns: _engine.Table
+    target: Target
+    random: np.random.RandomState
+    costs: ClassCosts | None = None
+    has_exposure: bool = False
+    user: UserTarget | None = None
+
+    def grow(self, weight: Floats | None, weighing: _engine.WeighingOptions | None = None) -> Grown:
+        """Grow a tree; where splits are weighed, find at which node each row came to rest."""
+        settings, costs, user = self.settings, self.costs, self.user
+        case_weight, array, n_classes = weight, self.target.array, self.target.n_classes
+        if costs is not None:
+            weight = costs.split_weights(array[:, 0], weight)
+        is_counted = settings.guards_categories and not settings.random_ties
+        options = settings.engine_options(
+            self.schema,
+            GrowthTarget(n_classes, self.target.n_outputs, costs, user),
+            self.columns.n_rows,
+            float(self.columns.n_rows) if weight is None else any_order_sum(weight),
+            seed=int(self.random.randint(np.iinfo(np.int32).max)) if settings.is_random(self.schema) else 0,
+            weighing=weighing or settings.weighing(case_weight),
+            row_weight=weight_of_one_row(weight) if is_counted else 0.0,
+        )
+        criterion = settings.engine_criterion(costs, self.has_exposure)
+        y = array if user is None else user.y
+        tree, resting_node = _engine.grow_tree(self.columns, criterion, y, n_classes, weight, options)
+        if user is not None and n_classes:
+            check_shares(tree)
+        return Grown(tree, resting_node)
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs of the trees: those of y, unless a user's criterion predicts something else."""
+        is_other = self.user is not None and not self.target.n_classes
+        return self.user.n_values if self.user is not None and is_other else self.target.n_outputs
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A tree of the engine, and the node at which each row came to rest where splits are weighed."""
+
+    tree: _engine.Tree
+    resting_node: NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class TreeResult:
+    """What a fit has found.
+
+    Attributes
+    ----------
+    had_missing : list of bool
+        By column: whether a training row lacked a value.
+    """
+
+    schema: Schema
+    tree: FittedTree
+    target: dict[str, Any]
+    had_missing: list[bool]
+    shrinkage: float
+    pruning: PruningResult
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes that do not come from the table and the tree."""
+        found = {"shrinkage_": self.shrinkage, "_had_missing": self.had_missing}
+        return self.target | found | self.pruning.attributes()
+
+
+class TreeFit:
+    """One fit of a tree, step by step.
+
+    Parameters
+    ----------
+    estimator : GrowingEstimator
+    with_tree : callable
+        From schema, fitted attributes and a tree to an estimator that predicts with it.
+    """
+
+    def __init__(
+        self,
+        estimator: GrowingEstimator,
+        with_tree: Callable[[Schema, dict[str, Any], FittedTree], GrowingEstimator],
+    ) -> None:
+        self.estimator, self.with_tree = estimator, with_tree
+        self.task = estimator._task
+        self.settings = self.task.settings
+        self.random = check_random_state(estimator.random_state)
+
+    def run(self, inputs: TreeInputs, validation: ValidationRows) -> TreeResult:
+        """Grow the tree, prune and shrink it."""
+        task, settings = self.task, self.settings
+        table = read_table(inputs.X)
+        schema, n_rows = self.estimator._learn_schema(table), table.n_rows
+        sample_weight = read_weights(inputs.sample_weight, n_rows)
+        y, time = inputs.y, None
+        if inputs.exposure is not None or settings.criterion == "exponential":
+            y, sample_weight, time = self._read_time(inputs, sample_weight, validation.X is not None, n_rows)
+        target = task.read(y, n_rows)
+        weight = task.weights(target, y, sample_weight)
+        costs = task.costs(target, weight)
+        held_out = self._read_held_out(schema, target, validation, costs)
+        has_held_out = held_out is not None or settings.validation_fraction is not None
+        check_request(task, has_held_out, inputs.groups, n_rows)
+        counted = schema.encode(table, unseen=self.estimator.unseen, estimator=type(self.estimator).__name__)
+        columns = settings.pooled(counted, sample_weight, counts_weights=not settings.random_ties)
+        loss = task.loss(target.array, costs)
+        if settings.validation_fraction is not None:
+            weight, weight_val = self._part_rows(target, weight)
+            held_out = HeldOut(columns, loss, weight_val)
+        user = prepare(settings.criterion, target.array, weight, target.n_classes)
+        grower = TreeGrower(settings, schema, columns, target, self.random, costs, time is not None, user)
+
+        def grow(rows_weight: Floats | None) -> FittedTree:
+            tree = FittedTree(grower.grow(rows_weight).tree, target.n_classes or None, grower.n_outputs)
+            return task.restated(tree, costs)
+
+        gains = partial(settings.split_gains, schema, costs)
+        growth = Growth(columns, target.codes, weight, grow, loss, task.node_risks, gains, settings.n_threads, time)
+        tree = growth.grow(weight)
+        learned = target.attributes() | {"n_outputs_": grower.n_outputs} | task.cost_attributes(costs)
+        fitted = partial(self.with_tree, schema, learned)
+        rows = FitRows(inputs.X, y, target.array, inputs.groups, self.random, fitted)
+        pruned = prune_grown(task, tree, growth, held_out, rows)
+        tree, strength = shrunk(pruned.tree, settings.shrinkage, growth, pruned.alpha, self.random, inputs.groups)
+        had_missing = columns.ranges(weight, settings.n_threads)[2].astype(bool).tolist()
+        return TreeResult(schema, tree, learned, had_missing, strength, pruned)
+
+    def _read_time(
+        self, inputs: TreeInputs, case_weight: Floats | None, has_held_out: bool, n_rows: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Rates, their weights, and the time behind each row, from counts of events or from survival times."""
+        if self.settings.scoring is not None:
+            raise ValueError("scoring does not go with exposure or survival times: their trees are judged by deviance.")
+        rates, weight = self.task.per_exposure(inputs.y, case_weight, inputs.exposure, has_held_out, n_rows)
+        time = weight if case_weight is None else weight / np.where(case_weight > 0, case_weight, 1.0)
+        return rates, weight, time
+
+    def _read_held_out(
+        self, schema: Schema, target: Target, rows: ValidationRows, costs: ClassCosts | None
+    ) -> HeldOut | None:
+        if not rows.is_given:
+            return None
+        if rows.X is None or rows.y is None:
+            raise ValueError("Pass both X_val and y_val, or neither; sample_weight_val goes with them.")
+        if self.settings.validation_fraction is not None:
+            raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
+        beside = {"y_val": rows.y, "sample_weight_val": rows.sample_weight}
+        X, (y, weight) = taken_apart(rows.X, beside, self.estimator.categorical_features, "X_val")
+        table = read_table(X)
+        columns = schema.encode(table, unseen=self.estimator.unseen, estimator=type(self.estimator).__name__)
+        actual = self.task.held_out(target, y, table.n_rows)
+        return HeldOut(columns, self.task.loss(actual, costs), read_weights(weight, table.n_rows))
+
+    def _part_rows(self, target: Target, weight: Floats | None) -> tuple[Floats, Floats]:
+        """Weights for growing and for evaluation: each row has one of them, the other is 0."""
+        n_rows, fraction = len(target.array), self.settings.validation_fraction
+        stratify = target.array[:, 0] if target.classes is not None and target.n_outputs == 1 else None
+        if stratify is not None and np.bincount(stratify).min() < 2:
+            stratify = None
+        _, rows = train_test_split(np.arange(n_rows), test_size=fraction, random_state=self.random, stratify=stratify)
+        full = np.ones(n_rows) if weight is None else weight
+        growing, judging = full.copy(), np.zeros(n_rows)
+        growing[rows] = 0.0
+        judging[rows] = full[rows]
+        if not (growing > 0).any():
+            raise ValueError("validation_fraction leaves no row of positive weight to grow the tree on. Lower it.")
+        return growing, judging

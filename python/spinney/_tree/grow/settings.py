@@ -1,0 +1,302 @@
+"""Settings of growth: the parameters of trees and forests as one typed value, and what the engine is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._data.display.warn import warn
+from spinney._data.types import Floats
+from spinney._estimator.costs import ClassCosts
+from spinney._estimator.estimator import Estimator
+from spinney._estimator.held_out import split_gains
+from spinney._estimator.parameters import (
+    count_features,
+    count_rows,
+    read_drawn_columns,
+    read_feature_costs,
+    read_groups,
+    read_monotone,
+)
+from spinney._estimator.row_copies import times_there
+from spinney._estimator.user_criterion import UserTarget, is_user, name_of
+from spinney._model.tree import FittedTree
+from spinney.criteria import Criterion
+
+NO_LIMIT = 2**32 - 1
+RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
+PerColumn = ArrayLike | Mapping[str, Any] | None
+
+# parameters that only built-in criteria understand
+_BUILT_IN_ONLY = ("monotonic_cst", "max_bins", "min_purity", "cost_matrix", "priors", "rate_shrinkage", "dialect")
+
+
+@dataclass(frozen=True)
+class GrowthTarget:
+    """What the engine's options depend on beside the settings and the columns.
+
+    Attributes
+    ----------
+    n_classes : list of int
+        By output; empty in a regression.
+    n_outputs : int
+    costs : ClassCosts or None
+    user : UserTarget or None
+        If the criterion is the user's own.
+    """
+
+    n_classes: list[int]
+    n_outputs: int
+    costs: ClassCosts | None = None
+    user: UserTarget | None = None
+
+
+@dataclass(frozen=True)
+class GrowthSettings:
+    """Parameters of growth and pruning. The defaults are what an estimator without such a parameter does.
+
+    Attributes
+    ----------
+    random_ties : bool
+        Whether chance decides between equally good columns even if nothing else is drawn: in a tree that is one of
+        many.
+    """
+
+    criterion: str | Criterion
+    splitter: str = "best"
+    max_depth: int | None = None
+    min_samples_split: int | float = 2
+    min_samples_leaf: int | float = 1
+    min_weight_fraction_leaf: float = 0.0
+    max_features: int | float | str | None = None
+    max_features_per_tree: int | float | str | None = None
+    max_leaf_nodes: int | None = None
+    min_impurity_decrease: float = 0.0
+    min_purity: float | None = None
+    monotonic_cst: PerColumn = None
+    interaction_cst: Sequence[Sequence[int | str]] | str | None = None
+    max_bins: int | None = None
+    min_samples_category: int = 1
+    feature_costs: PerColumn = None
+    feature_weights: PerColumn = None
+    always_try: ArrayLike | None = None
+    missing: str = "learned"
+    max_surrogates: int = 5
+    surrogate_style: str = "all"
+    missing_fallback: str = "majority"
+    max_competitors: int = 0
+    class_weight: str | Mapping[Any, float] | Sequence[Mapping[Any, float]] | None = None
+    cost_matrix: PerColumn = None
+    priors: PerColumn = None
+    cost_splits: str | None = "altered_priors"
+    rate_shrinkage: float = 0.0
+    sampling: str | None = None
+    bootstrap: bool = False
+    oblique: int | str | None = None
+    prune: str | None = None
+    cv: Any = 10
+    rule: str | float | None = "1se"
+    scoring: Any = None
+    risk: str = "auto"
+    ccp_alpha: float = 0.0
+    cp: float | None = None
+    validation_fraction: float | None = None
+    shrinkage: float | str | None = None
+    dialect: str | None = None
+    n_jobs: int | None = None
+    random_ties: bool = False
+
+    @classmethod
+    def of(cls, estimator: Estimator, **fixed: Any) -> Self:
+        """Collect the parameters of an estimator; `fixed` are settings that its class decides."""
+        own = vars(estimator)
+        return cls(**(fixed | {field.name: own[field.name] for field in fields(cls) if field.name in own}))
+
+    @property
+    def criterion_name(self) -> str:
+        """The criterion's name; one for all that users have written."""
+        return name_of(self.criterion)
+
+    @property
+    def n_threads(self) -> int:
+        """Threads as the engine takes them: 0 stands for all."""
+        return self.n_jobs or 0
+
+    @property
+    def guards_categories(self) -> bool:
+        """Whether rare categories are one, and many are charged for what chance gives them."""
+        return self.min_samples_category > 1 and self.dialect is None
+
+    @property
+    def sorts_all_rows(self) -> bool:
+        """Whether all rows are sorted at every node, for want of bins."""
+        return self.max_bins is None and self.splitter != "random"
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether wrong classes have costs, or classes have priors."""
+        return self.cost_matrix is not None or self.priors is not None
+
+    @property
+    def prunes_by_impurity(self) -> bool:
+        """Whether the risk of a node is its impurity, not its error."""
+        by_impurity = self.risk == "impurity" or (self.risk == "auto" and not self.has_costs)
+        return by_impurity and self.dialect is None
+
+    def check_user_criterion(self) -> None:
+        """Raise if a user's criterion is not usable as one, or if another parameter needs a built-in criterion."""
+        criterion = self.criterion
+        if not is_user(criterion):
+            return
+        if isinstance(criterion, str):
+            raise ValueError(
+                "This model was saved without its criterion, which is code. Set it again, model.set_params(criterion=…"
+                "), before you fit."
+            )
+        if isinstance(criterion, type):
+            raise TypeError(
+                f"criterion must be an object, not the class {criterion.__name__}. Make one: {criterion.__name__}()."
+            )
+        for field in fields(self):
+            given, unused = getattr(self, field.name), field.default
+            if field.name in _BUILT_IN_ONLY and (given is not None if unused is None else given != unused):
+                raise ValueError(f"{field.name} does not go with a criterion of your own. Leave it at {unused}.")
+
+    # ---- columns -------------------------------------------------------------------------------------
+
+    def columns_tried(self, schema: Schema) -> int:
+        """Columns tried at each node; with combinations in their place, as many of these."""
+        n_features, n_there = schema.n_features, schema.n_split_features
+        is_word = isinstance(self.max_features, str)
+        found = count_features(self.max_features, schema.n_features_apart if is_word else n_features)
+        if isinstance(self.max_features, Integral) and found > n_there:
+            there = f"the table's {n_features} columns" if schema.pool is None else f"the {n_there} in the pool"
+            raise ValueError(f"max_features={self.max_features} is more than {there}. Use None for all.")
+        return n_there if self.max_features is None else min(found, n_there)
+
+    def is_random(self, schema: Schema) -> bool:
+        """Whether a tree is grown by chance: then it is chance, too, that decides between equally good columns."""
+        draws = self.splitter == "random" or self.columns_tried(schema) < schema.n_split_features
+        return draws or (self.random_ties and self.dialect is None)
+
+    def pooled(self, columns: _engine.Table, weight: Floats | None, counts_weights: bool = True) -> _engine.Table:
+        """Return the table as trees are grown on it: rare categories are one.
+
+        `counts_weights`: whether weights may say how often rows are there.
+        """
+        if not self.guards_categories or not any(map(columns.n_categories, range(columns.n_columns))):
+            return columns
+        times = times_there(weight if weight is None or counts_weights else (weight > 0).astype(np.float64))
+        return columns.pooled(float(self.min_samples_category), times)
+
+    def _warn_if_nothing_is_drawn(self, weights: list[float], always: list[int], schema: Schema) -> None:
+        drawn = [weight for column, weight in enumerate(weights) if weight > 0 and column not in always]
+        per_tree = count_features(self.max_features_per_tree, schema.n_features)
+        if len(set(drawn)) > 1 and min(self.columns_tried(schema), per_tree) >= len(drawn):
+            warn(
+                f"feature_weights say how likely columns are drawn, but max_features={self.max_features} tries all "
+                "columns at every node, so that only weights of 0 have an effect. Set max_features to fewer."
+            )
+
+    def _monotone(self, schema: Schema, target: GrowthTarget) -> list[int]:
+        directions = read_monotone(self.monotonic_cst, schema)
+        if not directions:
+            return []
+        if target.n_outputs > 1:
+            raise ValueError(
+                "Monotonicity constraints are not supported with multiple outputs. Fit one tree per output."
+            )
+        if target.n_classes and target.n_classes[0] > 2:
+            raise ValueError(
+                "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
+                "cannot all rise. Fit one tree per class against the rest."
+            )
+        return [] if target.n_classes == [1] else directions
+
+    # ---- what the engine is asked for ----------------------------------------------------------------
+
+    def engine_criterion(self, costs: ClassCosts | None = None, has_exposure: bool = False) -> str:
+        """Return the criterion as the engine calls it."""
+        if costs is not None and costs.pairs is not None:
+            return "generalised_gini"
+        if self.criterion in RATE_CRITERIA and (has_exposure or self.rate_shrinkage > 0):
+            return "rate"
+        return "entropy" if self.criterion == "log_loss" else self.criterion_name
+
+    def weighing(self, weight: Floats | None) -> _engine.WeighingOptions | None:
+        """How the engine weighs the splits of a node; None where it keeps the best only."""
+        if self.missing == "learned" and self.max_competitors == 0:
+            return None
+        return self.weighing_options(weight, None)
+
+    def weighing_options(self, weight: Floats | None, rpart: _engine.RpartOptions | None) -> _engine.WeighingOptions:
+        """Return the options of competitors and surrogates; `rpart`: by rpart's rules."""
+        return _engine.WeighingOptions(
+            present_only=self.missing == "surrogate" or rpart is not None,
+            max_competitors=min(self.max_competitors, NO_LIMIT),
+            max_surrogates=min(self.max_surrogates, NO_LIMIT),
+            absent_disagrees=self.surrogate_style == "all",
+            missing_fallback=self.missing_fallback,
+            case_weight=weight,
+            rpart=rpart,
+        )
+
+    def engine_options(
+        self,
+        schema: Schema,
+        target: GrowthTarget,
+        n_rows: int,
+        total_weight: float,
+        *,
+        seed: int,
+        weighing: _engine.WeighingOptions | None = None,
+        row_weight: float = 0.0,
+    ) -> _engine.GrowthOptions:
+        """Options of growth as the engine takes them."""
+        max_features = self.columns_tried(schema)
+        weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
+        if self.feature_weights is not None:
+            self._warn_if_nothing_is_drawn(weights, always, schema)
+        elif max_features >= schema.n_split_features:
+            weights = []  # those beside a pool: nothing is drawn
+        min_leaf = count_rows(self.min_samples_leaf, n_rows)
+        return _engine.GrowthOptions(
+            max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
+            min_samples_split=min(max(2, 2 * min_leaf, count_rows(self.min_samples_split, n_rows)), NO_LIMIT),
+            min_samples_leaf=min(min_leaf, NO_LIMIT),
+            min_weight_leaf=float(self.min_weight_fraction_leaf) * total_weight,
+            min_impurity_decrease=float(self.min_impurity_decrease),
+            min_purity=float(self.min_purity or 2.0),
+            max_features=max_features,
+            feature_weights=weights,
+            always_try=always,
+            max_leaf_nodes=min(self.max_leaf_nodes or 0, NO_LIMIT),
+            random_cuts=self.splitter == "random",
+            random_ties=self.is_random(schema),
+            charge_categories=self.guards_categories,
+            row_weight=row_weight,
+            seed=seed,
+            monotonic_cst=self._monotone(schema, target),
+            interaction_cst=read_groups(self.interaction_cst, schema),
+            feature_costs=read_feature_costs(self.feature_costs, schema, keep_equal=self.dialect is not None),
+            cost=None if target.costs is None else target.costs.pairs,
+            max_bins=self.max_bins or 0,
+            n_jobs=self.n_threads,
+            weighing=weighing,
+            user=None if target.user is None else target.user.criterion,
+        )
+
+    def split_gains(self, schema: Schema, costs: ClassCosts | None, tree: FittedTree) -> Floats:
+        """Gain of each split as best-first growth saw it."""
+        gains = split_gains(
+            tree if costs is None else costs.as_searched(tree, self.criterion_name), self.criterion_name
+        )
+        prices = read_feature_costs(self.feature_costs, schema)
+        return gains / np.where(tree.is_leaf, 1.0, np.array(prices)[tree.feature]) if prices else gains
