@@ -110,7 +110,7 @@ MODULE_OF = {
     "plot_pruning": "spinney.inspect.draw.tree_plot",
     "plot_support": "spinney.inspect.draw.support",
     "plot_tree": "spinney.inspect.draw.tree_plot",
-    "ranking_score": "spinney._boosting.losses.ranking",
+    "ranking_score": "spinney._boosting.ranking",
     "rules": "spinney.inspect.text.rule_list",
     "scan": "spinney._data.scan",
     "shrink_tree": "spinney._tree.shrinkage",

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from spinney._boosting import importances, intervals, refit
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.fitted.intervals import CertainClasses
-from spinney._boosting.fitted.probabilities import SaysShares
-from spinney._boosting.fitted.refit import RefitsLeaves
-from spinney._boosting.losses.loss import TWO_CLASS_LOSSES, Loss, class_loss, own_loss
-from spinney._boosting.losses.outputs import loss_of_outputs
-from spinney._boosting.losses.rows import LearningRows
-from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._boosting.loss import TWO_CLASS_LOSSES
+from spinney._boosting.target import ClassificationTarget
+from spinney._cluster.predictions import lazy_for_collections
+from spinney._data.numeric.reproducible import log
+from spinney._data.table_like import TableLike
+from spinney._estimator import abstention
+from spinney._estimator.attributes import only_if
 from spinney._estimator.parameters import store_parameters
-from spinney._estimator.single_target import known_codes, read_some_classes
-from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 
 
-class GradientBoostingClassifier(SaysShares, CertainClasses, RefitsLeaves, ClassifierMixin, BaseBoosting):
+def _has_one_output(model: BaseBoosting) -> bool:
+    return model.boosting_.n_outputs == 1
+
+
+def _why_no_scores(model: BaseBoosting) -> str | None:
+    n_outputs = vars(model).get("n_outputs_", 1)
+    return "is for one output: those of several differ in number. Use predict_proba." if n_outputs > 1 else None
+
+
+class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     """Gradient boosting of classes.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the scores so far. With more than two
@@ -42,10 +51,7 @@ class GradientBoostingClassifier(SaysShares, CertainClasses, RefitsLeaves, Class
     """
 
     _is_class_target = True
-
-    @property
-    def _is_several(self) -> bool:
-        return getattr(self, "n_outputs_", 1) > 1
+    _target_type = ClassificationTarget
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
@@ -122,88 +128,121 @@ class GradientBoostingClassifier(SaysShares, CertainClasses, RefitsLeaves, Class
     ) -> None:
         store_parameters(self, locals())
 
+    calibrate = intervals.calibrate
+    predict_set = intervals.predict_set
+    coverage_report = intervals.coverage_report
+    importances = importances.importances
+    refit = refit.refit
+    predict_support = abstention.predict_support
+    predict_or_abstain = abstention.predict_or_abstain
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        codes, classes = read_some_classes(y, n_rows)
-        is_one = len(classes) == 1
-        most = max(map(len, classes))
-        if self.loss != "log_loss" and (most > 2 or not is_one):
-            name = repr(self.loss) if isinstance(self.loss, str) else "your own"
-            found = most if is_one else f"{len(classes)} columns"
-            raise ValueError(f"loss={name} is for two classes; y has {found}. Use loss='log_loss'.")
-        learned: dict[str, Any] = {"n_outputs_": len(classes)}
-        if is_one:
-            return codes, learned | {"classes_": classes[0], "n_classes_": len(classes[0])}
-        return codes, learned | {"classes_": classes, "n_classes_": np.array(list(map(len, classes)))}
+    def _score_names(self) -> list[str]:
+        labels = self._labels
+        assert labels is not None
+        if len(labels) == 1:
+            return [str(label) for label in labels[0]]
+        return [
+            f"output {k}, {label}"
+            for k, of_output in enumerate(labels)
+            for label in (of_output[1:] if len(of_output) == 2 else of_output)
+        ]
 
-    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
-        return known_codes(y, learned["classes_"], n_rows, name)
+    @lazy_for_collections(_has_one_output)
+    def predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats | list[Floats]:
+        """Class probabilities of each row.
 
-    def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
-        self._read_costs(target, weight, learned)
-        if "_class_weight" not in learned:  # held-out rows count as the training rows do
-            if self.class_weight is None:
-                return weight
-            if learned["n_outputs_"] > 1:
-                raise ValueError("class_weight is for one output. Pass sample_weight, or fit one model per output.")
-            learned["_class_weight"] = self._read_class_weight(target.astype(np.intp), learned["classes_"])
-        by_row = learned["_class_weight"][target.astype(np.intp)]
-        return np.ascontiguousarray(by_row if weight is None else weight * by_row)
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
 
-    def _read_costs(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> None:
-        """Learn costs and priors, once: what rows of each class count for by these."""
-        if "cost_matrix_" in learned:
-            return
-        learned |= {"cost_matrix_": None, "priors_": None}
-        if self.cost_matrix is None and self.priors is None:
-            return
-        if learned["n_outputs_"] > 1:
-            raise ValueError("cost_matrix and priors are for one output. Fit one model per output.")
-        if self.priors is not None and self.class_weight is not None:
-            raise ValueError("priors and class_weight both reweight the classes. Pass one of them.")
-        classes = learned["classes_"]
-        cost = None if self.cost_matrix is None else read_cost_matrix(self.cost_matrix, classes)
-        priors = None if self.priors is None else read_priors(self.priors, classes)
-        costs = ClassCosts.of(cost, priors, None, target.astype(np.int32), weight, classes)
-        learned |= {"cost_matrix_": costs.cost, "priors_": costs.priors}
-        if costs.prior_factor is not None:
-            learned["_class_weight"] = costs.prior_factor
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`; a list of these if there are several outputs.
+        """
+        scores = self._scores(X, offset)
+        return self.boosting_.spread(self.boosting_.predicted(scores))
 
-    def _read_class_weight(self, codes: NDArray[np.intp], classes: NDArray[Any]) -> Floats:
-        given = self.class_weight
-        if isinstance(given, dict):
-            unknown = [label for label in given if label not in set(classes.tolist())]
-            if unknown:
-                raise ValueError(f"class_weight has a class that y does not have: {unknown[0]!r}.")
-            by_class = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
-        else:
-            by_class = len(codes) / (len(classes) * np.bincount(codes, minlength=len(classes)))
-        if not (np.isfinite(by_class) & (by_class >= 0)).all():
-            raise ValueError("class_weight must give finite weights of at least 0.")
-        return by_class
+    @lazy_for_collections(_has_one_output)
+    def predict_log_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats | list[Floats]:
+        """Logarithm of the class probabilities.
 
-    def _make_loss(self, learned: dict[str, Any]) -> Loss:
-        if not isinstance(self.loss, str):
-            return own_loss(self.loss, of_classes=True, n_jobs=self.n_jobs)
-        classes = learned["classes_"]
-        if isinstance(classes, list):
-            return loss_of_outputs([class_loss("log_loss", len(labels)) for labels in classes], "by_output")
-        return class_loss(self.loss, len(classes), float(self.focal_gamma))
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
 
-    def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
-        for part, target in zip(loss.parts, rows.targets(loss), strict=True):
-            totals = np.bincount(target.astype(np.intp), rows.weight, max(2, part.n_scores))
-            if (totals == 0).any():
-                raise ValueError(
-                    f"The class with index {int(np.argmin(totals))} in classes_ has no row of positive weight to learn "
-                    "from. Drop its rows, or give some of them a weight."
-                )
-        return super()._best_constant(loss, rows, n_scores)
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            As `predict_proba`.
+        """
+        found = self.predict_proba(X, offset=offset)
+        return [log(proba) for proba in found] if isinstance(found, list) else log(found)
 
-    def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
-        classes = learned["classes_"]
-        return view.labels(view.score_codes(scores), classes if isinstance(classes, list) else [np.asarray(classes)])
+    @only_if(_why_no_scores)
+    @lazy_for_collections(_has_one_output)
+    def decision_function(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
+        """Scores of each row: log-odds of the second of two classes, or one number per class.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores.
+        """
+        scores = self._scores(X, offset)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    @only_if(_why_no_scores)
+    def staged_decision_function(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
+        """Scores of each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As `decision_function`.
+        """
+        for scores in self._staged_scores(X, offset):
+            yield scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def staged_predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats | list[Floats]]:
+        """Class probabilities of each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            As `predict_proba`.
+        """
+        for scores in self._staged_scores(X, offset):
+            yield self.boosting_.spread(self.boosting_.predicted(scores))

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from spinney._boosting import importances
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.fitted.ranking import JudgesLists
-from spinney._boosting.losses.loss import Loss
-from spinney._boosting.losses.ranking import (
-    RANKING_LOSSES,
-    HeldOutRanking,
-    ListedTarget,
-    listed_held_out,
-    ranking_loss,
-    read_lists,
-    read_metric,
-    read_relevance,
-    weight_in_pairs,
-)
-from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.options.compatibility import check_options
-from spinney._boosting.settings import BoostingSettings
-from spinney._data import read_table
+from spinney._boosting.ranking import RANKING_LOSSES, RankingTarget, metric_of_lists, read_lists, read_relevance
+from spinney._boosting.refit import refit_leaves
 from spinney._data.scan import client_of
+from spinney._data.table_like import TableLike
 from spinney._estimator import abstention
+from spinney._estimator.fit_inputs import FitInputs, RowInputs, validation_sets
 from spinney._estimator.parameters import store_parameters
-from spinney._estimator.single_target import check_held_out, check_scoring
-from spinney._estimator.streams import taken_apart
-from spinney._model.boosting import FittedBoosting
-
-Floats = NDArray[np.float64]
+from spinney._estimator.target import read_weights
 
 
-class GradientBoostingRanker(JudgesLists, BaseBoosting):
+class GradientBoostingRanker(BaseBoosting):
     """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
 
     `predict` gives scores, by which the rows of a list are sorted, largest first; they say nothing across lists. Rows
@@ -55,6 +40,8 @@ class GradientBoostingRanker(JudgesLists, BaseBoosting):
     1.0
     """
 
+    _target_type = RankingTarget
+    importances = importances.importances
     predict_support = abstention.predict_support
     predict_or_abstain = abstention.predict_or_abstain
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -126,19 +113,19 @@ class GradientBoostingRanker(JudgesLists, BaseBoosting):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
-        offset: Any = None,
-        time: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        groups_val: Any = None,
-        sample_weight_val: Any = None,
-        offset_val: Any = None,
-        checkpoint: Any = None,
+        groups: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        X_val: TableLike | dict[str, TableLike] | None = None,
+        y_val: ArrayLike | dict[str, ArrayLike] | None = None,
+        groups_val: ArrayLike | dict[str, ArrayLike] | None = None,
+        sample_weight_val: ArrayLike | dict[str, ArrayLike] | None = None,
+        offset_val: ArrayLike | dict[str, ArrayLike] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Boost.
 
@@ -175,59 +162,94 @@ class GradientBoostingRanker(JudgesLists, BaseBoosting):
             The fitted estimator.
         """
         if (client := client_of(X)) is not None:
-            return self._fit_elsewhere(
-                client,
-                X,
-                {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset, "X_val": X_val}
-                | {"y_val": y_val, "groups_val": groups_val, "offset_val": offset_val}
-                | {"sample_weight_val": sample_weight_val, "time": time},
-                checkpoint,
-            )
-        self._check_parameters()
-        beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset, "time": time}
-        X, (y, sample_weight, groups, offset, time) = taken_apart(X, beside, self.categorical_features)
-        if not isinstance(y_val, dict):
-            beside = {"y_val": y_val, "groups_val": groups_val, "sample_weight_val": sample_weight_val}
-            found = taken_apart(X_val, beside | {"offset_val": offset_val}, self.categorical_features, "X_val")
-            X_val, (y_val, groups_val, sample_weight_val, offset_val) = found
-        held_out = X_val, listed_held_out(y_val, groups_val, groups), sample_weight_val, offset_val
-        lists = read_lists(groups, read_table(X).n_rows)
-        return self._fit(X, ListedTarget(y, groups), sample_weight, offset, lists, held_out, time, checkpoint)
+            beside: dict[str, Any] = {
+                "y": y,
+                "sample_weight": sample_weight,
+                "groups": groups,
+                "offset": offset,
+                "time": time,
+            }
+            beside |= {"X_val": X_val, "y_val": y_val, "groups_val": groups_val}
+            beside |= {"sample_weight_val": sample_weight_val, "offset_val": offset_val}
+            return self._fit_on_cluster(client, X, beside, checkpoint)
+        sets = validation_sets(X_val, y_val, sample_weight_val, offset_val, groups_val)
+        return self._fit(FitInputs(X, y, sample_weight, offset, groups, time, sets, checkpoint))
 
-    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
-        self._check_parameters()
-        settings = BoostingSettings.of(self)
-        for metric in settings.metrics:
-            if isinstance(metric, str):
-                read_metric(metric)
-        check_scoring(None, settings.callbacks)
-        check_held_out(X_val, y_val, more, None, settings.stops_early, time)
-        check_options(settings)
+    def score(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        metric: str = "ndcg",
+        offset: ArrayLike | None = None,
+    ) -> float:
+        """How well the rows of each list are ranked, on average over lists.
 
-    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        learned: dict[str, Any] = {"n_outputs_": 1}
-        return self._known_target(y, n_rows, learned), learned
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their grades of relevance.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+        groups : array-like of shape (n_samples,), optional
+            Label of the list that each row belongs to. None: all rows are one list.
+        metric : str, default="ndcg"
+            "ndcg", "map" or "mrr", perhaps of the first places alone, as in "ndcg@10"; see `spinney.ranking_score`.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
 
-    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
-        listed = y if isinstance(y, ListedTarget) else ListedTarget(y, None)
-        learned["_more"] = read_lists(listed.groups, n_rows, "groups" if name == "y" else "groups_val")
-        return read_relevance(listed.y, n_rows, name)
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        scores = np.ascontiguousarray(self.predict(X, offset=offset), dtype=np.float64)
+        n = len(scores)
+        judge = metric_of_lists(metric, self.gains)
+        return judge(read_relevance(y, n), scores, read_lists(groups, n), read_weights(sample_weight, n))
 
-    def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
-        return weight
+    def refit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        decay: float = 0.9,
+        offset: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Set the values of all leaves anew by other lists, and leave the splits as they are.
 
-    def _weight_by_which(self, rows: LearningRows) -> float:
-        is_by_pairs = self.loss == "pairwise"
-        return weight_in_pairs(rows.target, rows.seen_weights, rows.more) if is_by_pairs else rows.total_weight
+        Round by round: a leaf keeps `decay` of its value and takes the rest of the value that a round of `fit` would
+        set it to by these rows, at the scores that the refitted rounds before have led to. A leaf that none of the
+        rows reach stays as it is.
 
-    def _make_loss(self, learned: dict[str, Any]) -> Loss:
-        return ranking_loss(self.loss, self.gains, self.truncation, self._n_threads)
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            New rows, with the columns of the fit.
+        y : array-like of shape (n_samples,)
+            Their grades of relevance.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+        decay : float, default=0.9
+            How much of its value a leaf keeps, from 0 to 1.
+        offset : array-like of shape (n_samples,), optional
+            As in `fit`.
+        groups : array-like of shape (n_samples,), optional
+            Label of the list that each row belongs to. None: all rows are one list.
 
-    def _held_out_score(self, scoring: Any, view: FittedBoosting, held_out: Any, *given: Any) -> Any:
-        return HeldOutRanking(scoring, self.gains, held_out)
-
-    def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
-        return scores[:, 0]
+        Returns
+        -------
+        estimator
+            A fitted model with the new values; this one does not change. Its ``train_score_`` is the loss of the new
+            rows after each round; other curves are those of the fit, and are gone.
+        """
+        return refit_leaves(self, RowInputs(X, y, sample_weight, offset, groups), decay)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from spinney._boosting import importances, intervals, normal_prediction, refit
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.fitted.intervals import CertainValues
-from spinney._boosting.fitted.refit import RefitsLeaves
-from spinney._boosting.losses.loss import NUMBER_LOSSES, Loss, own_loss, regression_loss
-from spinney._boosting.losses.outputs import loss_of_outputs, loss_of_quantiles
-from spinney._boosting.losses.spread import PredictsSpread
+from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.target import RegressionTarget
+from spinney._data.table_like import TableLike
+from spinney._estimator import abstention
 from spinney._estimator.parameters import store_parameters
-from spinney._estimator.single_target import read_one_value
-from spinney._estimator.target import read_values
-from spinney._model.boosting import FittedBoosting
-
-Floats = NDArray[np.float64]
 
 
-class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, RegressorMixin, BaseBoosting):
+class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     """Gradient boosting of values.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. The model is the
@@ -43,6 +37,7 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, Reg
     (2,)
     """
 
+    _target_type = RegressionTarget
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
         "leaves": [StrOptions({"single", "vector"})],
@@ -118,6 +113,17 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, Reg
     ) -> None:
         store_parameters(self, locals())
 
+    calibrate = intervals.calibrate
+    predict_interval = intervals.predict_interval
+    coverage_report = intervals.coverage_report
+    importances = importances.importances
+    refit = refit.refit
+    predict_distribution = normal_prediction.predict_distribution
+    predict_std = normal_prediction.predict_std
+    predict_uncertainty = normal_prediction.predict_uncertainty
+    predict_support = abstention.predict_support
+    predict_or_abstain = abstention.predict_or_abstain
+
     @property
     def alpha(self) -> Any:
         """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name; other losses have none."""
@@ -134,7 +140,14 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, Reg
         """Quantiles, if there are several."""
         return BoostingSettings.of(self).levels
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def _score_names(self) -> list[str]:
+        levels = self._levels
+        return super()._score_names() if levels is None else [f"quantile {level:g}" for level in levels]
+
+    def _explained_names(self) -> list[Any] | None:
+        return self._levels or super()._explained_names()
+
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return how much better than constants the predictions are: 1 at best, 0 for the constant.
 
         Parameters
@@ -155,56 +168,13 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, Reg
         if levels is None:
             return float(super().score(X, y, sample_weight))
         predicted = self.predict(X)
-        return float(
-            np.mean(
-                [
-                    d2_pinball_score(y, predicted[:, k], sample_weight=sample_weight, alpha=level)
-                    for k, level in enumerate(levels)
-                ]
-            )
-        )
+        scores = [
+            d2_pinball_score(y, predicted[:, k], sample_weight=sample_weight, alpha=level)
+            for k, level in enumerate(levels)
+        ]
+        return float(np.mean(scores))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        levels = self._levels
-        if levels is not None:
-            return read_one_value(y, n_rows, "boosting of several quantiles"), {"n_outputs_": len(levels)}
-        values = read_values(y, n_rows)
-        if values.shape[1] == 1:
-            return read_one_value(y, n_rows, "boosting"), {"n_outputs_": 1}
-        return values, {"n_outputs_": values.shape[1]}
-
-    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
-        n_outputs = learned["n_outputs_"]
-        if n_outputs == 1 or self._levels is not None:
-            return read_one_value(y, n_rows, "boosting", name)
-        values = read_values(y, n_rows, name)
-        if values.shape[1] != n_outputs:
-            raise ValueError(f"{name} has {values.shape[1]} columns, and the model {n_outputs} outputs. Pass them all.")
-        return values
-
-    def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
-        return weight
-
-    def _make_loss(self, learned: dict[str, Any]) -> Loss:
-        n_outputs, levels = learned["n_outputs_"], self._levels
-        if levels is not None:
-            return loss_of_quantiles(levels)
-        if self.loss == "normal" and n_outputs > 1:
-            raise ValueError("loss='normal' is for one output. Fit one model per column of y.")
-        if not isinstance(self.loss, str):
-            if n_outputs > 1:
-                raise ValueError("A loss of your own is for one output. Fit one model per column of y.")
-            return own_loss(self.loss, of_classes=False, n_jobs=self.n_jobs)
-        quantile, share, power = self.quantile, float(self.huber_share), float(self.tweedie_power)
-        quantile = float(quantile) if self.loss == "quantile" else 0.5
-        parameters = {"quantile": quantile, "huber": share, "log_cosh": share, "tweedie": power}
-        loss = replace(regression_loss(self.loss, quantile, power), parameter=parameters.get(self.loss, 0.0))
-        return loss if n_outputs == 1 else loss_of_outputs([loss] * n_outputs, loss.link)
-
-    def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
-        return np.asarray(view.spread(view.predicted(scores)))

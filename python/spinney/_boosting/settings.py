@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 
 from spinney._data.arguments import given_array
+from spinney._data.feature import Unseen
 
 Auto = str  # the value "auto": chosen by the recipe
 Metric = str | Callable[..., float] | None  # by name, as a function, or None for the loss
@@ -144,7 +145,7 @@ class BoostingSettings(RoundSettings):
     feature_weights: Any = None
     forced_splits: dict[str, Any] | None = None
     categorical_features: Any = None
-    unseen: str = "missing"
+    unseen: Unseen = "missing"
 
     class_weight: Any = None
     cost_matrix: Any = None
@@ -168,6 +169,10 @@ class BoostingSettings(RoundSettings):
             "is_class_target": estimator._is_class_target,
         }
         return cls(**read)
+
+    def loss_parameter(self, name: str) -> float:
+        """Return the parameter that a loss reads."""
+        return float(vars(self)[name])
 
     @property
     def starts_at_model(self) -> bool:

@@ -6,29 +6,25 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import spinney._engine as _engine
+from spinney._boosting import importances
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.fitted.saved_state import times_from_json, times_to_json
-from spinney._boosting.fitted.survival import SaysTimes
-from spinney._boosting.losses.loss import Loss
-from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.losses.survival import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, time_loss
-from spinney._boosting.options.compatibility import check_options
-from spinney._boosting.rounds.task import Task
-from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.saved_state import times_from_json, times_to_json
+from spinney._boosting.survival_times import DISTRIBUTIONS, SurvivalTarget, read_times, steps_at
+from spinney._data.arguments import given_numbers
+from spinney._data.numeric.reproducible import exp, log
+from spinney._data.table_like import TableLike
 from spinney._estimator.parameters import store_parameters
-from spinney._estimator.single_target import check_held_out, check_scoring
-from spinney._model.boosting import FittedBoosting
+from spinney._estimator.target import read_weights
 from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]
-_MOST_TIMES = 100  # of curves without a baseline of their own
 
 
-class GradientBoostingSurvival(SaysTimes, BaseBoosting):
+class GradientBoostingSurvival(BaseBoosting):
     """Gradient boosting of times until an event, such as failure or death, that may not have happened yet.
 
     A target is one number per row, a time, with a minus sign where the event had not happened by then (censored); a
@@ -49,6 +45,8 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
     (3, 2)
     """
 
+    _target_type = SurvivalTarget
+    importances = importances.importances
     _leaf_share: ClassVar[float] = 0.05  # censored rows say little: shares of events matter more than counts of rows
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
@@ -119,85 +117,6 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
     ) -> None:
         store_parameters(self, locals())
 
-    # ---- fitting -------------------------------------------------------------------------------------
-
-    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
-        settings = BoostingSettings.of(self)
-        for metric in settings.metrics:
-            if metric not in (None, "concordance"):
-                raise ValueError(f"{metric!r} is no metric of times. Use 'concordance', or None for the loss.")
-        self._check_parameters()
-        check_scoring(None, settings.callbacks)
-        check_held_out(X_val, y_val, more, groups, settings.stops_early, time)
-        check_options(settings)
-
-    def _held_out_score(self, scoring: Any, view: FittedBoosting, held_out: LearningRows, *given: Any) -> Any:
-        assert held_out.more is not None
-        low, high, sign = held_out.target, held_out.more, -1.0 if self.loss == "cox" else 1.0
-
-        def judge(scores: Floats, so_far: Any = None) -> float:
-            expected = np.ascontiguousarray(sign * scores[:, 0])
-            return -float(_engine.concordance(low, high, expected, held_out.weight))
-
-        return judge
-
-    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        learned: dict[str, Any] = {"n_outputs_": 1}
-        return self._known_target(y, n_rows, learned), learned
-
-    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
-        times = read_times(y, n_rows, name)
-        if self.loss == "cox" and not (times.is_event | (times.high == np.inf)).all():
-            row = int(np.flatnonzero(~times.is_event & np.isfinite(times.high))[0])
-            raise ValueError(
-                f"loss='cox' needs times that are known or open to the end. Row {row} of {name} lies between "
-                f"{times.low[row]:g} and {times.high[row]:g}. Use loss='aft'."
-            )
-        learned["_more"] = times.high
-        return times.low
-
-    def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
-        return weight
-
-    @property
-    def _given_scale(self) -> float | None:
-        return None if isinstance(self.scale, str) else float(self.scale)
-
-    def _make_loss(self, learned: dict[str, Any]) -> Loss:
-        return time_loss(self.loss, self.distribution, self._given_scale, self.ties, self._n_threads)
-
-    def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
-        assert loss.outside is not None
-        of_rows = loss.outside(rows)
-        if isinstance(of_rows, CoxLoss):
-            return np.zeros(1)
-        assert isinstance(of_rows, TimedLoss)
-        return np.array([of_rows.constant(np.zeros(len(rows.target)) if rows.offset is None else rows.offset[0])])
-
-    def _told_by(self, rounds: Any, model: FittedBoosting, task: Task) -> dict[str, Any]:
-        """Return the hazard of a score of 0, or the scale of times, by rows that the model has not seen if it can."""
-        rows, parts, outside = task.rows, task.parts, task.loss.outside
-        assert outside is not None
-        judged = rows
-        if len(parts) == 1 and parts[0][1] is not None and self.loss == "aft":
-            judged = parts[0][1]
-        scores = np.ascontiguousarray(model.scores(judged.columns, self._n_threads).T)
-        if judged.offset is not None:
-            scores = scores + judged.offset
-        if len(parts) > 1:
-            scores = rounds.scores_held_out(scores, [part for _, part in parts])
-        of_rows = outside(judged)
-        if isinstance(of_rows, CoxLoss):
-            times, hazard = of_rows.baseline(scores)
-            return {"event_times_": np.asarray(times), "baseline_hazard_": np.asarray(hazard)}
-        assert isinstance(of_rows, TimedLoss)
-        known = np.unique(rows.target[(rows.weights() > 0) & (rows.target > 0)])
-        at = np.unique(np.linspace(0, max(len(known) - 1, 0), min(len(known), _MOST_TIMES)).astype(np.intp))
-        return {"event_times_": known[at], "scale_": of_rows.fit_scale(scores)}
-
-    def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
-        return view.predicted(scores)[:, 0]
-
     def _to_header(self) -> dict[str, Any]:
         return super()._to_header() | times_to_json(self.__dict__)
 
@@ -210,3 +129,109 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         tags.target_tags.required = True
         tags.target_tags.positive_only = True
         return tags
+
+    def predict_survival_function(
+        self, X: TableLike, times: ArrayLike | None = None, *, offset: ArrayLike | None = None
+    ) -> Floats:
+        """Share of rows like each that are still without an event at each time.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        times : array-like of shape (n_times,), optional
+            Times, at least 0. None: `event_times_`.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_times)
+            Between 1 and 0, falling with time. With ``loss="cox"``, steps at the times of events (Breslow's estimate),
+            which stay where they are after the last of these.
+        """
+        scores = self._scores(X, offset)
+        at = self.event_times_ if times is None else given_numbers(times, "times")
+        if at.ndim != 1 or not (at >= 0).all():
+            raise ValueError("times must be a list of numbers, at least 0.")
+        if self.loss == "cox":
+            hazard = steps_at(at, self.event_times_, self.baseline_hazard_)
+            return exp(-exp(scores) * hazard)
+        z = (np.where(at > 0, log(np.maximum(at, 1e-300)), -1e300) - scores) / self.scale_
+        shares = _engine.shares_left(self.distribution, np.ascontiguousarray(np.clip(z, -1e3, 1e3)).ravel())
+        return np.asarray(shares).reshape(z.shape)
+
+    def predict_quantile(self, X: TableLike, q: float = 0.5, *, offset: ArrayLike | None = None) -> Floats:
+        """Time by which a share of rows like each has had its event.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        q : float, default=0.5
+            The share, between 0 and 1.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Times; with ``loss="cox"`` infinity where fewer have had theirs by the last event that is known.
+        """
+        if not 0 < q < 1:
+            raise ValueError(f"q={q} must lie between 0 and 1.")
+        scores = self._scores(X, offset)[:, 0]
+        if self.loss == "aft":
+            return exp(scores + self.scale_ * _engine.time_quantile(self.distribution, float(q)))
+        needed = -log(np.float64(1 - q)) * exp(-scores)  # hazard of a score of 0 at which the row's curve is there
+        at = np.searchsorted(self.baseline_hazard_, needed, side="left")
+        return np.asarray(np.concatenate([self.event_times_, [np.inf]])[at])
+
+    def predict_median(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
+        """Time by which half of the rows like each have had their event.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            As `predict_quantile`.
+        """
+        return self.predict_quantile(X, 0.5, offset=offset)
+
+    def score(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> float:
+        """Harrell's concordance: how often the order of two events is foretold.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like
+            Their times, in any form that `fit` takes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Pairs count by the product of their weights.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        float
+            Share, of all pairs of which one is known to have come before the other, whose predictions say so; equal
+            predictions count half. 0.5 is chance; NaN if no pair can be compared.
+        """
+        scores = np.ascontiguousarray(self._scores(X, offset)[:, 0])
+        times = read_times(y, len(scores))
+        expected = -scores if self.loss == "cox" else scores
+        return float(_engine.concordance(times.low, times.high, expected, read_weights(sample_weight, len(scores))))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.learning_rows import LearningRows
 from spinney._data import Schema, read_table
 from spinney._data.column_names import match_columns
 from spinney._data.select import PickTable, pick_table

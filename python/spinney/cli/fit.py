@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score, root_mean_squared_error
 
 from spinney import _engine
-from spinney._boosting.losses.ranking import ranking_score
+from spinney._boosting.ranking import ranking_score
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._evaluate.budget import Budget
@@ -147,7 +147,7 @@ def _report(source: Source, options: FitOptions, table: FitTable, model: Any, sc
 
 def check_boosting(table: FitTable, parameters: dict[str, Any]) -> None:
     """Refuse what boosting cannot do with the target."""
-    from spinney._boosting.losses.loss import NUMBER_LOSSES
+    from spinney._boosting.loss import NUMBER_LOSSES
 
     loss = parameters.get("loss")
     if table.task in ("ranking", "survival"):

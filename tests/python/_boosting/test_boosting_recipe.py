@@ -5,8 +5,8 @@ import pytest
 import spinney
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from spinney._boosting.member import in_turns, mean_curve
 from spinney._boosting.options.recipe import resolve, searched
-from spinney._boosting.rounds.member import in_turns, mean_curve
 from spinney._boosting.settings import BoostingSettings
 
 RNG = np.random.default_rng(5)

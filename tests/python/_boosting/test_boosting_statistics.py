@@ -7,11 +7,9 @@ import spinney
 from oracle import category_statistics as twin
 from oracle.boosting import losses as slow_losses
 from spinney import _engine
-from spinney._boosting import boosting as base
-from spinney._boosting.losses.row_losses import pulls
-from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.rounds import boosters
-from spinney._boosting.rounds import statistics as category_statistics
+from spinney._boosting import boosters, category_statistics, fit
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.loss import named_loss
 from spinney._model.boosting import FittedBoosting
 
 RNG = np.random.default_rng(8)
@@ -58,7 +56,7 @@ def test_statistics_agree_with_the_twin(held_twice):
 def test_pulls_are_slopes_of_the_loss(loss, parameter):
     f, y = RNG.normal(size=50), RNG.uniform(0.1, 3, size=50)
     y = np.round(y / 3) if loss == "logistic" else y
-    found = pulls(loss, parameter, f[:, np.newaxis], LearningRows(_engine.Table(50), y, None))
+    found = -named_loss(loss, parameter).slopes(y, f[np.newaxis], None)[0]
     if loss == "huber":
         parameter = np.quantile(np.abs(y - f), parameter, method="averaged_inverted_cdf")
     slopes = (slow_losses(loss, y, f - 1e-6, parameter) - slow_losses(loss, y, f + 1e-6, parameter)) / 2e-6
@@ -72,7 +70,7 @@ def test_finished_trees_score_held_out_rows_as_the_booster_did(monkeypatch):
         kept.update(members=members, held_out=held_out)
         return np.ones(1)
 
-    monkeypatch.setattr(base, "best_factors", keep)
+    monkeypatch.setattr(fit, "best_factors", keep)
     model = values().fit(X, VALUES)
     on_names = 0
     for member, part in zip(kept["members"], kept["held_out"], strict=True):

@@ -7,7 +7,7 @@ import pytest
 import spinney
 from oracle import boosting as twin
 from spinney import _engine
-from spinney._boosting.losses.loss import Loss
+from spinney._boosting.loss import Loss
 from spinney._boosting.options.engine_options import engine_options
 from spinney._boosting.options.recipe import resolve
 from spinney._boosting.settings import BoostingSettings

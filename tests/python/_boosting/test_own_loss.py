@@ -6,7 +6,7 @@ import spinney
 from scipy.special import expit
 from sklearn.base import clone
 from spinney import _engine
-from spinney._boosting.losses.loss import _sign_of_sum, _where_slopes_cancel
+from spinney._boosting import custom_loss
 from spinney._data.numeric.jets import derivatives
 from spinney._data.numeric.recorded import recorded
 
@@ -159,8 +159,6 @@ def test_derivatives_of_formulas_are_what_differences_tell(formula):
 
 
 def test_a_formula_in_blocks_gives_the_same_bits(monkeypatch):
-    from spinney._boosting.losses import blocks
-
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     y = X[:, 0] + rng.normal(size=500)
@@ -179,7 +177,7 @@ def test_a_formula_in_blocks_gives_the_same_bits(monkeypatch):
 
     few = {"n_estimators": 5, "max_leaf_nodes": 4}
     whole = [spinney.GradientBoostingRegressor(loss, **few).fit(X, y) for loss in (plain, by_mean)]
-    monkeypatch.setattr(blocks, "_ROWS", 64)
+    monkeypatch.setattr(custom_loss, "_ROWS", 64)
     for loss, before in zip((plain, by_mean), whole, strict=True):
         for n_jobs in (1, 2):
             model = spinney.GradientBoostingRegressor(loss, n_jobs=n_jobs, **few).fit(X, y)
@@ -280,16 +278,15 @@ def test_signs_of_sums_are_exact_and_starts_are_where_slopes_cancel():
     for _ in range(20):
         terms = rng.normal(size=101) * 10.0 ** rng.integers(-30, 30, 101)
         terms = rng.permutation(np.concatenate([terms, -terms]))
-        assert _sign_of_sum(terms) == 0
-        assert _sign_of_sum(np.append(terms, 1e-280)) == 1
-        assert _sign_of_sum(np.append(terms, -1e-280)) == -1
-    y, weight, zero = rng.normal(size=5000), rng.random(5000), np.zeros(5000)
+        found = _engine.balance_point(lambda at, terms=terms: np.append(terms, 1e-30 * (at - 0.3)), 0.0, 0.0, 1.0)
+        assert found == pytest.approx(0.3, abs=1e-15)
+    y, weight = rng.normal(size=5000), rng.random(5000)
     n_asked = []
 
-    def slopes(y, f):
+    def slopes(at):
         n_asked.append(1)
-        return f - y
+        return (at - y) * weight
 
-    found = _where_slopes_cancel(slopes, 0.25, 3.0)(y, weight, zero)
+    found = _engine.balance_point(slopes, 0.0, 0.25, 3.0)
     assert found == pytest.approx(np.average(y, weights=weight), rel=1e-14)
     assert len(n_asked) < 30

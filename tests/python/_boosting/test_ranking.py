@@ -7,7 +7,7 @@ import pytest
 import spinney
 from oracle import ranking as twin
 from sklearn.metrics import ndcg_score
-from spinney._boosting.losses.ranking import engine_lists, weight_in_pairs
+from spinney._boosting.ranking import engine_lists, weight_in_pairs
 
 SMALL = {"n_estimators": 15, "max_leaf_nodes": 6, "min_samples_leaf": 3, "learning_rate": 0.3}
 

@@ -349,11 +349,10 @@ def test_rounds_that_are_done_are_gone_on_with(tmp_path):
 
     there = spinney.GradientBoostingClassifier(**options, callbacks=die)
     path = tmp_path / "rounds"
-    later = (None, None, None, None)
     with pytest.raises(ZeroDivisionError):
-        there._fit(in_two(frame), labels, None, None, None, later, None, path)
+        there.fit(in_two(frame), labels, checkpoint=path)
     with pytest.raises(ValueError, match="another X"):
-        there._fit(in_two(frame.assign(x0=frame["x1"])), labels, None, None, None, later, None, path)
+        there.fit(in_two(frame.assign(x0=frame["x1"])), labels, checkpoint=path)
     there.set_params(callbacks=None).fit(frame, labels, checkpoint=path)  # begun there, done here
     assert there.fingerprint() == whole.fingerprint()
 

@@ -17,7 +17,7 @@ from sklearn.ensemble import GradientBoostingRegressor as PeerBoosting
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
-from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.learning_rows import LearningRows
 from spinney._data.numeric.reproducible import cholesky, solve_factored
 from spinney._ensemble.functional.dictionary import BY_NAME
 from spinney._ensemble.functional.line_search import LONGEST, least_along
@@ -143,7 +143,7 @@ def test_rounds_end_where_nothing_is_left(numbers):
 def test_slopes_are_those_of_the_losses(loss):
     rng = np.random.RandomState(0)
     y, f = rng.gamma(2.0, size=50), rng.randn(50)
-    parameter = {"quantile": 0.3, "tweedie": 1.4, "huber": 0.8}
+    parameter = {"quantile": 0.3, "tweedie_power": 1.4, "huber_share": 0.8}
     made = make_loss(loss, parameter, None)
     rows = LearningRows(None, y, None)
     made.begin_round(f[np.newaxis], rows)
@@ -152,7 +152,9 @@ def test_slopes_are_those_of_the_losses(loss):
     np.testing.assert_allclose(made.slopes(f[np.newaxis], rows)[0], (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-6)
     if loss != "huber":
         np.testing.assert_allclose(
-            made.values(f[np.newaxis], rows), losses(loss, y, f, parameter.get(loss)), rtol=1e-12
+            made.values(f[np.newaxis], rows),
+            losses(loss, y, f, {"quantile": 0.3, "tweedie": 1.4}.get(loss)),
+            rtol=1e-12,
         )
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import spinney
 from sklearn.model_selection import TimeSeriesSplit
-from spinney._boosting import boosting as base
-from spinney._boosting.losses.rows import in_folds
+from spinney._boosting import fit
+from spinney._boosting.row_splits import in_folds
 
 RNG = np.random.default_rng(4)
 N = 200
@@ -66,7 +66,7 @@ def test_no_fold_of_a_fit_with_nothing_set_parts_a_group(of_classes, monkeypatch
         seen.extend(in_folds(*given, **more))
         return seen
 
-    monkeypatch.setattr(base, "in_folds", spy)
+    monkeypatch.setattr(fit, "in_folds", spy)
     kind = spinney.GradientBoostingClassifier if of_classes else spinney.GradientBoostingRegressor
     kind(effort=0.0, n_iter_no_change=2).fit(X, LABELS if of_classes else Y, groups=GROUP)
     assert len(seen) >= 5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import spinney._engine as _engine
+from spinney._boosting.evaluation import takes_predictions
+from spinney._boosting.loss import TRAITS
 from spinney._boosting.options.recipe import SEARCH, makes_folds
-from spinney._boosting.rounds.evaluation import takes_predictions
 from spinney._boosting.settings import BoostingSettings
 
 
@@ -52,5 +52,5 @@ def _adds_up(loss: Any) -> bool:
     """Whether leaves of a loss are sums over rows, wherever these are."""
     if not isinstance(loss, str):
         return False
-    known = _engine.losses().get("logistic" if loss == "log_loss" else loss)  # of classes, however many
-    return known is not None and not known["refits_leaves"] and loss != "log_cosh"
+    known = TRAITS.get("logistic" if loss == "log_loss" else loss)  # of classes, however many
+    return known is not None and known.is_additive

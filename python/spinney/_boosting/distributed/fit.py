@@ -22,6 +22,7 @@ from spinney._cluster.dask_single_worker import fit_alone
 from spinney._cluster.dask_tables import AllRows
 from spinney._cluster.dask_waits import WorkerLostError, beside_others, wait_for_a_worker
 from spinney._data.scan import is_collection
+from spinney._estimator.fit_inputs import FitInputs, ValidationSet, validation_sets
 
 LATER = ("X_val", "y_val", "sample_weight_val", "offset_val")
 
@@ -73,8 +74,8 @@ def _share_rows(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpo
             coming.clear()
             later = _later(client, taken, carriers)
             table = Dealt(carriers[0], n_columns, names)
-            y, weight, offset, groups, time = map(given.get, ("y", "sample_weight", "offset", "groups", "time"))
-            return model._fit(table, y, weight, offset, groups, later, time, checkpoint)
+            rows = {name: given.get(name) for name in ("y", "sample_weight", "offset", "groups", "time")}
+            return model._fit(FitInputs(table, **rows, validation=later, checkpoint=checkpoint))
         except WorkerLostError as lost:  # before the first round
             if attempt + 1 == MOST_STARTS:
                 raise RuntimeError(
@@ -88,14 +89,14 @@ def _share_rows(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpo
     raise AssertionError
 
 
-def _later(client: Any, taken: dict[str, Any], carriers: list[DaskCarrier]) -> tuple[Any, ...]:
+def _later(client: Any, taken: dict[str, Any], carriers: list[DaskCarrier]) -> tuple[ValidationSet, ...]:
     """Return the rows that the caller holds out; those of a collection stay where they are."""
     X_val, *others = (taken.get(name) for name in LATER)
     if not is_collection(X_val):
-        return X_val, *(joined_columns(begun_columns(client, value), client) for value in others)
+        return validation_sets(X_val, *(joined_columns(begun_columns(client, value), client) for value in others))
     X_val, found = without_named_columns(X_val, {name: taken.get(name) for name in LATER[1:]}, "X_val")
     parts, names, n_columns = partitions_of(X_val)
     coming = {name: begun_columns(client, found[name]) for name in LATER[1:]}
     carriers.append(DaskCarrier(client, parts, Holder))
     beside = (column_of_all_rows(client, value, name, carriers[-1].n_rows, "X_val") for name, value in coming.items())
-    return Dealt(carriers[-1], n_columns, names), *beside
+    return validation_sets(Dealt(carriers[-1], n_columns, names), *beside)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.distributed.booster import Channel, Cut, DealtBooster, rows_of
 from spinney._boosting.distributed.partition_actor import Holder
-from spinney._boosting.losses.loss import Loss
-from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.loss import Loss
 from spinney._cluster.blocks import Carrier, LocalCarrier
 from spinney._data import Feature, Schema
 from spinney._data.dates import RESOLUTIONS
@@ -210,5 +210,5 @@ class DealtColumns:
 
 def _first_scores(rows: LearningRows, loss: Loss, start: Floats) -> tuple[Floats, Floats]:
     """Targets, and scores before the first tree, of all rows alike where they are."""
-    target, scores = rows.shifted(start, loss)
+    target, scores = loss.shifted(rows, start)
     return target, scores if rows.offset is not None and not loss.is_shifted else scores[:, :1].copy()

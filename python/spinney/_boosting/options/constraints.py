@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from spinney._boosting.losses.outputs import read_monotone_of_outputs
 from spinney._boosting.settings import BoostingSettings
 from spinney._data import Schema
+from spinney._data.arguments import given_array
+from spinney._estimator.parameters import read_monotone
 
 REFITTED = ("absolute_error", "quantile", "huber")  # losses whose leaves take medians or quantiles of residuals
 
@@ -36,3 +38,40 @@ def promised_directions(settings: BoostingSettings, schema: Schema, widths: Sequ
             "they start need not. Use init='constant', or leave the constraints out."
         )
     return directions
+
+
+def read_monotone_of_outputs(constraint: Any, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
+    """Monotone directions by score and column: one list if they are the same for all scores, none if there are none.
+
+    `widths` are the numbers of scores of the outputs.
+    """
+    several = _by_output(constraint)
+    if several is None:
+        directions = read_monotone(constraint, schema)
+        if directions and max(widths) > 1:
+            raise ValueError(
+                "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
+                "cannot all rise. Fit one model per class against the rest."
+            )
+        return [directions] if directions else []
+    if len(several) != len(widths):
+        raise ValueError(
+            f"monotonic_cst has {len(several)} rows, and the model {len(widths)} outputs. Give one row of -1, 0, 1 for "
+            "each output, or one for all."
+        )
+    found = [read_monotone(one, schema) for one in several]
+    if not any(found):
+        return []
+    if max(widths) > 1:
+        raise ValueError("monotonic_cst is for outputs of one score each: values, or two classes. Leave it out.")
+    return [directions or [0] * schema.n_features for directions in found]
+
+
+def _by_output(constraint: Any) -> list[Any] | None:
+    """Rows of constraints, if they are given by output."""
+    if constraint is None or isinstance(constraint, Mapping):
+        return None
+    if isinstance(constraint, (list, tuple)) and any(isinstance(one, (Mapping, type(None))) for one in constraint):
+        return list(constraint)
+    given = given_array(constraint, "monotonic_cst")
+    return list(given) if given.ndim == 2 else None

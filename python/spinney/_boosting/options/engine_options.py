@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from spinney._boosting.losses.loss import Loss
+from spinney._boosting.loss import Loss
 from spinney._boosting.options.constraints import promised_directions
 from spinney._boosting.options.forced import ForcedSplit, read_forced_splits
 from spinney._boosting.options.recipe import SEARCH, Recipe

@@ -15,7 +15,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._boosting.losses.rows import LearningRows, set_aside
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.row_splits import set_aside
 from spinney._data import Schema
 from spinney._ensemble.adaboost.saved_state import (
     KIND,

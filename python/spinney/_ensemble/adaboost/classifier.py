@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.rounds.evaluation import HeldOutScore
+from spinney._boosting.evaluation import HeldOutScore
+from spinney._boosting.learning_rows import LearningRows
 from spinney._data import Schema, read_table
 from spinney._data.numeric.reproducible import log
 from spinney._ensemble.adaboost.adaboost import BaseAdaBoost, Say
@@ -151,7 +151,8 @@ class AdaBoostClassifier(HasMargins, ClassifierMixin, BaseAdaBoost):
     ) -> Callable[[list[NDArray[Any]], float], float]:
         scores = np.zeros((len(held.target), rule.sayings.n_scores))
         codes, weight = held.target.astype(np.intp), held.weights()
-        judge = None if self.scoring is None else HeldOutScore(self, _link(rule.sayings), held, learned)
+        classes = [np.asarray(learned["classes_"])]
+        judge = None if self.scoring is None else HeldOutScore(self.scoring, _link(rule.sayings), held, classes)
 
         def loss(said: list[NDArray[Any]], member_weight: float) -> float:
             scores[:] += rule.added(said, member_weight)

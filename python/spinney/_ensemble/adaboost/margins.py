@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.learning_rows import LearningRows
 from spinney._estimator.target import read_weights
 
 if TYPE_CHECKING:

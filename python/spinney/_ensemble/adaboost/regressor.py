@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 import spinney._engine as _engine
-from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.learning_rows import LearningRows
 from spinney._data import Schema
 from spinney._data.select import pick_table
 from spinney._ensemble.adaboost.adaboost import BaseAdaBoost, Say

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.learning_rows import LearningRows
 from spinney._ensemble.functional.functional import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes

@@ -13,9 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.losses.rows import LearningRows, set_aside
+from spinney._boosting.evaluation import HeldOutScore
+from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.options.recipe import fixed
-from spinney._boosting.rounds.evaluation import HeldOutScore
+from spinney._boosting.row_splits import set_aside
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema, read_table
 from spinney._data.column_names import match_columns
@@ -215,8 +216,8 @@ class BaseFunctionalBoosting(TableEstimator):
         empty = FittedFunctions(
             start, loss.link, design, [], nothing.astype(np.int32), nothing, n_classes, nothing, nothing
         )
-        judged: Any = empty
-        judge = None if later is None or self.scoring is None else HeldOutScore(self, judged, later[0], learned)
+        labels = [np.asarray(learned["classes_"])] if "classes_" in learned else None
+        judge = None if later is None or self.scoring is None else HeldOutScore(self.scoring, empty, later[0], labels)
         recipe = fixed(self.n_estimators, self.learning_rate, self._stops_early, self.n_iter_no_change)
         engine: Any = stages
         unused: Any = None

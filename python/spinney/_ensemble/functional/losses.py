@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.losses.custom import OwnLoss
-from spinney._boosting.losses.loss import Loss, class_constants, class_loss, regression_loss
-from spinney._boosting.losses.row_losses import BENDING, bend_of, row_losses, row_slopes, values_at
-from spinney._boosting.losses.rows import LearningRows
-from spinney._data.numeric.reproducible import exp
+import spinney._engine as _engine
+from spinney._boosting.custom_loss import OwnLoss
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.loss import TRAITS, Loss, class_loss, named_loss
 from spinney._ensemble.functional.line_search import least_along
+from spinney._model.links import predicted
 
 Floats = NDArray[np.float64]
 
@@ -60,51 +60,33 @@ class FunctionalLoss(ABC):
 class NamedLoss(FunctionalLoss):
     """One of the losses that gradient boosting has."""
 
-    def __init__(self, loss: Loss, parameter: float) -> None:
+    def __init__(self, loss: Loss) -> None:
         self._loss = loss
-        self._parameter = parameter
-        self._bend = np.inf
+        self._bend = loss.parameter
         self.link = loss.link
 
     def check(self, rows: LearningRows, name: str) -> None:
         """Refuse targets that the loss is not for."""
-        rows.check(self._loss, name)
+        self._loss.check(rows, name)
 
     def start(self, rows: LearningRows, n_scores: int) -> Floats:
         """Constant scores of least loss."""
-        weight = rows.weights()
-        used = weight > 0
-        target, kept = rows.target[used], weight[used]
-        if n_scores > 1:
-            totals = np.bincount(target.astype(np.intp), kept, n_scores).astype(np.float64)
-            return class_constants(totals, kept, None)
-        return np.array([self._loss.start(target, kept, np.zeros(len(target)))])
+        used = rows.weights() > 0
+        return self._loss.constants(rows.target[used], rows.weights()[used], None)
 
     def begin_round(self, scores: Floats, rows: LearningRows) -> None:
         """Set where the loss bends, if it does: that follows the residuals from round to round."""
-        if self._loss.name in BENDING:
-            weight = rows.weights()
-            far = np.abs(rows.target - scores[0])[weight > 0]
-            self._bend = bend_of(self._loss.name, self._parameter, far, weight[weight > 0])
-
-    @property
-    def _in_effect(self) -> float:
-        return self._bend if self._loss.name in BENDING else self._parameter
+        self._bend = self._loss.bend(rows.target, scores, rows.weights())
 
     def values(self, scores: Floats, rows: LearningRows) -> Floats:
         """Loss of each row."""
-        if self._loss.name == "multinomial":
-            return row_losses(self._loss.name, self._parameter, scores.T, rows)
-        return values_at(self._loss.name, self._in_effect, rows.target, scores[0])
+        return _engine.loss_rows(self._loss.name, self._bend, rows.target, np.ascontiguousarray(scores))
 
     def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
         """Return the slope of each row's loss by its scores."""
-        if self._loss.name == "multinomial":
-            raised = exp(scores - scores.max(axis=0))
-            shares = raised / raised.sum(axis=0)
-            shares[rows.target.astype(np.intp), np.arange(len(rows.target))] -= 1
-            return np.asarray(shares)
-        return row_slopes(self._loss.name, self._in_effect, rows.target, scores[0])[np.newaxis]
+        if self.link == "logit":  # canonical: the slope is the error of the probability, with the bits of predict_proba
+            return (predicted(self.link, scores.T)[:, 1] - rows.target)[np.newaxis]
+        return _engine.loss_gradients(self._loss.name, self._bend, rows.target, np.ascontiguousarray(scores))[0]
 
 
 class GivenLoss(FunctionalLoss):
@@ -143,6 +125,6 @@ def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -
             raise ValueError(f"A loss of your own takes two classes; y has {n_classes}. Use loss='log_loss'.")
         return GivenLoss(given, n_classes is not None)
     if n_classes is not None:
-        return NamedLoss(class_loss(given, n_classes), 0.0)
-    loss = regression_loss(given, parameters["quantile"], parameters["tweedie"])
-    return NamedLoss(loss, parameters.get("huber" if given in BENDING else given, 0.0))
+        return NamedLoss(class_loss(given, n_classes))
+    parameter = TRAITS[given].parameter
+    return NamedLoss(named_loss(given, 0.0 if parameter is None else parameters[parameter.name]))

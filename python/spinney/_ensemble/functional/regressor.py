@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from spinney._boosting.losses.loss import NUMBER_LOSSES
+from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._ensemble.functional.functional import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
@@ -82,7 +82,7 @@ class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoos
         return read_one_value(y, n_rows, "boosting", name)
 
     def _make_loss(self, learned: dict[str, Any]) -> FunctionalLoss:
-        parameters = {"quantile": self.quantile, "huber": self.huber_share, "tweedie": self.tweedie_power}
+        parameters = {"quantile": self.quantile, "huber_share": self.huber_share, "tweedie_power": self.tweedie_power}
         return make_loss(self.loss, {name: float(value) for name, value in parameters.items()}, None)
 
     def _predicted(self, scores: Floats, view: FittedFunctions, learned: dict[str, Any]) -> NDArray[Any]:

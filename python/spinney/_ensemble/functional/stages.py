@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.rounds.member import Member
-from spinney._boosting.rounds.run import Rounds
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.member import Member
+from spinney._boosting.rounds import Rounds
 from spinney._ensemble.functional.dictionary import Dictionary
 from spinney._ensemble.functional.line_search import least_along
 from spinney._ensemble.functional.losses import FunctionalLoss

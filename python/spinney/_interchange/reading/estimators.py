@@ -11,8 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.fitted.readable import ReadableBoosting
-from spinney._boosting.fitted.tree import BoostedTree
+from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._data.numeric.reproducible import log
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.summary import About, counted
@@ -21,7 +20,6 @@ from spinney._model.file.container import field, refuse
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.offsets import read_offset
 from spinney._model.saving.model_part import FittedPart
-from spinney._model.tree import FittedTree
 
 Floats = NDArray[np.float64]
 _MOST_LETTERS = 200  # of what a file says of its origin
@@ -33,15 +31,12 @@ _WORDS = {
 }
 
 
-class Imported(ReadableBoosting):
+class Imported(SumOfTrees):
     """A sum of trees that another library has grown."""
 
-    _model_attribute = "boosting_"
     boosting_: FittedImport
     source_: str
     objective_: str
-    unseen: str
-    n_jobs: int | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "unseen": [StrOptions({"missing", "error", "other"})],
         "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
@@ -78,16 +73,10 @@ class Imported(ReadableBoosting):
 
     # ---- reading -------------------------------------------------------------------------------------
 
-    def _tree_estimator(self, t: int) -> Any:
-        tree = BoostedTree(unseen=self.unseen, n_jobs=self.n_jobs)
-        tree.criterion = "gain"
-        tree._keep(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
-        return tree
-
     def _score_in_words(self) -> str:
-        link, classes = self.boosting_.link, getattr(self, "classes_", None)
-        if link == "logit" and classes is not None:
-            return f"log-odds of class {classes[1]}"
+        link, labels = self.boosting_.link, self._labels
+        if link == "logit" and labels is not None:
+            return f"log-odds of class {labels[0][1]}"
         return _WORDS.get(link.partition(" ")[0], "score")
 
     def _about(self) -> About:
@@ -106,8 +95,8 @@ class Imported(ReadableBoosting):
         return About("boosting", size, lines, sentence, trees, title_of_tree=self._title_of_tree)
 
     def _title_of_tree(self, t: int) -> str:
-        n_scores, labels = self.boosting_.n_scores, getattr(self, "classes_", None)
-        of = "" if n_scores == 1 else f" for {t % n_scores if labels is None else labels[t % n_scores]}"
+        n_scores, labels = self.boosting_.n_scores, self._labels
+        of = "" if n_scores == 1 else f" for {t % n_scores if labels is None else labels[0][t % n_scores]}"
         return f"Round {t // n_scores + 1} of {self.boosting_.n_rounds}, what it adds to the score{of}"
 
     # ---- files ---------------------------------------------------------------------------------------

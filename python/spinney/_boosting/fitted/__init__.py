@@ -1,1 +1,0 @@
-"""What a boosted model says beside its predictions."""

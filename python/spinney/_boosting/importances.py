@@ -1,0 +1,171 @@
+"""How much each column matters to a boosted model: by the loss that splits save, by their number, by permutation."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import get_scorer
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._boosting.boosting import BaseBoosting
+from spinney._boosting.evaluation import Judge
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.settings import Metric
+from spinney._data.table_like import TableLike
+from spinney._estimator.fit_inputs import RowInputs
+from spinney._estimator.parameters import read_column_groups
+from spinney._estimator.target import read_weights
+from spinney._model.offsets import read_offset
+
+if TYPE_CHECKING:
+    from spinney.inspect.explain.importances import Importances
+
+Floats = NDArray[np.float64]
+KINDS = ("gain", "splits", "permutation")
+
+
+def importances(
+    model: BaseBoosting,
+    X: TableLike | None = None,
+    y: ArrayLike | None = None,
+    kind: str = "gain",
+    *,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    scoring: Metric = None,
+    groups: Any = None,
+    n_repeats: int = 5,
+    random_state: int | np.random.RandomState | None = None,
+) -> Importances:
+    """How much each column matters.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features), optional
+        Rows to permute, with ``kind="permutation"``: best such that the model has not seen.
+    y : array-like of shape (n_samples,), optional
+        Their target.
+    kind : {"gain", "splits", "permutation"}, default="gain"
+        "gain": share in the loss that the splits save, as `feature_importances_`; "splits": share in the splits;
+        both are known without rows, and give columns with many values too much. "permutation": what the loss of
+        the rows rises by when a column's values are permuted among them.
+    sample_weight, offset : array-like, optional
+        Weights and offsets of the rows, with permutation.
+    scoring : str, callable or None, default=None
+        A metric as scikit-learn's scorers instead of the loss, with permutation: what it falls by.
+    groups : list of lists of columns, or dict of these, optional
+        Columns that are permuted together (else: added up), by name or position. Other columns stand alone.
+    n_repeats : int, default=5
+        Permutations of each column; the standard error is over these.
+    random_state : int, RandomState or None, default=None
+        Seed of the permutations; None: always the same.
+
+    Returns
+    -------
+    Importances
+        The numbers, with `to_frame` and `plot`.
+
+    See Also
+    --------
+    spinney.importance_frame : Gains and numbers of splits as a table.
+    """
+    from spinney.inspect.explain.importances import Importances
+
+    check_is_fitted(model)
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
+    if isinstance(n_repeats, bool) or not isinstance(n_repeats, Integral) or n_repeats < 1:
+        raise ValueError(f"n_repeats must be a whole number from 1 up, not {n_repeats!r}.")
+    names, columns = read_column_groups(groups, model.schema_)
+    n_features, view = model.n_features_in_, model.boosting_
+    splits = view.split_counts(n_features)
+    n_splits = np.array([splits[group].sum() for group in columns], dtype=np.intp)
+    loss: float | None = None
+    measure: str | None = None
+    if kind == "permutation":
+        judge = _Judge(model, RowInputs(X, y, sample_weight, offset), scoring)
+        seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+        loss, measure = judge.loss(), judge.name
+        rises = [judge.rises(group, int(n_repeats), (seed, g)) for g, group in enumerate(columns)]
+        draws = np.array(rises).T - np.float64(loss)
+        draws[:, n_splits == 0] = 0.0
+    else:
+        for name, given in (("scoring", scoring), ("sample_weight", sample_weight), ("offset", offset)):
+            if given is not None:
+                raise ValueError(f"{name} goes with kind='permutation', not with {kind!r}.")
+        shares = view.importances(n_features) if kind == "gain" else splits / max(1, splits.sum())
+        draws = np.array([[shares[group].sum() for group in columns]])
+    n = len(draws)
+    mean = draws.mean(axis=0)
+    error = draws.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(names), np.nan)
+    z = np.divide(mean, error, out=np.full(len(names), np.nan), where=error > 0)
+    return Importances(names, kind, measure, mean, error, z, draws, None, n_splits, loss, "permutation")
+
+
+class _Judge:
+    """Rows by which a model is judged, with some of their columns permuted."""
+
+    def __init__(self, model: BaseBoosting, given: RowInputs, scoring: Metric) -> None:
+        if given.X is None or given.y is None:
+            raise ValueError(
+                "kind='permutation' is measured on rows. Pass X and y, best of rows that were not trained on."
+            )
+        if not model._predicts_alone:
+            raise ValueError(
+                f"The scores start at {type(model.init_).__name__}, whose columns are not permuted here. Use "
+                "spinney.permutation_importance."
+            )
+        self._view, self._n_threads = model.boosting_, model._n_threads
+        self._table = model._columns(given.X)
+        n, target = self._table.n_rows, model._fitted_target()
+        values = target.read(given.y, n, groups=given.groups)
+        offset = read_offset(given.offset, n, self._view.n_scores)
+        weight = read_weights(given.sample_weight, n)
+        self._rows = LearningRows(self._table, values.values, weight, offset, given.X, values.more)
+        loss = target.loss()
+        loss.check(self._rows, "y")
+        if not self._rows.n_used:
+            raise ValueError("No row has a positive weight. Change sample_weight.")
+        self._loss = loss.in_units(self._rows)
+        self._columns = [np.asarray(self._table.column(j)) for j in range(self._table.n_columns)]
+        self._scorer: Judge | None = None
+        self.name = "loss"
+        if scoring is not None:
+            if isinstance(scoring, str):
+                get_scorer(scoring)
+            self.name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "the metric")
+            self._scorer = target.judge(scoring, self._view, self._rows, None, model._columns)
+
+    def loss(self, table: _engine.Table | None = None) -> float:
+        """Mean loss, or minus the metric, of the rows or of a table like theirs."""
+        scores = self._view.scores(self._table if table is None else table, self._n_threads)
+        if self._rows.offset is not None:
+            scores = scores + self._rows.offset.T
+        if self._scorer is not None:
+            return self._scorer(scores, lambda: self._view)
+        loss, weight = self._loss, self._rows.weights()
+        if loss.outside is not None:
+            return float(loss.outside(self._rows).mean_loss(scores.T))
+        return float(np.average(loss.values(loss.targets(self._rows), scores.T, weight), weights=weight))
+
+    def rises(self, group: list[int], n_repeats: int, seed: tuple[int, int]) -> list[float]:
+        """Losses with the values of a group of columns permuted, all in the same way."""
+        n = self._table.n_rows
+        orders = (np.random.default_rng([*seed, repeat]).permutation(n) for repeat in range(n_repeats))
+        return [self.loss(self._permuted(group, order)) for order in orders]
+
+    def _permuted(self, group: list[int], order: NDArray[np.intp]) -> _engine.Table:
+        table = _engine.Table(self._table.n_rows)
+        for j, values in enumerate(self._columns):
+            values = values[order] if j in group else values
+            n_categories = self._table.n_categories(j)
+            if n_categories:
+                table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
+            else:
+                table.add_number(values)
+        return table

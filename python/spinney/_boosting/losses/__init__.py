@@ -1,1 +1,0 @@
-"""What boosting lowers: losses, their rows and targets."""

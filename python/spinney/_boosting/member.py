@@ -1,0 +1,264 @@
+"""A booster of a fit, with its learning curves; a fit has one, or one for each fold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._boosting.category_statistics import Statistic
+from spinney._boosting.custom_loss import LossOfRows, OutsideLosses
+from spinney._boosting.evaluation import Judge, SoFar
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.options.recipe import Recipe
+from spinney._boosting.settings import RoundSettings
+
+Floats = NDArray[np.float64]
+Losses = tuple[float, float, float, float]  # of rows learned from, held out, and out of bag before and after
+
+_FOR_EVER = 2**32 - 1  # rounds
+
+
+class Member:
+    """A booster, and what its rounds have done for the rows it learns from and those held out."""
+
+    def __init__(
+        self,
+        settings: RoundSettings,
+        recipe: Recipe,
+        engine: _engine.Boosting,
+        has_held_out: bool,
+        judge: Judge | None,
+        statistics: Sequence[Statistic] = (),
+        outside: OutsideLosses | None = None,
+    ) -> None:
+        self._settings = settings
+        self._recipe = recipe
+        self._judge = judge
+        self.statistics = list(statistics)
+        self._outside = outside
+        self.engine = engine
+        self.has_held_out = has_held_out
+        self.train_curve: list[float] = []
+        self.held_out_curve: list[float] = []
+        self.out_of_bag_curve: list[float] = []
+        self.out_of_bag_gains: list[float] = []
+        self.scale_curve: list[float] = []
+        self._n_unknown = 0, 0
+        self._n_read = 0  # rounds of the engine whose losses are noted
+        self.settling = _engine.Settling(
+            patience=min(int(recipe.patience), _FOR_EVER) if recipe.stops_early else 0,
+            tol=float(settings.tol),
+            worth=recipe.worth,
+            of_present=recipe.worth_of_present,
+        )
+        self._kept_scores: Floats | None = None  # of the held-out rows, after the best round, where Python judges
+
+    def go_on(self, n_done: int, known: Mapping[str, Any]) -> None:
+        """Take over the curves of an earlier fit's rounds, by the names that attributes of a model have."""
+        self.train_curve = _known_curve(known, "train_score_", n_done)
+        self.held_out_curve = _known_curve(known, "validation_score_", n_done) if self.has_held_out else []
+        for loss in self.held_out_curve:
+            self.settling.add(loss)
+        self.out_of_bag_curve = _padded(known, "oob_scores_", n_done, np.nan)
+        self.out_of_bag_gains = _padded(known, "oob_improvement_", n_done, 0.0)
+        if self._outside is not None and self._outside.learning.scale is not None:
+            self.scale_curve = _padded(known, "scales_", n_done, np.nan)  # unknown of files of earlier versions
+            if n_done and math.isfinite(self.scale_curve[-1]):
+                self._outside.learning.scale = self.scale_curve[-1]
+        self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
+
+    def curves(self) -> dict[str, list[float]]:
+        """Return what `go_on` takes."""
+        return {
+            "train_score_": self.train_curve,
+            "validation_score_": self.held_out_curve,
+            "oob_scores_": self.out_of_bag_curve,
+            "oob_improvement_": self.out_of_bag_gains,
+            "scales_": self.scale_curve,
+        }
+
+    @property
+    def n_done(self) -> int:
+        """Rounds, those of an earlier fit included."""
+        return self.engine.n_rounds
+
+    def trees(self, factors: Floats | None = None, n_rounds: int | None = None) -> list[_engine.Tree]:
+        """Return the trees, of the table's own columns alone, with values times the factor of their score.
+
+        Those of the first `n_rounds` that this booster has done, as they were after these; all if it is None.
+        """
+        return self.engine.trees(0, [] if factors is None else factors.tolist(), self.statistics, n_rounds)
+
+    def prepare(self) -> None:
+        """Tell the engine the gradients of the next round, if it does not know the loss."""
+        if self._outside is not None and self.engine.n_rounds % self._settings.n_parallel_trees == 0:
+            drops = self._settings.drop_rate > 0
+            scores = self.engine.scores_to_fit() if drops else self.engine.scores()
+            self.engine.set_gradients(*self._outside.gradients(scores))
+
+    def outside_loss(self, rows: LearningRows) -> LossOfRows:
+        """Return a loss that the engine does not know, of other rows, by what this booster has learned of it."""
+        assert self._outside is not None
+        return self._outside.learning.held_out(rows)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its held-out loss no longer falls."""
+        return self._recipe.stops_early and self.settling.is_settled
+
+    @property
+    def judges_out_of_bag(self) -> bool:
+        """Whether the rows that a round does not draw say what it is worth."""
+        changes = self._settings.drop_rate > 0  # what earlier rounds have done
+        return self._recipe.subsample < 1 and not self._settings.draws_by_gradient and not changes
+
+    @property
+    def is_judged_by_engine(self) -> bool:
+        """Whether several rounds may be done before anybody looks at them."""
+        return self._judge is None and self._outside is None and isinstance(self.engine, _engine.Boosting)
+
+    @property
+    def best_scores(self) -> Floats:
+        """Scores of the held-out rows after the best round, (n_scores, n_rows); kept of folds alone."""
+        if self.is_judged_by_engine or not isinstance(self.engine, _engine.Boosting):
+            return self.engine.best_scores()
+        return np.empty((0, 0)) if self._kept_scores is None else self._kept_scores
+
+    def record(self, so_far: SoFar) -> None:
+        """Note the losses of the rounds done since, whatever has ended them."""
+        unread = self._unread()
+        if self.is_judged_by_engine:
+            self._record_all(unread)
+            self._n_read += len(unread)
+            return
+        for row in unread.tolist():
+            losses = tuple(row)
+            if self._outside is not None:
+                losses = self._outside.losses(self.engine, self.judges_out_of_bag)
+                if self._outside.learning.scale is not None:
+                    self.scale_curve.append(self._outside.learning.scale)
+            self._record(losses, so_far)
+            self._n_read += 1
+
+    def _unread(self) -> Floats:
+        if isinstance(self.engine, _engine.Boosting):
+            return self.engine.round_losses(self._n_read)
+        is_read = len(self.train_curve) + self._n_unknown[0] == self.n_done
+        return np.empty((0, 4)) if is_read else np.array([self.losses()])  # its rows are elsewhere
+
+    def _record_all(self, losses: Floats) -> None:
+        """Note the losses of rounds that the engine has judged, a row each."""
+        training, held_out, before, after = losses.T
+        self.train_curve += self._all_finite(training, "training")
+        if self._recipe.subsample < 1:
+            self.out_of_bag_curve += after.tolist()
+            self.out_of_bag_gains += np.where(np.isfinite(after), before - after, 0.0).tolist()
+        if self.has_held_out:
+            self.held_out_curve += self._all_finite(held_out, "held-out")
+
+    def _record(self, losses: Losses, so_far: SoFar) -> None:
+        training, held_out, before, after = losses
+        self.train_curve.append(self._finite(training, "training"))
+        if self._recipe.subsample < 1:
+            self.out_of_bag_curve.append(after)
+            self.out_of_bag_gains.append(before - after if math.isfinite(after) else 0.0)
+        if self.has_held_out:
+            self._record_held_out(self._judged(so_far) if self._judge else self._finite(held_out, "held-out"))
+
+    def _record_held_out(self, loss: float) -> None:
+        self.held_out_curve.append(loss)
+        self.settling.add(loss)
+        if not self.settling.is_best or not self._recipe.n_folds:
+            return
+        elsewhere: Any = None if isinstance(self.engine, _engine.Boosting) else self.engine  # as its rows are
+        if elsewhere is not None:
+            elsewhere.keep_scores()
+        else:
+            self._kept_scores = self.engine.held_out_scores()
+
+    def losses(self) -> Losses:
+        """Losses at the present scores, as `record` takes them."""
+        held_out = self.engine.held_out_loss() if self.has_held_out else np.nan
+        return (self.engine.training_loss(), held_out, *self._out_of_bag())
+
+    def _out_of_bag(self) -> tuple[float, float]:
+        return self.engine.out_of_bag_loss()
+
+    def n_kept(self) -> int:
+        """Return the number of rounds up to the best one, if asked for; else of all."""
+        if self.held_out_curve and self._recipe.stops_early and self._settings.keep_best:
+            return int(np.argmin(self.held_out_curve)) + 1 + self._n_unknown[1]
+        return self.n_done
+
+    def kept_scores(self) -> Floats:
+        """Scores of the held-out rows after the rounds that are kept, (n_scores, n_rows)."""
+        return self.best_scores if self._settings.keep_best else self.engine.held_out_scores()
+
+    def _judged(self, so_far: SoFar) -> float:
+        assert self._judge is not None
+        loss = self._judge(self.engine.held_out_scores().T, so_far)
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"scoring={self._settings.metrics[0]!r} gives {-loss} after round {self.n_done}, which cannot be "
+                "compared with other rounds. Use another metric, or hold out more rows."
+            )
+        return loss
+
+    def _all_finite(self, losses: Floats, rows: str) -> list[float]:
+        for loss in losses[~np.isfinite(losses)].tolist():
+            self._finite(loss, rows)
+        return list(losses.tolist())
+
+    def _finite(self, loss: float, rows: str) -> float:
+        if not math.isfinite(loss):
+            raise ValueError(
+                f"Boosting has diverged: after round {self.n_done} the loss of the {rows} rows is {loss}. Lower "
+                f"learning_rate={self._recipe.learning_rate}, or limit the steps with max_step."
+            )
+        return loss
+
+
+def _known_curve(model: Mapping[str, Any], name: str, n_done: int) -> list[float]:
+    """Return what an earlier fit has recorded of the rounds that are kept; nothing if it lacks some."""
+    known = list(model.get(name, []))
+    return known[:n_done] if len(known) >= n_done else []
+
+
+def _padded(model: Mapping[str, Any], name: str, n_done: int, unknown: float) -> list[float]:
+    """Return what an earlier fit has recorded of the rounds that are kept, with a number for those it lacks."""
+    known = _known_curve(model, name, n_done)
+    return [unknown] * (n_done - len(known)) + known
+
+
+def in_turns(lengths: Sequence[int]) -> NDArray[np.intp]:
+    """Member and round, (n_rounds, 2), of each round of their sum: the first of each, the second of each, and so on."""
+    members = np.repeat(np.arange(len(lengths)), lengths)
+    rounds = np.concatenate([np.arange(length) for length in lengths])
+    order = np.lexsort((members, rounds))
+    return np.column_stack((members[order], rounds[order]))
+
+
+def mean_curve(curves: Sequence[Sequence[float]], turns: NDArray[np.intp]) -> Floats:
+    """Mean of the members' curves after each of the rounds that they take in turns.
+
+    A member that has not had its turn counts with its first round.
+    """
+    last = np.empty((len(turns), len(curves)))
+    for m, curve in enumerate(curves):
+        last[:, m] = np.asarray(curve)[np.maximum(np.cumsum(turns[:, 0] == m) - 1, 0)]
+    return np.asarray(last.mean(axis=1))
+
+
+def added_up(members: Sequence[Member], factors: Floats) -> list[_engine.Tree] | _engine.Additive:
+    """Trees of all members, in turns, each worth its share of the mean times the factor of its score."""
+    n_kept, shares = [member.n_kept() for member in members], factors / len(members)
+    engines = [member.engine for member in members]
+    if all(isinstance(engine, _engine.Boosting) for engine in engines):
+        return _engine.add_up_in_turns(engines, shares.tolist(), [member.statistics for member in members], n_kept)
+    trees, n_scores = [member.trees(shares, n) for member, n in zip(members, n_kept, strict=True)], len(factors)
+    return [trees[m][r * n_scores + k] for m, r in in_turns(n_kept).tolist() for k in range(n_scores)]

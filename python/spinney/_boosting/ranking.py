@@ -1,0 +1,316 @@
+"""Lists of rows that are to be ranked: their labels, losses of their pairs, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._boosting.custom_loss import LossOfRows
+from spinney._boosting.evaluation import Judge
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.loss import Loss
+from spinney._boosting.settings import BoostingSettings, Metric
+from spinney._boosting.target import BoostingTarget, Encode, TargetRows
+from spinney._data.arguments import given_array
+from spinney._data.numeric.reproducible import any_order_sum, exp
+from spinney._estimator.fit_inputs import FitInputs
+from spinney._estimator.single_target import read_one_value
+from spinney._estimator.target import is_missing_label, read_weights
+from spinney._model.boosting import FittedBoosting
+
+Floats = NDArray[np.float64]
+RANKING_LOSSES = ("lambdamart", "pairwise")
+METRICS = ("ndcg", "map", "mrr")
+_LN2 = 0.6931471805599453
+_LARGEST_GRADE = 60  # of exponential gains
+_ALL_PLACES = 2**31
+
+
+def read_lists(groups: Any, n_rows: int, name: str = "groups") -> NDArray[np.intp] | None:
+    """Return the number of each row's list, from labels in any order; None if all rows are one list."""
+    if groups is None:
+        return None
+    labels = given_array(groups, name)
+    if labels.shape != (n_rows,):
+        if labels.ndim == 1 and labels.dtype.kind in "iu" and int(labels.sum()) == n_rows:
+            raise ValueError(
+                f"{name} has {len(labels)} numbers that add up to the table's {n_rows} rows: these are sizes of lists. "
+                f"Pass a label for each row: numpy.repeat(numpy.arange({len(labels)}), sizes)."
+            )
+        raise ValueError(
+            f"{name} has shape {labels.shape} and the table {n_rows} rows. Give the label of a list per row."
+        )
+    if labels.dtype.kind in "fO":
+        missing = [i for i, label in enumerate(labels.tolist()) if is_missing_label(label)]
+        if missing:
+            raise ValueError(f"Row {missing[0]} of {name} has no label. Say which list it belongs to, or drop it.")
+    try:
+        found, codes = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise ValueError(f"{name} mixes labels of different types. Make them all numbers or all strings.") from None
+    return np.asarray(codes, dtype=np.intp) if len(found) > 1 else None
+
+
+def read_relevance(y: Any, n_rows: int, name: str = "y") -> Floats:
+    """Return grades of relevance, at least 0."""
+    grades = read_one_value(y, n_rows, "ranking", name)
+    bad = np.flatnonzero(~(grades >= 0))
+    if len(bad):
+        raise ValueError(
+            f"Grades of relevance are at least 0, larger for rows that belong further up. Row {bad[0]} of {name} has "
+            f"{grades[bad[0]]:g}."
+        )
+    return grades
+
+
+def gains_of(grades: Floats, gains: str, name: str = "y") -> Floats:
+    """Gains of grades: 2 to the power of the grade, less 1; or the grade itself."""
+    if gains == "linear":
+        return grades
+    if len(grades) and grades.max() > _LARGEST_GRADE:
+        raise ValueError(
+            f"{name} reaches {grades.max():g}, and gains='exponential' doubles with each grade. Use gains='linear', or "
+            "grades such as 0 to 4."
+        )
+    whole = np.floor(grades)
+    return np.asarray(np.ldexp(exp((grades - whole) * _LN2), whole.astype(np.intc)) - 1)
+
+
+def weight_in_pairs(grades: Floats, weight: Floats, lists: NDArray[np.intp] | None) -> float:
+    """Return the weight of the rows, less where few of their list are of another grade: those say less in pairs.
+
+    A list counts whole from two thirds on of pairs that differ, as where three grades are equally frequent.
+    """
+    codes = np.zeros(len(grades), dtype=np.intp) if lists is None else lists
+    known, grade = np.unique(grades, return_inverse=True)
+    cells, cell = np.unique(codes * len(known) + grade, return_inverse=True)
+    of_cell = np.bincount(cell, weight)  # of the rows of a list that have the same grade
+    of_list: Floats = np.bincount(cells // len(known), of_cell).astype(np.float64)
+    alike = np.bincount(cells // len(known), of_cell**2)
+    used = of_list > 0
+    differ = any_order_sum(of_list[used] - alike[used] / of_list[used])
+    return float(min(any_order_sum(of_list), 1.5 * differ))
+
+
+def engine_lists(
+    gains: Floats, weight: Floats | None, lists: NDArray[np.intp] | None, by_gain: bool, truncation: int | None
+) -> _engine.RankedLists:
+    """Return the lists of the rows that have a weight."""
+    n = len(gains)
+    used = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
+    codes = np.zeros(n, dtype=np.intp) if lists is None else lists
+    order = used[np.argsort(codes[used], kind="stable")]
+    ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
+    is_plain = weight is None or bool((weight[used] == 1).all())
+    return _engine.RankedLists(
+        rows=order.astype(np.uint32),
+        ends=ends.astype(np.uint32),
+        gain=np.ascontiguousarray(gains[order]),
+        weight=None if weight is None or is_plain else np.ascontiguousarray(weight[order]),
+        n_rows=n,
+        by_gain=by_gain,
+        truncation=min(truncation or _ALL_PLACES, _ALL_PLACES),
+    )
+
+
+class RankedRows(LossOfRows):
+    """The loss of rows in lists."""
+
+    def __init__(self, rows: LearningRows, by_gain: bool, gains: str, truncation: int | None, n_threads: int) -> None:
+        self._given = by_gain, gains, truncation, n_threads
+        found = gains_of(rows.target, gains)
+        self._lists = engine_lists(found, rows.weight, rows.more, by_gain, truncation)
+        self._n_threads = n_threads
+        self._learns = False
+        self._known: tuple[Floats, Floats, Floats] | None = None  # scores, gradients and hessians there
+
+    def held_out(self, rows: LearningRows) -> RankedRows:
+        """Return the loss of other lists."""
+        return RankedRows(rows, *self._given)
+
+    def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Gradients and second derivatives by row."""
+        self._learns = True
+        if self._known is None or not np.array_equal(self._known[0], scores[0]):
+            self.mean_loss(scores)
+        assert self._known is not None
+        return self._known[1:]
+
+    def mean_loss(self, scores: Floats) -> float:
+        """Mean loss; the gradients that the next round asks for come with it."""
+        if not self._learns:
+            return self._lists.mean_loss(scores[0], self._n_threads)
+        gradients, hessians, loss = self._lists.gradients(scores[0], self._n_threads)
+        self._known = scores[0], gradients, hessians
+        return loss
+
+
+def ranking_loss(name: str, gains: str, truncation: int | None, n_threads: int) -> Loss:
+    """Return a loss of lists; scores start at 0, since a constant ranks nothing."""
+
+    def of_rows(rows: LearningRows) -> RankedRows:
+        return RankedRows(rows, name == "lambdamart", gains, truncation, n_threads)
+
+    return Loss("outside", outside=of_rows)
+
+
+# ---- metrics ----------------------------------------------------------------------------------------------
+
+
+def read_metric(name: str) -> tuple[str, int | None]:
+    """Return a metric and how many places of a list it looks at; None: all. Such as "ndcg@10"."""
+    word, at, places = name.partition("@")
+    if word not in METRICS or (at and not (places.isdecimal() and int(places) > 0)):
+        raise ValueError(
+            f"{name!r} is no metric of lists. Use 'ndcg', 'map' or 'mrr', or with places, as in 'ndcg@10'."
+        )
+    return word, int(places) if at else None
+
+
+def ranking_score(
+    y: Any,
+    scores: Any,
+    groups: Any = None,
+    *,
+    metric: str = "ndcg",
+    gains: str = "exponential",
+    sample_weight: Any = None,
+) -> float:
+    """How well scores rank the rows of each list, on average over the lists that have a relevant row.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Grades of relevance, at least 0.
+    scores : array-like of shape (n_samples,)
+        Larger for rows that belong further up, of any model.
+    groups : array-like of shape (n_samples,), optional
+        Label of the list that each row belongs to, in any order. None: all rows are one list.
+    metric : str, default="ndcg"
+        "ndcg": discounted gain over that of the best order; rows of equal scores share their places. "map": mean over
+        relevant rows (grades above 0) of the share of relevant rows down to each. "mrr": 1 over the place of the first
+        relevant row. With places that count, as in "ndcg@10", only the first so many of a list do. In "map" and "mrr"
+        rows of equal scores are ranked in the order of the table.
+    gains : {"exponential", "linear"}, default="exponential"
+        Of "ndcg": what a row of grade g is worth, 2 to the power of g less 1, or g (as scikit-learn's ``ndcg_score``).
+    sample_weight : array-like of shape (n_samples,), optional
+        With "ndcg", a row of weight w takes w places of its list. Rows of weight 0 are left out.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 1 if no list has a relevant row.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> round(spinney.ranking_score([2, 0, 1, 0, 1], [0.9, 0.8, 0.1, 0.2, 0.3], ["a", "a", "a", "b", "b"]), 3)
+    0.982
+    """
+    values = np.ascontiguousarray(given_array(scores, "scores"), dtype=np.float64)
+    n = len(values)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError("scores must be one finite number for each row.")
+    if gains not in ("exponential", "linear"):
+        raise ValueError(f"gains must be 'exponential' or 'linear', not {gains!r}.")
+    grades, weight = read_relevance(y, n), read_weights(sample_weight, n)
+    return metric_of_lists(metric, gains)(grades, values, read_lists(groups, n), weight)
+
+
+def metric_of_lists(name: str, gains: str) -> Callable[[Floats, Floats, NDArray[np.intp] | None, Floats | None], float]:
+    """Return a metric as a function of grades, scores, lists and weights."""
+    word, places = read_metric(name)
+
+    def of_gains(grades: Floats, scores: Floats, lists: NDArray[np.intp] | None, weight: Floats | None) -> float:
+        ranked = engine_lists(gains_of(grades, gains), weight, lists, True, places)
+        return 1 - ranked.mean_loss(scores, 0)
+
+    def of_places(grades: Floats, scores: Floats, lists: NDArray[np.intp] | None, weight: Floats | None) -> float:
+        codes = np.zeros(len(grades), dtype=np.intp) if lists is None else lists
+        order = np.lexsort((-scores, codes))
+        if weight is not None:
+            order = order[weight[order] > 0]
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        parts = np.split(grades[order] > 0, starts[1:])
+        found = [_of_list(word, part, places) for part in parts if part.any()]
+        return float(np.mean(found)) if found else 1.0
+
+    return of_gains if word == "ndcg" else of_places
+
+
+def _of_list(word: str, relevant: NDArray[np.bool_], places: int | None) -> float:
+    """Average precision, or one over the first relevant place, of a list as it is ranked."""
+    hits = np.flatnonzero(relevant[:places]) + 1
+    if word == "mrr":
+        return 1.0 / float(hits[0]) if len(hits) else 0.0
+    n = int(np.count_nonzero(relevant))
+    return float((np.arange(1, len(hits) + 1) / hits).sum()) / min(n, places or n)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingTarget(BoostingTarget):
+    """Grades of relevance of the rows of lists."""
+
+    @classmethod
+    def held_out_together(cls, inputs: FitInputs) -> None:
+        """Return None: groups are lists, which say what belongs together whether rows are held out or not."""
+        return
+
+    @classmethod
+    def check_request(cls, settings: BoostingSettings, inputs: FitInputs) -> None:
+        """Refuse metrics of other targets, and lists of rows that are given for some of the sets alone."""
+        for metric in settings.metrics:
+            if isinstance(metric, str):
+                read_metric(metric)
+        if inputs.groups is not None and any(one.groups is None for one in inputs.validation):
+            raise ValueError("groups and groups_val go together. Say which list each row of X_val belongs to.")
+
+    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+        """Read grades, and the list of each row."""
+        lists = read_lists(groups, n_rows, "groups" if name == "y" else "groups_val")
+        return TargetRows(read_relevance(y, n_rows, name), lists)
+
+    def row_groups(self, groups: Any, n_rows: int) -> NDArray[np.intp] | None:
+        """Return the lists, which are held out whole."""
+        return read_lists(groups, n_rows)
+
+    def loss(self) -> Loss:
+        """Return the loss."""
+        settings = self.settings
+        return ranking_loss(settings.loss, settings.gains, settings.truncation, settings.n_threads)
+
+    def total_weight(self, rows: LearningRows) -> float:
+        """Total weight of the rows, or of the pairs that they form."""
+        is_by_pairs = self.settings.loss == "pairwise"
+        return weight_in_pairs(rows.target, rows.seen_weights, rows.more) if is_by_pairs else rows.total_weight
+
+    def predictions(self, scores: Floats, model: FittedBoosting) -> NDArray[Any]:
+        """Scores by which lists are sorted."""
+        return scores[:, 0]
+
+    def judge(
+        self,
+        metric: Metric,
+        model: FittedBoosting,
+        held_out: LearningRows,
+        base: Floats | None = None,
+        encode: Encode | None = None,
+    ) -> Judge:
+        """Return a metric of the held-out lists, as a loss of scores."""
+        of_lists = metric_of_lists(metric, self.settings.gains) if isinstance(metric, str) else None
+
+        def judged(scores: Floats, so_far: object = None) -> float:
+            found = np.ascontiguousarray(scores[:, 0])
+            if of_lists is not None:
+                return -of_lists(held_out.target, found, held_out.more, held_out.weight)
+            assert callable(metric)
+            used = held_out.weights() > 0
+            lists = np.zeros(len(used), dtype=np.intp) if held_out.more is None else held_out.more
+            return -float(metric(held_out.target[used], found[used], lists[used]))
+
+        return judged

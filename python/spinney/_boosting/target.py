@@ -1,0 +1,286 @@
+"""What a booster predicts: how its target is read, by which loss it learns, and what its scores mean."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._boosting.custom_loss import OwnLoss
+from spinney._boosting.evaluation import HeldOutScore, Judge, Labels, predictions_of
+from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.loss import TRAITS, Loss, class_loss, loss_of_outputs, loss_of_quantiles, named_loss
+from spinney._boosting.settings import BoostingSettings, Metric
+from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._estimator.fit_inputs import FitInputs
+from spinney._estimator.single_target import check_scoring, known_codes, read_one_value, read_some_classes
+from spinney._estimator.target import read_values
+from spinney._model.boosting import FittedBoosting
+
+Floats = NDArray[np.float64]
+Encode = Callable[[Any], _engine.Table]
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """The target of some rows, as numbers.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+        Codes of classes, values, grades, or the first time at which an event may have happened.
+    more : ndarray of shape (n_rows,), or None
+        What the loss must know beside: the list of each row; the last time of its event.
+    """
+
+    values: Floats
+    more: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoostingTarget(ABC):
+    """What is learned from a target, and how it is read.
+
+    Attributes
+    ----------
+    settings : BoostingSettings
+    n_outputs : int
+    classes : list of ndarray, or None
+        Labels of each output.
+    class_weight : ndarray of shape (n_classes,), or None
+        Weight of each class's rows.
+    cost_matrix : ndarray of shape (n_classes, n_classes), or None
+    priors : ndarray of shape (n_classes,), or None
+    """
+
+    settings: BoostingSettings
+    n_outputs: int = 1
+    classes: Labels | None = None
+    class_weight: Floats | None = None
+    cost_matrix: Floats | None = None
+    priors: Floats | None = None
+
+    @classmethod
+    def held_out_together(cls, inputs: FitInputs) -> Any:
+        """Return the labels that the caller gives of rows to be held out together."""
+        return inputs.groups
+
+    @classmethod
+    def check_request(cls, settings: BoostingSettings, inputs: FitInputs) -> None:
+        """Refuse metrics that the target does not have, and inputs that do not go together."""
+        for metric in settings.metrics:
+            check_scoring(metric)
+
+    @classmethod
+    def learn(cls, settings: BoostingSettings, y: Any, n_rows: int, groups: Any = None) -> tuple[Self, TargetRows]:
+        """Read the target of the rows to learn from."""
+        target = cls(settings)
+        return target, target.read(y, n_rows, groups=groups)
+
+    @abstractmethod
+    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+        """Read a target; `name` is what the caller calls it."""
+
+    @abstractmethod
+    def loss(self) -> Loss:
+        """Return the loss."""
+
+    def with_costs(self, rows: TargetRows, weight: Floats | None) -> Self:
+        """Return the target with what the rows to learn from decide: weights and costs of classes."""
+        return self
+
+    def weights(self, rows: TargetRows, weight: Floats | None) -> Floats | None:
+        """Row weights, class weights included."""
+        return weight
+
+    def without_class_weights(self, rows: LearningRows) -> LearningRows:
+        """Return rows with the weights that the caller gave them."""
+        return rows
+
+    def row_groups(self, groups: Any, n_rows: int) -> Any:
+        """Return the labels of rows that are held out together."""
+        return groups
+
+    def total_weight(self, rows: LearningRows) -> float:
+        """Total weight by which the automatic settings are chosen."""
+        return rows.total_weight
+
+    def constants(self, loss: Loss, rows: LearningRows) -> Floats:
+        """Constant scores of least loss."""
+        weight, used, first = rows.seen_weights, rows.used, 0
+        found: list[Floats] = []
+        for part, target in zip(loss.parts, loss.targets(rows), strict=True):
+            offset = None if rows.offset is None else rows.offset[first : first + part.n_scores, used]
+            found.append(part.constants(target[used], weight[used], offset))
+            first += part.n_scores
+        return np.concatenate(found)
+
+    def predictions(self, scores: Floats, model: FittedBoosting) -> NDArray[Any]:
+        """Turn scores, (n_rows, n_scores), into predictions."""
+        return predictions_of(model, scores, self.classes)
+
+    def judge(
+        self,
+        metric: Metric,
+        model: FittedBoosting,
+        held_out: LearningRows,
+        base: Floats | None = None,
+        encode: Encode | None = None,
+    ) -> Judge:
+        """Return a metric on held-out rows, as a function of scores; smaller is better."""
+        return HeldOutScore(metric, model, held_out, self.classes, base, encode, self.settings.n_threads)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator."""
+        return {"n_outputs_": self.n_outputs}
+
+
+def _own_loss(given: Any, of_classes: bool, n_jobs: int | None) -> Loss:
+    own = OwnLoss(given, of_classes, n_jobs)
+    return Loss("outside", own.link, outside=own)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationTarget(BoostingTarget):
+    """Classes."""
+
+    @classmethod
+    def learn(cls, settings: BoostingSettings, y: Any, n_rows: int, groups: Any = None) -> tuple[Self, TargetRows]:
+        """Read the classes of the rows to learn from."""
+        codes, classes = read_some_classes(y, n_rows)
+        is_one, most = len(classes) == 1, max(map(len, classes))
+        if settings.loss != "log_loss" and (most > 2 or not is_one):
+            name = repr(settings.loss) if isinstance(settings.loss, str) else "your own"
+            found = most if is_one else f"{len(classes)} columns"
+            raise ValueError(f"loss={name} is for two classes; y has {found}. Use loss='log_loss'.")
+        return cls(settings, len(classes), classes), TargetRows(codes)
+
+    @property
+    def _labels(self) -> Labels:
+        assert self.classes is not None
+        return self.classes
+
+    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+        """Read classes that the model knows."""
+        return TargetRows(known_codes(y, self._labels if self.n_outputs > 1 else self._labels[0], n_rows, name))
+
+    def loss(self) -> Loss:
+        """Return the loss."""
+        settings = self.settings
+        if not isinstance(settings.loss, str):
+            return _own_loss(settings.loss, True, settings.parameters["n_jobs"])
+        if self.n_outputs > 1:
+            return loss_of_outputs([class_loss("log_loss", len(labels)) for labels in self._labels], "by_output")
+        return class_loss(settings.loss, len(self._labels[0]), float(settings.focal_gamma))
+
+    def with_costs(self, rows: TargetRows, weight: Floats | None) -> Self:
+        """Return the target with the weights and costs of its classes."""
+        settings, classes = self.settings, self._labels[0]
+        if self.n_outputs > 1 and (settings.cost_matrix is not None or settings.priors is not None):
+            raise ValueError("cost_matrix and priors are for one output. Fit one model per output.")
+        if self.n_outputs > 1 and settings.class_weight is not None:
+            raise ValueError("class_weight is for one output. Pass sample_weight, or fit one model per output.")
+        if settings.priors is not None and settings.class_weight is not None:
+            raise ValueError("priors and class_weight both reweight the classes. Pass one of them.")
+        by_class = None
+        if settings.class_weight is not None:
+            by_class = _read_class_weight(settings.class_weight, rows.values.astype(np.intp), classes)
+        if settings.cost_matrix is None and settings.priors is None:
+            return replace(self, class_weight=by_class)
+        cost = None if settings.cost_matrix is None else read_cost_matrix(settings.cost_matrix, classes)
+        priors = None if settings.priors is None else read_priors(settings.priors, classes)
+        costs = ClassCosts.of(cost, priors, None, rows.values.astype(np.int32), weight, classes)
+        by_class = by_class if costs.prior_factor is None else costs.prior_factor
+        return replace(self, class_weight=by_class, cost_matrix=costs.cost, priors=costs.priors)
+
+    def weights(self, rows: TargetRows, weight: Floats | None) -> Floats | None:
+        """Row weights times those of their classes."""
+        if self.class_weight is None:
+            return weight
+        by_row = self.class_weight[rows.values.astype(np.intp)]
+        return np.ascontiguousarray(by_row if weight is None else weight * by_row)
+
+    def without_class_weights(self, rows: LearningRows) -> LearningRows:
+        """Return rows with the weights that the caller gave them."""
+        if self.class_weight is None:
+            return rows
+        return replace(rows, weight=rows.weights() / self.class_weight[rows.target.astype(np.intp)])
+
+    def constants(self, loss: Loss, rows: LearningRows) -> Floats:
+        """Constant scores of least loss; each class needs a row."""
+        for part, target in zip(loss.parts, loss.targets(rows), strict=True):
+            totals = np.bincount(target.astype(np.intp), rows.weight, max(2, part.n_scores))
+            if (totals == 0).any():
+                raise ValueError(
+                    f"The class with index {int(np.argmin(totals))} in classes_ has no row of positive weight to learn "
+                    "from. Drop its rows, or give some of them a weight."
+                )
+        return super().constants(loss, rows)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator."""
+        is_one, n_classes = self.n_outputs == 1, np.array(list(map(len, self._labels)))
+        return super().attributes() | {
+            "classes_": self._labels[0] if is_one else self._labels,
+            "n_classes_": int(n_classes[0]) if is_one else n_classes,
+            "cost_matrix_": self.cost_matrix,
+            "priors_": self.priors,
+        }
+
+
+def _read_class_weight(given: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> Floats:
+    if isinstance(given, dict):
+        unknown = [label for label in given if label not in set(classes.tolist())]
+        if unknown:
+            raise ValueError(f"class_weight has a class that y does not have: {unknown[0]!r}.")
+        by_class = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
+    else:
+        by_class = len(codes) / (len(classes) * np.bincount(codes, minlength=len(classes)))
+    if not (np.isfinite(by_class) & (by_class >= 0)).all():
+        raise ValueError("class_weight must give finite weights of at least 0.")
+    return by_class
+
+
+class RegressionTarget(BoostingTarget):
+    """Values: one or several columns of numbers, or several quantiles of one."""
+
+    @classmethod
+    def learn(cls, settings: BoostingSettings, y: Any, n_rows: int, groups: Any = None) -> tuple[Self, TargetRows]:
+        """Read the values of the rows to learn from."""
+        levels = settings.levels
+        if levels is not None:
+            return cls(settings, len(levels)), TargetRows(read_one_value(y, n_rows, "boosting of several quantiles"))
+        n_outputs = read_values(y, n_rows).shape[1]
+        target = cls(settings, n_outputs)
+        return target, target.read(y, n_rows)
+
+    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+        """Read as many columns as the model has outputs."""
+        if self.n_outputs == 1 or self.settings.levels is not None:
+            return TargetRows(read_one_value(y, n_rows, "boosting", name))
+        values = read_values(y, n_rows, name)
+        if values.shape[1] != self.n_outputs:
+            raise ValueError(
+                f"{name} has {values.shape[1]} columns, and the model {self.n_outputs} outputs. Pass them all."
+            )
+        return TargetRows(values)
+
+    def loss(self) -> Loss:
+        """Return the loss."""
+        settings, levels = self.settings, self.settings.levels
+        if levels is not None:
+            return loss_of_quantiles(levels)
+        if settings.loss == "normal" and self.n_outputs > 1:
+            raise ValueError("loss='normal' is for one output. Fit one model per column of y.")
+        if not isinstance(settings.loss, str):
+            if self.n_outputs > 1:
+                raise ValueError("A loss of your own is for one output. Fit one model per column of y.")
+            return _own_loss(settings.loss, False, settings.parameters["n_jobs"])
+        parameter = TRAITS[settings.loss].parameter
+        loss = named_loss(settings.loss, 0.0 if parameter is None else settings.loss_parameter(parameter.name))
+        return loss if self.n_outputs == 1 else loss_of_outputs([loss] * self.n_outputs, loss.link)
