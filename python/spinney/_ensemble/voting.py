@@ -4,47 +4,41 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.arguments import given_numbers
 from spinney._data.numeric.reproducible import log
-from spinney._data.select import pick_table
-from spinney._ensemble.combination.estimator import BaseCombination
-from spinney._ensemble.combination.fitting import MemberRows, Sharing, released, seeded
+from spinney._data.types import TableLike
+from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named
+from spinney._ensemble.member_fits import Sharing, are_foreign, released, seeded
 from spinney._estimator.estimator import Estimator
-from spinney._estimator.parameters import store_parameters
+from spinney._estimator.parameter_fields import estimator, parameter
 from spinney._estimator.progress import Progress
-from spinney._estimator.single_target import read_one_class, read_one_value
-from spinney._estimator.target import read_weights
 from spinney._model.file.container import refuse
 from spinney._model.predictions import mean_said, member_says
 from spinney._model.saving.members import check_member
 
-Floats = NDArray[np.float64]
 
-
+@estimator
 class BaseVoting(TransformerMixin, BaseCombination):
-    """Members that are fitted to all rows and speak together."""
+    """Members that are fitted to all rows and predict together."""
 
-    _kind = "vote"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseCombination._parameter_constraints,
-        "weights": ["array-like", None],
-    }
+    weights: ArrayLike | None = parameter("array-like", None, default=None)
+    _kind, _method = "vote", "voting"
 
     @property
     @abstractmethod
     def _is_soft(self) -> bool:
-        """Whether members are asked for probabilities."""
+        """Whether probabilities of the members are averaged."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any) -> Self:
         """Fit the members.
 
         Parameters
@@ -64,44 +58,38 @@ class BaseVoting(TransformerMixin, BaseCombination):
         self
             The fitted ensemble.
         """
-        self._check_parameters()
-        table = pick_table(X)
-        target, codes, learned = self._read_target(y, table.n_rows)
-        weight = read_weights(sample_weight, table.n_rows)
+        rows = self._read_rows(X, y, sample_weight)
         members = self._members()
         self._check_members(members)
         names = [name for name, _ in members]
         self._shares(len(members))
-        if weight is not None:
+        if rows.weight is not None:
             self._warn_of_weights(members)
         random = check_random_state(self.random_state)
-        templates = [seeded(estimator, random) for _, estimator in members]
-        whole = None if weight is None or (weight > 0).all() else np.flatnonzero(weight)
-        rows = MemberRows(table, target, codes, weight)
+        templates = [seeded(member, random) for _, member in members]
         sharing = Sharing.of(self.n_jobs, len(members))
         params = self._routed(fit_params, names)
 
-        def work(k: int) -> Any:
+        def work(k: int) -> BaseEstimator:
             member = sharing.prepared(templates[k])
-            rows.fit(member, names[k], whole, self._by_code(member), params[names[k]])
+            rows.fit(member, names[k], rows.used, self._by_code(member), params[names[k]])
             return released(member, templates[k], self.n_jobs)
 
         fitted = []
-        has_foreign = any(not isinstance(template, Estimator) for template in templates)
         with Progress("members", len(members), False, 0, self.verbose) as progress:
-            for member in sharing.run(work, len(members), has_foreign):
+            for member in sharing.run(work, len(members), are_foreign(templates)):
                 fitted.append(member)
                 progress.report(len(fitted))
-        coded = [self._by_code(template) for template in templates]
-        self._keep(table, learned | {"_names": names, "estimators_": fitted, "_coded": coded})
+        by_code = [self._by_code(template) for template in templates]
+        self._keep(rows.table, rows.classes, FittedMembers(names, fitted, by_code))
         return self
 
-    def _check_members(self, members: list[tuple[str, Any]]) -> None:
-        """Refuse members that cannot be asked."""
+    def _check_members(self, members: Named) -> None:
+        """Refuse members that lack a method."""
         return
 
     def _shares(self, n_members: int) -> Floats:
-        """Return the weight of each member, as shares."""
+        """Return the weight of each member; they add up to 1."""
         if self.weights is None:
             return np.full(n_members, 1 / n_members)
         weights = given_numbers(self.weights, "weights")
@@ -114,17 +102,17 @@ class BaseVoting(TransformerMixin, BaseCombination):
             raise ValueError("weights must be finite numbers of at least 0, and not all 0.")
         return np.asarray(weights / weights.sum())
 
-    def _each(self, X: Any) -> Iterator[Floats]:
+    def _each(self, X: TableLike) -> Iterator[Floats]:
         table = self._matched(X)
         for member, coded in zip(self.estimators_, self._coded, strict=True):
             method = "predict_proba" if self._is_soft else "predict"
-            yield member_says(member, table.native, method, getattr(self, "classes_", None), coded)
+            yield member_says(member, table.native, method, self._classes, coded)
 
-    def _mean(self, X: Any) -> Floats:
+    def _mean(self, X: TableLike) -> Floats:
         check_is_fitted(self)
         return mean_said(list(self._each(X)), self._shares(len(self.estimators_)).tolist())
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names of the columns that `transform` gives, as scikit-learn's.
 
         Parameters
@@ -141,7 +129,7 @@ class BaseVoting(TransformerMixin, BaseCombination):
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}_{name}{k}" for name in self._names for k in self._suffixes()], dtype=object)
 
-    def _suffixes(self) -> list[Any]:
+    def _suffixes(self) -> list[str]:
         """Return what tells the columns of one member apart."""
         return [""]
 
@@ -151,31 +139,28 @@ class BaseVoting(TransformerMixin, BaseCombination):
 
     # ---- files ---------------------------------------------------------------------------------------
 
-    def _to_header(self) -> dict[str, Any]:
+    def _combination_header(self) -> dict[str, Any]:
         return {"weights": self._shares(len(self.estimators_)).tolist(), "soft": self._is_soft}
 
-    @classmethod
-    def _from_header(cls, header: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
-        names, models = learned["_names"], learned["_models"]
-        if len(models) != len(names):
+    def _load_combination(self, header: dict[str, Any], frame: dict[str, Any], models: list[Estimator]) -> None:
+        if len(models) != len(self._names):
             refuse("is damaged: it lacks models")
         for model in models:
-            check_member(model, learned)
-        return {"estimators_": models, "_coded": [False] * len(names)}
-
-    def _check_loaded(self) -> None:
-        self._shares(len(self.estimators_))
-        self._check_members(list(zip(self._names, self.estimators_, strict=True)))
+            check_member(model, frame)
+        self.estimators_ = models
+        self._shares(len(models))
+        self._check_members(list(zip(self._names, models, strict=True)))
 
     def _identity(self) -> bytes:
         return self._shares(len(self.estimators_)).tobytes()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # votes are whole numbers
         return tags
 
 
+@estimator
 class VotingClassifier(ClassifierMixin, BaseVoting):
     """Classifiers of different kinds, whose probabilities are averaged or whose votes are counted.
 
@@ -196,34 +181,12 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
     True
     """
 
+    voting: str | None = parameter(StrOptions({"soft", "hard"}), None, default=None)
+    flatten_transform: bool = parameter("boolean", default=True)
     _is_class_target = True
-    _task = "Classifier"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseVoting._parameter_constraints,
-        "voting": [StrOptions({"soft", "hard"}), None],
-        "flatten_transform": ["boolean"],
-    }
 
-    def __init__(
-        self,
-        estimators: Any = None,
-        *,
-        voting: str | None = None,
-        weights: Any = None,
-        flatten_transform: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
-
-    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
-        codes, classes = read_one_class(y, n_rows, "voting")
-        places = codes.astype(np.intp)
-        return classes[places], places, {"classes_": classes, "n_classes_": len(classes)}
-
-    def _check_members(self, members: list[tuple[str, Any]]) -> None:
-        without = [name for name, estimator in members if not hasattr(estimator, "predict_proba")]
+    def _check_members(self, members: Named) -> None:
+        without = [name for name, member in members if not hasattr(member, "predict_proba")]
         if self.voting == "soft" and without:
             raise ValueError(
                 f"voting='soft' averages probabilities, and {without[0]!r} has no predict_proba. Use voting='hard'."
@@ -233,10 +196,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
     def _is_soft(self) -> bool:
         return self.voting != "hard" and all(hasattr(member, "predict_proba") for member in self.estimators_)
 
-    def _labels(self, shares: Floats) -> NDArray[Any]:
-        return np.asarray(self.classes_[shares.argmax(axis=1)])
-
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Class with the highest mean probability, or the most votes; of equal ones the first.
 
         Parameters
@@ -249,9 +209,10 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self._labels(self._mean(X))
+        shares = self._mean(X)
+        return np.asarray(self.classes_[shares.argmax(axis=1)])
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Mean of the members' probabilities, or share of their votes.
 
         Parameters
@@ -266,7 +227,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
         """
         return self._mean(X)
 
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: TableLike) -> Floats:
         """Logarithm of `predict_proba`.
 
         Parameters
@@ -281,7 +242,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
         """
         return log(self._mean(X))
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: TableLike) -> Floats:
         """Return what each member says of rows: its probabilities, or the codes of the labels it predicts.
 
         Parameters
@@ -294,15 +255,16 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
         ndarray of shape (n_samples, n_members), (n_samples, n_members * n_classes) or (n_members, n_samples, n_classes)
             Codes of votes; or probabilities, the last without `flatten_transform`.
         """
-        said = list(self._each(X))
+        predicted = list(self._each(X))
         if not self._is_soft:
-            return np.column_stack([votes.argmax(axis=1) for votes in said])
-        return np.hstack(said) if self.flatten_transform else np.array(said)
+            return np.column_stack([votes.argmax(axis=1) for votes in predicted])
+        return np.hstack(predicted) if self.flatten_transform else np.array(predicted)
 
-    def _suffixes(self) -> list[Any]:
-        return list(range(len(self.classes_))) if self._is_soft else [""]
+    def _suffixes(self) -> list[str]:
+        return [str(k) for k in range(len(self.classes_))] if self._is_soft else [""]
 
 
+@estimator
 class VotingRegressor(RegressorMixin, BaseVoting):
     """Regressors of different kinds, whose predictions are averaged.
 
@@ -322,27 +284,11 @@ class VotingRegressor(RegressorMixin, BaseVoting):
     2
     """
 
-    _task = "Regressor"
-
-    def __init__(
-        self,
-        estimators: Any = None,
-        *,
-        weights: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
-
-    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
-        return read_one_value(y, n_rows, "voting"), None, {}
-
     @property
     def _is_soft(self) -> bool:
         return False
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: TableLike) -> Floats:
         """Mean of the members' predictions, by their weights.
 
         Parameters
@@ -357,7 +303,7 @@ class VotingRegressor(RegressorMixin, BaseVoting):
         """
         return self._mean(X)[:, 0]
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: TableLike) -> Floats:
         """Return what each member predicts.
 
         Parameters

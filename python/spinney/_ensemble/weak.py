@@ -19,7 +19,7 @@ from sklearn.base import clone
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.select import PickTable
-from spinney._ensemble.member import random_state_names, set_random_states, takes_weights
+from spinney._ensemble.member_fits import random_state_names, set_random_states, takes_weights
 from spinney._tree.grow.settings import GrowthTarget
 from spinney._tree.tree_estimator import BaseTree
 

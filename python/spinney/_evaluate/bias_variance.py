@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from spinney._data.display.digits import elide, fixed, one_line, plural
 from spinney._data.display.frames import Backend, frame_of
-from spinney._ensemble.member import random_state_names, set_random_states
+from spinney._ensemble.member_fits import random_state_names, set_random_states
 from spinney._estimator.folds import told_of_rows
 from spinney._estimator.threads import count_threads, in_order
 from spinney._evaluate.bias_variance_rows import read_estimators

@@ -14,8 +14,7 @@ from sklearn.utils import check_random_state
 from spinney._data.display.warn import warn
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.combination.fitting import Sharing, seeded
-from spinney._ensemble.member import takes_weights
+from spinney._ensemble.member_fits import Sharing, seeded, takes_weights
 from spinney._estimator.folds import CrossValidation, Fold
 from spinney._evaluate.budget import Budget
 from spinney._evaluate.comparison import Comparison

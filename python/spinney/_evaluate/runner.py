@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from spinney._data.types import Floats, TableLike
-from spinney._ensemble.combination.fitting import MemberRows, Sharing, open_threads
-from spinney._ensemble.combination.prediction import gets_codes
+from spinney._ensemble.member_fits import MemberRows, Sharing, gets_codes, open_threads
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.folds import Fold
 from spinney._estimator.joblib_backend import is_spread, spread

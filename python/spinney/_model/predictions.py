@@ -21,9 +21,9 @@ def class_places(member: Any, classes: NDArray[Any], by_code: bool) -> NDArray[n
     return np.asarray(known, dtype=np.intp) if by_code else np.searchsorted(classes, known)
 
 
-def shares_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool) -> Floats:
+def shares_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> Floats:
     """Class probabilities by a member, (n_rows, n_classes); 0 for classes that it does not know."""
-    said = np.asarray(member.predict_proba(X), dtype=np.float64)
+    said = np.asarray(member.predict_proba(X, **params), dtype=np.float64)
     if said.shape[1] == len(classes):
         return said
     shares = np.zeros((len(said), len(classes)))
@@ -31,9 +31,9 @@ def shares_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool) -> Fl
     return shares
 
 
-def codes_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool) -> NDArray[np.intp]:
+def codes_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> NDArray[np.intp]:
     """Codes of the classes that a member predicts."""
-    said = np.asarray(member.predict(X))
+    said = np.asarray(member.predict(X, **params))
     said = said.reshape(len(said))
     return said.astype(np.intp) if by_code else np.searchsorted(classes, said)
 

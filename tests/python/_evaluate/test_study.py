@@ -114,7 +114,7 @@ def test_the_stack_is_kept_in_a_file(studies, task):
 
 
 def test_a_temperature_is_kept_in_a_file():
-    from spinney._ensemble.stacking.assembled import weighted_stack
+    from spinney._ensemble.stacking import weighted_stack
 
     table = made("multiclass")
     X, y = table.drop("y"), table["y"].to_numpy()
@@ -133,7 +133,7 @@ def test_a_temperature_is_kept_in_a_file():
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 def test_members_of_a_stack_have_temperatures(task):
-    from spinney._ensemble.stacking.assembled import weighted_stack
+    from spinney._ensemble.stacking import weighted_stack
     from spinney._model.saving.members import _read_temperatures
 
     table = made(task)
@@ -242,7 +242,7 @@ def test_rising_curves_are_those_of_isotonic_regression(rows):
 
 
 def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
-    from spinney._ensemble.stacking.assembled import weighted_stack
+    from spinney._ensemble.stacking import weighted_stack
     from spinney._model.calibration import Curve
     from spinney._model.saving.members import _read_calibration
 

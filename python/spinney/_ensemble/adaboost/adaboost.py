@@ -27,9 +27,9 @@ from spinney._ensemble.adaboost.saved_state import (
     rounds_to_json,
     template_of,
 )
-from spinney._ensemble.combination.saved_state import fingerprint_of
 from spinney._ensemble.readers import AnyReader, Reader, TreeReader
 from spinney._ensemble.rounds import REASONS, Judge, Rounds, Rule
+from spinney._ensemble.saved_members import fingerprint_of
 from spinney._ensemble.weak import WeakLearner, is_plain_tree
 from spinney._estimator.members import SequenceOfMembers
 from spinney._estimator.parameters import COUNT

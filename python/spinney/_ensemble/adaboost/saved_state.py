@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._ensemble.combination.saved_state import models_of, models_parts
 from spinney._ensemble.rounds import REASONS
+from spinney._ensemble.saved_members import models_of, models_parts
 from spinney._estimator.saving import (
     class_named,
     opening,

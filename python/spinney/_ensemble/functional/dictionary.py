@@ -16,7 +16,7 @@ from spinney._ensemble.functional.learners.local import KernelRidge, Neighbors
 from spinney._ensemble.functional.learners.splines import Splines
 from spinney._ensemble.functional.learners.trees import Trees
 from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
-from spinney._ensemble.member import LARGEST_SEED, random_state_names, set_random_states, takes_weights
+from spinney._ensemble.member_fits import LARGEST_SEED, random_state_names, set_random_states, takes_weights
 from spinney._model.file.container import refuse
 from spinney._model.functional.steps import Inputs, Steps
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinney._data.numeric.reproducible import log
 from spinney._data.types import Floats
-from spinney._ensemble.stacking.greedy import GreedySelection
+from spinney._ensemble.stack_members import GreedySelection
 from spinney._estimator.folds import Fold
 from spinney._evaluate.statistics import corrected_error
 from spinney._model.calibration import Calibration, Curve, calibrated, rising_curve

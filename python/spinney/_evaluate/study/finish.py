@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from spinney._data.types import Floats
-from spinney._ensemble.stacking.assembled import weighted_stack
-from spinney._ensemble.stacking.out_of_fold import OutOfFold
+from spinney._ensemble.stack_members import OutOfFold
+from spinney._ensemble.stacking import weighted_stack
 from spinney._evaluate.runner import REFIT, REFIT_ALL, Candidate, Trial
 from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.statistics import corrected_error, paired_differences

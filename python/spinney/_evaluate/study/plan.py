@@ -11,7 +11,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from spinney._ensemble.combination.members import estimator_of_word
+from spinney._ensemble.named_members import estimator_of_word
 from spinney._evaluate.runner import Candidate
 
 TREE, STACK = "tree", "stack"

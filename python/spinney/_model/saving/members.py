@@ -51,8 +51,8 @@ def read_models(header: dict[str, Any], file: Any, read: Callable[[dict[str, Any
     return found
 
 
-def read_frame(header: dict[str, Any]) -> dict[str, Any]:
-    """Read what an ensemble knows of its table, its classes and the names of its members, as fitted attributes."""
+def read_columns(header: dict[str, Any]) -> dict[str, Any]:
+    """Read what an ensemble knows of its table, as fitted attributes."""
     n_features, names = field(header, "n_features", int), header.get("names")
     if n_features < 1:
         refuse("is damaged: its number of columns is impossible")
@@ -61,6 +61,12 @@ def read_frame(header: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(names, list) or len(names) != n_features or not all(isinstance(n, str) for n in names):
             refuse("is damaged: its column names are unusable")
         found["feature_names_in_"] = np.array(names, dtype=object)
+    return found
+
+
+def read_frame(header: dict[str, Any]) -> dict[str, Any]:
+    """Read what an ensemble knows of its table, its classes and the names of its members, as fitted attributes."""
+    found = read_columns(header)
     if header.get("classes") is not None:
         classes = labels_from_json(header["classes"])
         if len(classes) < 2 or (np.sort(classes) != classes).any():

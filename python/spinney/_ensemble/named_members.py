@@ -1,4 +1,4 @@
-"""Members of an ensemble as callers give them: estimators, pairs of a name and an estimator, or words."""
+"""Members of an ensemble by name as callers give them: estimators, pairs of a name and an estimator, or words."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
+from spinney._estimator.saving import template_from_json, template_to_json
+from spinney._model.file.container import refuse
 from spinney._names import FITTED_BY_COMMAND, estimator_of, public
 
 DROPPED = "drop"
 
 
-def estimator_of_word(word: str, task: str) -> Any:
+def estimator_of_word(word: str, task: str) -> BaseEstimator:
     """Return the estimator that a word of ``spinney fit --model`` stands for, with its defaults.
 
     Parameters
@@ -67,23 +71,23 @@ def read_members(given: Any, what: str = "estimators") -> list[tuple[str, Any]]:
         pairs.append(pair)
     names = _names([name for name, _ in pairs], [estimator for _, estimator in pairs])
     _check_names(names, what)
-    kept = [(name, one) for name, (_, one) in zip(names, pairs, strict=True) if not _is_dropped(one)]
-    if not kept:
+    left = [(name, one) for name, (_, one) in zip(names, pairs, strict=True) if not _is_dropped(one)]
+    if not left:
         raise ValueError(f"{what} has no estimator left. Give at least one.")
-    return kept
+    return left
 
 
-def _is_dropped(estimator: Any) -> bool:
+def _is_dropped(estimator: object) -> bool:
     return isinstance(estimator, str) and estimator == DROPPED
 
 
-def _can_be_fitted(estimator: Any) -> bool:
+def _can_be_fitted(estimator: object) -> bool:
     if isinstance(estimator, str):
         return True
     return not isinstance(estimator, type) and hasattr(estimator, "fit") and hasattr(estimator, "predict")
 
 
-def _names(given: list[str | None], estimators: list[Any]) -> list[str]:
+def _names(given: list[str | None], estimators: list[object]) -> list[str]:
     """Return the names given, and for others the word or the class in lower case, numbered where there are several."""
     own = [
         name if name is not None else one.replace("-", "_") if isinstance(one, str) else type(one).__name__.lower()
@@ -105,3 +109,24 @@ def _check_names(names: list[str], what: str) -> None:
     odd = [name for name in names if "__" in name]
     if odd:
         raise ValueError(f"Estimator names must not contain __: got {odd[0]!r}.")
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def members_to_json(given: Any) -> Any:
+    """Return members as parameters in a form that files hold: names, and words or estimators without their fit."""
+    if given is None:
+        return None
+    return [[name, one if isinstance(one, str) else template_to_json(one)] for name, one in read_members(given)]
+
+
+def members_from_json(saved: Any) -> Any:
+    """Turn back what `members_to_json` gives."""
+    if saved is None:
+        return None
+    if not isinstance(saved, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in saved):
+        refuse("is damaged: its members as parameters are unusable")
+    found = [(name, one if isinstance(one, str) else template_from_json(one)) for name, one in saved]
+    read_members(found)
+    return found

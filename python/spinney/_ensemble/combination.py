@@ -1,67 +1,82 @@
-"""What ensembles of different estimators share: their members as parameters, tables, routing, files."""
+"""What ensembles of different estimators share: members by name as parameters, tables, metadata routing, files."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import Bunch, get_tags
-from sklearn.utils._param_validation import Interval
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.utils import Bunch, Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.column_names import match_columns
 from spinney._data.display.warn import warn
 from spinney._data.select import PickTable, pick_table
-from spinney._ensemble.combination.members import estimator_of_word, read_members
-from spinney._ensemble.combination.prediction import gets_codes
-from spinney._ensemble.combination.saved_state import (
-    combination_from_file,
-    combination_parts,
-    fingerprint_of,
-    members_from_json,
-    members_to_json,
-)
-from spinney._ensemble.member import takes_weights
+from spinney._data.types import TableLike
+from spinney._ensemble.member_fits import MemberRows, gets_codes, takes_weights
+from spinney._ensemble.named_members import estimator_of_word, members_from_json, members_to_json, read_members
+from spinney._ensemble.saved_members import fingerprint_of, matched_table, models_of, models_parts
 from spinney._estimator.estimator import Estimator
+from spinney._estimator.parameter_fields import N_JOBS, estimator, parameter
+from spinney._estimator.saving import opening, unfitted
+from spinney._estimator.single_target import read_one_class, read_one_value
 from spinney._estimator.summary import About
+from spinney._estimator.target import read_weights
+from spinney._model.file.container import refuse
+from spinney._model.file.values import labels_to_json
+from spinney._model.saving.members import read_frame
+
+Floats = NDArray[np.float64]
+Named = list[tuple[str, BaseEstimator]]
 
 
+@dataclass(frozen=True, eq=False)
+class FittedMembers:
+    """Members by name, fitted, and which of them know classes by their codes."""
+
+    names: list[str]
+    estimators: list[BaseEstimator]
+    by_code: list[bool]
+
+
+@estimator
 class BaseCombination(Estimator):
     """An ensemble of different estimators."""
 
+    estimators: Any = parameter(list, tuple, dict, None, default=None, kw_only=False)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+    random_state: int | RandomState | None = parameter("random_state", default=None)
+    verbose: int = parameter("verbose", default=0)
+
     _kind: ClassVar[str]  # what model files call it
-    _task: ClassVar[str]  # "Classifier" or "Regressor"
+    _method: ClassVar[str]  # what errors call it
     _default_members: ClassVar[tuple[str, ...]] = ("forest", "extra_trees", "boosting", "linear")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimators": [list, tuple, dict, None],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
-    estimators_: list[Any]
 
     # ---- members -------------------------------------------------------------------------------------
 
-    def _members(self) -> list[tuple[str, Any]]:
+    @property
+    def _task(self) -> str:
+        return "Classifier" if self._is_class_target else "Regressor"
+
+    def _members(self) -> Named:
         """Return names and estimators, unfitted."""
         given = list(self._default_members) if self.estimators is None else self.estimators
         found = [
             (name, estimator_of_word(one, self._task) if isinstance(one, str) else one)
             for name, one in read_members(given)
         ]
-        is_right = is_classifier if self._task == "Classifier" else is_regressor
-        for name, estimator in found:
-            if not is_right(estimator):
+        is_right = is_classifier if self._is_class_target else is_regressor
+        for name, member in found:
+            if not is_right(member):
                 noun = self._task.lower()
                 raise ValueError(
-                    f"The estimator {type(estimator).__name__} should be a {noun}: {name!r} is none, and "
+                    f"The estimator {type(member).__name__} should be a {noun}: {name!r} is none, and "
                     f"{type(self).__name__} combines {noun}s."
                 )
         return found
@@ -81,10 +96,10 @@ class BaseCombination(Estimator):
         """
         found: dict[str, Any] = super().get_params(deep=deep)
         if deep:
-            for name, estimator in self._given_members():
-                found[name] = estimator
-                if hasattr(estimator, "get_params"):
-                    found |= {f"{name}__{key}": value for key, value in estimator.get_params(deep=True).items()}
+            for name, member in self._given_members():
+                found[name] = member
+                if hasattr(member, "get_params"):
+                    found |= {f"{name}__{key}": value for key, value in member.get_params(deep=True).items()}
         return found
 
     def set_params(self, **params: Any) -> Self:
@@ -105,10 +120,10 @@ class BaseCombination(Estimator):
         by_name = dict(self._given_members())
         changed = {name: params.pop(name) for name in by_name.keys() & params.keys()}
         if changed:
-            self.estimators = [(name, changed.get(name, estimator)) for name, estimator in by_name.items()]
+            self.estimators = [(name, changed.get(name, member)) for name, member in by_name.items()]
         return super().set_params(**params)
 
-    def _given_members(self) -> list[tuple[str, Any]]:
+    def _given_members(self) -> Named:
         """Return names and what was given as members; nothing if it makes no sense, which `fit` will say."""
         try:
             return [] if self.estimators is None else read_members(self.estimators)
@@ -123,39 +138,49 @@ class BaseCombination(Estimator):
 
     # ---- fitting -------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
-        """Check y; return labels or values, codes of classes, and fitted attributes."""
+    def _read_rows(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> MemberRows:
+        """Read what members are fitted to."""
+        self._check_parameters()
+        table = pick_table(X)
+        weight = read_weights(sample_weight, table.n_rows)
+        if not self._is_class_target:
+            return MemberRows(table, read_one_value(y, table.n_rows, self._method), None, weight)
+        codes, classes = read_one_class(y, table.n_rows, self._method)
+        places = codes.astype(np.intp)
+        return MemberRows(table, classes[places], places, weight, classes=classes)
 
-    def _by_code(self, estimator: Any) -> bool:
-        return self._task == "Classifier" and gets_codes(estimator)
+    def _by_code(self, member: BaseEstimator) -> bool:
+        return self._is_class_target and gets_codes(member)
 
-    def _warn_of_weights(self, members: list[tuple[str, Any]]) -> None:
-        """Say which members take no weights."""
-        without = [name for name, estimator in members if not takes_weights(estimator)]
+    def _warn_of_weights(self, members: Named) -> None:
+        """Warn of members that take no weights."""
+        without = [name for name, member in members if not takes_weights(member)]
         if without:
             warn(
                 f"These members take no sample_weight and are fitted without: {', '.join(without)}. Rows of weight 0 "
                 "are left out all the same."
             )
 
-    def _keep(self, table: PickTable, learned: dict[str, Any]) -> None:
-        """Set the fitted attributes, all at once, when nothing can fail any more."""
+    def _keep(self, table: PickTable, classes: NDArray[Any] | None, members: FittedMembers) -> None:
+        """Drop the fitted attributes of an earlier fit, and set those of the table and the members."""
         for name in [name for name in self.__dict__ if name.endswith("_") and not name.startswith("_")]:
             del self.__dict__[name]
         self.n_features_in_ = table.n_columns
         if table.names is not None:
             self.feature_names_in_ = np.array(table.names, dtype=object)
-        self.__dict__.update(learned | {"_column_names": table.names})
+        self._column_names = table.names
+        if classes is not None:
+            self.classes_, self.n_classes_ = classes, len(classes)
+        self._names, self.estimators_, self._coded = members.names, members.estimators, members.by_code
 
-    def _matched(self, X: Any) -> PickTable:
+    @property
+    def _classes(self) -> NDArray[Any] | None:
+        return self.classes_ if self._is_class_target else None
+
+    def _matched(self, X: TableLike) -> PickTable:
         """Return the table with its columns as they were at fit."""
         check_is_fitted(self)
-        table = pick_table(X)
-        order = match_columns(
-            table.names, table.n_columns, self._column_names, self.n_features_in_, type(self).__name__
-        )
-        return table if order is None else pick_table(table.take(columns=np.array(order)))
+        return matched_table(X, self._column_names, self.n_features_in_, type(self).__name__)
 
     # ---- scikit-learn's routing and tags -------------------------------------------------------------
 
@@ -168,16 +193,16 @@ class BaseCombination(Estimator):
             The routing.
         """
         router = MetadataRouter(owner=self).add_self_request(self)
-        for name, estimator in self._asking_members():
-            router.add(**{name: estimator}, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        for name, member in self._asking_members():
+            router.add(**{name: member}, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
         return router
 
-    def _asking_members(self) -> list[tuple[str, Any]]:
-        """Return the members that may have asked for metadata: those that are given as estimators."""
-        return [(name, estimator) for name, estimator in self._given_members() if not isinstance(estimator, str)]
+    def _asking_members(self) -> Named:
+        """Return the members that may request metadata: those that are given as estimators."""
+        return [(name, member) for name, member in self._given_members() if not isinstance(member, str)]
 
     def _routed(self, params: dict[str, Any], names: list[str]) -> dict[str, dict[str, Any]]:
-        """Return what each member is to be given at `fit` beside its rows."""
+        """Return the metadata that `fit` of each member gets."""
         if not params:
             return {name: {} for name in names}
         if not get_config()["enable_metadata_routing"]:
@@ -189,10 +214,10 @@ class BaseCombination(Estimator):
         asking = {name for name, _ in self._asking_members()}
         return {name: dict(routed[name]["fit"]) if name in asking else {} for name in names}
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
         try:
-            members = [get_tags(estimator).input_tags for _, estimator in self._members()]
+            members = [get_tags(member).input_tags for _, member in self._members()]
         except (TypeError, ValueError):
             return tags
         for name in ("sparse", "allow_nan", "categorical", "string"):
@@ -205,31 +230,41 @@ class BaseCombination(Estimator):
         return super()._saved_parameters() | {"estimators": members_to_json(self.estimators)}
 
     @classmethod
-    def _loaded_parameters(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        return super()._loaded_parameters(kept) | {"estimators": members_from_json(kept.get("estimators"))}
+    def _loaded_parameters(cls, saved: dict[str, Any]) -> dict[str, Any]:
+        return super()._loaded_parameters(saved) | {"estimators": members_from_json(saved.get("estimators"))}
 
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
-        return combination_parts(self)
+        headers, trees = models_parts(self._parts())
+        header = {
+            **opening(self, self._saved_parameters()),
+            "kind": self._kind,
+            "classes": None if self._classes is None else labels_to_json(self._classes),
+            "names": self._column_names,
+            "n_features": int(self.n_features_in_),
+            "members": list(self._names),
+            "models": headers,
+        }
+        return header | self._combination_header(), trees
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
-        model: Self = combination_from_file(cls, header, file)
+        model, frame = unfitted(cls, header), read_frame(header)
+        if ("classes_" in frame) != cls._is_class_target:
+            refuse("is damaged: its estimator and its classes do not go together")
+        model.__dict__.update(frame)
+        model._load_combination(header, frame, models_of(header, file))
+        model._coded = [False] * len(model._names)
         return model
 
-    def _to_header(self) -> dict[str, Any]:
-        """Return the header entries of what is remembered beside the members."""
-        return {}
+    @abstractmethod
+    def _combination_header(self) -> dict[str, Any]:
+        """Return the header entries of what combines the members."""
 
-    @classmethod
-    def _from_header(cls, header: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
-        """Turn back what `_to_header` gives, given what else was learned."""
-        return {}
+    @abstractmethod
+    def _load_combination(self, header: dict[str, Any], frame: dict[str, Any], models: list[Estimator]) -> None:
+        """Set the members, and what `_combination_header` gives; refuse what does not fit them."""
 
-    def _check_loaded(self) -> None:
-        """Refuse parameters that do not fit what was learned."""
-        return
-
-    def _parts(self) -> list[Any]:
+    def _parts(self) -> list[BaseEstimator]:
         """Return the fitted models that files hold, in order."""
         return list(self.estimators_)
 
@@ -244,12 +279,12 @@ class BaseCombination(Estimator):
         )
 
     def _member_weights(self) -> list[float] | list[None]:
-        """Return what each member counts, where that is a number."""
+        """Return the weight of each member, where that is a number."""
         return [None] * len(self._names)
 
+    @abstractmethod
     def _identity(self) -> bytes:
-        """Return the numbers that turn what members say into predictions."""
-        return b""
+        """Return the numbers that turn predictions of members into those of the ensemble."""
 
     def fingerprint(self) -> str:
         """Hash of the members, in their order, and of what combines them; all must be models of spinney.

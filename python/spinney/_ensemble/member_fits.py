@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import ThreadpoolController
 
 from spinney._data.select import PickTable, Places
-from spinney._ensemble.member import LARGEST_SEED, random_state_names, rows_of, takes_weights
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.folds import told_of_rows
 from spinney._estimator.joblib_backend import is_spread, spread
@@ -23,7 +23,40 @@ Weights = NDArray[np.float64] | None
 _THREADS = ("n_jobs", "thread_count")  # what parameters for the number of threads are called
 
 
-def seeded(template: Any, random: np.random.RandomState) -> Any:
+LARGEST_SEED = np.iinfo(np.int32).max
+
+
+def random_state_names(estimator: BaseEstimator) -> list[str]:
+    """Return the parameters that are random states, those of parts of the estimator too."""
+    names = sorted(estimator.get_params(deep=True))
+    return [name for name in names if name == "random_state" or name.endswith("__random_state")]
+
+
+def set_random_states(estimator: BaseEstimator, names: list[str], seed: int) -> None:
+    """Set random states that follow from a seed, as scikit-learn's ensembles do for their members."""
+    random = np.random.RandomState(seed)
+    states = {name: int(random.randint(LARGEST_SEED)) for name in names}
+    if list(states) == ["random_state"]:
+        estimator.random_state = states["random_state"]  # `set_params` takes as long as growing a small tree
+    else:
+        estimator.set_params(**states)
+
+
+def rows_of(value: Any, rows: Places, n_rows: int) -> Any:
+    """Cut metadata that has one entry per row; leave others alone."""
+    if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != n_rows:
+        return value
+    if hasattr(value, "iloc"):
+        return value.iloc[rows]
+    return np.asarray(value)[rows]
+
+
+def takes_weights(estimator: BaseEstimator) -> bool:
+    """Say whether `fit` of an estimator has a parameter sample_weight."""
+    return bool(has_fit_parameter(estimator, "sample_weight"))
+
+
+def seeded(template: BaseEstimator, random: np.random.RandomState) -> BaseEstimator:
     """Clone an estimator, and set those of its random states that are None."""
     estimator = clone(template)
     given = estimator.get_params(deep=True)
@@ -33,7 +66,7 @@ def seeded(template: Any, random: np.random.RandomState) -> Any:
     return estimator.set_params(**open_states) if open_states else estimator
 
 
-def open_threads(estimator: Any) -> list[str]:
+def open_threads(estimator: BaseEstimator) -> list[str]:
     """Return the parameters, also of parts of an estimator, that leave the number of threads open; not scikit-learn's.
 
     There, an open number means one.
@@ -68,7 +101,7 @@ class Sharing:
         n_beside = min(n_threads, n_tasks)
         return cls(n_beside, n_threads // n_beside)
 
-    def prepared(self, template: Any) -> Any:
+    def prepared(self, template: BaseEstimator) -> BaseEstimator:
         """Return a clone whose number of threads is set, where it is open."""
         estimator = clone(template)
         n_threads = self.n_within if isinstance(template, Estimator) else 1
@@ -94,7 +127,7 @@ class Sharing:
             yield from in_order(alone, n_tasks, self.n_beside)
 
 
-def released(member: Any, template: Any, n_jobs: int | None) -> Any:
+def released(member: BaseEstimator, template: BaseEstimator, n_jobs: int | None) -> BaseEstimator:
     """Give a fitted member back the number of threads of its template; where that is open, those of the ensemble."""
     names = open_threads(template)
     if names:
@@ -122,8 +155,20 @@ class MemberRows:
     weight: Weights
     groups: NDArray[Any] | None = None
     time: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None
 
-    def fit(self, member: Any, name: str, rows: Places | None, by_code: bool, params: dict[str, Any]) -> Any:
+    def with_groups(self, groups: NDArray[Any] | None) -> MemberRows:
+        """Return the same rows with groups."""
+        return replace(self, groups=groups)
+
+    @property
+    def used(self) -> Places | None:
+        """Rows of positive weight; None: all."""
+        return None if self.weight is None or (self.weight > 0).all() else np.flatnonzero(self.weight)
+
+    def fit(
+        self, member: BaseEstimator, name: str, rows: Places | None, by_code: bool, params: dict[str, Any]
+    ) -> BaseEstimator:
         """Fit a member to some rows; None: to all."""
         target = self.codes if by_code and self.codes is not None else self.target
         given = {key: value if rows is None else rows_of(value, rows, len(target)) for key, value in params.items()}
@@ -138,7 +183,17 @@ class MemberRows:
             error.add_note(f"This happened while fitting {name!r}, a {type(member).__name__}{self._about(member)}.")
             raise
 
-    def _about(self, member: Any) -> str:
+    def _about(self, member: BaseEstimator) -> str:
         if isinstance(member, Estimator):
             return ""
         return ", which gets the table as it is; if it takes numbers alone, put it in a pipeline that encodes others"
+
+
+def gets_codes(estimator: BaseEstimator) -> bool:
+    """Say whether a classifier is shown codes of the classes, as in scikit-learn's ensembles; ours see the labels."""
+    return not isinstance(estimator, Estimator)
+
+
+def are_foreign(templates: Sequence[BaseEstimator]) -> bool:
+    """Say whether some of the estimators are of other libraries."""
+    return not all(isinstance(template, Estimator) for template in templates)

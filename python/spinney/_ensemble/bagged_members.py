@@ -1,0 +1,297 @@
+"""Members of a bagging ensemble: their fits, their predictions put together, and those for rows they have not seen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import accuracy_score, get_scorer, r2_score
+from sklearn.tree import BaseDecisionTree
+
+from spinney._data.select import PickTable
+from spinney._data.types import TableLike
+from spinney._ensemble.member_fits import random_state_names, rows_of, set_random_states, takes_weights
+from spinney._ensemble.resampling import Places, Sampling, out_of
+from spinney._estimator.known_predictions import KnownShares, KnownValues
+from spinney._estimator.threads import count_threads, in_order
+from spinney._model.predictions import codes_said, onehot, shares_said
+from spinney._tree.tree_estimator import BaseTree
+
+Values = NDArray[np.float64]
+Weights = Values | None
+Metric = Callable[[NDArray[Any], NDArray[Any]], float]
+
+# Below this share of the rows, a copy of a member's rows is cheaper than reading past those of weight 0.
+_LEAST_SHARE_BY_WEIGHT = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class MemberFit:
+    """All that a member is fitted to; threads share it."""
+
+    template: BaseEstimator
+    table: PickTable
+    target: NDArray[Any]
+    weight: Weights
+    sampling: Sampling
+    fit_params: dict[str, Any]
+
+    def fit(self, k: int, seed: int) -> BaseEstimator:
+        """Fit the member of a seed."""
+        drawn, rows = self.sampling.draw(seed)
+        columns = None if self.sampling.takes_all_columns else drawn
+        member = self._unfitted(seed)
+        try:
+            if self._by_weight:
+                weight = np.bincount(rows, minlength=self.table.n_rows).astype(np.float64)
+                weight = weight if self._passed_on is None else weight * self._passed_on
+                member.fit(self.table.take(columns=columns), self.target, sample_weight=weight, **self.fit_params)
+            else:
+                member.fit(self.table.take(rows, columns), self.target[rows], **self._params_of(rows))
+        except Exception as error:
+            error.add_note(f"This happened while fitting member {k + 1}{self._about(rows)}.")
+            raise
+        return member
+
+    @property
+    def _by_weight(self) -> bool:
+        """Whether draws are given as weights: trees leave rows of weight 0 out and need no copy of the others."""
+        is_tree = isinstance(self.template, (BaseTree, BaseDecisionTree)) and takes_weights(self.template)
+        return is_tree and self.sampling.mean_share >= _LEAST_SHARE_BY_WEIGHT
+
+    @cached_property
+    def _random_states(self) -> list[str]:
+        return random_state_names(self.template)
+
+    @cached_property
+    def _tree_names(self) -> list[str]:
+        return [name for name, part in self.template.get_params(deep=True).items() if isinstance(part, BaseTree)]
+
+    def _trees_of(self, member: BaseEstimator) -> list[BaseTree]:
+        """Return the trees of a member: itself, or parts of it."""
+        if isinstance(member, BaseTree):
+            return [member]
+        return [member.get_params(deep=True)[name] for name in self._tree_names]
+
+    def _unfitted(self, seed: int) -> BaseEstimator:
+        member = clone(self.template)
+        set_random_states(member, self._random_states, seed)
+        if isinstance(member, BaseTree) and member.n_jobs is None:
+            member.n_jobs = 1  # members run side by side
+        for tree in self._trees_of(member):
+            tree._random_ties = True
+        return member
+
+    def _params_of(self, rows: Places) -> dict[str, Any]:
+        n_rows = self.table.n_rows
+        params = {name: rows_of(value, rows, n_rows) for name, value in self.fit_params.items()}
+        if self._passed_on is not None:
+            params["sample_weight"] = self._passed_on[rows]
+        return params
+
+    @property
+    def _passed_on(self) -> Weights:
+        """Weights that a member gets: those that no draw has gone by."""
+        return None if self.sampling.goes_by_weight else self.weight
+
+    def _about(self, rows: Places) -> str:
+        if self.target.dtype.kind == "f" or self.target.ndim > 1:
+            return ""
+        n_here, n_all = len(set(self.target[rows].tolist())), len(set(self.target.tolist()))
+        if n_here == n_all:
+            return ""
+        return f", whose sample holds {n_here} of the {n_all} classes; stratified=True draws from each class"
+
+
+# ---- predictions of members, put together ----------------------------------------------------------------------
+
+
+class Output(ABC):
+    """What members predict, as numbers that can be averaged."""
+
+    @abstractmethod
+    def predict(self, member: BaseEstimator, X: TableLike, **params: Any) -> Values:
+        """Predictions of a member that can be averaged, (n_rows, n_values)."""
+
+    @abstractmethod
+    def losses(self, target: NDArray[Any], mean: Values) -> Values:
+        """Loss of each row for the error curve."""
+
+    @abstractmethod
+    def smooth_losses(self, target: NDArray[Any], mean: Values) -> Values:
+        """Loss of each row that shows whether more members help."""
+
+    @abstractmethod
+    def predictions(self, mean: Values) -> NDArray[Any]:
+        """Labels or values that follow from the mean."""
+
+    @abstractmethod
+    def score(self, actual: NDArray[Any], predicted: NDArray[Any], weight: Weights) -> float:
+        """Score if no metric is named."""
+
+    @abstractmethod
+    def as_model(self, mean: Values) -> BaseEstimator:
+        """Return a model that predicts this, for scorers."""
+
+    def metric_value(self, metric: Metric | str | None, target: NDArray[Any], mean: Values, weight: Weights) -> float:
+        """Return a metric of the rows that have a mean; NaN if none has."""
+        rows = ~np.isnan(mean[:, 0])
+        if not rows.any():
+            return float("nan")
+        own = None if weight is None else weight[rows]
+        if isinstance(metric, str):
+            weighted = {} if own is None else {"sample_weight": own}
+            scorer, every = get_scorer(metric), np.arange(np.count_nonzero(rows))
+            return float(scorer(self.as_model(mean[rows]), every, target[rows], **weighted))
+        predicted = self.predictions(mean[rows])
+        if metric is not None:
+            return float(metric(target[rows], predicted))
+        return self.score(target[rows], predicted, own)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassOutput(Output):
+    """Class probabilities, or votes."""
+
+    classes: NDArray[Any]
+    is_soft: Callable[[BaseEstimator], bool]
+
+    def predict(self, member: BaseEstimator, X: TableLike, **params: Any) -> Values:
+        """Probabilities of all classes, or votes."""
+        if not self.is_soft(member):
+            return onehot(codes_said(member, X, self.classes, False, **params), len(self.classes))
+        return shares_said(member, X, self.classes, False, **params)
+
+    def losses(self, target: NDArray[Any], mean: Values) -> Values:
+        """Return 1 for a wrong class."""
+        return np.asarray(self.predictions(np.nan_to_num(mean)) != target, dtype=np.float64)
+
+    def smooth_losses(self, target: NDArray[Any], mean: Values) -> Values:
+        """Squared errors of the probabilities."""
+        return np.asarray(((mean - (target[:, np.newaxis] == self.classes)) ** 2).sum(axis=1))
+
+    def predictions(self, mean: Values) -> NDArray[Any]:
+        """Labels of the largest probability; of equal ones the first."""
+        return np.asarray(self.classes[mean.argmax(axis=1)])
+
+    def score(self, actual: NDArray[Any], predicted: NDArray[Any], weight: Weights) -> float:
+        """Accuracy."""
+        return float(accuracy_score(actual, predicted, sample_weight=weight))
+
+    def as_model(self, mean: Values) -> BaseEstimator:
+        """Return a classifier."""
+        return KnownShares(mean, self.predictions(mean), [self.classes])
+
+
+@dataclass(frozen=True, eq=False)
+class ValueOutput(Output):
+    """Values of one output or several."""
+
+    n_outputs: int
+
+    def predict(self, member: BaseEstimator, X: TableLike, **params: Any) -> Values:
+        """Values, (n_rows, n_outputs)."""
+        predicted = np.asarray(member.predict(X, **params), dtype=np.float64)
+        return predicted.reshape(len(predicted), -1)
+
+    def losses(self, target: NDArray[Any], mean: Values) -> Values:
+        """Squared errors."""
+        return np.asarray(((target.reshape(mean.shape) - mean) ** 2).mean(axis=1))
+
+    def smooth_losses(self, target: NDArray[Any], mean: Values) -> Values:
+        """Squared errors."""
+        return self.losses(target, mean)
+
+    def predictions(self, mean: Values) -> NDArray[Any]:
+        """Values in the shape of the target."""
+        return mean[:, 0] if self.n_outputs == 1 else mean
+
+    def score(self, actual: NDArray[Any], predicted: NDArray[Any], weight: Weights) -> float:
+        """Return R²."""
+        return float(r2_score(actual, predicted, sample_weight=weight))
+
+    def as_model(self, mean: Values) -> BaseEstimator:
+        """Return a regressor."""
+        return KnownValues(self.predictions(mean))
+
+
+# ---- out of bag ------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Bag:
+    """Members and how the rows and columns of each were drawn."""
+
+    estimators: list[BaseEstimator]
+    draws: list[tuple[Sampling, int]]
+
+    def out_of_bag(
+        self, table: PickTable, output: Output, n_jobs: int | None, first: int = 0
+    ) -> Iterator[tuple[NDArray[np.bool_], Values]]:
+        """Yield for each member from the first the rows it has not seen, and its predictions of them."""
+
+        def predict(k: int) -> tuple[NDArray[np.bool_], Values]:
+            sampling, seed = self.draws[first + k]
+            columns, rows = sampling.draw(seed)
+            left_out = out_of(rows, table.n_rows)
+            if not left_out.any():
+                return left_out, np.empty((0, 0))
+            X = table.take(np.flatnonzero(left_out), None if sampling.takes_all_columns else columns)
+            return left_out, output.predict(self.estimators[first + k], X)
+
+        n_members = len(self.estimators) - first
+        if n_members:
+            yield from in_order(predict, n_members, count_threads(n_jobs, n_members))
+
+
+@dataclass
+class OutOfBag:
+    """Sums over the members so far, and the errors after each of them.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the table.
+    curve, smooth : list of float
+        Errors after each member, and those that show whether more members help.
+    """
+
+    n_rows: int
+    curve: list[float] = field(default_factory=list)
+    smooth: list[float] = field(default_factory=list)
+    _total: Values | None = None
+    _count: Values | None = None
+
+    def add(self, left_out: NDArray[np.bool_], predicted: Values) -> None:
+        """Add the predictions of a member for the rows that it has not seen."""
+        if self._total is None or self._count is None:
+            self._total, self._count = np.zeros((self.n_rows, 1)), np.zeros((self.n_rows, 1))
+        if not left_out.any():
+            return
+        if self._total.shape[1] != predicted.shape[1]:
+            self._total = np.zeros((self.n_rows, predicted.shape[1]))
+        self._total[left_out] += predicted
+        self._count[left_out] += 1
+
+    @property
+    def mean(self) -> Values:
+        """Mean of the predictions, (n_rows, n_values), NaN where there is none."""
+        assert self._total is not None
+        assert self._count is not None
+        return np.where(self._count > 0, self._total / np.maximum(self._count, 1), np.nan)
+
+
+def mean_loss(losses: Values, mean: Values, weight: Weights) -> float:
+    """Average the losses of rows that have a prediction and a weight; NaN if there is none."""
+    rows = ~np.isnan(mean[:, 0])
+    if weight is not None:
+        rows &= weight > 0
+    if not rows.any():
+        return float("nan")
+    return float(np.average(losses[rows], weights=None if weight is None else weight[rows]))

@@ -1,0 +1,886 @@
+"""Bagging: members fitted to samples of the rows and columns, and the mean of their predictions."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import field as dataclass_field
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.metrics import get_scorer
+from sklearn.utils import Tags, check_random_state, column_or_1d, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._data.arguments import given_array
+from spinney._data.numeric.reproducible import any_order_sum, log
+from spinney._data.select import PickTable, pick_table
+from spinney._data.types import TableLike
+from spinney._ensemble.bagged_members import (
+    Bag,
+    ClassOutput,
+    MemberFit,
+    Metric,
+    OutOfBag,
+    Output,
+    ValueOutput,
+    Values,
+    Weights,
+    mean_loss,
+)
+from spinney._ensemble.member_fits import LARGEST_SEED, takes_weights
+from spinney._ensemble.resampling import Places, Sampling, Stratum, count_columns, count_drawn, row_strata
+from spinney._ensemble.saved_members import matched_table
+from spinney._estimator.attributes import only_if
+from spinney._estimator.estimator import Estimator, class_name
+from spinney._estimator.folds import read_row_groups
+from spinney._estimator.members import SequenceOfMembers
+from spinney._estimator.parameter_fields import estimator, parameter
+from spinney._estimator.parameters import COUNT
+from spinney._estimator.progress import Progress
+from spinney._estimator.row_fingerprint import RowPrint, refuse_other_rows
+from spinney._estimator.saving import class_named, opening, unfitted
+from spinney._estimator.summary import About
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.target import read_classes, read_values, read_weights
+from spinney._estimator.threads import count_threads, in_order
+from spinney._estimator.warm_start import check_target_goes_on
+from spinney._forest.growing import MOST_MEMBERS, batch_size, has_settled
+from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.container import field, refuse
+from spinney._model.file.values import labels_from_json, labels_to_json
+from spinney._model.saving.members import read_columns
+from spinney._model.saving.model_part import FittedPart
+from spinney._tree.classifier import DecisionTreeClassifier
+from spinney._tree.regressor import DecisionTreeRegressor
+
+
+def parameters_of_member(kind: type[BaseEstimator]) -> dict[str, str]:
+    """Say of the parameters of the usual member that they belong there."""
+    return {
+        name: f"It belongs to the members: estimator={kind.__name__}({name}=...)."
+        for name in inspect.signature(kind).parameters
+    }
+
+
+@estimator
+class BaseBagging(SequenceOfMembers, Estimator):
+    """Fits members to samples of the rows and columns."""
+
+    estimator: BaseEstimator | None = parameter(HasMethods(["fit", "predict"]), None, default=None, kw_only=False)
+    n_estimators: int | str = parameter(COUNT, StrOptions({"auto"}), default=10, kw_only=False)
+    max_samples: int | float | None = parameter(COUNT, Interval(RealNotInt, 0, 1, closed="right"), None, default=None)
+    max_features: int | float = parameter(
+        Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right"), default=1.0
+    )
+    bootstrap: bool = parameter("boolean", default=True)
+    bootstrap_features: bool = parameter("boolean", default=False)
+    oob_score: bool | str | Metric = parameter("boolean", str, callable, default=False)
+    warm_start: bool = parameter("boolean", default=False)
+    n_jobs: int | None = parameter(Integral, None, default=None)
+    random_state: int | RandomState | None = parameter("random_state", default=None)
+    verbose: int = parameter("verbose", default=0)
+
+    _seed_stream: RandomState = dataclass_field(init=False)
+    _oob_name: ClassVar[str]  # attribute of the out-of-bag predictions
+    _kind: ClassVar[str] = "bagging"  # what model files call it
+
+    # ---- what differs between classes and values -----------------------------------------------------
+
+    @abstractmethod
+    def _default_estimator(self) -> Estimator:
+        """Return the member if none is given."""
+
+    @abstractmethod
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Check y; return it as members see it, and the fitted attributes that follow from it."""
+
+    @abstractmethod
+    def _output(self, learned: dict[str, Any]) -> Output:
+        """Return what members predict, given the fitted attributes that follow from the target."""
+
+    @abstractmethod
+    def _methods(self) -> dict[str, str]:
+        """Return which method of the members each method of the ensemble calls."""
+
+    @property
+    def _stratified(self) -> bool | str:
+        """Whether samples are drawn from each class."""
+        return False
+
+    # ---- fitting -------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit the members.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Any table that the estimator takes: NumPy array, pandas, polars or pyarrow table, scipy sparse matrix, dict
+            of columns or list of rows. Members get tables of the same kind.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows are drawn in proportion to their weights, whatever the members; a row of weight 0 is never drawn. Where
+            nothing is drawn, because every member gets all rows, the members get the weights.
+        groups : array-like of shape (n_samples,), optional
+            Rows with the same label are drawn together, or left out together; `max_samples` then counts groups.
+        strata : array-like of shape (n_samples,), optional
+            From the rows of each label their share of the sample is drawn, so that none is over-represented.
+        **fit_params : dict
+            For `fit` of the members; what has one value per row is cut to the rows drawn.
+
+        Returns
+        -------
+        self
+            The fitted ensemble.
+        """
+        self._validate_params()
+        if isinstance(self.oob_score, str):
+            get_scorer(self.oob_score)  # so that a wrong name is found before the members are fitted
+        table = self._table_of_fit(X)
+        target, learned = self._read_target(y, table.n_rows)
+        weight = read_weights(sample_weight, table.n_rows)
+        template = self._template()
+        sampling = self._plan(table, template, self._strata(target, strata, table.n_rows), groups, weight)
+        needs_oob = bool(self.oob_score) or self.n_estimators == "auto"
+        if needs_oob and not sampling.leaves_rows_out:
+            raise ValueError(
+                "Out of bag estimation needs rows that are left out, but every member gets all rows. Set "
+                "bootstrap=True, lower max_samples, or set oob_score=False and n_estimators to a number."
+            )
+        bag = self._retained(sampling, learned)
+        if bag.estimators and needs_oob:
+            self._check_rows(table, target)
+        stream = deepcopy(self._seed_stream) if bag.estimators else check_random_state(self.random_state)
+        output, oob = self._output(learned), OutOfBag(table.n_rows) if needs_oob else None
+        job = MemberFit(template, table, target, weight, sampling, fit_params)
+        self._add_members(job, bag, stream, output, oob)
+        if oob is not None:
+            learned |= self._oob_attributes(oob, target, weight, output)
+        for name in ("feature_names_in_", "oob_score_", "oob_curve_", self._oob_name):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(learned)
+        if table.names is not None:
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        self.n_features_in_, self._column_names = table.n_columns, table.names
+        self.estimator_, self.estimators_, self._draws = template, bag.estimators, bag.draws
+        self._set_columns([plan.draw(seed)[0] for plan, seed in bag.draws], [p.takes_all_columns for p, _ in bag.draws])
+        self._row_print = self._row_print_of(table, target) if sampling.leaves_rows_out else None
+        self._seed_stream = deepcopy(stream)
+        return self
+
+    def _set_columns(self, columns: list[Places], are_all: list[bool]) -> None:
+        self.estimators_features_, self._takes_all_columns = columns, are_all
+
+    def _unfitted_member(self) -> BaseEstimator:
+        return self._default_estimator() if self.estimator is None else self.estimator
+
+    def _template(self) -> BaseEstimator:
+        return clone(self._unfitted_member())
+
+    def _strata(self, target: NDArray[Any], strata: ArrayLike | None, n_rows: int) -> NDArray[np.intp] | None:
+        """Return the stratum of each row."""
+        if strata is not None and self._stratified:
+            raise ValueError("strata and stratified both say what to draw from. Pass one of them.")
+        if strata is None and not self._stratified:
+            return None
+        labels = target if strata is None else read_row_labels(strata, n_rows)
+        return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
+
+    def _plan(
+        self,
+        table: PickTable,
+        template: BaseEstimator,
+        strata: NDArray[np.intp] | None,
+        groups: ArrayLike | None,
+        weight: Weights,
+    ) -> Sampling:
+        eligible = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
+        labels = None if groups is None else read_row_groups(groups, table.n_rows)
+        units, rows_of = row_strata(strata, labels, eligible)
+        sizes = [len(part) for part in units]
+        what = "row" if groups is None else "group"
+        numbers = count_drawn(self.max_samples, sizes, self.bootstrap, self._stratified == "balanced", what)
+        chance = None
+        if weight is not None and (self.bootstrap or numbers != sizes):
+            chance = weight if rows_of is None else np.array([any_order_sum(weight[rows]) for rows in rows_of])
+        elif weight is not None and not takes_weights(template):
+            raise ValueError(
+                f"{type(template).__name__} takes no sample_weight, and every member gets all rows, so that the "
+                "weights would have no effect. Set bootstrap=True or lower max_samples."
+            )
+        return Sampling(
+            table.n_rows,
+            table.n_columns,
+            self.bootstrap,
+            [
+                Stratum(part, number, None if chance is None else chance[part] / chance[part].sum())
+                for part, number in zip(units, numbers, strict=True)
+            ],
+            rows_of,
+            count_columns(self.max_features, table.n_columns),
+            self.bootstrap_features,
+        )
+
+    @property
+    def _goes_on(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "estimators_")
+
+    def _table_of_fit(self, X: TableLike) -> PickTable:
+        """Return the table; for a warm start, with the columns in the order that the members know."""
+        table = pick_table(X)
+        return self._matched(X) if self._goes_on and table.n_columns == self.n_features_in_ else table
+
+    def _retained(self, sampling: Sampling, learned: dict[str, Any]) -> Bag:
+        """Return the members that a warm start goes on from; none for another fit."""
+        if not self._goes_on:
+            return Bag([], [])
+        check_target_goes_on(learned, self.__dict__)
+        old = self._bag()
+        before, n_old = old.draws[0][0], len(old.estimators)
+        if (sampling.n_rows, sampling.n_columns) != (before.n_rows, before.n_columns):
+            raise ValueError(
+                f"warm_start goes on from a table of {before.n_rows} rows and {before.n_columns} columns; X has "
+                f"{sampling.n_rows} and {sampling.n_columns}. Pass the same table, or set warm_start=False."
+            )
+        if not isinstance(self.n_estimators, str) and n_old > self.n_estimators:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={n_old} when "
+                "warm_start==True."
+            )
+        if n_old == self.n_estimators:
+            warnings.warn(
+                "Warm-start fitting without increasing n_estimators does not fit new members.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return Bag(list(old.estimators), list(old.draws))
+
+    def _add_members(self, job: MemberFit, bag: Bag, stream: RandomState, output: Output, oob: OutOfBag | None) -> None:
+        """Add members until there are as many as asked for, or until their error has settled."""
+        is_auto = self.n_estimators == "auto"
+        n_wanted = MOST_MEMBERS if is_auto else int(self.n_estimators)
+        if oob is not None:
+            self._evaluate(job, bag, output, oob)
+        with Progress("members", n_wanted, is_auto, len(bag.estimators), self.verbose) as progress:
+            while len(bag.estimators) < n_wanted and not (is_auto and oob is not None and has_settled(oob.smooth)):
+                n_turn = n_wanted - len(bag.estimators)
+                if is_auto or (self.verbose and oob is not None):
+                    n_turn = min(n_turn, batch_size(len(bag.estimators)))
+                error = oob.curve[-1] if oob is not None and oob.curve else None
+                for seed, member in self._fitted_members(job, stream, n_turn):
+                    bag.estimators.append(member)
+                    bag.draws.append((job.sampling, seed))
+                    progress.report(len(bag.estimators), error)
+                if oob is not None:
+                    self._evaluate(job, bag, output, oob)
+                    progress.report(len(bag.estimators), oob.curve[-1])
+
+    def _fitted_members(self, job: MemberFit, stream: RandomState, n: int) -> Iterator[tuple[int, BaseEstimator]]:
+        seeds = stream.randint(LARGEST_SEED, size=n).tolist()
+        found = in_order(lambda k: job.fit(k, seeds[k]), n, count_threads(self.n_jobs, n))
+        yield from zip(seeds, found, strict=True)
+
+    def _evaluate(self, job: MemberFit, bag: Bag, output: Output, oob: OutOfBag) -> None:
+        """Bring the out-of-bag errors up to date."""
+        for left_out, predicted in bag.out_of_bag(job.table, output, self.n_jobs, len(oob.curve)):
+            oob.add(left_out, predicted)
+            mean = oob.mean
+            oob.curve.append(mean_loss(output.losses(job.target, mean), mean, job.weight))
+            if self.n_estimators == "auto":
+                oob.smooth.append(mean_loss(output.smooth_losses(job.target, mean), mean, job.weight))
+
+    # ---- rows that members have not seen -------------------------------------------------------------
+
+    @property
+    def estimators_samples_(self) -> list[Places]:
+        """Rows that each member was fitted to; those drawn twice are there twice. Drawn again at every call."""
+        return [sampling.draw(seed)[1] for sampling, seed in self._bag().draws]
+
+    def _bag(self) -> Bag:
+        check_is_fitted(self)
+        if "_draws" not in self.__dict__:
+            raise AttributeError("A model file does not keep which rows were drawn. Pickle the model, or fit it again.")
+        return Bag(self.estimators_, self._draws)
+
+    def _oob_attributes(self, oob: OutOfBag, target: NDArray[Any], weight: Weights, output: Output) -> dict[str, Any]:
+        mean = oob.mean
+        has_value = ~np.isnan(mean[:, 0])
+        if not has_value.all():
+            warnings.warn(
+                f"Some inputs do not have OOB scores: {int((~has_value).sum())} rows are in the samples of all members "
+                "and left out of the score. More members leave fewer such rows.",
+                UserWarning,
+                stacklevel=3,
+            )
+        if not has_value.any():
+            raise ValueError("No row is out of bag: every member has seen all rows. Fit more members.")
+        metric = None if isinstance(self.oob_score, (bool, np.bool_)) else self.oob_score
+        score = output.metric_value(metric, target, mean, weight)
+        shown = mean if self._is_class_target else output.predictions(mean)
+        return {"oob_curve_": np.array(oob.curve), "oob_score_": score, self._oob_name: shown}
+
+    def oob_errors(
+        self,
+        X: TableLike = None,
+        y: ArrayLike | None = None,
+        metric: Metric | str | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Values:
+        """Error out of bag after the first member, the first two, and so on, by any metric.
+
+        Each row is judged by the members that have not seen it; rows that all of them have seen are left out.
+
+        Parameters
+        ----------
+        X, y : optional
+            What the ensemble was fitted to. Not needed if it was fitted with `oob_score` and `metric` is None.
+        metric : callable, str or None, default=None
+            ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
+            error.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights for the error without a metric, and for scorers; rows of weight 0 are not judged.
+
+        Returns
+        -------
+        ndarray of shape (n_estimators,)
+            NaN while no row is out of bag.
+        """
+        check_is_fitted(self)
+        if X is None or y is None:
+            if metric is not None or not hasattr(self, "oob_curve_"):
+                raise ValueError(
+                    "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
+                )
+            return np.array(self.oob_curve_)
+        table, bag = self._matched(X), self._bag()
+        n_rows = bag.draws[0][0].n_rows
+        if table.n_rows != n_rows:
+            raise ValueError(
+                f"The ensemble was fitted to {n_rows} rows and X has {table.n_rows}. Pass the rows it "
+                "was fitted to, in the same order."
+            )
+        target, learned = self._read_target(y, table.n_rows)
+        self._check_rows(table, target)
+        weight = read_weights(sample_weight, table.n_rows)
+        oob, output, found = OutOfBag(table.n_rows), self._output(learned), []
+        for left_out, predicted in bag.out_of_bag(table, output, self.n_jobs):
+            oob.add(left_out, predicted)
+            mean = oob.mean
+            if metric is None:
+                found.append(mean_loss(output.losses(target, mean), mean, weight))
+            else:
+                found.append(output.metric_value(metric, target, mean, weight))
+        return np.array(found)
+
+    def _row_print_of(self, table: PickTable, target: NDArray[Any]) -> RowPrint | None:
+        return RowPrint.of_any(table, target, count_threads(self.n_jobs, table.n_rows))
+
+    def _check_rows(self, table: PickTable, target: NDArray[Any]) -> None:
+        """Refuse rows that are not those of the fit, as far as can be told."""
+        known: RowPrint | None = self.__dict__.get("_row_print")
+        given = None if known is None else self._row_print_of(table, target)
+        if given != known:
+            is_table = given is None or known is None or given.table != known.table
+            refuse_other_rows("X" if is_table else "y", "ensemble")
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    def _matched(self, X: TableLike) -> PickTable:
+        """Return the table with its columns as they were at fit."""
+        check_is_fitted(self)
+        return matched_table(X, self._column_names, self.n_features_in_, type(self).__name__)
+
+    def _each(self, X: TableLike, predict: Callable[[BaseEstimator, TableLike], Values]) -> Iterator[Values]:
+        """Yield the predictions of the members, in order."""
+        table = self._matched(X)
+
+        def one(k: int) -> Values:
+            columns = None if self._takes_all_columns[k] else self.estimators_features_[k]
+            return predict(self.estimators_[k], table.take(columns=columns))
+
+        yield from in_order(one, len(self.estimators_), count_threads(self.n_jobs, len(self.estimators_)))
+
+    def _running_means(self, X: TableLike) -> Iterator[Values]:
+        total: Any = 0.0
+        check_is_fitted(self)
+        for k, predicted in enumerate(self._each(X, self._output(self.__dict__).predict), start=1):
+            total = total + predicted
+            yield total / k
+
+    def _mean(self, X: TableLike, method: str, params: dict[str, Any]) -> Values:
+        total: Any = 0.0
+        routed = self._routed(method, params)
+        check_is_fitted(self)
+        for predicted in self._each(X, partial(self._output(self.__dict__).predict, **routed)):
+            total = total + predicted
+        return np.asarray(total / len(self.estimators_))
+
+    @property
+    def feature_importances_(self) -> Values:
+        """Mean of the members' importances, which add up to 1; a column that a member lacks has none there."""
+        check_is_fitted(self)
+        if not hasattr(self.estimators_[0], "feature_importances_"):
+            raise AttributeError(f"Members of type {type(self.estimators_[0]).__name__} have no feature_importances_.")
+        total = np.zeros(self.n_features_in_)
+        for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
+            np.add.at(total, columns, member.feature_importances_)
+        return total / total.sum() if total.any() else total
+
+    # ---- scikit-learn's routing and tags -------------------------------------------------------------
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what scikit-learn's metadata routing wants to know: what is handed on to which method of the members.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        mapping = MethodMapping()
+        for caller, callee in self._methods().items():
+            mapping.add(caller=caller, callee=callee)
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self._unfitted_member(), method_mapping=mapping)
+
+    def _routed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the metadata that a method of the members gets."""
+        if not params:
+            return {}
+        if not get_config()["enable_metadata_routing"]:
+            raise ValueError(
+                f"{method} hands {', '.join(params)} on to members only where metadata routing is on: "
+                "sklearn.set_config(enable_metadata_routing=True), and members that request it."
+            )
+        routed = process_routing(self, method, **params)
+        return dict(routed["estimator"][self._methods()[method]])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        member = get_tags(self._unfitted_member())
+        for name in ("sparse", "allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, name, getattr(member.input_tags, name))
+        return tags
+
+    # ---- files ---------------------------------------------------------------------------------------
+
+    def _about(self) -> About:
+        return About(
+            "ensemble",
+            {"members": len(self.estimators_)},
+            why_no_trees="The file holds a bagging ensemble, whose members may be any models. Look at its estimators_ "
+            "in Python.",
+            is_shown=False,
+        )
+
+    def fingerprint(self) -> str:
+        """Hash of the members, in their order, and of the columns that each sees; members must be models of spinney.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits; the same for every number of threads and kind of table.
+        """
+        check_is_fitted(self)
+        digest = hashlib.sha256()
+        for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
+            if not hasattr(member, "fingerprint"):
+                raise TypeError(
+                    f"Members of the type {type(member).__name__} have no fingerprint, so the ensemble has none."
+                )
+            digest.update(np.asarray(columns, dtype=np.int64).tobytes() + member.fingerprint().encode())
+        return digest.hexdigest()
+
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        members: list[dict[str, Any]] = []
+        trees: list[_engine.Tree] = []
+        for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
+            if not isinstance(member, TableEstimator) or class_name(member) is None:
+                raise TypeError(
+                    "A model file holds trees, forests and boosting of spinney; the members of this ensemble are of "
+                    f"the type {type(member).__name__}. Pickle the ensemble instead."
+                )
+            header, own = member._file_parts()
+            whole = self._takes_all_columns[len(members)]
+            members.append(header | {"n_trees": len(own), "columns": None if whole else columns.tolist()})
+            trees += own
+        parameters = self.get_params(deep=False)
+        template = parameters.pop("estimator")
+        header = {
+            **opening(self, parameters),
+            "kind": self._kind,
+            "template": None if template is None else opening(template, template.get_params(deep=False)),
+            "classes": labels_to_json(self.classes_) if self._is_class_target else None,
+            "n_outputs": 1 if self._is_class_target else int(self.n_outputs_),
+            "names": self._column_names,
+            "n_features": int(self.n_features_in_),
+            "members": members,
+        }
+        if "oob_score_" in self.__dict__:
+            header["oob_score"] = float(self.oob_score_) if math.isfinite(self.oob_score_) else None
+            header["oob_curve"] = array_to_json(np.asarray(self.oob_curve_, dtype=np.float64))
+        return header, trees
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
+        template = None
+        if header.get("template") is not None:
+            about = field(header, "template", dict)
+            template = unfitted(class_named(about, TableEstimator), about)
+        model = unfitted(cls, header, estimator=template)
+        if (header.get("classes") is not None) != cls._is_class_target:
+            refuse("is damaged: its estimator and its classes do not go together")
+        model.__dict__.update(read_columns(header))
+        if cls._is_class_target:
+            model.classes_ = labels_from_json(header["classes"])
+            model.n_classes_ = len(model.classes_)
+        else:
+            model.n_outputs_ = field(header, "n_outputs", int)
+        model._load_members(field(header, "members", list), file)
+        model.estimator_ = model._template()
+        if "oob_score" in header:
+            score = header["oob_score"]
+            model.oob_score_ = math.nan if score is None else float(field(header, "oob_score", float))
+        if "oob_curve" in header:
+            model.oob_curve_ = array_from_json(header["oob_curve"], ("float64",), (len(model.estimators_),))
+        return model
+
+    def _load_members(self, headers: list[Any], file: _engine.ModelFile) -> None:
+        members: list[Estimator] = []
+        columns, whole, first = [], [], 0
+        for header in headers:
+            if not isinstance(header, dict):
+                refuse("is damaged: a member has no header")
+            n_trees = field(header, "n_trees", int)
+            part = FittedPart.from_header(header, file, first, n_trees)
+            first += n_trees
+            members.append(class_named(header, TableEstimator)._of_part(header, part))
+            columns.append(_read_places(header.get("columns"), part.schema.n_features, self.n_features_in_))
+            whole.append(header.get("columns") is None)
+            if not self._fits(part):
+                refuse("is damaged: a member does not fit the classes or outputs")
+        if not members or first != file.n_trees:
+            refuse("is damaged: its members do not account for its trees")
+        self.estimators_ = members
+        self._set_columns(columns, whole)
+
+    def _fits(self, part: FittedPart) -> bool:
+        """Say whether a member predicts the classes or outputs of the ensemble."""
+        if not self._is_class_target:
+            return part.classes is None and part.model.n_outputs == self.n_outputs_
+        if part.classes is None or len(part.classes) != 1:
+            return False
+        return set(part.classes[0].tolist()) <= set(self.classes_.tolist())
+
+
+def _read_places(given: Any, n_own: int, n_all: int) -> Places:
+    found = np.arange(n_all) if given is None else np.array(given)
+    if found.ndim != 1 or found.dtype.kind != "i" or len(found) != n_own or found.min() < 0 or found.max() >= n_all:
+        refuse("is damaged: a member's columns are impossible")
+    return found.astype(np.intp)
+
+
+def read_row_labels(strata: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Check `strata`: one label per row."""
+    labels = given_array(strata, "strata")
+    if labels.shape != (n_rows,):
+        raise ValueError(f"strata has shape {labels.shape} and the table {n_rows} rows. Give one label per row.")
+    return labels
+
+
+def _why_no_decisions(model: BaggingClassifier) -> str | None:
+    member = model.estimators_[0] if hasattr(model, "estimators_") else model.estimator
+    if hasattr(member, "decision_function"):
+        return None
+    who = "members" if member is None else type(member).__name__
+    return f"needs members that have one, and {who} have none. Use predict_proba."
+
+
+@estimator
+class BaggingClassifier(ClassifierMixin, BaseBagging):
+    """Classifiers fitted to samples of the rows, which vote or average their probabilities.
+
+    Averaging removes much of the variance of members that a small change of the rows changes much, such as deep trees,
+    and leaves their bias. Members run on threads and share the table: none of them copies more than its own sample, and
+    trees copy nothing, because they get the number of times each row was drawn as its weight. (A row drawn twice then
+    counts once for `min_samples_leaf`.) The ensemble is the same for any number of threads.
+
+    References
+    ----------
+    L. Breiman (1996). Bagging predictors. Machine Learning 24, 123-140.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = spinney.BaggingClassifier(KNeighborsClassifier(1), 50, oob_score=True, random_state=0).fit(X, y)
+    >>> round(model.oob_score_, 2)
+    0.95
+    """
+
+    voting: str | None = parameter(StrOptions({"soft", "hard"}), None, default=None)
+    stratified: bool | str = parameter("boolean", StrOptions({"balanced"}), default=False)
+
+    _oob_name = "oob_decision_function_"
+    _is_class_target = True
+    _elsewhere: ClassVar[dict[str, str]] = parameters_of_member(DecisionTreeClassifier)
+
+    def _default_estimator(self) -> Estimator:
+        return DecisionTreeClassifier()
+
+    def _template(self) -> BaseEstimator:
+        template = super()._template()
+        self._is_soft(template)
+        return template
+
+    @property
+    def _stratified(self) -> bool | str:
+        return self.stratified
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
+        if y is not None:
+            y = column_or_1d(given_array(y, "y"), warn=True)
+        found = read_classes(y, n_rows)
+        classes = found.classes[0]
+        return classes[found.codes[:, 0]], {"classes_": classes, "n_classes_": len(classes)}
+
+    def _output(self, learned: dict[str, Any]) -> ClassOutput:
+        return ClassOutput(learned["classes_"], self._is_soft)
+
+    def _is_soft(self, member: BaseEstimator) -> bool:
+        has_probabilities = hasattr(member, "predict_proba")
+        if self.voting == "soft" and not has_probabilities:
+            raise ValueError(
+                f"voting='soft' averages probabilities, and {type(member).__name__} has no predict_proba. Use "
+                "voting='hard'."
+            )
+        return has_probabilities and self.voting != "hard"
+
+    def _methods(self) -> dict[str, str]:
+        shares = "predict_proba" if self._is_soft(self._unfitted_member()) else "predict"
+        found = dict.fromkeys(("predict", "predict_proba", "predict_log_proba"), shares)
+        return found | {"decision_function": "decision_function"}
+
+    def _labels(self, mean: Values) -> NDArray[Any]:
+        return np.asarray(self.classes_[mean.argmax(axis=1)])
+
+    def predict(self, X: TableLike, **params: Any) -> NDArray[Any]:
+        """Class with the highest mean probability, or the most votes; of equal ones the first.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        **params : dict
+            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        mean = self._mean(X, "predict", params)
+        return self._labels(mean)
+
+    def predict_proba(self, X: TableLike, **params: Any) -> Values:
+        """Mean of the members' probabilities, or share of their votes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        **params : dict
+            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        return self._mean(X, "predict_proba", params)
+
+    def predict_log_proba(self, X: TableLike, **params: Any) -> Values:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        **params : dict
+            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Minus infinity where the probability is 0.
+        """
+        with np.errstate(divide="ignore"):
+            return log(self._mean(X, "predict_log_proba", params))
+
+    @only_if(_why_no_decisions)
+    def decision_function(self, X: TableLike, **params: Any) -> Values:
+        """Mean of the members' decision functions.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        **params : dict
+            For `decision_function` of the members that request it, with scikit-learn's metadata routing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, k)
+            One column for two classes; else one per class or pair of classes, as the members have.
+        """
+        routed = self._routed("decision_function", params)
+
+        def decide(member: BaseEstimator, rows: TableLike) -> Values:
+            if len(member.classes_) != len(self.classes_):
+                raise ValueError(
+                    f"A member's sample holds {len(member.classes_)} of the {len(self.classes_)} classes, so that its "
+                    "decisions cannot be averaged with the others. Fit with stratified=True."
+                )
+            return np.asarray(member.decision_function(rows, **routed))
+
+        return np.asarray(sum(self._each(X, decide)) / len(self.estimators_))
+
+    def staged_predict(self, X: TableLike) -> Iterator[NDArray[Any]]:
+        """Yield the predictions of the first member, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        for mean in self._running_means(X):
+            yield self._labels(mean)
+
+    def staged_predict_proba(self, X: TableLike) -> Iterator[Values]:
+        """Yield the probabilities by the first member, by the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            As `predict_proba`.
+        """
+        yield from self._running_means(X)
+
+
+@estimator
+class BaggingRegressor(RegressorMixin, BaseBagging):
+    """Regressors fitted to samples of the rows, whose predictions are averaged.
+
+    Averaging removes much of the variance of members that a small change of the rows changes much, such as deep trees,
+    and leaves their bias. Members run on threads and share the table: none of them copies more than its own sample, and
+    trees copy nothing, because they get the number of times each row was drawn as its weight. (A row drawn twice then
+    counts once for `min_samples_leaf`.) The ensemble is the same for any number of threads.
+
+    References
+    ----------
+    L. Breiman (1996). Bagging predictors. Machine Learning 24, 123-140.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = spinney.BaggingRegressor(n_estimators=100, oob_score=True, random_state=0).fit(X, y)
+    >>> round(model.oob_score_, 2)
+    0.42
+    """
+
+    _oob_name = "oob_prediction_"
+    _elsewhere: ClassVar[dict[str, str]] = parameters_of_member(DecisionTreeRegressor)
+
+    def _default_estimator(self) -> Estimator:
+        return DecisionTreeRegressor()
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
+        if y is not None and not self.__sklearn_tags__().target_tags.multi_output:
+            y = column_or_1d(given_array(y, "y"), warn=True)
+        values = read_values(y, n_rows)
+        return values[:, 0] if values.shape[1] == 1 else values, {"n_outputs_": values.shape[1]}
+
+    def _output(self, learned: dict[str, Any]) -> ValueOutput:
+        return ValueOutput(learned["n_outputs_"])
+
+    def _methods(self) -> dict[str, str]:
+        return {"predict": "predict"}
+
+    def predict(self, X: TableLike, **params: Any) -> Values:
+        """Mean of the members' predictions.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        **params : dict
+            For `predict` of the members that request it, with scikit-learn's metadata routing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        mean = self._mean(X, "predict", params)
+        return mean[:, 0] if self.n_outputs_ == 1 else mean
+
+    def staged_predict(self, X: TableLike) -> Iterator[Values]:
+        """Yield the predictions of the first member, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        for mean in self._running_means(X):
+            yield mean[:, 0] if self.n_outputs_ == 1 else mean
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        member = get_tags(self._unfitted_member())
+        tags.target_tags.multi_output = member.target_tags.multi_output
+        return tags

@@ -1,1 +1,0 @@
-"""Bagging: members fitted to samples of the rows and columns, their votes or means."""
