@@ -22,7 +22,7 @@ N_COLUMNS = 28
 sys.path = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
 
 import spinney  # noqa: E402
-from spinney._cluster.dask_carrier import DaskCarrier  # noqa: E402
+from spinney._cluster.dask_blocks import DaskBlocks  # noqa: E402
 
 
 def make_part(seed: int, n: int) -> Any:
@@ -59,35 +59,35 @@ class Watched:
     def __init__(self, options: dict[str, Any]) -> None:
         self._ends: list[float] = []
         self.model = spinney.GradientBoostingClassifier(**options, callbacks=self._note)
-        self._n_questions = self._n_bytes = self._n_under_way = self._n_waits = 0
+        self._n_requests = self._n_bytes = self._n_under_way = self._n_waits = 0
 
     def _note(self, progress: Any) -> None:
         self._ends.append(time.perf_counter())
 
     def fit(self, X: Any, y: Any) -> float:
         """Fit; return the seconds."""
-        send, receive = DaskCarrier.send, DaskCarrier.receive
+        send, receive = DaskBlocks.send, DaskBlocks.receive
 
-        def count(carrier: Any, question: bytes) -> None:
-            send(carrier, question)
-            self._n_questions += 1
+        def count(blocks: Any, request: bytes) -> None:
+            send(blocks, request)
+            self._n_requests += 1
             self._n_under_way += 1
-            self._n_bytes += len(question) * len(carrier.blocks)
+            self._n_bytes += len(request) * len(blocks.ranges)
 
-        def count_answers(carrier: Any) -> Any:
-            answers = receive(carrier)
+        def count_answers(blocks: Any) -> Any:
+            answers = receive(blocks)
             self._n_under_way -= 1
             self._n_waits += self._n_under_way == 0
             self._n_bytes += sum(map(len, answers))
             return answers
 
-        DaskCarrier.send, DaskCarrier.receive = count, count_answers  # type: ignore[method-assign]
+        DaskBlocks.send, DaskBlocks.receive = count, count_answers  # type: ignore[method-assign]
         try:
             self._began = time.perf_counter()
             self.model.fit(X, y)
             self.seconds = time.perf_counter() - self._began
         finally:
-            DaskCarrier.send, DaskCarrier.receive = send, receive  # type: ignore[method-assign]
+            DaskBlocks.send, DaskBlocks.receive = send, receive  # type: ignore[method-assign]
         self.model.callbacks = None
         return self.seconds
 
@@ -96,8 +96,8 @@ class Watched:
         n = len(self._ends)
         tree = (self._ends[-1] - self._ends[0]) / max(n - 1, 1)
         said = f"set-up {self._ends[0] - tree - self._began:.2f} s, a tree {1000 * tree:.1f} ms"
-        if self._n_questions:
-            said += f", {self._n_questions / n:.1f} questions and {self._n_bytes / n / 1e6:.2f} MB for it; workers "
+        if self._n_requests:
+            said += f", {self._n_requests / n:.1f} requests and {self._n_bytes / n / 1e6:.2f} MB for it; workers "
             said += f"have none before them {self._n_waits / n:.1f} times"
         return said
 

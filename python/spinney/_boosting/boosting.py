@@ -18,6 +18,7 @@ from spinney._boosting.saved_state import BY_ROUND, boosting_from_json, boosting
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._boosting.target import BoostingTarget
+from spinney._cluster import dask
 from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.scan import client_of
 from spinney._data.table_like import TableLike
@@ -120,13 +121,12 @@ class BaseBoosting(SumOfTrees):
         return self._fit(FitInputs(X, y, sample_weight, offset, groups, time, sets, checkpoint))
 
     def _fit_on_cluster(
-        self, client: object, X: TableLike, beside: dict[str, Any], checkpoint: str | os.PathLike[str] | None
+        self, client: dask.Client, X: TableLike, beside: dict[str, Any], checkpoint: str | os.PathLike[str] | None
     ) -> Self:
         """Boost on the workers of a cluster; `beside` are the other arguments of `fit`."""
         from spinney._boosting.distributed.fit import fit_boosting
 
-        fitted: Self = fit_boosting(client, self, X, beside, checkpoint)
-        return fitted
+        return fit_boosting(client, self, X, beside, checkpoint)
 
     def _fit(self, inputs: FitInputs) -> Self:
         """Boost, and set the fitted attributes, all at once, when nothing can fail any more."""

@@ -1,133 +1,165 @@
-"""What all actors on workers share: whoever asks for long work hears every few seconds that it goes on."""
+"""Actors on workers: whoever waits for long work of theirs hears every few seconds that it goes on."""
 
 from __future__ import annotations
 
 import asyncio
+import pickle
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
 from functools import partial
-from importlib import import_module
 from queue import Empty, Queue
 from threading import Thread, get_ident
-from typing import Any
+from typing import Any, Protocol, Self
+
+from spinney._cluster import dask
+from spinney._cluster.transport import Reply, accept_connections
+from spinney._cluster.worker_rows import GivenUpError, joined, scan_of
+from spinney._data.scan import Scan
 
 _OVER = ("closing", "closed", "failed")  # states of a worker, which may be threads of a process that lives on
-SAY_EVERY = 5.0  # seconds between two answers to whoever waits
+REPLY_EVERY = 5.0  # seconds between two replies to whoever waits
+REQUEST = "answer"  # the method that answers requests: in order, and without replies in between
+_LONGEST_WAIT = 600.0  # seconds for the client
 
 
-def own_clock() -> Callable[[], float]:
+def thread_clock() -> Callable[[], float]:
     """Return a clock of the processor time of this thread, which any other one may read."""
     if sys.platform != "linux":
         return time.process_time  # of all threads: a call that hangs beside others is not told from them
     return partial(time.clock_gettime, time.pthread_getcpuclockid(get_ident()))
 
 
-@dataclass(frozen=True)
-class _Held:
-    """Tells whether a worker still keeps an actor; can be copied with the model that it watches. No worker: none."""
-
-    worker: Any
-    key: Any
-
-    def __call__(self) -> bool:
-        if self.worker is None:
-            return True
-        return self.worker.status.name not in _OVER and self.key in self.worker.state.actors
-
-
-def held_here() -> Callable[[], bool]:
-    """Return what tells whether this worker still keeps the actor that is being made: its client may let it go, or die.
-
-    When Python deletes it would tell as much, if nobody else knew it.
-    """
-    find: Any = import_module("distributed").get_worker
-    try:
-        worker = find()
-    except ValueError:  # it is no actor
-        return _Held(None, None)
-    return _Held(worker, worker.get_current_task())
-
-
-class Told:
-    """What a fit in a thread of its own says, to whoever asks again and again."""
-
-    def __init__(self) -> None:
-        self._said: Queue[tuple[str, Any]] = Queue()
-        self._clock: Callable[[], float] | None = None
-
-    def start(self, fit: Callable[[], Any]) -> None:
-        """Begin; in the end it says "done" or "failed", with what it returns or raises."""
-
-        def run() -> None:
-            self._clock = own_clock()
-            try:
-                self.say("done", fit())
-            except BaseException as error:
-                self.say("failed", error)
-
-        Thread(target=run, name="spinney-fit", daemon=True).start()
-
-    def say(self, kind: str, what: Any) -> None:
-        """Have the client told of something."""
-        self._said.put((kind, what))
-
-    def heard(self) -> tuple[str, Any]:
-        """Return what was said; ("busy", seconds of processor time so far): nothing for a while."""
-        try:
-            return self._said.get(timeout=SAY_EVERY)
-        except Empty:
-            with suppress(OSError):  # it ends just now
-                return "busy", 0.0 if self._clock is None else self._clock()
-            return "busy", 0.0
-
-
 class _Work:
     """A call in a thread, and how long it has worked."""
 
-    def __init__(self, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def __init__(self, call: Callable[..., object], args: Sequence[object]) -> None:
         self._clock: Callable[[], float] | None = None
         self._began = 0.0
         self.task = asyncio.create_task(asyncio.to_thread(self._run, call, args))
 
-    def _run(self, call: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
-        clock = own_clock()
+    def _run(self, call: Callable[..., object], args: Sequence[object]) -> Reply:
+        clock = thread_clock()
         self._began, self._clock = clock(), clock
-        try:
-            return "done", call(*args)
-        except Exception as error:  # its own, which cannot be taken for one of the way to this worker
-            return "failed", error
+        return _outcome(call, args)
 
     def seconds(self) -> float:
         """Processor time so far."""
         return 0.0 if self._clock is None else self._clock() - self._began
 
 
-class Answering:
-    """An actor whose long work is asked for again and again, until it is done."""
+def _outcome(call: Callable[..., object], args: Sequence[object]) -> Reply:
+    """Return what a call returns or raises; an error that cannot be sent is replaced by what it says."""
+    try:
+        return "done", call(*args)
+    except Exception as error:
+        with suppress(Exception):
+            pickle.loads(pickle.dumps(error))
+            return "failed", error
+        return "failed", RuntimeError(f"{type(error).__name__}: {error}")
 
-    async def do(self, method: str, *args: Any) -> tuple[str, Any]:
-        """Call a method; return "done" or "failed" with what it returns or raises, or as `still` does."""
-        return await self._heard(_Work(getattr(self, method), args))
 
-    async def still(self, number: int) -> tuple[str, Any]:
-        """Wait on for what was begun; ("busy", its number and seconds of processor time): ask again."""
-        return await self._heard(self._works().pop(number))
+class Actor:
+    """An object on a worker whose methods a `RemoteActor` calls."""
 
-    async def _heard(self, work: _Work) -> tuple[str, Any]:
-        await asyncio.wait([work.task], timeout=SAY_EVERY)
+    def __init__(self) -> None:
+        self._works: dict[int, _Work] = {}
+        self._worker = dask.worker_here()
+        if self._worker is not None:
+            self._key = self._worker.get_current_task()
+            accept_connections(self._worker)
+
+    def is_held(self) -> bool:
+        """Whether the worker still keeps this actor: its client may let it go, or die. No worker: it is kept."""
+        if self._worker is None:
+            return True
+        return self._worker.status.name not in _OVER and self._key in self._worker.state.actors
+
+    async def reply(self, method: str, args: Sequence[Any]) -> Reply:
+        """Call a method; ("busy", its number and seconds of processor time): call `still` with the number."""
+        if method == REQUEST:
+            return await asyncio.to_thread(_outcome, self.answer, args)
+        work = self._works.pop(args[0]) if method == "still" else _Work(getattr(self, method), args)
+        await asyncio.wait([work.task], timeout=REPLY_EVERY)
         if work.task.done():
             return work.task.result()
-        self._works()[id(work)] = work
+        self._works[id(work)] = work
         return "busy", (id(work), work.seconds())
 
-    def _works(self) -> dict[int, _Work]:
-        """Return what is at work, by number."""
-        found: dict[int, _Work] = self.__dict__.setdefault("_at_work", {})
-        return found
+    def answer(self, request: bytes) -> bytes:
+        """Answer a request; actors that have any override this."""
+        raise NotImplementedError
 
-    def is_there(self) -> bool:
-        """Answer whoever asks whether there is a way to this worker."""
-        return True
+
+class Model(Protocol):
+    """An estimator that can be fitted on a worker."""
+
+    @property
+    def _sorts_all_rows(self) -> bool: ...
+    def _check_parameters(self) -> None: ...
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def set_params(self, **params: Any) -> Self: ...
+
+
+class FittingActor(Actor):
+    """An actor that has all rows, and whose fit runs in a thread of its own and asks the client for what it needs.
+
+    Parameters
+    ----------
+    model : estimator
+        Unfitted, or to be continued.
+    n_jobs : int
+        Threads.
+    keys : list of str or None
+        Of the partitions, where these are to lie in files.
+    *partitions
+        All rows, in order, where these are in memory.
+    """
+
+    def __init__(self, model: Model, n_jobs: int, keys: Sequence[str] | None, *partitions: dask.Rows) -> None:
+        super().__init__()
+        self._model: Any = copy(model).set_params(n_jobs=n_jobs)
+        self._table: dask.Rows | Scan
+        if keys is None:
+            self._table = joined(partitions)
+        else:
+            assert self._worker is not None
+            self._table = scan_of(keys, self._worker, self.is_held)
+        self._events: Queue[tuple[str, Any]] = Queue()
+        self._replies: Queue[Any] = Queue()
+        self._clock: Callable[[], float] | None = None
+
+    def start(self, fit: Callable[[], object]) -> None:
+        """Begin the fit; its last event is "done" or "failed", with what it returns or raises."""
+
+        def run() -> None:
+            self._clock = thread_clock()
+            status, value = _outcome(fit, ())
+            self._events.put((status, value))
+
+        Thread(target=run, name="spinney-fit", daemon=True).start()
+
+    def ask_client(self, kind: str, what: object) -> Any:
+        """Return the client's reply to an event; the fit ends if there is none."""
+        self._events.put((kind, what))
+        began = time.monotonic()
+        while self.is_held() and time.monotonic() - began < _LONGEST_WAIT:
+            with suppress(Empty):
+                return self._replies.get(timeout=1.0)
+        raise GivenUpError
+
+    def next_event(self) -> tuple[str, Any]:
+        """Return what the fit asks for, or its end; ("busy", seconds of processor time so far): neither for a while."""
+        try:
+            return self._events.get(timeout=REPLY_EVERY)
+        except Empty:
+            with suppress(OSError):  # it ends just now
+                return "busy", 0.0 if self._clock is None else self._clock()
+            return "busy", 0.0
+
+    def go_on(self, reply: object) -> tuple[str, Any]:
+        """Reply to the last event; return the next one."""
+        self._replies.put(reply)
+        return self.next_event()

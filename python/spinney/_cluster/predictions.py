@@ -7,11 +7,11 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._cluster.blocks import n_rows_of
+from spinney._cluster.worker_rows import n_rows_of
 from spinney._data.scan import is_collection
+from spinney._estimator.estimator import Estimator
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -25,7 +25,7 @@ def lazy_for_collections(is_one_array: Callable[[Any], bool] = lambda model: Tru
 
     def decorate(method: Method) -> Method:
         @wraps(method)
-        def predict(self: BaseEstimator, X: Any, **options: Any) -> Any:
+        def predict(self: Estimator, X: Any, **options: Any) -> Any:
             if is_collection(X):
                 check_is_fitted(self)
                 if is_one_array(self) and all(value is None for value in options.values()):
@@ -37,7 +37,7 @@ def lazy_for_collections(is_one_array: Callable[[Any], bool] = lambda model: Tru
     return decorate
 
 
-def lazily(model: Any, method: str, X: Any) -> Any:
+def lazily(model: Estimator, method: str, X: Any) -> Any:
     """Return predictions that are computed when they are asked for, partition by partition.
 
     A frame gives a series, or a frame with a column for each class; an array gives an array.
@@ -53,7 +53,7 @@ def lazily(model: Any, method: str, X: Any) -> Any:
     return rows.map_blocks(_predicted, model, method, one[:0], dtype=one.dtype, chunks=chunks)
 
 
-def _predicted(part: Any, model: Any, method: str, of_none: Any = None) -> Any:
+def _predicted(part: Any, model: Estimator, method: str, of_none: Any = None) -> Any:
     """Predict one partition; `of_none` is what is said of no rows."""
     if of_none is not None and n_rows_of(part) == 0:
         return of_none

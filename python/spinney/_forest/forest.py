@@ -172,8 +172,7 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
             from spinney._forest.distributed import fit_forest
 
             beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
-            fitted: Self = fit_forest(client, self, X, beside)
-            return fitted
+            return fit_forest(client, self, X, beside)
         return self._fit(FitInputs(X, y, sample_weight, groups))
 
     def _fit(self, inputs: FitInputs, grower: TreeGrower = ForestRequest.grow) -> Self:

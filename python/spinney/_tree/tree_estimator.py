@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._cluster.dask_single_worker import fit_alone
+from spinney._cluster.single_worker import fit_on_one_worker
 from spinney._data import Schema
 from spinney._data.scan import client_of
 from spinney._data.types import ColumnLike, TableLike
@@ -129,8 +129,7 @@ class BaseTree(GrowingEstimator):
         if (client := client_of(X)) is not None:
             beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
             later = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
-            fitted: Self = fit_alone(client, self, X, beside | later)
-            return fitted
+            return fit_on_one_worker(client, self, X, beside | later)
         self._check_parameters()
         settings = self._settings
         settings.check_user_criterion()

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import dask_rows
 import numpy as np
@@ -12,10 +11,8 @@ import pandas as pd
 import pytest
 import spinney
 from dask_rows import FEW, N, make_frame, partitioned
-from spinney._boosting.distributed import partitioned_table as deal
-from spinney._cluster.blocks import apart, together
-from spinney._cluster.dask_actors import Actors
-from spinney._cluster.dask_carrier import DaskCarrier
+from spinney._boosting.distributed import partitioned_table
+from spinney._cluster.dask_blocks import DaskBlocks
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
@@ -27,8 +24,8 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def two_on_their_way(monkeypatch):
-    """Have two questions asked at a time, as of tables that are not small."""
-    monkeypatch.setattr(deal, "WORK_OF_MESSAGE", 0.0)
+    """Have two requests sent at a time, as of tables that are not small."""
+    monkeypatch.setattr(partitioned_table, "WORK_OF_MESSAGE", 0.0)
 
 
 def test_a_frame_is_learned_where_it_lies(client):
@@ -43,7 +40,7 @@ def test_a_frame_is_learned_where_it_lies(client):
 
 
 def test_a_client_that_reaches_the_scheduler_alone(client, monkeypatch):
-    monkeypatch.setattr(Actors, "connect", lambda self: None)
+    monkeypatch.setattr(client, "direct_to_workers", False)
     frame = make_frame()
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
     there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [7000]), "y")
@@ -61,9 +58,9 @@ def test_a_cluster_in_this_process_has_no_sockets():
     assert there.fingerprint() == here.fingerprint()
 
 
-def test_many_workers_do_not_take_all_connections(client, monkeypatch):
-    monkeypatch.setattr(Actors, "_open_lines", None)
-    monkeypatch.setattr(client.rpc, "limit", 5)
+def test_connections_are_not_those_of_the_clients_pool(client, monkeypatch):
+    """Many workers would take all of them."""
+    monkeypatch.setattr(client.rpc, "limit", 1)
     frame = make_frame()
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
     there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [7000]), "y")
@@ -72,7 +69,7 @@ def test_many_workers_do_not_take_all_connections(client, monkeypatch):
 
 @pytest.mark.slow
 def test_the_only_worker_is_asked_again_when_its_connection_breaks(monkeypatch):
-    frame, asked, broken, send = make_frame(6000), [], [], DaskCarrier.send
+    frame, asked, broken, send = make_frame(6000), [], [], DaskBlocks.send
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
     with (
         distributed.LocalCluster(
@@ -81,33 +78,18 @@ def test_the_only_worker_is_asked_again_when_its_connection_breaks(monkeypatch):
         distributed.Client(cluster) as client,
     ):
 
-        def send_over_broken(self, question):
-            asked.append(question)
+        def send_over_broken(self, request):
+            asked.append(request)
             if len(asked) == 5:  # from now on one worker has two blocks
                 cluster.sync(cluster.workers[0].close)
             if len(asked) == 12:
-                (line,) = self._holders._lines.values()
-                broken.append(client.sync(line.comm.close))
-            send(self, question)
+                broken.append(client.sync(self._actors[0]._channel._comm.close))
+            send(self, request)
 
-        monkeypatch.setattr(DaskCarrier, "send", send_over_broken)
+        monkeypatch.setattr(DaskBlocks, "send", send_over_broken)
         there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [3000]), "y")
     assert broken
     assert there.fingerprint() == here.fingerprint()
-
-
-def test_answers_are_put_together_and_taken_apart():
-    for answers in ({}, {7: b"abc", 0: b"", 3: bytes(range(256)) * 100}):
-        found = {block: bytes(some) for block, some in apart(memoryview(b"".join(together(answers)))).items()}
-        assert found == answers
-
-
-def test_nobody_waits_for_a_worker_that_is_forgotten():
-    actors = Actors(SimpleNamespace(loop=SimpleNamespace(add_callback=lambda *_: None), rpc=SimpleNamespace(limit=9)))
-    actors._lines["gone"] = SimpleNamespace(comm=None)  # it has died over a question
-    actors.forget("gone")
-    assert not actors._lines
-    assert actors.ask(["gone"], b"")() == {}  # it has blocks still
 
 
 @pytest.mark.slow
@@ -173,7 +155,7 @@ def test_a_killed_worker_is_replaced(monkeypatch):
         distributed.Client(cluster) as client,
     ):
         killed = []
-        send, asked = DaskCarrier.send, []
+        send, asked = DaskBlocks.send, []
 
         def kill_one():
             pids = client.run(os.getpid)
@@ -185,13 +167,13 @@ def test_a_killed_worker_is_replaced(monkeypatch):
             if progress["round"] == 3:
                 kill_one()
 
-        def send_and_kill(self, question):
-            asked.append(question[1])  # after the tag of the booster
+        def send_and_kill(self, request):
+            asked.append(request[1])  # after the tag of the booster
             if asked[-3:] == [1, 2, 2] and len(asked) > 60 and len(killed) == 1:  # in the middle of a tree
                 kill_one()
-            send(self, question)
+            send(self, request)
 
-        monkeypatch.setattr(DaskCarrier, "send", send_and_kill)
+        monkeypatch.setattr(DaskBlocks, "send", send_and_kill)
 
         rows = partitioned(frame, [5000, 9000])
         there = spinney.GradientBoostingRegressor(**options, callbacks=kill).fit(rows, "y")

@@ -8,7 +8,7 @@ import time
 
 import dask_client
 import pytest
-from spinney._cluster.workers import LoneFit
+from spinney._cluster.single_worker import LoneFit
 from spinney._forest.distributed import Grower
 
 distributed = pytest.importorskip("distributed")
@@ -61,7 +61,7 @@ def test_nothing_is_left(client, kind, stop):
     other = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         for line in other.stdout:
-            if "begun" in line or "of 100000 trees" in line or "trees are shared out" in line:
+            if "begun" in line or "of 100000 trees" in line or "trees are distributed" in line:
                 break
         time.sleep(1)
         assert other.poll() is None, line

@@ -32,7 +32,7 @@ def test_a_forest_is_the_same(client, capsys):
     assert there.oob_score_ == here.oob_score_
     assert there.get_params()["verbose"] == 1
     said = capsys.readouterr().err
-    assert "trees are shared out: each of 2 workers has all 1,500 rows" in said
+    assert "trees are distributed: each of 2 workers has all 1,500 rows" in said
     assert "9 of 9 trees" in said
     assert np.array_equal(there.predict(columns(rows)).compute(), here.predict(columns(frame)))
     more = there.set_params(warm_start=True, n_estimators=12).fit(rows, "y")

@@ -1,18 +1,18 @@
-"""Options of fits on Dask: rows are shared out where that gives the same bits, else one worker has all of them."""
+"""Options of fits on Dask: rows are partitioned where that gives the same bits, else one worker has all of them."""
 
 import asyncio
+import gc
 import time
 
 import numpy as np
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
-from spinney._boosting.distributed import fit as dask_fit
-from spinney._boosting.distributed.partition_actor import Holder
-from spinney._cluster import dask_tables
-from spinney._cluster import worker_tables as left
-from spinney._cluster.dask_actors import Actors
-from spinney._cluster.dask_waits import gathered
+from spinney._boosting.distributed import fit as boosting_fit
+from spinney._boosting.distributed.block_actor import BlockActor
+from spinney._cluster import whole_table
+from spinney._cluster.remote_actor import RemoteActor
+from spinney._cluster.waits import gathered
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
@@ -40,15 +40,15 @@ def test_one_worker_has_all_rows_where_it_must(client, capsys):
     assert [progress["round"] for progress in seen] == [1, 2, 1, 2]
     said = capsys.readouterr().err
     assert "one worker has all 600 rows: loss='quantile' looks at all rows of a leaf" in said
-    with pytest.raises(ValueError, match="checkpoint keeps rounds whose rows are shared out, and here"):
+    with pytest.raises(ValueError, match="checkpoint keeps rounds whose rows are partitioned, and here"):
         there.fit(rows, "y", checkpoint="no")
 
 
 def test_an_error_of_a_worker_is_no_loss_of_it(client, monkeypatch):
-    def full(self, question):
+    def full(self, request):
         raise OSError("no space left on the disk")
 
-    monkeypatch.setattr(Holder, "answer", full)
+    monkeypatch.setattr(BlockActor, "answer", full)
     with pytest.raises(OSError, match="no space left"):
         spinney.GradientBoostingRegressor(**FEW).fit(partitioned(make_frame(300), [100]), "y")
 
@@ -164,8 +164,8 @@ def test_classes_weigh_what_they_are_said_to(client):
 def test_a_table_that_fits_no_worker_lies_in_files(client, monkeypatch, capsys):
     frame = make_frame(5000)
     rows = partitioned(frame, [10, 10, 700, 2000, 3000])
-    monkeypatch.setattr(dask_tables.AllRows, "_least_limit", 2e9)
-    monkeypatch.setattr(dask_tables, "_ROOM", 1e6)
+    monkeypatch.setattr(whole_table.WholeTable, "_least_limit", 2e9)
+    monkeypatch.setattr(whole_table, "_ROOM", 1e6)
     for model in (
         spinney.RandomForestRegressor(6, max_bins=64, random_state=0, oob_score=True, verbose=1),
         spinney.ExtraTreesRegressor(6, random_state=0),
@@ -178,7 +178,7 @@ def test_a_table_that_fits_no_worker_lies_in_files(client, monkeypatch, capsys):
     assert "all 5,000 rows, in files, as they do not fit into its memory" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"Set max_bins=255, and the rows lie in files of each worker"):
         spinney.RandomForestRegressor(3).fit(rows, "y")
-    monkeypatch.setattr(dask_tables, "_FILES", 1e12)
+    monkeypatch.setattr(whole_table, "_FILES", 1e12)
     with pytest.raises(ValueError, match=r"even where they lie in files; the smallest has 2 GB\. Use larger workers"):
         spinney.RandomForestRegressor(3, max_bins=255).fit(rows, "y")
 
@@ -208,11 +208,19 @@ def test_nothing_is_collected_in_silence(client):
             fit()
 
 
-def test_a_fit_that_fails_leaves_no_table_behind(client, monkeypatch):
-    def interrupt(self, *args):
+def actors_of(dask_worker):
+    return list(dask_worker.state.actors), list(dask_worker.data)
+
+
+def test_a_fit_that_fails_leaves_nothing_behind(client, monkeypatch):
+    begun, wait = [], RemoteActor.wait
+
+    def interrupt(self):
+        wait(self)
+        begun.append(client.run(actors_of))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Actors, "begin", interrupt)
+    monkeypatch.setattr(RemoteActor, "wait", interrupt)
     rows = partitioned(make_frame(300), [100])
     for model in (
         spinney.RandomForestRegressor(3),
@@ -221,10 +229,13 @@ def test_a_fit_that_fails_leaves_no_table_behind(client, monkeypatch):
     ):
         with pytest.raises(KeyboardInterrupt):
             model.fit(rows, "y")
+    assert all(any(actors for actors, _ in found.values()) for found in begun)
+    assert len(begun) == 3
+    gc.collect()
     began = time.monotonic()
-    while left.n_left() and time.monotonic() - began < 60:
+    while any(any(left) for left in client.run(actors_of).values()) and time.monotonic() - began < 60:
         time.sleep(0.05)
-    assert left.n_left() == 0
+    assert not any(any(left) for left in client.run(actors_of).values())
 
 
 @pytest.mark.slow
@@ -252,7 +263,7 @@ def test_a_worker_that_is_lost_takes_no_booster_with_it(monkeypatch):
     few = {"learning_rate": 0.5, "max_leaf_nodes": 4, "n_iter_no_change": 2, "tol": 0.01, "random_state": 0}
     held = {"n_estimators": 6, "max_leaf_nodes": 4, "early_stopping": True}
     alone = {"n_estimators": 6, "max_leaf_nodes": 4, "growth": "symmetric"}
-    monkeypatch.setattr(dask_fit, "VERY_MANY_ROWS", 0)  # as if they were many
+    monkeypatch.setattr(boosting_fit, "VERY_MANY_ROWS", 0)  # as if they were many
     for options in (few, held, alone):
         more = {"X_val": columns(later), "y_val": later["y"]} if options is held else {}
         here = spinney.GradientBoostingRegressor(**options).fit(columns(frame), frame["y"], **more)

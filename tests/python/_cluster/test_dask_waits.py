@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from contextlib import closing
 from hashlib import sha256
 from types import SimpleNamespace
 
@@ -9,13 +10,13 @@ import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
 from sklearn.base import clone
-from spinney._cluster import actor, dask_carrier, dask_waits
-from spinney._cluster import worker_tables as left
-from spinney._cluster.actor import Answering
-from spinney._cluster.dask_actors import Actors
-from spinney._cluster.dask_carrier import DaskCarrier
-from spinney._cluster.dask_tables import AllRows
-from spinney._cluster.dask_waits import WorkerLostError, gathered
+from spinney._cluster import actor, dask_blocks, waits
+from spinney._cluster.actor import Actor
+from spinney._cluster.dask_blocks import DaskBlocks
+from spinney._cluster.remote_actor import RemoteActor, made
+from spinney._cluster.transport import Connection
+from spinney._cluster.waits import WorkerLostError, gathered
+from spinney._cluster.whole_table import WholeTable
 from spinney._data.scan import client_of
 
 distributed = pytest.importorskip("distributed")
@@ -32,7 +33,7 @@ MODELS = {
 }
 
 
-class Slow(Answering):
+class Slow(Actor):
     """An actor that works, or does nothing, for a while."""
 
     def work(self, seconds):
@@ -54,9 +55,9 @@ def one_worker(**options):
 @pytest.fixture
 def impatient(monkeypatch):
     """Wait for seconds, not for minutes."""
-    monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 1.5)
-    monkeypatch.setattr(dask_waits, "LOOK_EVERY", 0.1)
-    monkeypatch.setattr(actor, "SAY_EVERY", 0.2)
+    monkeypatch.setattr(waits, "LONGEST_WAIT", 1.5)
+    monkeypatch.setattr(waits, "LOOK_EVERY", 0.1)
+    monkeypatch.setattr(actor, "REPLY_EVERY", 0.2)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -114,19 +115,16 @@ def test_a_fit_in_a_task_leaves_its_thread_to_others(client, kind):
 
 
 def test_work_that_goes_on_is_waited_for(client, impatient):
-    actors = Actors(client)
     address = min(client.nthreads())
-    actors.make(address, Slow)
-    try:
-        assert actors.call(address, "work", 3.0) == "worked"  # longer than any answer takes
+    with closing(RemoteActor(client, address, Slow)) as slow:
+        made(client, [slow])
+        assert slow.call("work", 3.0) == "worked"  # longer than any reply takes
         with pytest.raises(TimeoutError, match=rf"The worker {address} has made no progress for 2 s\. Look at its"):
-            actors.call(address, "sleep", 4.0)
-    finally:
-        actors.close()
+            slow.call("sleep", 4.0)
 
 
 def test_partitions_are_waited_for_one_by_one(client, impatient, monkeypatch):
-    monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 4.0)  # a busy machine may take seconds longer over a partition
+    monkeypatch.setattr(waits, "LONGEST_WAIT", 4.0)  # a busy machine may take seconds longer over a partition
     some = client.map(time.sleep, [1.2] * 4, pure=False, workers=[min(client.nthreads())])
     assert gathered(client, some) == [None] * 4  # there is one more in time, again and again
     with pytest.raises(TimeoutError, match=r"The cluster has made no progress for 4 s\."):
@@ -134,27 +132,29 @@ def test_partitions_are_waited_for_one_by_one(client, impatient, monkeypatch):
 
 
 def test_a_worker_that_is_gone_is_not_waited_for(client):
-    never = client.submit(time.sleep, 0, pure=False, workers=["tcp://127.0.0.1:1"])
-    with pytest.raises(WorkerLostError, match=r"tcp://127\.0\.0\.1:1"):  # at the first look, not after ten minutes
-        gathered(client, [never], "tcp://127.0.0.1:1")
+    with (
+        closing(RemoteActor(client, "tcp://127.0.0.1:1", Slow)) as never,
+        pytest.raises(WorkerLostError, match=r"tcp://127\.0\.0\.1:1"),  # at the first check, not after ten minutes
+    ):
+        never.wait()
 
 
 def test_a_scheduler_that_does_not_answer(client, impatient):
     async def never():
-        await dask_waits.asyncio.sleep(60)
+        await waits.asyncio.sleep(60)
 
     with pytest.raises(TimeoutError, match=r"The scheduler has not answered for 2 s\."):
-        dask_waits.threads_of(SimpleNamespace(nthreads=never, loop=client.loop))
+        waits.threads_of(SimpleNamespace(nthreads=never, loop=client.loop))
 
 
 def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
-    def refuse(self, address):
+    async def refuse(*args):
         raise OSError("no route to host")
 
     frame = make_frame(600)
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
-    monkeypatch.setattr(type(client.rpc), "__call__", refuse)
-    with pytest.warns(UserWarning, match=r"cannot connect to the worker .* \(OSError: no route to host\)\. Questions"):
+    monkeypatch.setattr(Connection, "open", refuse)
+    with pytest.warns(UserWarning, match=r"cannot connect to the worker .* \(OSError: no route to host\)\. Messages"):
         there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [250]), "y")
     assert there.fingerprint() == here.fingerprint()
     monkeypatch.setattr(client, "direct_to_workers", False)
@@ -167,8 +167,8 @@ def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
 @pytest.mark.parametrize("kind", ["rows shared out", "trees shared out"])
 def test_a_cluster_without_workers_says_so_and_is_not_waited_for_without_end(kind, monkeypatch):
     frame, model, closed = make_frame(6000), clone(MODELS[kind]), []
-    call = "send" if kind == "rows shared out" else "bring"
-    of = DaskCarrier if kind == "rows shared out" else AllRows
+    call = "send" if kind == "rows shared out" else "actor"
+    of = DaskBlocks if kind == "rows shared out" else WholeTable
     goes_on = getattr(of, call)
     with one_worker() as cluster, distributed.Client(cluster):
 
@@ -176,7 +176,7 @@ def test_a_cluster_without_workers_says_so_and_is_not_waited_for_without_end(kin
             closed.append(args)
             if len(closed) == (5 if kind == "rows shared out" else 1):
                 cluster.sync(cluster.workers[0].close)
-                monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 5.0)
+                monkeypatch.setattr(waits, "LONGEST_WAIT", 5.0)
             return goes_on(*args)
 
         monkeypatch.setattr(of, call, close_before)
@@ -188,43 +188,49 @@ def test_a_cluster_without_workers_says_so_and_is_not_waited_for_without_end(kin
 
 
 def test_a_worker_is_lost_once_however_many_blocks_it_has(monkeypatch):
-    carrier = DaskCarrier.__new__(DaskCarrier)
-    carrier._n_lost, carrier.blocks, carrier._where = 0, [(0, 1), (1, 2), (2, 3)], ["a", "a", "a"]
-    carrier._holders = SimpleNamespace(forget=lambda address: None)
-    monkeypatch.setattr(DaskCarrier, "_made_again", lambda self, block, n_last: [b"%d" % block] * n_last)
+    blocks = DaskBlocks.__new__(DaskBlocks)
+    blocks._n_lost, blocks.ranges = 0, [(0, 1), (1, 2), (2, 3)]
+    blocks._actors = [SimpleNamespace(address="a", close=lambda: None)] * 3
+    monkeypatch.setattr(DaskBlocks, "_replaced", lambda self, block, n_last: [b"%d" % block] * n_last)
     for n in range(1, 21):
-        coming = [{}, {}]
-        carrier._make_again(coming)
-        assert coming == [{0: b"0", 1: b"1", 2: b"2"}] * 2
-        assert carrier._n_lost == n
+        coming = [[None] * 3, [None] * 3]
+        blocks._replace_lost(coming)
+        assert coming == [[b"0", b"1", b"2"]] * 2
+        assert blocks._n_lost == n
     with pytest.raises(RuntimeError, match="The cluster has lost workers 21 times during the fit, the last of them a"):
-        carrier._make_again([{}])
+        blocks._replace_lost([[None] * 3])
+
+
+def n_actors(dask_worker):
+    return len(dask_worker.state.actors)
 
 
 @pytest.mark.slow
-def test_rows_that_are_made_again_are_not_left_by_an_interruption(monkeypatch):
-    asked, found, send, gathered = [], [], DaskCarrier.send, dask_carrier.gathered
+def test_blocks_that_are_made_again_are_not_left_by_an_interruption(monkeypatch):
+    sent, found, send, made = [], [], DaskBlocks.send, dask_blocks.made
     with (
         distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
+        distributed.Client(cluster) as client,
     ):
 
-        def send_and_close(self, question):
-            asked.append(question)
-            if len(asked) == 5:
+        def send_and_close(self, request):
+            sent.append(request)
+            if len(sent) == 5:
                 cluster.sync(cluster.workers[0].close)
-            return send(self, question)
+            return send(self, request)
 
-        def gathered_and_interrupted(*args):
-            result = gathered(*args)
-            if len(asked) >= 5:
-                found.append(left.n_left())
+        def made_and_interrupted(*args):
+            made(*args)
+            if len(sent) >= 5:
+                found.append(sum(client.run(n_actors).values()))
                 raise KeyboardInterrupt
-            return result
 
-        monkeypatch.setattr(DaskCarrier, "send", send_and_close)
-        monkeypatch.setattr(dask_carrier, "gathered", gathered_and_interrupted)
+        monkeypatch.setattr(DaskBlocks, "send", send_and_close)
+        monkeypatch.setattr(dask_blocks, "made", made_and_interrupted)
         with pytest.raises(KeyboardInterrupt):
             spinney.GradientBoostingRegressor(**FEW).fit(partitioned(make_frame(6000), [3000]), "y")
-        assert found == [1]
-        assert left.n_left() == 0
+        assert found == [2]
+        began = time.monotonic()
+        while any(client.run(n_actors).values()) and time.monotonic() - began < 60:
+            time.sleep(0.05)
+        assert not any(client.run(n_actors).values())

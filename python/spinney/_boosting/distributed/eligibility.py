@@ -1,27 +1,27 @@
-"""Which boosted models learn from rows that are shared out, and why others do not."""
+"""Which boosted models learn from partitioned rows, and why others do not."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from spinney._boosting.evaluation import takes_predictions
 from spinney._boosting.loss import TRAITS
 from spinney._boosting.options.recipe import SEARCH, makes_folds
-from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.settings import BoostingSettings, Metric
 
 
-def kept_whole(settings: BoostingSettings, beside: dict[str, Any]) -> str | None:
+def why_all_rows(settings: BoostingSettings, arguments: Mapping[str, object]) -> str | None:
     """Say, in words, why a model needs all of its rows in one place; None if it does not.
 
     Parameters
     ----------
     settings : BoostingSettings
         Of the model.
-    beside : dict
+    arguments : dict
         The other parameters of `fit`, by name.
     """
     loss = settings.loss
-    folds = makes_folds(settings, beside.get("X_val") is not None or beside.get("time") is not None)
+    folds = makes_folds(settings, arguments.get("X_val") is not None or arguments.get("time") is not None)
     reasons = {
         f"effort={SEARCH!r} tries several recipes on the same rows": settings.effort == SEARCH,
         "growth='symmetric' has one cut for all leaves of a level": settings.growth == "symmetric",
@@ -35,7 +35,7 @@ def kept_whole(settings: BoostingSettings, beside: dict[str, Any]) -> str | None
         f"init={type(settings.init).__name__} is fitted to all rows": settings.starts_at_model,
         "scoring looks at the rows themselves": any(map(_reads_rows, settings.metrics)),
         "several sets or metrics are judged after each round": (
-            isinstance(beside.get("y_val"), dict) or len(settings.metrics) > 1
+            isinstance(arguments.get("y_val"), dict) or len(settings.metrics) > 1
         ),
         f"loss={loss if isinstance(loss, str) else type(loss).__name__!r} looks at all rows of a leaf": (
             not _adds_up(loss) or (loss == "normal" and folds)
@@ -44,11 +44,11 @@ def kept_whole(settings: BoostingSettings, beside: dict[str, Any]) -> str | None
     return next((reason for reason, is_so in reasons.items() if is_so), None)
 
 
-def _reads_rows(metric: Any) -> bool:
+def _reads_rows(metric: Metric) -> bool:
     return not (metric is None or isinstance(metric, str) or takes_predictions(metric))
 
 
-def _adds_up(loss: Any) -> bool:
+def _adds_up(loss: object) -> bool:
     """Whether leaves of a loss are sums over rows, wherever these are."""
     if not isinstance(loss, str):
         return False

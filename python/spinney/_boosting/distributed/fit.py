@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike
+from typing import Any, Protocol, Self, TypeVar
 
-from spinney._boosting.distributed.eligibility import kept_whole
-from spinney._boosting.distributed.partition_actor import Holder
-from spinney._boosting.distributed.partitioned_table import Dealt
+from spinney._boosting.distributed.block_actor import BlockActor
+from spinney._boosting.distributed.eligibility import why_all_rows
+from spinney._boosting.distributed.partitioned_table import PartitionedTable
 from spinney._boosting.options.recipe import VERY_MANY_ROWS, makes_folds
-from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.settings import BoostingEstimator, BoostingSettings
+from spinney._cluster import dask
+from spinney._cluster.actor import Model
 from spinney._cluster.collections import (
     begun_columns,
     column_of_all_rows,
+    columns_of,
     joined_columns,
     partitions_of,
     without_named_columns,
 )
-from spinney._cluster.dask_carrier import DaskCarrier
-from spinney._cluster.dask_session import MOST_STARTS
-from spinney._cluster.dask_single_worker import fit_alone
-from spinney._cluster.dask_tables import AllRows
-from spinney._cluster.dask_waits import WorkerLostError, beside_others, wait_for_a_worker
+from spinney._cluster.dask_blocks import DaskBlocks
+from spinney._cluster.single_worker import Arguments, fit_on_one_worker
+from spinney._cluster.waits import WorkerLostError, thread_left_to_others, wait_for_a_worker
+from spinney._cluster.whole_table import MOST_STARTS, WholeTable
 from spinney._data.scan import is_collection
 from spinney._estimator.fit_inputs import FitInputs, ValidationSet, validation_sets
 
-LATER = ("X_val", "y_val", "sample_weight_val", "offset_val")
+BESIDE = ("y", "sample_weight", "offset", "groups", "time")
+VALIDATION = ("y_val", "sample_weight_val", "offset_val")  # beside X_val
 
 
-@beside_others()
-def fit_boosting(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) -> Any:
+class BoostingModel(BoostingEstimator, Model, Protocol):
+    """A boosted estimator that learns from a `PartitionedTable`."""
+
+    def _fit(self, inputs: FitInputs) -> Self: ...
+
+
+Booster = TypeVar("Booster", bound=BoostingModel)
+
+
+@thread_left_to_others()
+def fit_boosting(
+    client: dask.Client, model: Booster, X: object, arguments: Arguments, checkpoint: str | PathLike[str] | None
+) -> Booster:
     """Boost on the workers that a client knows.
 
     Parameters
@@ -36,46 +51,48 @@ def fit_boosting(client: Any, model: Any, X: Any, beside: dict[str, Any], checkp
     client : distributed.Client
     model : estimator
     X : dask DataFrame or Array
-    beside : dict
+    arguments : dict
         The other parameters of `fit`, by name.
     checkpoint : str, path or None
         A file on the client that keeps the rounds.
     """
     model._check_parameters()
     settings = BoostingSettings.of(model)
-    why, held = kept_whole(settings, beside), list[AllRows]()
-    if why is None and makes_folds(settings, beside.get("X_val") is not None or beside.get("time") is not None):
-        held = [AllRows(client, partitions_of(without_named_columns(X, beside)[0])[0])]
+    why, held = why_all_rows(settings, arguments), list[WholeTable]()
+    has_held_out = arguments.get("X_val") is not None or arguments.get("time") is not None
+    if why is None and makes_folds(settings, has_held_out):
+        held = [WholeTable(client, partitions_of(without_named_columns(X, arguments)[0]))]
         if held[0].n_rows < VERY_MANY_ROWS and held[0].fits:
             why = f"n_estimators='auto' looks at all of fewer than {VERY_MANY_ROWS:,} rows at once"
     if why is None:
-        return _share_rows(client, model, X, beside, checkpoint, held)
+        return _fit_partitioned(client, model, X, arguments, checkpoint, held)
     if checkpoint is not None:
         raise ValueError(
-            f"checkpoint keeps rounds whose rows are shared out, and here one worker has all of them: {why}. Leave "
-            "checkpoint out; or set what shares out the rows, such as n_estimators=300."
+            f"checkpoint keeps rounds whose rows are partitioned, and here one worker has all of them: {why}. Leave "
+            "checkpoint out; or set what partitions the rows, such as n_estimators=300."
         )
-    return fit_alone(client, model, X, beside, f": {why}", *held)
+    return fit_on_one_worker(client, model, X, arguments, why=f": {why}", rows=held[0] if held else None)
 
 
-def _share_rows(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpoint: Any, held: list[AllRows]) -> Any:
-    """Boost where the rows lie; `held` keeps the partitions until others have them."""
-    X, taken = without_named_columns(X, beside)
-    parts, names, n_columns = partitions_of(X)
+def _fit_partitioned(
+    client: dask.Client,
+    model: Booster,
+    X: object,
+    arguments: Arguments,
+    checkpoint: str | PathLike[str] | None,
+    held: list[WholeTable],
+) -> Booster:
+    """Boost where the rows lie; `held` keeps the partitions until the blocks are made of them."""
+    X, columns = without_named_columns(X, arguments)
     for attempt in range(MOST_STARTS):
-        carriers: list[DaskCarrier] = []
+        tables: list[DaskBlocks] = []
         try:
-            coming = {name: begun_columns(client, value) for name, value in taken.items() if name not in LATER}
-            carriers.append(DaskCarrier(client, parts, Holder))
-            del held[:]  # the holders have them now
-            given = {
-                name: column_of_all_rows(client, value, name, carriers[0].n_rows) for name, value in coming.items()
-            }
-            coming.clear()
-            later = _later(client, taken, carriers)
-            table = Dealt(carriers[0], n_columns, names)
-            rows = {name: given.get(name) for name in ("y", "sample_weight", "offset", "groups", "time")}
-            return model._fit(FitInputs(table, **rows, validation=later, checkpoint=checkpoint))
+            coming = {name: begun_columns(client, columns.get(name)) for name in BESIDE}
+            table = _partitioned(client, X, tables)
+            held.clear()
+            rows = {name: column_of_all_rows(client, coming.pop(name), name, table.n_rows) for name in BESIDE}
+            validation = _validation_sets(client, columns, tables)
+            return model._fit(FitInputs(table, **rows, validation=validation, checkpoint=checkpoint))
         except WorkerLostError as lost:  # before the first round
             if attempt + 1 == MOST_STARTS:
                 raise RuntimeError(
@@ -84,19 +101,27 @@ def _share_rows(client: Any, model: Any, X: Any, beside: dict[str, Any], checkpo
                 ) from lost
             wait_for_a_worker(client)
         finally:
-            for carrier in carriers:
-                carrier.close()
+            for blocks in tables:
+                blocks.close()
     raise AssertionError
 
 
-def _later(client: Any, taken: dict[str, Any], carriers: list[DaskCarrier]) -> tuple[ValidationSet, ...]:
-    """Return the rows that the caller holds out; those of a collection stay where they are."""
-    X_val, *others = (taken.get(name) for name in LATER)
+def _partitioned(client: dask.Client, X: object, tables: list[DaskBlocks]) -> PartitionedTable:
+    """Return a collection in blocks of rows, which are added to those that are to be closed."""
+    n_columns, names = columns_of(X)
+    tables.append(DaskBlocks(client, partitions_of(X), BlockActor))
+    return PartitionedTable(tables[-1], n_columns, names)
+
+
+def _validation_sets(
+    client: dask.Client, columns: dict[str, Any], tables: list[DaskBlocks]
+) -> tuple[ValidationSet, ...]:
+    """Return the validation sets of the caller; a collection stays where it is."""
+    X_val, given = columns.get("X_val"), {name: columns.get(name) for name in VALIDATION}
     if not is_collection(X_val):
-        return validation_sets(X_val, *(joined_columns(begun_columns(client, value), client) for value in others))
-    X_val, found = without_named_columns(X_val, {name: taken.get(name) for name in LATER[1:]}, "X_val")
-    parts, names, n_columns = partitions_of(X_val)
-    coming = {name: begun_columns(client, found[name]) for name in LATER[1:]}
-    carriers.append(DaskCarrier(client, parts, Holder))
-    beside = (column_of_all_rows(client, value, name, carriers[-1].n_rows, "X_val") for name, value in coming.items())
-    return validation_sets(Dealt(carriers[-1], n_columns, names), *beside)
+        return validation_sets(X_val, *(joined_columns(client, begun_columns(client, v)) for v in given.values()))
+    X_val, found = without_named_columns(X_val, given, "X_val")
+    coming = {name: begun_columns(client, found[name]) for name in VALIDATION}
+    table = _partitioned(client, X_val, tables)
+    here = (column_of_all_rows(client, value, name, table.n_rows, "X_val") for name, value in coming.items())
+    return validation_sets(table, *here)

@@ -1,4 +1,4 @@
-"""A table that is dealt out to holders in blocks, whoever carries the questions to them."""
+"""A table whose rows are partitioned: what a fit reads of it, and how boosters start on its blocks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.distributed.booster import Channel, Cut, DealtBooster, rows_of
-from spinney._boosting.distributed.partition_actor import Holder
+from spinney._boosting.distributed.block_actor import BlockActor, Coding
+from spinney._boosting.distributed.booster import BoosterChannel, BoosterInputs, DistributedBooster, rows_of
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss
-from spinney._cluster.blocks import Carrier, LocalCarrier
+from spinney._cluster.blocks import Args, LocalBlocks, RowBlocks
 from spinney._data import Feature, Schema
 from spinney._data.dates import RESOLUTIONS
 from spinney._data.partitioned import DealtTable
@@ -22,35 +22,36 @@ from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 Ranges = tuple[Floats, Floats, NDArray[np.bool_]]
-WORK_OF_MESSAGE = 4e7  # rows times columns of a holder, about 15 ms: with less, two questions take longer than one
+WORK_OF_MESSAGE = 4e7  # rows times columns of a block, about 15 ms: with less, two requests take longer than one
 
 
-class Dealt(DealtTable):
-    """A table that holders have blocks of.
+class PartitionedTable(DealtTable):
+    """A table in blocks of rows.
 
     Parameters
     ----------
-    carrier : Carrier
+    blocks : RowBlocks
     n_columns : int
     names : list of str or None
     """
 
-    __slots__ = ("_carrier",)
+    __slots__ = ("_blocks",)
 
-    def __init__(self, carrier: Carrier, n_columns: int, names: list[str] | None) -> None:
-        super().__init__(carrier.blocks[-1][1], n_columns, names, columns=[])
-        self._carrier = carrier
+    def __init__(self, blocks: RowBlocks, n_columns: int, names: list[str] | None) -> None:
+        super().__init__(blocks.ranges[-1][1], n_columns, names, columns=[])
+        self._blocks = blocks
 
     def features(self, names: Sequence[str], forced: set[int]) -> list[Feature]:
-        """Return what a model keeps of each column."""
-        found = self._carrier.each("features", lambda _: (list(names), forced))
-        known = [features for of_holder in found for features in of_holder]
+        """Return what a model remembers of each column."""
+        found = self._blocks.each("features", lambda _: (list(names), forced))
+        known = [features for of_block in found for features in of_block]
         return [_merged([features[j] for features in known]) for j in range(len(names))]
 
-    def encoded(self, schema: Schema, unseen: str, estimator: str) -> DealtColumns:
+    def encoded(self, schema: Schema, unseen: str, estimator: str) -> PartitionedColumns:
         """Turn all rows into the engine's tables where they are."""
-        self._carrier.each("encode", lambda _: (schema.to_dict(), unseen, estimator))
-        return DealtColumns(self._carrier, schema.n_categories, (schema.to_dict(), unseen, estimator))
+        encoding = schema.to_dict(), unseen, estimator
+        self._blocks.each("encode", lambda _: encoding)
+        return PartitionedColumns(self._blocks, schema.n_categories, encoding)
 
 
 def _merged(known: Sequence[Feature]) -> Feature:
@@ -78,27 +79,26 @@ def _merged(known: Sequence[Feature]) -> Feature:
 
 
 @dataclass
-class DealtColumns:
-    """All rows as the engine has them, elsewhere; stands for the table of a fit."""
+class PartitionedColumns:
+    """All rows as the engine has them, in blocks; stands for the table of a fit."""
 
-    carrier: Carrier
+    blocks: RowBlocks
     n_categories_of: list[int]
-    encoding: tuple[dict[str, Any], str, str]
-    _ranges: list[tuple[Any, Ranges]] = field(default_factory=list)  # by the weights that were asked for
-    _channels: list[Channel] = field(default_factory=list)
-    _coded: Any = None  # how all columns are cut, once they are
+    encoding: Args  # of `BlockActor.encode`
+    _ranges: list[tuple[Floats | None, Ranges]] = field(default_factory=list)  # by weights
+    _channels: list[BoosterChannel] = field(default_factory=list)
+    _coding: Coding = ()  # how all columns are cut, once they are
 
     @classmethod
-    def of_table(cls, table: _engine.Table) -> DealtColumns:
-        """Return a table that is here as one that is dealt out to one holder."""
-        holder, n_categories = Holder("here", 1), [table.n_categories(j) for j in range(table.n_columns)]
-        holder.hold(0, [table])
-        return cls(LocalCarrier([holder], [(0, table.n_rows)], [0]), n_categories, ({}, "", ""))
+    def of_table(cls, table: _engine.Table) -> PartitionedColumns:
+        """Return a table that is here as one of one block."""
+        n_categories = [table.n_categories(j) for j in range(table.n_columns)]
+        return cls(LocalBlocks([BlockActor.of_table(table)], [(0, table.n_rows)]), n_categories, ())
 
     @property
     def n_rows(self) -> int:
         """Rows of all blocks."""
-        return self.carrier.blocks[-1][1]
+        return self.blocks.ranges[-1][1]
 
     @property
     def n_columns(self) -> int:
@@ -106,18 +106,17 @@ class DealtColumns:
         return len(self.n_categories_of)
 
     def n_categories(self, column: int) -> int:
-        """Categories of a column, as `Table.n_categories` says."""
+        """Return the number of categories of a column, as `Table.n_categories` does."""
         return self.n_categories_of[column]
 
     def ranges(self, weight: Floats | None, n_jobs: int) -> Ranges:
         """Lowest and highest numbers, and whether some are missing, as `Table.ranges` has them."""
-        del n_jobs  # each holder knows its own
+        del n_jobs  # each block has its own
         for known, ranges in self._ranges:
             if known is weight:
                 return ranges
-        ends = self.carrier.blocks
-        given = self.carrier.each("ranges", lambda blocks: ({b: rows_of(weight, ends[b]) for b in blocks},))
-        numbers = np.array([some for of_holder in given for some in of_holder], dtype=np.float64)
+        given = self.blocks.each("ranges", lambda b: (rows_of(weight, *self.blocks.ranges[b]),))
+        numbers = np.array([some for of_block in given for some in of_block], dtype=np.float64)
         low, high = np.fmin.reduce(numbers[:, :, 0]), np.fmax.reduce(numbers[:, :, 1])
         found = low, high, np.logical_or.reduce(numbers[:, :, 2] != 0)
         self._ranges.append((weight, found))
@@ -125,13 +124,11 @@ class DealtColumns:
 
     def row_print(self) -> int:
         """Return a number that changes with any value, and with the order of the rows, as `in_order` gives it."""
-        first = {b: begin for b, (begin, _) in enumerate(self.carrier.blocks)}
-        found = self.carrier.each("row_print", lambda blocks: ({b: first[b] for b in blocks},))
-        return int(sum(found) % 2**64)
+        return int(sum(self.blocks.each("row_print", lambda b: (self.blocks.ranges[b][0],))) % 2**64)
 
-    def coded(self, weight: Floats | None, options: dict[str, Any]) -> Any:
+    def coded(self, weight: Floats | None, options: dict[str, Any]) -> Coding:
         """Learn how columns are cut for boosters that learn from different rows."""
-        return self._coding(weight, self, _engine.BoostingOptions(**options))
+        return self._learned_coding(weight, self, _engine.BoostingOptions(**options))
 
     def start_booster(
         self,
@@ -141,70 +138,73 @@ class DealtColumns:
         start: Floats,
         earlier: FittedBoosting | None,
         options: dict[str, Any],
-        coding: Any,
-    ) -> DealtBooster:
-        """Cut the columns, send the holders their targets, and return a booster that has done the earlier rounds."""
+        coding: Coding | None,
+    ) -> DistributedBooster:
+        """Cut the columns, send the blocks their targets, and return a booster that has done the earlier rounds."""
         read = _engine.BoostingOptions(**options)
-        later: Any = None if held_out is None else held_out.columns
+        validation: PartitionedColumns | _engine.Table | None = None if held_out is None else held_out.columns
         if coding is None:
-            coding = self._coding(rows.weight, later, read)  # which asks for ranges while the columns are there
+            coding = self._learned_coding(rows.weight, validation, read)  # asks for ranges while the columns are there
         n_done, trees = (0, []) if earlier is None else (earlier.n_rounds, earlier.trees())
-        work = WORK_OF_MESSAGE
-        engine = _engine.DealtBoosting(coding, self.n_categories_of, self.n_rows, rows.weight, read, n_done, work)
-        held_weight = None if held_out is None or later is not self else held_out.weights()
+        engine = _engine.DealtBoosting(
+            coding, self.n_categories_of, self.n_rows, rows.weight, read, n_done, WORK_OF_MESSAGE
+        )
+        held_weight = None if held_out is None or validation is not self else held_out.weights()
         target, scores = _first_scores(rows, loss, start)
-        channel = self.channel(Cut(target, rows.weight, held_weight, scores, trees, options, engine.scales), coding)
-        judges = None
-        if held_out is not None and later is not self:
-            target, scores = _first_scores(held_out, loss, start)
-            weight, scales = held_out.weights(), (len(held_out.target), 1.0, 1.0)
-            there = DealtColumns.of_table(later) if isinstance(later, _engine.Table) else later
-            judges = there.channel(Cut(target, weight, weight, scores, trees, options, scales), coding)
-        return DealtBooster(engine, channel, judges)
+        inputs = BoosterInputs(target, rows.weight, held_weight, scores, trees, options, engine.scales)
+        channel = self.channel(inputs, coding)
+        if held_out is None or validation is self:
+            return DistributedBooster(engine, channel, None)
+        there = PartitionedColumns.of_table(validation) if isinstance(validation, _engine.Table) else validation
+        assert there is not None
+        target, scores = _first_scores(held_out, loss, start)
+        weight, scales = held_out.weights(), (len(held_out.target), 1.0, 1.0)
+        inputs = BoosterInputs(target, weight, weight, scores, trees, options, scales)
+        return DistributedBooster(engine, channel, there.channel(inputs, coding))
 
-    def channel(self, cut: Cut, coding: Any) -> Channel:
-        """Have the holders make the pieces of a booster; return the channel to them."""
-        self._coded = coding
-        channel = Channel(self.carrier, bytes([len(self._channels)]), cut)
-        self.carrier.each("cut", lambda blocks: self._given([channel], blocks))
+    def channel(self, inputs: BoosterInputs, coding: Coding) -> BoosterChannel:
+        """Start a booster on all blocks; return the channel to them."""
+        self._coding = coding
+        channel = BoosterChannel(self.blocks, bytes([len(self._channels)]), inputs)
+        self.blocks.each("start_boosters", lambda b: self._boosters([channel], b))
         self._channels.append(channel)
-        self.carrier.begin_rounds(
-            lambda: [question for one in self._channels for question in one.history()],
-            lambda blocks: (self.encoding, self._given(self._channels, blocks)),
+        self.blocks.begin_rounds(
+            lambda: [request for one in self._channels for request in one.history()],
+            lambda b: {"encode": self.encoding, "start_boosters": self._boosters(self._channels, b)},
         )
         return channel
 
-    def _given(self, channels: Sequence[Channel], blocks: list[int]) -> tuple[Any, ...]:
-        """Return what `cut` of a holder takes."""
-        ends = self.carrier.blocks
-        found = [
-            (channel.tag, {b: channel.cut.of_rows(*ends[b]) for b in blocks}, channel.cut.trees, channel.cut.options)
-            for channel in channels
-        ]
-        return found, self._coded
+    def _boosters(self, channels: Sequence[BoosterChannel], block: int) -> Args:
+        """Return what `BlockActor.start_boosters` takes."""
+        return {one.tag: one.inputs.of_rows(*self.blocks.ranges[block]) for one in channels}, self._coding
 
-    def _coding(self, weight: Floats | None, later: Any, options: _engine.BoostingOptions) -> Any:
+    def _learned_coding(
+        self,
+        weight: Floats | None,
+        validation: PartitionedColumns | _engine.Table | None,
+        options: _engine.BoostingOptions,
+    ) -> Coding:
         """Learn the edges of bins from the rows that they would be learned from in one place.
 
-        `later` has rows that may lack values in columns where those of positive weight do not.
+        Rows for validation may lack values in columns where those of positive weight do not.
         """
         rows, weights = _engine.rows_for_bins(self.n_rows, weight)
 
-        def wanted(blocks: list[int]) -> tuple[Any, ...]:
-            ends = {b: self.carrier.blocks[b] for b in blocks}
-            return ({b: rows[(rows >= i) & (rows < j)] - np.uint32(i) for b, (i, j) in ends.items()},)
+        def rows_in(block: int) -> Args:
+            begin, end = self.blocks.ranges[block]
+            return (rows[(rows >= begin) & (rows < end)] - np.uint32(begin),)
 
-        found = {b: values for of_holder in self.carrier.each("sample", wanted) for b, values in of_holder.items()}
+        found = self.blocks.each("sample", rows_in)
         sample = _engine.Table(len(rows))
         for j, n_categories in enumerate(self.n_categories_of):
-            column = np.concatenate([found[b][j] for b in range(len(self.carrier.blocks))])
+            column = np.concatenate([values[j] for values in found])
             if n_categories:
                 sample.add_category(np.where(np.isnan(column), -1, column).astype(np.int32), n_categories)
             else:
                 sample.add_number(column)
         missing = self.ranges(weight, 1)[2].astype(bool)
-        if later is not None:
-            missing = missing | later.ranges(None, 1)[2].astype(bool)
+        if validation is not None:
+            missing = missing | validation.ranges(None, 1)[2].astype(bool)
         return _engine.learn_coding(sample, weights if len(weights) else None, missing.astype(int).tolist(), options)
 
 

@@ -1,4 +1,4 @@
-"""Rows that are dealt out to holders give the model, bit for bit, that they give in one place."""
+"""Partitioned rows give the model, bit for bit, that they give in one place."""
 
 import itertools
 import pickle
@@ -12,18 +12,18 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import spinney
-import spinney._boosting.distributed.partitioned_table as deal_module
 import spinney._engine as _engine
 from hypothesis import given
 from hypothesis import strategies as st
-from spinney._boosting.distributed.eligibility import kept_whole
-from spinney._boosting.distributed.partition_actor import Holder
-from spinney._boosting.distributed.partitioned_table import Dealt
+from spinney._boosting.distributed import partitioned_table
+from spinney._boosting.distributed.block_actor import BlockActor
+from spinney._boosting.distributed.eligibility import why_all_rows
+from spinney._boosting.distributed.partitioned_table import PartitionedTable
 from spinney._boosting.settings import BoostingSettings
-from spinney._cluster.actor import _Held
-from spinney._cluster.blocks import CHUNK_ROWS, LocalCarrier, aligned_blocks, rows_between, slices_of
-from spinney._cluster.worker_tables import FEEDS, forget, leave, take
-from spinney._cluster.workers import Feed, GivenUpError, LoneFit, feed_table
+from spinney._cluster.actor import Actor
+from spinney._cluster.blocks import CHUNK_ROWS, LocalBlocks, aligned_ranges, slices_of
+from spinney._cluster.single_worker import LoneFit
+from spinney._cluster.worker_rows import rows_between
 from sweep import examples
 
 N = 3 * CHUNK_ROWS + 517
@@ -40,26 +40,26 @@ def make_table(seed=0, n=N):
     return frame, np.asarray(signal + random.standard_normal(n))
 
 
-def deal(frame, partitions, blocks, n_holders, of_block):
-    """Deal a frame's partitions out, cut at these rows, in blocks of whole chunks."""
-    ends = [0, *sorted(partitions), frame.shape[0]]
-    parts = [rows_between(frame, a, b) for a, b in itertools.pairwise(ends)]
-    holders = [Holder("test", 1) for _ in range(n_holders)]
-    for b, (begin, end) in enumerate(blocks):
+def partitioned(frame, ends, ranges):
+    """Partition a frame at these rows, and hold its rows in these ranges of whole chunks."""
+    cuts = [0, *sorted(ends), frame.shape[0]]
+    parts = [rows_between(frame, a, b) for a, b in itertools.pairwise(cuts)]
+    actors = []
+    for begin, end in ranges:
         some = slices_of([part.shape[0] for part in parts], begin, end)
-        holders[of_block[b]].take(b, [rows_between(parts[p], i, j) for p, i, j in some])
+        actors.append(BlockActor(1, list(some.values()), *(parts[p] for p in some)))
     names = list(frame.columns) if hasattr(frame, "columns") else None
-    return Dealt(LocalCarrier(holders, blocks, of_block), frame.shape[1], names)
+    return PartitionedTable(LocalBlocks(actors, ranges), frame.shape[1], names)
 
 
-def in_two(frame):
-    return deal(frame, [100, 5000, 5000], aligned_blocks(frame.shape[0], 3), 2, [0, 1, 0])
+def in_blocks(frame):
+    return partitioned(frame, [100, 5000, 5000], aligned_ranges(frame.shape[0], 3))
 
 
 def check_same(model, frame, y, **more):
     here = model.fit(frame, y, **more)
     expected = here.fingerprint(), here.train_score_.tolist()
-    there = spinney_clone(model).fit(in_two(frame), y, **more)
+    there = spinney_clone(model).fit(in_blocks(frame), y, **more)
     assert (there.fingerprint(), there.train_score_.tolist()) == expected
     return here, there
 
@@ -70,36 +70,36 @@ def spinney_clone(model):
 
 @pytest.fixture
 def much_work(monkeypatch):
-    """Have little work taken for much: two questions are on their way."""
-    monkeypatch.setattr(deal_module, "WORK_OF_MESSAGE", 0.0)
+    """Have little work taken for much: two requests are on their way."""
+    monkeypatch.setattr(partitioned_table, "WORK_OF_MESSAGE", 0.0)
 
 
-def splits_asked(question):
+def splits_asked(request):
     """Return how many counts and splits the first batch of a request asks for."""
-    n_counts = int.from_bytes(question[10:18], sys.byteorder)
+    n_counts = int.from_bytes(request[10:18], sys.byteorder)
     at = 18 + 8 * n_counts
-    return n_counts, int.from_bytes(question[at : at + 4], sys.byteorder)
+    return n_counts, int.from_bytes(request[at : at + 4], sys.byteorder)
 
 
 @pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians promise more rows
 @pytest.mark.usefixtures("much_work")
-def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, least):
+def test_a_second_request_is_sent_before_the_first_is_answered(monkeypatch, least):
     under_way, left_waiting, counted = [0], [], []
-    send, receive = LocalCarrier.send, LocalCarrier.receive
+    send, receive = LocalBlocks.send, LocalBlocks.receive
 
-    def count(self, question):
+    def count(self, request):
         under_way[0] += 1
         assert under_way[0] <= 2
-        counted.append(question[1] == 2 and splits_asked(question)[0] > 0)
-        send(self, question)
+        counted.append(request[1] == 2 and splits_asked(request)[0] > 0)
+        send(self, request)
 
     def count_down(self):
         under_way[0] -= 1
         left_waiting.append(under_way[0] == 0)
         return receive(self)
 
-    monkeypatch.setattr(LocalCarrier, "send", count)
-    monkeypatch.setattr(LocalCarrier, "receive", count_down)
+    monkeypatch.setattr(LocalBlocks, "send", count)
+    monkeypatch.setattr(LocalBlocks, "receive", count_down)
     frame, y = make_table()
     check_same(spinney.GradientBoostingClassifier(n_estimators=5, min_samples_leaf=least), frame, y > np.median(y))
     assert sum(left_waiting) < 0.5 * len(left_waiting)
@@ -107,16 +107,16 @@ def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, lea
     assert any(counted) == (least == 700)
 
 
-def test_little_work_is_asked_for_in_one_question(monkeypatch):
+def test_little_work_is_asked_for_in_one_request(monkeypatch):
     asked = []
-    send = LocalCarrier.send
+    send = LocalBlocks.send
 
-    def count(self, question):
+    def count(self, request):
         assert not self._sent
-        asked.append(question[1])
-        send(self, question)
+        asked.append(request[1])
+        send(self, request)
 
-    monkeypatch.setattr(LocalCarrier, "send", count)
+    monkeypatch.setattr(LocalBlocks, "send", count)
     frame, y = make_table()
     check_same(spinney.GradientBoostingRegressor(n_estimators=5), frame, y)
     assert asked.count(2) < 10 * 5  # divisions
@@ -124,14 +124,14 @@ def test_little_work_is_asked_for_in_one_question(monkeypatch):
 
 
 def test_few_divisions_are_made_in_vain(monkeypatch):
-    asked, send = [], LocalCarrier.send
+    asked, send = [], LocalBlocks.send
 
-    def count(self, question):
-        if question[1] == 2:
-            asked.append(sum(splits_asked(question)))
-        send(self, question)
+    def count(self, request):
+        if request[1] == 2:
+            asked.append(sum(splits_asked(request)))
+        send(self, request)
 
-    monkeypatch.setattr(LocalCarrier, "send", count)
+    monkeypatch.setattr(LocalBlocks, "send", count)
     random = np.random.RandomState(0)
     frame = pd.DataFrame(random.standard_normal((40_000, 8)), columns=list("abcdefgh"))
     score = frame["a"] + frame["b"] * frame["c"] + frame["d"].abs() + random.standard_normal(len(frame))
@@ -144,74 +144,52 @@ FEW = {"n_estimators": 4, "max_leaf_nodes": 12}
 
 @pytest.mark.parametrize("at", [150, 151])
 @pytest.mark.usefixtures("much_work")
-def test_answers_that_an_interruption_left_are_no_answers_to_the_next_question(monkeypatch, at):
+def test_answers_that_an_interruption_left_are_no_answers_to_the_next_request(monkeypatch, at):
     frame, y = make_table(n=30_000)  # from here on it holds folds out where they lie
     frame = frame[["x0", "x1", "x2"]]
     n_received = itertools.count(1)
-    receive = LocalCarrier.receive
+    receive = LocalBlocks.receive
 
-    def interrupted(carrier):
+    def interrupted(blocks):
         if next(n_received) == at:
             raise KeyboardInterrupt
-        return receive(carrier)
+        return receive(blocks)
 
-    monkeypatch.setattr(LocalCarrier, "receive", interrupted)
+    monkeypatch.setattr(LocalBlocks, "receive", interrupted)
     model = spinney.GradientBoostingRegressor(max_leaf_nodes=8, keep_interrupted=True, random_state=0)
     with pytest.warns(UserWarning, match="these are kept"):
-        model.fit(in_two(frame), y)
+        model.fit(in_blocks(frame), y)
     assert next(n_received) > at + 1  # it asked on, for what it knows of the rows held out
     assert np.isfinite(model.predict(frame)).all()
 
 
 def test_losses_that_are_sums_over_rows_are_shared_out():
     for loss in ("log_loss", "exponential", "focal", "smooth_hinge"):
-        assert kept_whole(BoostingSettings.of(spinney.GradientBoostingClassifier(**FEW, loss=loss)), {}) is None
-    assert kept_whole(BoostingSettings.of(spinney.GradientBoostingRegressor(**FEW)), {}) is None
+        assert why_all_rows(BoostingSettings.of(spinney.GradientBoostingClassifier(**FEW, loss=loss)), {}) is None
+    assert why_all_rows(BoostingSettings.of(spinney.GradientBoostingRegressor(**FEW)), {}) is None
     medians = BoostingSettings.of(spinney.GradientBoostingRegressor(loss="absolute_error"))
-    assert "looks at all rows of a leaf" in kept_whole(medians, {})
-
-
-def test_tables_that_are_taken_leave_no_thread_behind():
-    for fit in ("taken", "forgotten"):
-        leave(fit, 0, [])
-    assert [thread.name for thread in threading.enumerate()].count("spinney-left") == 2
-    assert take("taken", 0) == []
-    forget("forgotten")
-    began = time.monotonic()
-    while any(thread.name == "spinney-left" for thread in threading.enumerate()):
-        assert time.monotonic() - began < 60
-        time.sleep(0.01)
+    assert "looks at all rows of a leaf" in why_all_rows(medians, {})
 
 
 def test_a_worker_that_is_closed_keeps_no_actor():
     """One that is a thread of this process goes on to be there, and its fits would."""
-    worker = SimpleNamespace(state=SimpleNamespace(actors={"mine": None}), status=SimpleNamespace(name="running"))
-    is_held = _Held(worker, "mine")
-    assert is_held()
-    worker.status = SimpleNamespace(name="closed")
-    assert not is_held()
-
-
-def test_a_table_on_its_way_to_files_is_forgotten(tmp_path):
-    feed = FEEDS["on its way", "here"] = Feed("on its way", str(tmp_path), None)
-    feed.put(make_table(n=300)[0])
-    forget("on its way")
-    began = time.monotonic()
-    while any(thread.name == "spinney-feed" for thread in threading.enumerate()):
-        assert time.monotonic() - began < 60
-        time.sleep(0.01)
-    assert not [key for key in FEEDS if key[0] == "on its way"]
-    with pytest.raises(GivenUpError):
-        feed_table("on its way", "here", True, None, make_table(n=300)[0])
+    actor = Actor()
+    assert actor.is_held()
+    actor._key = "mine"
+    actor._worker = SimpleNamespace(
+        state=SimpleNamespace(actors={"mine": actor}), status=SimpleNamespace(name="running")
+    )
+    assert actor.is_held()
+    actor._worker.status = SimpleNamespace(name="closed")
+    assert not actor.is_held()
 
 
 def test_a_model_that_one_worker_fits_can_be_sent():
     frame, y = make_table(n=300)
-    leave("fit", "here", frame)
-    fit = LoneFit("fit", "here", spinney.GradientBoostingRegressor(n_estimators=2), 1, False)
-    said, model = fit.begin({"y": y})
+    fit = LoneFit(spinney.GradientBoostingRegressor(n_estimators=2), 1, None, frame)
+    said, model = fit.begin({"y": y}, False)
     while said == "busy":
-        said, model = fit.wait()
+        said, model = fit.next_event()
     assert said == "done"
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
 
@@ -259,8 +237,8 @@ def test_rows_of_the_callers_own_are_held_out():
         (spinney.GradientBoostingClassifier(**FEW, scoring="roc_auc"), y > 1, beside | {"y_val": y_later > 1}),
     ]:
         here = model.fit(frame, learned, X_val=later, **known)
-        for where in (later, in_two(later)):
-            there = spinney_clone(model).fit(in_two(frame), learned, X_val=where, **known)
+        for where in (later, in_blocks(later)):
+            there = spinney_clone(model).fit(in_blocks(frame), learned, X_val=where, **known)
             assert there.fingerprint() == here.fingerprint()
             assert there.validation_score_.tolist() == here.validation_score_.tolist()
 
@@ -289,9 +267,9 @@ def test_folds_are_held_out_where_they_lie():
         assert here.validation_score_.tolist() == there.validation_score_.tolist()
         assert np.array_equal(here._calibration.predicted, there._calibration.predicted)
     with pytest.raises(ValueError, match="Some rows have the weight 0"):
-        model.fit(in_two(frame), learned, sample_weight=np.arange(len(y)) % 3)
+        model.fit(in_blocks(frame), learned, sample_weight=np.arange(len(y)) % 3)
     with pytest.raises(ValueError, match="looks at all rows of a table of this size"):
-        model.fit(in_two(frame[:9000]), learned[:9000])
+        model.fit(in_blocks(frame[:9000]), learned[:9000])
 
 
 def test_few_rows_of_large_weight():
@@ -310,7 +288,7 @@ def test_an_array_of_numbers():
 
 @examples(5)
 @given(st.data())
-def test_any_dealing_out_gives_the_same_bits(data):
+def test_any_partitioning_gives_the_same_bits(data):
     frame, y = make_table(3)
     labels = np.digitize(y, [0.0, 2.0])
     weight = np.random.RandomState(6).random_sample(len(y))
@@ -319,9 +297,8 @@ def test_any_dealing_out_gives_the_same_bits(data):
     partitions = data.draw(st.lists(st.integers(0, len(y)), max_size=6))
     cuts = data.draw(st.sets(st.integers(1, len(y) // CHUNK_ROWS)))
     ends = [CHUNK_ROWS * c for c in sorted(cuts)]
-    blocks = list(zip([0, *ends], [*ends, len(y)], strict=True))
-    of_block = data.draw(st.lists(st.integers(0, 2), min_size=len(blocks), max_size=len(blocks)))
-    table = deal(frame, partitions, blocks, 3, of_block)
+    ranges = list(zip([0, *ends], [*ends, len(y)], strict=True))
+    table = partitioned(frame, partitions, ranges)
     assert spinney_clone(model).fit(table, labels, sample_weight=weight).fingerprint() == expected
 
 
@@ -330,7 +307,7 @@ def test_partitions_that_differ_in_kind_are_refused():
     mixed = frame.assign(few=frame["few"].astype(object))
     mixed.loc[5000:, "few"] = "three"
     with pytest.raises(TypeError, match="'few' holds"):
-        spinney.GradientBoostingRegressor(**FEW).fit(in_two(mixed), y)
+        spinney.GradientBoostingRegressor(**FEW).fit(in_blocks(mixed), y)
 
 
 def test_rounds_that_are_done_are_gone_on_with(tmp_path):
@@ -339,7 +316,7 @@ def test_rounds_that_are_done_are_gone_on_with(tmp_path):
     options = FEW | {"subsample": 0.7, "random_state": 1, "early_stopping": True}
     whole = spinney.GradientBoostingClassifier(**options).fit(frame, labels)
     warm = spinney.GradientBoostingClassifier(**options | {"n_estimators": 2}, warm_start=True)
-    warm.fit(in_two(frame), labels).set_params(n_estimators=4).fit(in_two(frame), labels)
+    warm.fit(in_blocks(frame), labels).set_params(n_estimators=4).fit(in_blocks(frame), labels)
     assert warm.fingerprint() == whole.fingerprint()
     assert warm.validation_score_.tolist() == whole.validation_score_.tolist()
 
@@ -350,9 +327,9 @@ def test_rounds_that_are_done_are_gone_on_with(tmp_path):
     there = spinney.GradientBoostingClassifier(**options, callbacks=die)
     path = tmp_path / "rounds"
     with pytest.raises(ZeroDivisionError):
-        there.fit(in_two(frame), labels, checkpoint=path)
+        there.fit(in_blocks(frame), labels, checkpoint=path)
     with pytest.raises(ValueError, match="another X"):
-        there.fit(in_two(frame.assign(x0=frame["x1"])), labels, checkpoint=path)
+        there.fit(in_blocks(frame.assign(x0=frame["x1"])), labels, checkpoint=path)
     there.set_params(callbacks=None).fit(frame, labels, checkpoint=path)  # begun there, done here
     assert there.fingerprint() == whole.fingerprint()
 
@@ -374,7 +351,7 @@ def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
     made, piece = [], _engine.Piece
     monkeypatch.setattr(_engine, "Piece", lambda coded, **given: made.append((coded, given)) or piece(coded, **given))
     x = np.random.RandomState(0).standard_normal((4_000_000, 1))
-    spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=2).fit(in_two(x), x[:, 0])
+    spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=2).fit(in_blocks(x), x[:, 0])
     coded, given = made[0]
 
     def is_joined():
