@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import spinney
 from damage_every import DAMAGES
-from spinney._interchange.reading.recognise import import_file
+from spinney._interchange.reading.import_file import import_file
 
 FOLDER = Path(__file__).parent / "golden" / "imported"
 SPARE_MEMORY = 400 * 2**20

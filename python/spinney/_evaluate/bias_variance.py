@@ -165,7 +165,7 @@ class BiasVariance:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.error_parts import draw_parts
+        from spinney.inspect.charts.evaluation import draw_parts
 
         return draw_parts(self, ax)
 

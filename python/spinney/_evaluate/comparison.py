@@ -17,7 +17,7 @@ from spinney._evaluate.board import align, p_text, with_error
 from spinney._evaluate.problem import EstimatorLike
 from spinney._evaluate.scoring import is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, corrected_error, paired_differences
-from spinney.inspect.charts.comparison import draw_comparison, draw_curves
+from spinney.inspect.charts.evaluation import draw_comparison, draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,7 +22,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.neighbours.histogram import FittedDensity, Grid, Places, table_values
 from spinney._model.saving.saved_attributes import SavedState, columns
-from spinney.inspect.charts.histogram import draw_histogram
+from spinney.inspect.charts.evaluation import draw_histogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

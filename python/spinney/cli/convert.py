@@ -12,7 +12,7 @@ from spinney.cli.tables import check_writable
 
 def run_convert(file: Path, out: Path | None) -> None:
     """Import a file and save what it holds."""
-    from spinney._interchange.reading.recognise import import_file
+    from spinney._interchange.reading.import_file import import_file
 
     target = out or file.with_suffix(".spinney")
     check_writable(target)

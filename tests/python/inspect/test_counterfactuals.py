@@ -9,7 +9,7 @@ import spinney
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from spinney.inspect.explain.moves import few_digits
+from spinney.inspect.explain.counterfactual_search import few_digits
 
 X, Y = spinney.datasets.load_penguins()
 TREE = spinney.DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, Y)

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from spinney.inspect.charts.colours import CLASS_COLOURS, class_colour, ink_on, tint
+from spinney.inspect.charts.axes import CLASS_COLOURS, class_colour, ink_on, tint
 from spinney.inspect.draw.letters import text_width
 from spinney.inspect.draw.picture import Rectangle, Text, draw
 from spinney.inspect.draw.plane import regions

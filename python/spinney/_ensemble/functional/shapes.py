@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import TreeSteps
-from spinney.inspect.charts.functions import draw_shapes
+from spinney.inspect.charts.explanation import draw_shapes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

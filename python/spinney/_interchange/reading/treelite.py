@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._interchange.reading.assemble import Sum, labels_of, schema_of
 from spinney._interchange.reading.entries import (
     MAX_COLUMNS,
     entry,
@@ -26,8 +25,8 @@ from spinney._interchange.reading.entries import (
     whole,
 )
 from spinney._interchange.reading.estimators import Imported
-from spinney._interchange.reading.nodes import Nodes, cuts_below_singles, reach_of_singles
-from spinney._interchange.reading.signs import expect
+from spinney._interchange.reading.file_signatures import expect
+from spinney._interchange.reading.nodes import Nodes, Sum, cuts_below_singles, labels_of, reach_of_singles, schema_of
 from spinney._model.file.container import faults_named, refuse
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._model.file.container import field, refuse
-from spinney.inspect.charts.complexity import draw_complexity
+from spinney.inspect.charts.evaluation import draw_complexity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.digits import elide, one_line
-from spinney.inspect.charts.axes import axes_of
-from spinney.inspect.charts.colours import INK, PALE, VALUE_COLOUR, class_colour, tint
+from spinney._data.display.digits import elide, grouped, one_line, plural, shortest
+from spinney.inspect.charts.axes import (
+    CATEGORY_COLOURS,
+    CLASS_COLOURS,
+    INK,
+    PALE,
+    VALUE_COLOUR,
+    axes_of,
+    class_colour,
+    pyplot,
+    tint,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 _MOST_CLASSES = 10  # more labels than this are coloured as numbers, if they are
 
@@ -131,3 +141,179 @@ def _looks(colour: object, n_rows: int) -> list[tuple[NDArray[np.intp], dict[str
         (np.flatnonzero(codes == k), {"color": class_colour(k), "label": elide(one_line(str(label)), 24)})
         for k, label in enumerate(labels)
     ]
+
+
+Floats = NDArray[np.float64]
+_LOW, _HIGH, _NEITHER = "#0072B2", "#D55E00", "#999999"
+_NAME_LETTERS = 20  # of categories in one line
+_BINS = 80  # along the axis, in which points are stacked
+
+
+def _largest(importances: Floats, max_columns: int) -> NDArray[np.intp]:
+    return np.argsort(-importances, kind="stable")[:max_columns]
+
+
+def _name(text: object) -> str:
+    return elide(one_line(text), 36)
+
+
+def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
+    """Draw a point per row and column: how much the column adds, coloured by its value.
+
+    Few categories have a colour each, named at the end of their line; of many only the number is told.
+    """
+    shown = _largest(explained.importances, max_columns)
+    ax = axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
+    ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
+    size = float(np.clip(2000 / max(len(explained), 1), 4, 18))
+    for place, j in enumerate(shown):
+        values = explained.values[:, j]
+        numbers = explained.numbers[:, j]
+        height = place + _spread(values)
+        style: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.85}
+        if explained.is_category(int(j)):
+            present = np.unique(numbers[~np.isnan(numbers)])
+            ax.scatter(values, height, color=_category_colours(numbers, present), **style)
+            _name_categories(ax, place, _present_names(explained, int(j), present))
+            continue
+        plain = np.isnan(numbers)
+        ax.scatter(values[plain], height[plain], color=_NEITHER, **style)
+        ax.scatter(values[~plain], height[~plain], c=_ranks(numbers[~plain]), cmap=_ramp(), vmin=0, vmax=1, **style)
+    ax.set_yticks(range(len(shown)), [_name(explained.feature_names[j]) for j in shown], parse_math=False)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_xlabel(f"added to the {one_line(explained.of)}")
+    ax.tick_params(axis="y", length=0)
+    _legend(ax, explained, shown)
+    return ax
+
+
+def _category_colours(codes: Floats, present: Floats) -> list[str]:
+    """Colour of each point of a column of categories: grey if there are too many, or if the value is missing."""
+    few = present if len(present) <= len(CATEGORY_COLOURS) else present[:0]
+    colour = dict(zip(few.tolist(), CATEGORY_COLOURS, strict=False))
+    return [colour.get(code, _NEITHER) for code in codes.tolist()]
+
+
+def _present_names(explained: Any, column: int, present: Floats) -> list[str]:
+    first = [int(np.flatnonzero(explained.numbers[:, column] == code)[0]) for code in present]
+    return [elide(one_line(explained.text_of(row, column)), 16) for row in first]
+
+
+def _name_categories(ax: Axes, place: int, names: list[str]) -> None:
+    """Write the categories of one line behind it, in their colours; how many there are, if they have none."""
+    from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
+
+    if len(names) > len(CATEGORY_COLOURS):
+        pairs = [(plural(len(names), "category"), PALE)]
+    else:
+        pairs = list(zip(names, CATEGORY_COLOURS, strict=False))
+    texts = [TextArea(name, textprops={"color": colour, "size": 8, "parse_math": False}) for name, colour in pairs]
+    half = len(texts) if sum(map(len, names)) <= _NAME_LETTERS else (len(texts) + 1) // 2
+    lines = [HPacker(children=[*part], pad=0, sep=5, align="baseline") for part in (texts[:half], texts[half:]) if part]
+    ax.add_artist(
+        AnnotationBbox(
+            VPacker(children=[*lines], pad=0, sep=1, align="left"),
+            (1.01, place),
+            xycoords=("axes fraction", "data"),
+            box_alignment=(0.0, 0.5),
+            frameon=False,
+            pad=0,
+            annotation_clip=False,
+        )
+    )
+
+
+def _ramp() -> Colormap:
+    pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("low_high", [_LOW, "#b9a3c4", _HIGH])
+
+
+def _ranks(numbers: Floats) -> Floats:
+    """Where numbers stand among each other, from 0 to 1: colours that far-off values do not wash out."""
+    distinct, place = np.unique(numbers, return_inverse=True)
+    return np.asarray(place / max(1, len(distinct) - 1), dtype=np.float64)
+
+
+def _spread(values: Floats) -> Floats:
+    """Heights that lay points of about the same value beside each other, around 0."""
+    height = np.zeros(len(values))
+    extent = np.ptp(values) if len(values) else 0.0
+    if extent == 0:
+        return np.linspace(-0.3, 0.3, len(values)) if len(values) > 1 else height
+    bins = np.floor((values - values.min()) / extent * _BINS).astype(np.intp)
+    order = np.argsort(bins, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(bins[order]) > 0])
+    counts = np.diff(np.r_[starts, len(values)])
+    turn = np.arange(len(values)) - np.repeat(starts, counts)
+    height[order] = np.where(turn % 2 == 0, 1, -1) * ((turn + 1) // 2)
+    return np.asarray(height * min(0.06, 0.72 / max(1, counts.max())))
+
+
+def _legend(ax: Axes, explained: Any, shown: NDArray[np.intp]) -> None:
+    from matplotlib.lines import Line2D
+
+    def dot(colour: str, label: str) -> Line2D:
+        return Line2D([], [], marker="o", linestyle="", color=colour, markersize=5, label=label)
+
+    has_numbers = not all(explained.is_category(int(j)) for j in shown)
+    handles = [dot(_LOW, "low value"), dot(_HIGH, "high value")] if has_numbers else []
+    if np.isnan(explained.numbers[:, shown]).any():
+        handles.append(dot(_NEITHER, "missing"))
+    ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, borderaxespad=0.1)
+
+
+def draw_bars(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
+    """Draw the mean size of each column's values, stacked over outputs."""
+    sizes = explained.importances.reshape(len(explained.feature_names), -1)
+    shown = _largest(sizes.sum(axis=1), max_columns)
+    ax = axes_of(ax, 7.0, 1.3 + 0.32 * len(shown), "top", "right", "left")
+    start = np.zeros(len(shown))
+    for k, name in enumerate(explained.output_names or [None]):
+        colour = VALUE_COLOUR if name is None else class_colour(k)
+        ax.barh(range(len(shown)), sizes[shown, k], left=start, color=colour, height=0.66, label=_name(name))
+        start += sizes[shown, k]
+    ax.set_yticks(range(len(shown)), [_name(explained.feature_names[j]) for j in shown], parse_math=False)
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    of = "" if explained.of == "prediction" else f" to the {one_line(explained.of)}"
+    ax.set_xlabel(f"mean size of what the column adds{of}")
+    if explained.output_names is not None:
+        ax.legend(frameon=False, loc="lower right")
+    return ax
+
+
+def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
+    """Draw the steps from the base value to the prediction of the first row, the largest on top."""
+    values = explained.values[0]
+    order = _largest(np.abs(values), max_columns if len(values) > max_columns else len(values))
+    if len(values) > max_columns:
+        order = order[: max_columns - 1]
+    steps = [values[j] for j in order]
+    names = [f"{_name(explained.feature_names[j])} = {_name(explained.text_of(0, int(j)))}" for j in order]
+    if len(order) < len(values):
+        steps.append(values.sum() - values[order].sum())
+        names.append(plural(len(values) - len(order), "other column"))
+    ax = axes_of(ax, 7.5, 1.5 + 0.36 * len(steps), "top", "right", "left")
+    total = float(explained.predictions[0])
+    ends = total - np.r_[0.0, np.cumsum(steps)]  # the largest step comes last on the way, and is drawn on top
+    for place, step in enumerate(steps):
+        colour = CLASS_COLOURS[5] if step > 0 else VALUE_COLOUR
+        ax.barh(place, step, left=ends[place + 1], color=colour, height=0.62)
+        ax.plot([ends[place]] * 2, [place - 0.69, place + 0.31], color=PALE, linewidth=0.8, zorder=0)
+        right = max(ends[place], ends[place + 1])
+        text = ("+" if step > 0 else "") + grouped(shortest(float(f"{step:.3g}"), 3))
+        ax.annotate(text, (right, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
+    base = float(explained.base_values[0])
+    ax.axvline(base, color=PALE, linestyle=":", linewidth=1, zorder=0)
+    ax.set_yticks(range(len(steps)), names, parse_math=False)
+    ax.set_ylim(len(steps) - 0.4, -0.75)
+    low, high = min([base, *ends]), max([base, *ends])
+    room = (high - low) or 1.0
+    ax.set_xlim(low - 0.05 * room, high + 0.16 * room)
+    ax.tick_params(axis="y", length=0)
+    of = "" if explained.of == "prediction" else f"{one_line(explained.of)}, "
+    start, end = (grouped(shortest(float(f"{number:.4g}"), 4)) for number in (base, total))
+    ax.set_xlabel(f"{of}from the base value {start} to {end}")
+    return ax

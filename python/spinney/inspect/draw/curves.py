@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display.digits import elide, one_line
 from spinney._estimator.table_estimator import TableEstimator, trees_of
-from spinney.inspect.charts.axes import axes_of
-from spinney.inspect.charts.colours import CLASS_COLOURS, INK, VALUE_COLOUR
-from spinney.inspect.charts.complexity import draw_complexity
+from spinney.inspect.charts.axes import CLASS_COLOURS, INK, VALUE_COLOUR, axes_of
+from spinney.inspect.charts.evaluation import draw_complexity
 from spinney.inspect.text.tables import importance_columns
 
 if TYPE_CHECKING:
@@ -143,3 +143,124 @@ def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     if not hasattr(table, "cv_error"):
         raise ValueError("There is no table to draw. Fit the tree with prune='cv' first.")
     return draw_complexity(table, ax)
+
+
+_LABELS = {"n_neighbors": "neighbours", "cell": "edge of a cell", "bin_count": "bins between origin and largest value"}
+
+
+def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
+    """Draw the cross-validated error against the number of neighbours, or the edge of cells, and ring the choice.
+
+    Bars are standard errors. For a `HistogramDensity`, the estimated risk is drawn against the number of bins.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of neighbours with ``n_neighbors="cv"``, of cells with ``cell="cv"``, or a density with
+        ``bin_width="cv"``.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> ax = spinney.plot_error_curve(spinney.KNeighborsClassifier("cv").fit(X, y))
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    check_is_fitted(model)
+    results = getattr(model, "cv_results_", {})
+    name = next((name for name in _LABELS if name in results), None)
+    if name is None:
+        raise TypeError(
+            f"An error curve needs neighbours, cells or bins that were chosen by cross-validation, not a "
+            f'{type(model).__name__} like this. Fit one with n_neighbors="cv", cell="cv" or bin_width="cv".'
+        )
+    ax = axes_of(ax, 7.0, 4.2, "top", "right")
+    values, error = results[name], results["risk" if name == "bin_count" else "error"]
+    line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "marker": "o", "markersize": 4}
+    ax.errorbar(values, error, results.get("error_se"), capsize=3, elinewidth=1, label="held-out rows", **line)
+    best = int(np.argmin(error))
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}
+    ax.plot([values[best]], [error[best]], "o", markersize=11, label=f"chosen: {values[best]:.4g}", **ring)
+    ax.set(xlabel=_LABELS[name], ylabel=_said(model, name))
+    ax.legend(frameon=False)
+    return ax
+
+
+def _said(model: TableEstimator, name: str) -> str:
+    if name == "bin_count":
+        return "estimated risk"
+    scoring = getattr(model, "scoring", None)
+    if scoring is not None:
+        return f"-{scoring}" if isinstance(scoring, str) else "negative score"
+    if not hasattr(model, "classes_"):
+        return "mean squared error"
+    return "share of wrong rows" if getattr(model, "cost_matrix_", None) is None else "mean cost"
+
+
+def plot_learning_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
+    """Draw the loss of the training rows, and of the held-out rows if there are any, after each round.
+
+    The ring is the round with the lowest loss of the held-out rows. Where a metric was asked for (``scoring``), the
+    held-out curve is its negative, on an axis of its own.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted `GradientBoostingClassifier` or `GradientBoostingRegressor`.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.GradientBoostingClassifier(n_estimators=50, early_stopping=True, random_state=0).fit(X, y)
+    >>> ax = spinney.plot_learning_curve(model)
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "train_score_"):
+        raise TypeError(f"A learning curve needs a gradient boosting model, not a {type(model).__name__}.")
+    held_out = getattr(model, "validation_score_", None)
+    has_second_axis = held_out is not None and model.scoring is not None
+    ax = axes_of(ax, 7.0, 4.2, "top", *(() if has_second_axis else ("right",)))
+    rounds = np.arange(1, len(model.train_score_) + 1)
+    ax.plot(rounds, model.train_score_, color="#999999", linewidth=1.5, label="training rows")
+    if held_out is not None and len(held_out):
+        _draw_held_out(ax, model, rounds[len(rounds) - len(held_out) :], held_out)
+    ax.set(xlabel="round", ylabel="loss", xlim=(0, len(rounds) * 1.02))
+    lines = [line for part in ax.figure.axes if part.bbox.bounds == ax.bbox.bounds for line in part.get_lines()]
+    named = [line for line in lines if not str(line.get_label()).startswith("_")]
+    ax.legend(named, [str(line.get_label()) for line in named], frameon=False)
+    return ax
+
+
+def _draw_held_out(ax: Axes, model: TableEstimator, rounds: Any, loss: Any) -> None:
+    mine, name = ax, "held-out rows"
+    if model.scoring is not None:
+        mine = ax.twinx()
+        what = model.scoring if isinstance(model.scoring, str) else getattr(model.scoring, "__name__", "the metric")
+        name = f"held-out rows: -{what}"
+        mine.set_ylabel(f"-{what}")
+        mine.spines["top"].set_visible(False)
+    mine.plot(rounds, loss, color=VALUE_COLOUR, linewidth=2, label=name)
+    best = int(np.argmin(loss))
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}
+    mine.plot([rounds[best]], [loss[best]], "o", markersize=11, label=f"best: round {rounds[best]}", **ring)
+    mine.axvline(rounds[best], color=INK, linestyle=":", linewidth=1, label="_best")

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._estimator.table_estimator import TableEstimator
-from spinney.inspect.charts.axes import axes_of
-from spinney.inspect.charts.colours import CLASS_COLOURS, INK
+from spinney.inspect.charts.axes import CLASS_COLOURS, INK, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,8 +16,7 @@ from spinney._data.value_arrays import column_values
 from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_values
-from spinney.inspect.charts.axes import axes_of, pyplot
-from spinney.inspect.charts.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour
+from spinney.inspect.charts.axes import CLASS_MARKERS, INK, VALUE_COLOUR, axes_of, class_colour, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

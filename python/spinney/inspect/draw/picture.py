@@ -14,7 +14,7 @@ from typing import Literal
 
 from spinney._data.display.digits import elide, grouped, one_line, percent, plural
 from spinney._estimator.table_estimator import TableEstimator
-from spinney.inspect.charts.colours import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
+from spinney.inspect.charts.axes import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
 from spinney.inspect.draw.layout import Shape, place
 from spinney.inspect.draw.letters import text_width
 from spinney.inspect.text.conditions import Condition

@@ -17,8 +17,7 @@ from spinney._data.display.digits import elide, one_line
 from spinney._data.types import ColumnLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import encode_labels, read_values
-from spinney.inspect.charts.axes import axes_of, pyplot
-from spinney.inspect.charts.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour, tint
+from spinney.inspect.charts.axes import CLASS_MARKERS, INK, VALUE_COLOUR, axes_of, class_colour, pyplot, tint
 from spinney.inspect.text.reader import TreeReader
 
 if TYPE_CHECKING:

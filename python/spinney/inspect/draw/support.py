@@ -9,8 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import encode_labels
-from spinney.inspect.charts.axes import axes_of, pyplot
-from spinney.inspect.charts.colours import CLASS_MARKERS, INK, class_colour, tint
+from spinney.inspect.charts.axes import CLASS_MARKERS, INK, axes_of, class_colour, pyplot, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,14 @@ import numpy as np
 from spinney._data.display.digits import one_line, plural, shortest
 from spinney._data.display.frames import Backend, frame_of
 from spinney._data.types import TableLike
-from spinney.inspect.explain.goal import Goal, read_goal
-from spinney.inspect.explain.moves import Moves, read_moves
-from spinney.inspect.explain.search import Alternative, find_alternatives
+from spinney.inspect.explain.counterfactual_search import (
+    Alternative,
+    Goal,
+    Moves,
+    find_alternatives,
+    read_goal,
+    read_moves,
+)
 from spinney.inspect.explain.target_model import Asked, Floats, cells_of_feature, text_of_value
 
 if TYPE_CHECKING:
@@ -141,7 +146,7 @@ class Counterfactuals:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.counterfactuals import draw_ways
+        from spinney.inspect.charts.explanation import draw_ways
 
         return draw_ways(self, ax)
 

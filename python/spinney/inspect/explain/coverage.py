@@ -79,7 +79,7 @@ class CoverageReport:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.coverage import draw_coverage
+        from spinney.inspect.charts.evaluation import draw_coverage
 
         return draw_coverage(self.columns, self.nominal, ax)
 

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+import spinney._engine as _engine
+from spinney._data import Feature
+from spinney._data.column_names import listed
 from spinney._data.display.digits import plural
 from spinney._data.display.frames import Backend, frame_of
+from spinney._data.object_columns import read_cells
 from spinney._data.types import ColumnLike, TableLike
+from spinney._data.value_arrays import feature_values
 from spinney._estimator.target import read_weights
-from spinney.inspect.explain.grids import make_grid, points_of
-from spinney.inspect.explain.recursion import by_training_weight
-from spinney.inspect.explain.target_model import Asked, Floats, Points, cells_of_feature, text_of_value
+from spinney._model.boosting import FittedBoosting
+from spinney._model.forest import FittedForest
+from spinney._model.tree import FittedTree
+from spinney.inspect.explain.target_model import Asked, Floats, Points, Rows, cells_of_feature, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,7 +167,7 @@ class PartialDependence:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.dependence import draw_curves, draw_map
+        from spinney.inspect.charts.explanation import draw_curves, draw_map
 
         picked = self if output is None else self.output(output)
         return draw_curves(picked, max_lines, ax) if len(self.columns) == 1 else draw_map(picked, ax)
@@ -339,3 +345,162 @@ def _deciles(asked: Asked, column: int) -> Floats:
     if asked.feature(column).categories or len(known) == 0:
         return np.empty(0)
     return np.quantile(known, np.arange(1, 10) / 10, method="inverted_cdf")
+
+
+KINDS = ("quantiles", "even")
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values of one column, ascending, or categories in their order.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_values,)
+    rows : ndarray of shape (n_values,)
+        A row that has the value; -1: none has.
+    """
+
+    numbers: Floats
+    rows: Rows
+
+
+def make_grid(
+    asked: Asked,
+    column: int,
+    given: object,
+    n_points: int,
+    percentiles: tuple[float, float],
+    weight: Floats | None,
+) -> Grid:
+    """Choose values of a column: all that occur if they are few or categories, else quantiles or even steps."""
+    feature, numbers = asked.feature(column), asked.numbers(column)
+    if not isinstance(given, str):
+        return _looked_up(_given_numbers(asked, column, given), numbers)
+    if given not in KINDS:
+        raise ValueError(f"grid must be 'quantiles', 'even' or values, not {given!r}.")
+    known = ~np.isnan(numbers)
+    if weight is not None:
+        known &= weight > 0
+    present = numbers[known]
+    if len(present) == 0:
+        raise ValueError(f"Column {feature.name!r} has no values to ask the model about. Leave it out.")
+    distinct = np.unique(present)
+    if feature.kind != "category" and len(distinct) > n_points:
+        if given == "even":
+            low, high = _quantiles(present, np.array(percentiles), None if weight is None else weight[known])
+            distinct = np.linspace(low, high, n_points) if high > low else np.array([low])
+        else:
+            levels = np.linspace(percentiles[0], percentiles[1], n_points)
+            distinct = np.unique(_quantiles(present, levels, None if weight is None else weight[known]))
+    return _looked_up(distinct, numbers)
+
+
+def _quantiles(values: Floats, levels: Floats, weight: Floats | None) -> Floats:
+    """Quantiles that are values themselves: the least value that so large a share of the weight does not exceed."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(np.ones(len(values)) if weight is None else weight[order])
+    places = np.searchsorted(share, levels * share[-1] * (1 - 1e-12), side="left")
+    return np.asarray(values[order][np.minimum(places, len(values) - 1)])
+
+
+def _given_numbers(asked: Asked, column: int, given: Any) -> Floats:
+    feature = asked.feature(column)
+    if len(given) == 0:
+        raise ValueError(f"grid has no values for column {feature.name!r}.")
+    return numbers_of_cells(feature, given, "grid")
+
+
+def numbers_of_cells(feature: Feature, given: Any, parameter: str) -> Floats:
+    """Read values that a caller gives for a column; refuse what is missing, or no category that the model knows."""
+    cells = np.empty(len(given), dtype=object)
+    cells[:] = list(given)
+    label = f"{parameter} for column {feature.name!r}"
+    numbers = feature_values(feature, read_cells(cells, label), len(cells), "missing", label)
+    if np.isnan(numbers).any():
+        wrong = cells[int(np.argmax(np.isnan(numbers)))]
+        known = f" Its categories are {listed(feature.categories)}." if feature.categories else ""
+        raise ValueError(f"The {label} has {wrong!r}, which is no value of that column.{known}")
+    return numbers
+
+
+def _looked_up(values: Floats, numbers: Floats) -> Grid:
+    """Find a row for each value."""
+    order = np.argsort(numbers, kind="stable")  # NaN comes last
+    place = np.minimum(np.searchsorted(numbers[order], values), len(numbers) - 1)
+    rows = order[place]
+    return Grid(values, np.where(numbers[rows] == values, rows, -1))
+
+
+def points_of(columns: list[int], grids: list[Grid]) -> Points:
+    """Return all combinations of the values of grids, those of the last column fastest."""
+    places = np.meshgrid(*(np.arange(len(grid.numbers)) for grid in grids), indexing="ij")
+    flat = [place.ravel() for place in places]
+    return Points(
+        columns,
+        [grid.numbers[p] for grid, p in zip(grids, flat, strict=True)],
+        [grid.rows[p] for grid, p in zip(grids, flat, strict=True)],
+    )
+
+
+_MISSING_LEFT, _CATEGORY = 1, 2
+
+
+def by_training_weight(asked: Asked, points: Points) -> Floats:
+    """Answers at points, (n_points, n_outputs)."""
+    fitted = asked.model._fitted if asked.walks else None
+    if fitted is not None and fitted.has_lines:
+        raise ValueError(
+            "method='recursion' averages the values of leaves, and those of this model are lines (linear_leaves=True). "
+            "Use method='auto'."
+        )
+    if isinstance(fitted, FittedForest):
+        total = _sum(fitted.trees(), points) / fitted.n_trees
+    elif isinstance(fitted, FittedTree) and fitted.splits is None:
+        total = _sum(fitted.trees(), points)
+    elif isinstance(fitted, FittedBoosting) and (asked.method == "decision_function" or fitted.link == "identity"):
+        trees = fitted.trees()
+        by_score = [_sum(trees[k :: fitted.n_scores], points) for k in range(fitted.n_scores)]
+        total = np.column_stack(by_score) + fitted.start
+    elif isinstance(fitted, FittedBoosting):
+        raise ValueError(
+            "method='recursion' averages scores, and this model is asked for what becomes of them. Use "
+            "response_method='decision_function', or method='auto'."
+        )
+    else:
+        raise ValueError(
+            f"method='recursion' needs a tree without surrogates, a forest or boosted trees of spinney "
+            f"that starts at no other model, not this {type(asked.model).__name__}. Use method='auto'."
+        )
+    return asked._pick(total)
+
+
+def _sum(trees: list[_engine.Tree], points: Points) -> Floats:
+    return np.asarray(sum(_tree_mean(tree, points) for tree in trees))
+
+
+def _tree_mean(tree: _engine.Tree, points: Points) -> Floats:
+    """Mean of a tree's leaves at each point, (n_points, value_width): by the share of the way there that is open."""
+    feature, right = tree.feature, tree.children_right()
+    share = np.zeros((tree.size, len(points)))
+    share[0] = 1.0
+    at = np.array([0])
+    while len(at := at[feature[at] >= 0]):
+        part = np.repeat((tree.weight[at + 1] / tree.weight[at])[:, np.newaxis], len(points), axis=1)
+        for j, numbers in zip(points.columns, points.numbers, strict=True):
+            for i in np.flatnonzero(feature[at] == j):
+                part[i] = goes_left(tree, int(at[i]), numbers)
+        share[at + 1] = share[at] * part
+        share[right[at]] = share[at] * (1.0 - part)
+        at = np.concatenate([at + 1, right[at]])
+    leaf = np.flatnonzero(feature < 0)
+    return np.asarray(share[leaf].T @ tree.value.reshape(tree.size, -1)[leaf])
+
+
+def goes_left(tree: _engine.Tree, node: int, numbers: Floats) -> NDArray[np.bool_]:
+    """Which numbers of the node's column go left."""
+    flags = int(tree.flags[node])
+    missing = np.isnan(numbers)
+    is_category = flags & _CATEGORY
+    left = np.isin(numbers, tree.left_categories(node)) if is_category else numbers <= tree.threshold[node]
+    return np.where(missing, bool(flags & _MISSING_LEFT), left)

@@ -141,7 +141,7 @@ class Interactions:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.interactions import draw_pairs
+        from spinney.inspect.charts.explanation import draw_pairs
 
         return draw_pairs(self, max_pairs, ax)
 

@@ -132,7 +132,7 @@ class NearestRows:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.nearest import draw_nearest
+        from spinney.inspect.charts.explanation import draw_nearest
 
         return draw_nearest(self, max_columns, ax)
 

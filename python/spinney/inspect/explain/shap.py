@@ -268,7 +268,7 @@ class ShapValues:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.shapley import draw_bars, draw_points
+        from spinney.inspect.charts.importances import draw_bars, draw_points
 
         if kind not in ("points", "bars"):
             raise ValueError(f"kind must be 'points' or 'bars', not {kind!r}.")
@@ -297,7 +297,7 @@ class ShapValues:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.shapley import draw_row
+        from spinney.inspect.charts.importances import draw_row
 
         if max_columns < 1:
             raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")

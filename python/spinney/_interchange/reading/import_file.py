@@ -7,8 +7,8 @@ from typing import Any
 
 from spinney._interchange.reading.catboost import from_catboost
 from spinney._interchange.reading.entries import read_bytes
+from spinney._interchange.reading.file_signatures import library_of, looks_pickled
 from spinney._interchange.reading.lightgbm import from_lightgbm
-from spinney._interchange.reading.signs import library_of, looks_pickled
 from spinney._interchange.reading.treelite import from_treelite
 from spinney._interchange.reading.xgboost import from_xgboost
 from spinney._model.file.container import faults_named, refuse

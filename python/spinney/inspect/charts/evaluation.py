@@ -1,0 +1,265 @@
+"""Models compared: paired differences with intervals, and learning curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.display.digits import elide, one_line, plural
+from spinney.inspect.charts.axes import (
+    CLASS_COLOURS,
+    CLASS_MARKERS,
+    INK,
+    PALE,
+    VALUE_COLOUR,
+    axes_of,
+    class_colour,
+    tint,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw_comparison(found: Any, metric: str, ax: Axes | None) -> Axes:
+    """Draw what each model of a `Comparison` scores more or less than the reference.
+
+    Parameters
+    ----------
+    found : Comparison
+        What to draw.
+    metric : str
+        The metric.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    sign = -1 if metric.startswith("neg_") else 1
+    shown = metric.removeprefix("neg_")
+    gaps = found.differences(metric=metric)
+    names = [name for name in found.names if not np.isnan(gaps[name].mean)]
+    ax = axes_of(ax, 7.5, 1.4 + 0.45 * len(names), "top", "right", "left")
+    for place, name in enumerate(names):
+        gap, mean = gaps[name], sign * found.mean(name, metric)[0]
+        is_reference = name == found.reference_
+        colour = INK if is_reference else VALUE_COLOUR
+        if not is_reference and not np.isnan(gap.low):
+            ax.plot([sign * gap.low, sign * gap.high], [place, place], color=colour, linewidth=2.2, alpha=0.55)
+        ax.plot([sign * gap.mean], [place], marker="D" if is_reference else "o", color=colour, markersize=7)
+        ax.annotate(
+            f"{mean:.4g}", (1.01, place), xycoords=("axes fraction", "data"), va="center", color=PALE, fontsize=9
+        )
+    ax.axvline(0, color=INK, linewidth=0.8, zorder=0)
+    ax.set_yticks(range(len(names)), [elide(one_line(name), 40) for name in names], parse_math=False)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    better = "lower" if sign < 0 else "higher"
+    ax.set_xlabel(
+        f"difference of {shown} to {elide(one_line(found.reference_), 30)}, 95% interval ({better} is better)"
+    )
+    ax.annotate(shown, (1.01, 1.0), xycoords="axes fraction", va="bottom", color=PALE, fontsize=9)
+    return ax
+
+
+def draw_curves(found: Any, ax: Axes | None) -> Axes:
+    """Draw the learning curves of a `Comparison`.
+
+    Parameters
+    ----------
+    found : Comparison
+        What to draw.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = axes_of(ax, 7.0, 4.4, "top", "right")
+    metric = found.metrics[0]
+    sign = -1 if metric.startswith("neg_") else 1
+    for k, name in enumerate(found.names):
+        scores = sign * found.curves[name]
+        mean = scores.mean(axis=1)
+        spread = scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else np.zeros(len(mean))
+        colour = class_colour(k)
+        ax.fill_between(found.curve_rows, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+        marker = CLASS_MARKERS[k % len(CLASS_MARKERS)]
+        ax.plot(found.curve_rows, mean, color=colour, marker=marker, markersize=5, label=elide(one_line(name), 30))
+    ax.set(xlabel="rows learned from", ylabel=metric.removeprefix("neg_"))
+    ax.legend(frameon=False)
+    return ax
+
+
+_MOST_BARS = 60  # beyond, bars run into each other
+
+
+_WIDE = 60  # leaves beyond which the small trees need a logarithmic axis
+
+
+def draw_complexity(table: Any, ax: Axes | None) -> Axes:
+    """Draw the error against the number of leaves, and ring the tree that was kept."""
+    ax = axes_of(ax, 7.0, 4.2, "top", "right")
+    size, error, spread = table.n_leaves, table.cv_error, table.cv_se
+    name = "held-out rows" if table.scoring is None else "mean score"
+    line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "label": name}
+    if len(table) <= _MOST_BARS:
+        ax.errorbar(size, error, spread, marker="o", markersize=4, capsize=3, elinewidth=1, **line)
+    else:
+        ax.plot(size, error, **line)
+        ax.fill_between(size, error - spread, error + spread, color=VALUE_COLOUR, alpha=0.2, linewidth=0)
+    if table.scoring is None:
+        ax.plot(size, table.relative_error, color="#999999", linewidth=1, label="training rows")
+    if table.chosen is not None:
+        _mark_choice(ax, table)
+    if size.max() > _WIDE:
+        ax.set_xscale("log")
+    label = "error as a share of the root's" if table.scoring is None else table.scoring
+    ax.set(xlabel="leaves", ylabel=label)
+    ax.legend(frameon=False)
+    return ax
+
+
+def _mark_choice(ax: Axes, table: Any) -> None:
+    """Draw the line that the rule allows, and a ring around the tree that was kept."""
+    worse = 1.0 if table.scoring is None else -1.0
+    best = int(np.nanargmin(worse * table.cv_error))  # of equal ones the smallest tree, which comes first
+    width = {"min": 0.0, "1se": 1.0}[table.rule] if isinstance(table.rule, str) else float(table.rule or 0.0)
+    level = table.cv_error[best] + worse * width * table.cv_se[best]
+    what = {"min": "the best", "1se": "1 standard error off the best"}.get(
+        str(table.rule), f"{width:g} standard errors"
+    )
+    ax.axhline(level, color=INK, linestyle="--", linewidth=1, label=what)
+    leaves, cp = int(table.n_leaves[table.chosen]), float(table.cp[table.chosen])
+    ax.plot(
+        [leaves],
+        [table.cv_error[table.chosen]],
+        "o",
+        markersize=11,
+        markerfacecolor="none",
+        markeredgecolor=CLASS_COLOURS[5],
+        markeredgewidth=2,
+        label=f"kept: {plural(leaves, 'leaf')}, cp {cp:.2g}",
+    )
+
+
+def draw_coverage(columns: dict[str, list[Any]], nominal: float, ax: Axes | None) -> Axes:
+    """Draw the columns of a `CoverageReport`.
+
+    Parameters
+    ----------
+    columns : dict of lists
+        All rows first, then one entry per bin or group.
+    nominal : float
+        The coverage asked for.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    names = [elide(one_line(name), 36) for name in columns["rows"]]
+    ax = axes_of(ax, 6.5, 1.2 + 0.36 * len(names), "top", "right", "left")
+    places = np.arange(len(names))
+    coverage, error = np.array(columns["coverage"]), np.array(columns["standard_error"])
+    ax.axvline(nominal, color=PALE, linestyle="--", linewidth=1, label=f"asked for: {nominal:.0%}")
+    ax.errorbar(
+        coverage, places, xerr=2 * error, fmt="o", color=VALUE_COLOUR, ecolor=VALUE_COLOUR, capsize=3,
+        label="covered, ± 2 standard errors",
+    )  # fmt: skip
+    ax.set_yticks(places, names, parse_math=False, color=INK)
+    ax.invert_yaxis()
+    low = min(float((coverage - 2 * error).min()), nominal) - 0.02
+    ax.set(xlim=(max(0.0, low), 1.01), xlabel="share of the rows that are covered")
+    ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.tick_params(axis="y", length=0)
+    ax.spines["bottom"].set_color(PALE)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderaxespad=0.2)
+    return ax
+
+
+_GREY = "#BBBBBB"
+
+
+def draw_parts(found: Any, ax: Axes | None) -> Axes:
+    """Draw the parts of a `BiasVariance`.
+
+    Parameters
+    ----------
+    found : BiasVariance
+        What to draw.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = axes_of(ax, 7.0, 1.4 + 0.5 * len(found), "top", "right", "left")
+    learners = list(found.parts.values())
+    places = np.arange(len(learners))
+    has_noise = any(part.noise is not None for part in learners)
+    bias = "bias²" if found.loss == "squared" else "bias"
+    stack = [("noise", [part.noise_effect or 0.0 for part in learners], _GREY)] if has_noise else []
+    stack.append((bias if has_noise else f"{bias} + noise", [part.bias for part in learners], CLASS_COLOURS[0]))
+    name = "variance" if found.loss == "squared" else "net variance"
+    stack.append((name, [part.variance for part in learners], CLASS_COLOURS[1]))
+    right, left = np.zeros(len(learners)), np.zeros(len(learners))
+    for label, values, colour in stack:
+        widths = np.array(values)
+        start = np.where(widths >= 0, right, left)  # a part below zero goes to the left of it
+        ax.barh(places, widths, left=start, height=0.62, color=colour, label=label)
+        right, left = right + np.maximum(widths, 0), left + np.minimum(widths, 0)
+    for place, part, end in zip(places, learners, right, strict=True):
+        text = f"{part.error:.3g}"
+        ax.annotate(text, (end, place), xytext=(5, 0), textcoords="offset points", va="center", color=INK)
+    ax.set_yticks(places, [elide(one_line(name), 40) for name in found.parts], parse_math=False)
+    ax.invert_yaxis()
+    ax.axvline(0, color=INK, linewidth=0.8)
+    low = 1.12 * left.min() if left.min() < 0 else 0.0
+    ax.set(xlim=(low, 1.12 * max(right.max(), 1e-12)))
+    ax.set_xlabel("expected squared error" if found.loss == "squared" else "expected share of wrong classes")
+    ax.tick_params(axis="y", length=0)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.2)
+    return ax
+
+
+Floats = NDArray[np.float64]
+
+
+def draw_histogram(low: Floats, high: Floats, density: Floats, names: list[str], ax: Axes | None) -> Axes:
+    """Draw bins of one column as bars, or of two as rectangles that are the darker the denser.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_bins, n_columns)
+        Where the bins begin and end.
+    density : ndarray of shape (n_bins,)
+    names : list of str
+        The columns.
+    ax : Axes or None
+    """
+    ax = axes_of(ax, 7.0, 4.2, "top", "right")
+    if len(names) == 1:
+        widths = high[:, 0] - low[:, 0]
+        ax.bar(low[:, 0], density, widths, align="edge", color=tint(VALUE_COLOUR, 0.6), edgecolor=VALUE_COLOUR)
+        ax.set(xlabel=names[0], ylabel="density")
+        return ax
+    from matplotlib.patches import Rectangle
+
+    for corner, end, height in zip(low, high, density / density.max(), strict=True):
+        width, length = end - corner
+        ax.add_patch(Rectangle(tuple(corner), width, length, facecolor=tint(VALUE_COLOUR, 1.5 * float(height))))
+    ax.set(xlim=(low[:, 0].min(), high[:, 0].max()), ylim=(low[:, 1].min(), high[:, 1].max()))
+    ax.set(xlabel=names[0], ylabel=names[1])
+    return ax
