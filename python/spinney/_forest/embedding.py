@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, TableLike
 from spinney._estimator.parameters import store_parameters
-from spinney._forest.leaves import RowLeaves, leaf_names
+from spinney._forest.proximities import RowLeaves, leaf_names
 from spinney._forest.unsupervised import Plan, UnsupervisedForest
 from spinney._tree.grow.estimator import GrowingEstimator
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Combinations, Schema
 from spinney._data.columns import RawTable
 from spinney._data.combinations import n_for_all
 from spinney._data.numeric.reproducible import any_order_sum
-from spinney._data.types import ColumnLike, Floats, Integers, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.parameters import count_features
 from spinney._estimator.row_copies import relative_weights, weight_of_one_row, whole_weights
@@ -23,19 +20,11 @@ from spinney._estimator.row_fingerprint import RowPrint
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.user_criterion import check_shares, is_user, prepare
 from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, grow_in_batches
-from spinney._forest.growth_record import GrowthRecord, OutOfBagResult
+from spinney._forest.growth_record import GrowthRecord, OutOfBagResult, TrainingRows
+from spinney._forest.learning_rows import LearningRows, per_draw
 from spinney._forest.out_of_bag import OutOfBag
-from spinney._forest.samples import Draws, draw_rows, row_keys, rows_with_weight
-from spinney._forest.shrinkage import (
-    N_FIRST,
-    STRENGTHS,
-    USUAL,
-    EvaluationRows,
-    first_trees,
-    grows_again,
-    strength_by_helpers,
-)
-from spinney._forest.training_rows import TrainingRows
+from spinney._forest.samples import Draws, draw_rows, rows_with_weight
+from spinney._forest.shrinkage import N_FIRST, N_HELPERS, STRENGTHS, USUAL, evaluation_rows, grows_again, strength_of
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.estimator import GrowingEstimator
@@ -77,88 +66,6 @@ class FitResult:
 
 
 @dataclass(frozen=True)
-class LearningRows:
-    """A table with its target and weights, as trees are grown on it.
-
-    Attributes
-    ----------
-    inputs, columns : Table
-        Columns of the table, and those that trees split on.
-    target : ndarray of shape (n_rows, n_outputs)
-        Class codes, or values.
-    n_classes : list of int
-        Empty for a numeric target.
-    classes : list of ndarray or None
-    sample_weight, weight : ndarray or None
-        Without and with the weights of the classes.
-    copies : ndarray of int or None
-        How often each row is there, where its weight says that.
-    counts_copies : bool
-        Whether samples are drawn as if rows were there so many times.
-    costs : ClassCosts or None
-    groups : array-like or None
-    prints : ndarray of shape (n_rows,) or None
-        Numbers that depend on the values of a row alone.
-    """
-
-    inputs: _engine.Table
-    columns: _engine.Table
-    target: NDArray[Any]
-    n_classes: list[int]
-    classes: list[NDArray[Any]] | None
-    sample_weight: Floats | None
-    weight: Floats | None
-    copies: Integers | None
-    counts_copies: bool
-    costs: ClassCosts | None
-    groups: ColumnLike
-    prints: NDArray[np.uint64] | None
-
-    @cached_property
-    def keys(self) -> NDArray[np.uint64]:
-        """Numbers that depend on the values and the target of a row alone."""
-        assert self.prints is not None
-        return row_keys(self.prints, self.target, self.inputs.n_columns)
-
-    @property
-    def drawn_copies(self) -> Integers | None:
-        """How often each row is there for the draws; None: once."""
-        return self.copies if self.counts_copies else None
-
-    @property
-    def unit(self) -> float:
-        """What class weights multiply the rows by on average: the unit they are in must not matter."""
-        if self.weight is None or self.weight is self.sample_weight:
-            return 1.0
-        n = len(self.weight) if self.sample_weight is None else any_order_sum(self.sample_weight)
-        return any_order_sum(self.weight) / n
-
-    @property
-    def in_leaves(self) -> Floats | None:
-        """Weights of the rows in the leaves that retain them."""
-        weight = _per_draw(self.weight, self.drawn_copies)
-        return weight if self.costs is None else self.costs.value_weights(self.target[:, 0], weight)
-
-    def for_shrinkage(self) -> EvaluationRows:
-        """Return the rows as strengths of shrinkage are evaluated on them."""
-        return EvaluationRows(
-            columns=self.columns,
-            codes=self.target,
-            n_classes=self.n_classes,
-            weight=self.weight,
-            copies=self.copies,
-            keys=self.keys,
-            unit=self.unit,
-            drawn_in_groups=self.groups is not None,
-        )
-
-
-def _per_draw(weight: Floats | None, copies: Integers | None) -> Floats | None:
-    """Return the weight of each row per draw: less where the row is drawn more often because of its weight."""
-    return weight if weight is None or copies is None else weight / np.maximum(copies, 1)
-
-
-@dataclass(frozen=True)
 class TreeFinisher:
     """Turns the values that growth works with into those that users see, prunes and shrinks each tree."""
 
@@ -181,13 +88,14 @@ class TreeFinisher:
         return tree.replaced(tree.engine.pruned(alpha, self.task.node_risks(tree))) if alpha > 0 else tree
 
 
+@dataclass
 class ForestFit:
     """One fit of a forest to a table that has been read.
 
-    Parameters
+    Attributes
     ----------
     model : forest
-        With its parameters, and the trees of an earlier fit that are extended.
+        With its parameters.
     schema : Schema
     earlier : FittedForest or None
         Trees to extend.
@@ -196,26 +104,20 @@ class ForestFit:
     seed : int
     grower : callable
         Grows the trees.
+    n_jobs : int
     """
 
-    def __init__(
-        self,
-        model: GrowingEstimator,
-        schema: Schema,
-        earlier: FittedForest | None,
-        record: GrowthRecord,
-        seed: int,
-        grower: TreeGrower,
-    ) -> None:
-        self.model = model
-        self.task = model._task
+    model: GrowingEstimator
+    schema: Schema
+    earlier: FittedForest | None
+    record: GrowthRecord
+    seed: int
+    grower: TreeGrower
+    n_jobs: int
+
+    def __post_init__(self) -> None:
+        self.task = self.model._task
         self.settings = self.task.settings
-        self.schema = schema
-        self.earlier = earlier
-        self.record = record
-        self.seed = seed
-        self.grower = grower
-        self.n_jobs = model._n_threads
 
     def run(self, table: RawTable, target: Target, inputs: FitInputs, given: Floats | None) -> FitResult:
         """Grow the forest; `given` are the weights of the caller."""
@@ -319,7 +221,7 @@ class ForestFit:
         model, schema, costs = self.model, self.schema, rows.costs
         user = prepare(self.settings.criterion, rows.target, rows.weight, rows.n_classes)
         total = float(rows.columns.n_rows) if rows.weight is None else any_order_sum(rows.weight)
-        weight = each_draw = _per_draw(rows.weight, rows.drawn_copies)
+        weight = each_draw = per_draw(rows.weight, rows.drawn_copies)
         if costs is not None:
             weight = costs.split_weights(rows.target[:, 0], weight)
         row_weight = weight_of_one_row(weight)
@@ -372,28 +274,26 @@ class ForestFit:
 
     def _chosen_strength(self, request: ForestRequest, grown: GrowingForest, rows: LearningRows) -> float:
         """Return the strength that trees choose; those of this forest that did so are added to it."""
-        known = rows.for_shrinkage()
         if grown.forest is not None:  # few trees of an earlier fit, which had the usual strength
             strength = self._earlier_strength
             if not grows_again(request, grown.forest, strength * rows.unit, self.grower):
                 return strength
             grown.forest = None
         if request.draws is None:
-            return self._strength_by_helpers(known, rows)
-        first, strength = first_trees(request, known, self.grower, self.n_jobs)
-        grown.add(first)
+            return self._strength_by_helpers(rows)
+        first = self.grower(request, 0, N_FIRST)
+        strength = strength_of(first, request.draws, rows, rows.unit, self.n_jobs)
+        grown.add(first.replaced(first.engine.shrunk(strength * rows.unit)))
         return strength
 
-    def _strength_by_helpers(self, known: EvaluationRows, rows: LearningRows) -> float:
-        some, chosen = known.few()
-        columns = known.columns if chosen is None else self.settings.pooled(some.columns, some.weight)
-        draws = draw_rows(
-            keys=some.keys, weight=some.weight, copies=some.copies, seed=(self.seed + 1) % np.iinfo(np.int32).max
-        )
-        helpers = replace(
-            rows, columns=columns, target=some.codes, weight=some.weight, copies=some.copies, counts_copies=True
-        )
-        return strength_by_helpers(self._request(helpers, draws), some, self.n_jobs)
+    def _strength_by_helpers(self, rows: LearningRows) -> float:
+        """Return the strength for trees grown on all rows, by other trees that are grown on samples of some rows."""
+        some, chosen = evaluation_rows(rows)
+        columns = some.columns if chosen is None else self.settings.pooled(some.columns, some.weight)
+        seed = (self.seed + 1) % np.iinfo(np.int32).max
+        draws = draw_rows(keys=some.keys, weight=some.weight, copies=some.copies, seed=seed)
+        helpers = self._request(replace(some, columns=columns, counts_copies=True), draws).grow(0, N_HELPERS)
+        return strength_of(helpers, draws, some, rows.unit, self.n_jobs)
 
     # ---- what is remembered --------------------------------------------------------------------------
 

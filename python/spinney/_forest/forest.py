@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import read_table
 from spinney._data.scan import client_of
-from spinney._data.types import ColumnGroups, ColumnLike, Floats, Integers, RandomState, TableLike
+from spinney._data.types import ColumnGroups, ColumnLike, Floats, RandomState, TableLike
 from spinney._estimator.abstention import predict_or_abstain, predict_support
 from spinney._estimator.attributes import only_if
 from spinney._estimator.conformal import check_coverage, class_sets
 from spinney._estimator.known_predictions import KnownShares, KnownValues
-from spinney._estimator.members import SequenceOfMembers
 from spinney._estimator.parameters import COUNT
 from spinney._estimator.streams import check_files, taken_apart
 from spinney._estimator.summary import About, counted
@@ -38,10 +37,10 @@ from spinney._forest.growing import ForestRequest, TreeGrower, balanced_weights
 from spinney._forest.growth_record import GrowthRecord
 from spinney._forest.importances import ImportanceOptions, OutOfBagTable, find_importances
 from spinney._forest.intervals import ForestIntervals
-from spinney._forest.leaves import RowLeaves
+from spinney._forest.leaf_paths import apply, decision_path
 from spinney._forest.out_of_bag import Metric, OutOfBag
 from spinney._forest.prototypes import find_prototypes, prototype_frame
-from spinney._forest.proximities import KINDS, Kind, Proximities, Selection, map_rows, outlier_scores
+from spinney._forest.proximities import KINDS, Kind, Proximities, RowLeaves, Selection, map_rows, outlier_scores
 from spinney._forest.samples import Draws
 from spinney._forest.standard_errors import standard_errors
 from spinney._model.file.container import field
@@ -94,7 +93,7 @@ class TrainingTable:
     target: Target
 
 
-class BaseForest(SequenceOfMembers, GrowingEstimator):
+class BaseForest(GrowingEstimator):
     """What forests for classes and for numbers share."""
 
     _elsewhere: ClassVar[dict[str, str]] = {
@@ -197,7 +196,8 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
             check_n_estimators(self.n_estimators, earlier)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else record.seed
-        result = ForestFit(self, schema, earlier, record, seed, grower).run(table, target, inputs, weight)
+        fit = ForestFit(self, schema, earlier, record, seed, grower, self._n_threads)
+        result = fit.run(table, target, inputs, weight)
         check_files(X)
         self._keep(result, learned)
         return self
@@ -234,6 +234,18 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
 
     # ---- trees ---------------------------------------------------------------------------------------
 
+    def __len__(self) -> int:
+        return len(self.estimators_)
+
+    def __iter__(self) -> Iterator[GrowingEstimator]:
+        return iter(self.estimators_)
+
+    def __getitem__(self, t: int) -> GrowingEstimator:
+        return self.estimators_[t]
+
+    def __bool__(self) -> bool:
+        return True  # else Python would ask __len__, which an unfitted estimator refuses
+
     @property
     def estimators_(self) -> Sequence[GrowingEstimator]:
         """The trees as estimators, made on demand."""
@@ -259,10 +271,8 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
     def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
         """Rows that each tree was grown on, in ascending order, as often as they were drawn; made on demand."""
         check_is_fitted(self)
-        everything = self._growth.all_rows
-        if everything is not None:
-            return LazySequence(self.forest_.n_trees, lambda _: everything.copy())
-        return LazySequence(self.forest_.n_trees, self._draws.rows)
+        samples = self._growth.samples(self.forest_.n_trees)
+        return LazySequence(self.forest_.n_trees, self._draws.rows) if samples is None else samples
 
     @property
     def _draws(self) -> Draws:
@@ -280,39 +290,8 @@ class BaseForest(SequenceOfMembers, GrowingEstimator):
         """What the training rows had in each column."""
         return self._growth.ranges
 
-    def apply(self, X: TableLike) -> Integers:
-        """Leaf of each row in each tree.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_trees)
-            Node numbers, counted within each tree.
-        """
-        check_is_fitted(self)
-        apply = self.forest_.engine.apply
-        return self._by_blocks(X, lambda columns: apply(columns, self._n_threads).astype(np.int64))
-
-    def decision_path(self, X: TableLike) -> tuple[csr_array, Integers]:
-        """Nodes that each row passes.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        path : csr_array of shape (n_samples, node_count)
-            1 where the row passes the node.
-        n_nodes_ptr : ndarray of shape (n_trees + 1,)
-            The nodes of tree t are columns n_nodes_ptr[t] to n_nodes_ptr[t + 1] - 1.
-        """
-        return node_paths(self.forest_, self._columns(X), self._n_threads)
+    apply = apply
+    decision_path = decision_path
 
     def _about(self) -> About:
         n_trees, n_leaves, score = len(self), self.forest_.n_leaves, float(getattr(self, "oob_score_", math.nan))
@@ -921,13 +900,6 @@ def check_own_kind(kind: Kind) -> None:
     """Refuse kinds of proximities that are not of rows among themselves."""
     if kind not in ("all", "oob"):
         raise ValueError(f"kind must be 'all' or 'oob', not {kind!r}.")
-
-
-def node_paths(forest: FittedForest, columns: _engine.Table, n_jobs: int) -> tuple[csr_array, Integers]:
-    """Nodes that each row passes, and the first column of each tree."""
-    leaves = forest.engine.apply(columns, n_jobs)
-    paths = [forest.tree(t).path(leaves[:, t]) for t in range(forest.n_trees)]
-    return csr_array(hstack(paths, format="csr")), forest.root.astype(np.int64)
 
 
 def _squeezed(found: Floats, is_one: bool) -> Floats:

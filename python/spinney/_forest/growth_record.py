@@ -1,23 +1,220 @@
-"""What a fitted forest remembers of its growth beside the trees, and the entry of a model file that holds it."""
+"""What a fitted forest remembers of its growth beside the trees, and the entry of a model file that holds it.
+
+With `keep_rows=True` that includes the training rows: leaves, draws, weights, targets. Quantiles, weights of training
+rows and the calibration of intervals are computed from them.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import spinney._engine as _engine
 from spinney._data.types import Floats
 from spinney._estimator.row_fingerprint import RowPrint
 from spinney._estimator.support import ColumnRanges, ranges_from_json, ranges_to_json
+from spinney._forest.growing import balanced_weights
 from spinney._forest.samples import Draws
-from spinney._forest.training_rows import TrainingRows
 from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest
+from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
+
+LEFT_OUT = np.uint32(2**32 - 1)  # in place of a leaf: the tree does not count for the row
+_MOST_DRAWN = 1000  # entries drawn for each there is
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """What a forest retains of the rows it was grown on.
+
+    Attributes
+    ----------
+    leaf : ndarray of shape (n_trees, n_rows), uint16 or uint32
+        Leaf of every row in every tree, whether it was drawn for the tree or not.
+    target : ndarray of shape (n_rows, n_outputs), float64 or int32
+        Values, or codes of the classes.
+    n_classes : list of int
+        Of each output; empty for values.
+    growth_weight : ndarray of shape (n_rows,) or None
+        What a row weighs each time it is drawn.
+    row_weight : ndarray of shape (n_rows,) or None
+        The caller's weight of each row.
+    draws : Draws or None
+        Which rows each tree was grown on; None: all.
+    balanced : bool
+        Whether the classes in each tree's sample were made to count the same.
+    n_nodes : list of int
+        Of each tree.
+    """
+
+    leaf: NDArray[Any]
+    target: NDArray[Any]
+    n_classes: list[int]
+    growth_weight: Floats | None
+    row_weight: Floats | None
+    draws: Draws | None
+    balanced: bool
+    n_nodes: list[int]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return int(self.leaf.shape[1])
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return int(self.leaf.shape[0])
+
+    def counts(self, tree: int) -> NDArray[np.uint32]:
+        """How often each row was drawn for a tree."""
+        return np.ones(self.n_rows, dtype=np.uint32) if self.draws is None else self.draws.counts(tree)
+
+    def amounts(self, tree: int) -> Floats:
+        """Weight of each row in the growth of a tree."""
+        counts = self.counts(tree)
+        weight = self.growth_weight
+        if self.balanced and self.draws is not None:
+            weight = balanced_weights(self.target, self.n_classes, self.growth_weight, counts)
+        return counts.astype(np.float64) if weight is None else counts * weight
+
+    @cached_property
+    def engine(self) -> _engine.LeafRows:
+        """The rows of every leaf with their shares of its weight."""
+        rows = _engine.LeafRows(self.n_rows)
+        for t in range(self.n_trees):
+            leaf = np.ascontiguousarray(self.leaf[t], dtype=np.uint32)
+            rows.add_tree(leaf, self.amounts(t), self.n_nodes[t])
+        return rows
+
+    @cached_property
+    def cache(self) -> dict[str, Any]:
+        """What has been computed from these rows; not pickled."""
+        return {}
+
+    @property
+    def unseen_leaves(self) -> NDArray[np.uint32]:
+        """Leaf of each row in the trees it was not drawn for, (n_rows, n_trees); `LEFT_OUT` in the others."""
+        found = np.empty((self.n_rows, self.n_trees), dtype=np.uint32)
+        for t in range(self.n_trees):
+            found[:, t] = np.where(self.counts(t) == 0, self.leaf[t], LEFT_OUT)
+        return found
+
+    @cached_property
+    def places(self) -> list[tuple[NDArray[np.uint32], Floats]]:
+        """For each output: position of each row in the order of the values, and the values in that order."""
+        found = []
+        for y in self.target.T:
+            order = np.argsort(y, kind="stable")
+            place = np.empty(self.n_rows, dtype=np.uint32)
+            place[order] = np.arange(self.n_rows, dtype=np.uint32)
+            found.append((place, np.ascontiguousarray(y[order], dtype=np.float64)))
+        return found
+
+    def out_of_bag_means(self, forest: FittedForest) -> tuple[Floats, NDArray[np.intp]]:
+        """Mean value by the trees that have not seen each row (NaN without one), and how many these are."""
+        width = forest.engine.value_width
+        value = forest.engine.value.reshape(-1, width)
+        sums, n_used = np.zeros((self.n_rows, width)), np.zeros(self.n_rows, dtype=np.intp)
+        for t in range(self.n_trees):
+            rows = np.flatnonzero(self.counts(t) == 0)
+            sums[rows] += value[self.leaf[t, rows].astype(np.intp) + forest.root[t]]
+            n_used[rows] += 1
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return sums / n_used[:, np.newaxis], n_used
+
+    def unseen(self) -> NDArray[np.bool_]:
+        """Whether each row was left out of each tree, (n_trees, n_rows)."""
+        return np.array([self.counts(t) == 0 for t in range(self.n_trees)])
+
+    # ---- model files ---------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of a model file's header."""
+        entry: dict[str, Any] = {
+            "leaf": array_to_json(self.leaf),
+            "target": array_to_json(self.target),
+            "balanced": bool(self.balanced),
+            "growth_weight": None if self.growth_weight is None else array_to_json(self.growth_weight),
+            "row_weight": None if self.row_weight is None else array_to_json(self.row_weight),
+        }
+        if self.draws is not None:
+            entry["draws"] = {
+                "replace": bool(self.draws.replace),
+                "unit_of_row": array_to_json(self.draws.unit_of_row),
+                "strata": [array_to_json(stratum) for stratum in self.draws.strata],
+                "n_drawn": [int(n) for n in self.draws.n_drawn],
+            }
+        return entry
+
+    @classmethod
+    def from_json(
+        cls, entry: dict[str, Any], forest: FittedForest, n_classes: list[int] | None, seed: int
+    ) -> TrainingRows:
+        """Turn back what `to_json` gives; refuse what does not fit the forest."""
+        n_nodes = np.diff(forest.root.astype(np.int64))
+        leaf = array_from_json(entry.get("leaf"), ("uint16", "uint32"), (forest.n_trees, None))
+        n_rows = leaf.shape[1]
+        if n_rows == 0 or (leaf.max(axis=1) >= n_nodes).any():
+            refuse("is damaged: its training rows are in no leaf")
+        return cls(
+            leaf=leaf,
+            target=_target_from_json(entry, n_rows, n_classes),
+            n_classes=n_classes or [],
+            growth_weight=_weight_from_json(entry, "growth_weight", n_rows),
+            row_weight=_weight_from_json(entry, "row_weight", n_rows),
+            draws=_draws_from_json(field(entry, "draws", dict), n_rows, seed) if "draws" in entry else None,
+            balanced=field(entry, "balanced", bool) and n_classes is not None,
+            n_nodes=n_nodes.tolist(),
+        )
+
+
+def _target_from_json(entry: dict[str, Any], n_rows: int, n_classes: list[int] | None) -> NDArray[Any]:
+    kind = "float64" if n_classes is None else "int32"
+    n_columns = None if n_classes is None else len(n_classes)  # a user's criterion may predict other values than y
+    target = array_from_json(entry.get("target"), (kind,), (n_rows, n_columns))
+    if target.shape[1] == 0:
+        refuse("is damaged: its training rows have no target")
+    if n_classes is not None and ((target < 0) | (target >= np.array(n_classes))).any():
+        refuse("is damaged: a training row has no class")
+    if not np.isfinite(target).all():
+        refuse("is damaged: a target is not finite")
+    return target
+
+
+def _weight_from_json(entry: dict[str, Any], name: str, n_rows: int) -> Floats | None:
+    if entry.get(name) is None:
+        return None
+    weight = array_from_json(entry[name], ("float64",), (n_rows,))
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        refuse("is damaged: a weight is impossible")
+    return weight
+
+
+def _draws_from_json(entry: dict[str, Any], n_rows: int, seed: int) -> Draws:
+    unit_of_row = array_from_json(entry.get("unit_of_row"), ("uint32",), (n_rows,))
+    strata = [array_from_json(fields, ("uint32",), (None,)) for fields in field(entry, "strata", list)]
+    n_drawn, replace = field(entry, "n_drawn", list), field(entry, "replace", bool)
+    sound = len(strata) == len(n_drawn) > 0
+    drawn_units = np.unique(unit_of_row[unit_of_row != 2**32 - 1])
+    for stratum, n in zip(strata, n_drawn, strict=False):
+        most = len(stratum) * _MOST_DRAWN if replace else len(stratum)
+        sound = sound and type(n) is int and len(stratum) > 0 and 1 <= n <= most
+        sound = sound and bool(np.isin(stratum, drawn_units).all())
+    if not sound or not np.isin(drawn_units, np.concatenate(strata)).all():
+        refuse("is damaged: its samples of rows are impossible")
+    return Draws(n_rows, replace, seed, unit_of_row, strata, n_drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +274,13 @@ class GrowthRecord:
     def knows_samples(self) -> bool:
         """Whether it is known which rows the trees were grown on, or that nobody knows; a file may not say."""
         return self.draws is not None or self.all_rows is not None or self.rows is not None or self.is_imported
+
+    def samples(self, n_trees: int) -> Sequence[NDArray[np.intp]] | None:
+        """Return the rows of each tree, as often as they were drawn; None: not known."""
+        if self.draws is not None:
+            return LazySequence(n_trees, self.draws.rows)
+        everything = self.all_rows
+        return None if everything is None else LazySequence(n_trees, lambda _: everything.copy())
 
     def attributes(self, oob_name: str) -> dict[str, Any]:
         """Return the public fitted attributes; `oob_name` is that of the out-of-bag predictions."""

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 import spinney._engine as _engine
 from spinney._data.types import Floats
 from spinney._estimator.conformal import KnownClasses, conformal_quantile, weight_needed, weight_of_one
-from spinney._forest.training_rows import TrainingRows
+from spinney._forest.growth_record import TrainingRows
 from spinney._model.forest import FittedForest
 
 _BLOCK_NUMBERS = 2**22  # predictions of trees for a block of rows: 32 MiB

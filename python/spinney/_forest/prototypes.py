@@ -17,8 +17,7 @@ from spinney._data.display.frames import frame_of
 from spinney._data.feature import Feature
 from spinney._data.types import Floats, TableLike
 from spinney._data.value_arrays import input_values
-from spinney._forest.leaves import RowLeaves
-from spinney._forest.proximities import Kind, Proximities
+from spinney._forest.proximities import Kind, Proximities, RowLeaves
 
 _MOST_NEIGHBOURS = 100
 _STATISTICS = ("lower quartile", "median", "upper quartile")

@@ -7,16 +7,13 @@ samples of the rows for this, and thrown away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-import spinney._engine as _engine
 from spinney._data.numeric.reproducible import any_order_sum, log
-from spinney._data.types import Floats
-from spinney._data.value_arrays import rows_of
+from spinney._data.types import Floats, Integers
 from spinney._forest.growing import ForestRequest, TreeGrower
+from spinney._forest.learning_rows import LearningRows
 from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest
 
@@ -28,94 +25,61 @@ _MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 4000, 500, 2**22  # to evaluate strength
 _LEAST = 1e-15  # a probability that counts as 0
 
 
-@dataclass(frozen=True)
-class EvaluationRows:
-    """Rows that strengths are evaluated on.
+def evaluation_rows(rows: LearningRows) -> tuple[LearningRows, NDArray[np.intp] | None]:
+    """Return about as many rows as it takes, and which (None: all); it depends on their values alone."""
+    most = max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_CELLS // max(1, rows.columns.n_columns)))
+    n = len(rows.keys) if rows.copies is None else int(rows.copies.sum())
+    if n <= most:
+        return rows, None
+    chosen = np.flatnonzero(rows.keys < np.uint64(2**64 // n * most))
+    return rows.take(chosen), chosen
 
-    Attributes
-    ----------
-    columns : Table
-    codes : ndarray of shape (n_rows, n_outputs)
-    n_classes : list of int
-    weight : ndarray or None
-        As trees are grown by it.
-    copies : ndarray of int or None
-        How often each row is there, where its weight says that.
-    keys : ndarray of shape (n_rows,)
-        Numbers that depend on the values of a row alone.
-    unit : float
-        What a row weighs: strengths are in rows.
-    drawn_in_groups : bool
-        Whether rows are drawn for trees in groups.
+
+def strength_of(forest: FittedForest, draws: Draws, rows: LearningRows, unit: float, n_jobs: int) -> float:
+    """Strength for a forest of which these are some trees, in rows; few trees ask for too much: one step back.
+
+    `unit` is what a row weighs.
     """
-
-    columns: _engine.Table
-    codes: NDArray[np.int32]
-    n_classes: list[int]
-    weight: Floats | None
-    copies: NDArray[np.int64] | None
-    keys: NDArray[np.uint64]
-    unit: float
-    drawn_in_groups: bool = False
-
-    def few(self) -> tuple[EvaluationRows, NDArray[np.intp] | None]:
-        """Return about as many rows as it takes, and which (None: all); it depends on their values alone."""
-        most = max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_CELLS // max(1, self.columns.n_columns)))
-        n = len(self.keys) if self.copies is None else int(self.copies.sum())
-        if n <= most:
-            return self, None
-        chosen = np.flatnonzero(self.keys < np.uint64(2**64 // n * most))
-        some = replace(
-            self,
-            columns=rows_of(self.columns, chosen),
-            codes=self.codes[chosen],
-            weight=None if self.weight is None else self.weight[chosen],
-            copies=None if self.copies is None else self.copies[chosen],
-            keys=self.keys[chosen],
-        )
-        return some, chosen
-
-    def own_class_proba(
-        self, forest: FittedForest, draws: Draws, chosen: NDArray[np.intp] | None, n_jobs: int
-    ) -> Floats:
-        """Mean probability of the own class by trees that have not seen the row: (n_strengths, n_rows * n_outputs)."""
-        by_tree = (draws.counts(t) for t in range(forest.n_trees))
-        counts = np.stack([n if chosen is None else n[chosen] for n in by_tree]).astype(np.int64)
-        leaf = forest.engine.apply(self.columns, n_jobs)
-        codes = np.ascontiguousarray(self.codes, dtype=np.int32)
-        strengths = np.array(STRENGTHS) * self.unit
-        unseen = self._unseen(counts, draws)
-        return np.asarray(forest.engine.own_shares(leaf, unseen, codes, self.n_classes, strengths, n_jobs).T)
-
-    def _unseen(self, counts: NDArray[np.int64], draws: Draws) -> Floats:
-        """How much each tree counts as one that has not seen a row, (n_trees, n_rows), given how often it has drawn it.
-
-        Of c equal rows, or one of weight c, drawn k times in all, each was left out with a probability of (1 - 1/c)^k,
-        or (c - k) / c without replacement, whichever it is that the sample holds.
-        """
-        if self.drawn_in_groups:
-            return np.asarray(counts == 0, dtype=np.float64)
-        _, group = np.unique(self.keys, return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        starts = np.searchsorted(group[order], np.arange(group.max() + 1))
-        copies = np.ones(len(group), dtype=np.int64) if self.copies is None else self.copies
-        n_equal = np.maximum(np.add.reduceat(copies[order], starts), 1)[group]
-        n_drawn = np.add.reduceat(counts[:, order], starts, axis=1)[:, group]
-        if not draws.replace:
-            return np.asarray(np.maximum(n_equal - n_drawn, 0) / n_equal)
-        unseen, others = np.ones(counts.shape), 1.0 - 1.0 / n_equal
-        for k in range(int(n_drawn.max())):
-            unseen = np.where(n_drawn > k, unseen * others, unseen)
-        return unseen
-
-    def losses(self, proba: Floats) -> Floats:
-        """Log losses of rows that some tree has not seen, by strength: (n_strengths, n_rows); others are NaN."""
-        by_output = proba.reshape(len(STRENGTHS), *self.codes.shape)
-        lost = -log(np.maximum(by_output, _LEAST)).sum(axis=2)
-        return np.where((by_output > 0).all(axis=(0, 2)), lost, np.nan)
+    some, chosen = evaluation_rows(rows)
+    by_tree = (draws.counts(t) for t in range(forest.n_trees))
+    counts = np.stack([n if chosen is None else n[chosen] for n in by_tree]).astype(np.int64)
+    best = clearly_best(_losses(forest, some, _unseen(some, counts, draws), unit, n_jobs), some.weight, some.copies)
+    return STRENGTHS[best - 1 if best > USUAL else best]
 
 
-def clearly_best(losses: Floats, weight: Floats | None, copies: NDArray[np.int64] | None) -> int:
+def _losses(forest: FittedForest, rows: LearningRows, unseen: Floats, unit: float, n_jobs: int) -> Floats:
+    """Log losses of rows that some tree has not seen, by strength: (n_strengths, n_rows); others are NaN."""
+    leaf = forest.engine.apply(rows.columns, n_jobs)
+    codes = np.ascontiguousarray(rows.target, dtype=np.int32)
+    proba = forest.engine.own_shares(leaf, unseen, codes, rows.n_classes, np.array(STRENGTHS) * unit, n_jobs).T
+    by_output = proba.reshape(len(STRENGTHS), *codes.shape)
+    lost = -log(np.maximum(by_output, _LEAST)).sum(axis=2)
+    return np.where((by_output > 0).all(axis=(0, 2)), lost, np.nan)
+
+
+def _unseen(rows: LearningRows, counts: Integers, draws: Draws) -> Floats:
+    """How much each tree counts as one that has not seen a row, (n_trees, n_rows), given how often it has drawn it.
+
+    Of c equal rows, or one of weight c, drawn k times in all, each was left out with a probability of (1 - 1/c)^k,
+    or (c - k) / c without replacement, whichever it is that the sample holds.
+    """
+    if rows.groups is not None:
+        return np.asarray(counts == 0, dtype=np.float64)
+    _, group = np.unique(rows.keys, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(group.max() + 1))
+    copies = np.ones(len(group), dtype=np.int64) if rows.copies is None else rows.copies
+    n_equal = np.maximum(np.add.reduceat(copies[order], starts), 1)[group]
+    n_drawn = np.add.reduceat(counts[:, order], starts, axis=1)[:, group]
+    if not draws.replace:
+        return np.asarray(np.maximum(n_equal - n_drawn, 0) / n_equal)
+    unseen, others = np.ones(counts.shape), 1.0 - 1.0 / n_equal
+    for k in range(int(n_drawn.max())):
+        unseen = np.where(n_drawn > k, unseen * others, unseen)
+    return unseen
+
+
+def clearly_best(losses: Floats, weight: Floats | None, copies: Integers | None) -> int:
     """Place of the strength with the least mean loss, or of the usual one if that is not clearly worse.
 
     Parameters
@@ -137,30 +101,6 @@ def clearly_best(losses: Floats, weight: Floats | None, copies: NDArray[np.int64
     spread = any_order_sum(amount * (lower[best] - means[best]) ** 2) / total
     n = total**2 / any_order_sum(amount**2) if copies is None else float(copies[known].sum())
     return best if means[best] ** 2 * n > spread else USUAL
-
-
-def strength_of(forest: FittedForest, draws: Draws, rows: EvaluationRows, n_jobs: int) -> float:
-    """Strength for a forest of which these are some trees, in rows; few trees ask for too much: one step back."""
-    some, chosen = rows.few()
-    losses = some.losses(some.own_class_proba(forest, draws, chosen, n_jobs))
-    best = clearly_best(losses, some.weight, some.copies)
-    return STRENGTHS[best - 1 if best > USUAL else best]
-
-
-def strength_by_helpers(request: ForestRequest, some: EvaluationRows, n_jobs: int) -> float:
-    """Strength for a forest whose trees are grown on all rows, by trees that the request grows on samples of some."""
-    assert request.draws is not None
-    return strength_of(request.grow(0, N_HELPERS), request.draws, some, n_jobs)
-
-
-def first_trees(
-    request: ForestRequest, rows: EvaluationRows, grower: TreeGrower, n_jobs: int
-) -> tuple[FittedForest, float]:
-    """Grow the first trees of a forest on samples of the rows; return them shrunk, and the strength in rows."""
-    assert request.draws is not None
-    forest = grower(request, 0, N_FIRST)
-    strength = strength_of(forest, request.draws, rows, n_jobs)
-    return forest.replaced(forest.engine.shrunk(strength * rows.unit)), strength
 
 
 def grows_again(request: ForestRequest, earlier: FittedForest, strength: float, grower: TreeGrower) -> bool:

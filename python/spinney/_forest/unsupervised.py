@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -30,9 +29,9 @@ from spinney._estimator.summary import About, counted
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._forest.fitting import check_n_estimators
-from spinney._forest.forest import node_paths
 from spinney._forest.growing import Finisher, ForestRequest, GrowingForest, grow_in_batches
 from spinney._forest.growth_record import GrowthRecord
+from spinney._forest.leaf_paths import apply, decision_path
 from spinney._forest.samples import Draws, rows_with_weight
 from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
@@ -170,48 +169,15 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
     def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
         """Rows that each tree was grown on, in ascending order, as often as they were drawn; made on demand."""
         check_is_fitted(self)
-        draws, everything = self._growth.draws, self._growth.all_rows
-        if draws is not None:
-            return LazySequence(self.forest_.n_trees, draws.rows)
-        if everything is not None:
-            return LazySequence(self.forest_.n_trees, lambda _: everything.copy())
+        samples = self._growth.samples(self.forest_.n_trees)
+        if samples is not None:
+            return samples
         raise AttributeError(
             "A model file does not keep which rows the trees were grown on. Pickle the model, or fit it again."
         )
 
-    def apply(self, X: TableLike) -> Integers:
-        """Leaf of each row in each tree.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_trees)
-            Node numbers, counted within each tree.
-        """
-        check_is_fitted(self)
-        apply = self.forest_.engine.apply
-        return self._by_blocks(X, lambda columns: apply(columns, self._n_threads).astype(np.int64))
-
-    def decision_path(self, X: TableLike) -> tuple[csr_array, Integers]:
-        """Nodes that each row passes.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        path : csr_array of shape (n_samples, node_count)
-            1 where the row passes the node.
-        n_nodes_ptr : ndarray of shape (n_trees + 1,)
-            The nodes of tree t are columns n_nodes_ptr[t] to n_nodes_ptr[t + 1] - 1.
-        """
-        return node_paths(self.forest_, self._columns(X), self._n_threads)
+    apply = apply
+    decision_path = decision_path
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

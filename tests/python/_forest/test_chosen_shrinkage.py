@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from spinney import ExtraTreesClassifier, RandomForestClassifier
-from spinney._forest.shrinkage import STRENGTHS, USUAL, EvaluationRows, clearly_best
+from spinney._forest.learning_rows import LearningRows
+from spinney._forest.shrinkage import STRENGTHS, USUAL, clearly_best, evaluation_rows
 
 KINDS = [RandomForestClassifier, ExtraTreesClassifier]
 
@@ -131,7 +132,8 @@ def test_many_rows_are_judged_by_some_that_their_values_choose():
     keys = np.random.default_rng(0).integers(0, 2**64, size=20_000, dtype=np.uint64)
     columns = spinney._engine.Table(20_000)
     columns.add_number(np.arange(20_000.0))
-    rows = EvaluationRows(columns, np.zeros((20_000, 1), dtype=np.int32), [1], None, None, keys, 1.0)
-    some, chosen = rows.few()
+    rows = LearningRows(columns, columns, np.zeros((20_000, 1), dtype=np.int32), [1], prints=keys)
+    some, chosen = evaluation_rows(rows)
     assert 3800 < len(chosen) < 4200
-    np.testing.assert_array_equal(some.columns.column(0), np.flatnonzero(keys < np.uint64(2**64 // 20_000 * 4000)))
+    expected = np.flatnonzero(rows.keys < np.uint64(2**64 // 20_000 * 4000))
+    np.testing.assert_array_equal(some.columns.column(0), expected)

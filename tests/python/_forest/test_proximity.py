@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 from spinney._forest import proximities as module
-from spinney._forest.leaves import RowLeaves
 from sweep import examples
 
 
@@ -136,7 +135,7 @@ def test_engine_and_products_agree(n_rows, n_trees, n_leaves, seed):
     rng = np.random.default_rng(seed)
     nodes = rng.integers(0, n_leaves, (n_rows, n_trees)) + n_leaves * np.arange(n_trees)
     drawn = rng.integers(0, 2, (n_rows, n_trees)).astype(np.uint32)
-    resting = RowLeaves(nodes, n_leaves * n_trees, drawn)
+    resting = module.RowLeaves(nodes, n_leaves * n_trees, drawn)
     for kind in ("all", "oob"):
         found = module.Proximities.between(resting, resting, kind, True)
         k, least = int(rng.integers(1, n_rows + 1)), float(rng.choice([0.0, 0.3]))
