@@ -10,22 +10,18 @@ import click
 from spinney._names import FITTED_BY_COMMAND_ALONE
 from spinney.cli.numbers import Number, Whole
 
-_ALL = ("boosting", *FITTED_BY_COMMAND_ALONE)
 _GROWTH = ("leaf", "depth", "symmetric")
 _SAMPLING = ("uniform", "gradient", "goss")
-BOOSTING_OPTIONS = {  # models that each is for
-    "growth": _ALL,
-    "subsample": _ALL,
-    "sampling": _ALL,
-    "n_parallel_trees": _ALL,
-    "drop_rate": _ALL,
-    "hierarchical_shrinkage": _ALL,
-    "linear_leaves": _ALL,
-    "feature_costs": _ALL,
-}
+BOOSTING_OPTIONS = dict.fromkeys(  # models that each is for
+    (
+        *("growth", "subsample", "sampling", "n_parallel_trees", "drop_rate"),
+        *("hierarchical_shrinkage", "linear_leaves", "feature_costs"),
+    ),
+    ("boosting", *FITTED_BY_COMMAND_ALONE),
+)
 
 
-def _by_column(_context: Any, _parameter: Any, given: tuple[str, ...]) -> dict[str, float] | None:
+def _by_column(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, float] | None:
     """Read numbers by column, as in income=5."""
     found = {}
     for entry in given:

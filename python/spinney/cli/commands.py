@@ -23,7 +23,7 @@ from spinney.cli.group import (
     target_option,
     task_option,
 )
-from spinney.cli.numbers import LARGEST_SEED, Number, Whole
+from spinney.cli.numbers import LARGEST_SEED, Number, NumberOrWord, Whole
 
 __all__ = ["spinney"]
 
@@ -31,49 +31,7 @@ if find_spec("polars") is None:
     raise ModuleNotFoundError("No module named 'polars'", name="polars")
 
 
-class _NumberOrAuto(click.ParamType[int | str]):
-    """A positive number, or the word auto."""
-
-    name, word = "number or auto", "auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Return the number, or the word."""
-        if value == self.word:
-            return self.word
-        try:
-            number = int(value)
-        except ValueError:
-            number = 0
-        if number < 1:
-            self.fail(f"{value!r} is neither a number from 1 up nor {self.word!r}.", param, ctx)
-        return number
-
-
-class _PositiveOrCv(click.ParamType[float | str]):
-    """A positive number, or the word cv."""
-
-    name = "number or cv"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        """Return the number, or the word."""
-        if value == "cv":
-            return "cv"
-        try:
-            number = float(value)
-        except ValueError:
-            number = 0.0
-        if not number > 0.0:
-            self.fail(f"{value!r} is neither a positive number nor 'cv'.", param, ctx)
-        return number
-
-
-class _NumberOrCv(_NumberOrAuto):
-    """A positive number, or the word cv."""
-
-    name, word = "number or cv", "cv"
-
-
-def _quantiles(_context: Any, _parameter: Any, given: str | None) -> float | list[float] | None:
+def _quantiles(_context: click.Context, _option: click.Parameter, given: str | None) -> float | list[float] | None:
     """Read one quantile, or several with commas between them."""
     if given is None:
         return None
@@ -131,14 +89,6 @@ _OPTION_OF = {
 }  # where an option has another name than its parameter
 
 
-def _check_loss(kind: str, loss: str | None) -> None:
-    for model, names in _LOSSES_ALONE.items():
-        if loss in names and kind != model:
-            raise click.BadParameter(f"It is for --model {model}.", param_hint="'--loss'")
-        if kind == model and loss not in (None, *names):
-            raise click.BadParameter(f"--model {model} has {' and '.join(names)}.", param_hint="'--loss'")
-
-
 @spinney.command(short_help="Fit one model, chosen by hand, and judge it.")
 @click.argument("table", type=FILE)
 @target_option
@@ -158,7 +108,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 @click.option(
     "--trees",
     "n_estimators",
-    type=_NumberOrAuto(),
+    type=NumberOrWord("auto"),
     metavar="N|auto",
     help="Trees of a forest (auto: until its out-of-bag error has settled); most rounds of boosting, which stops when "
     "held-out rows no longer improve (auto: the mean of five boosters, each stopped by a fifth of the rows); most "
@@ -183,7 +133,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 @click.option(
     "--neighbors",
     "n_neighbors",
-    type=_NumberOrCv(),
+    type=NumberOrWord("cv"),
     metavar="N|cv",
     help="Nearest rows: how many answer; cv: as many as err least, left out one by one.  [default: cv]",
 )
@@ -209,7 +159,13 @@ def _check_loss(kind: str, loss: str | None) -> None:
 @click.option(
     "--criterion", type=click.Choice(_CRITERIA), metavar="C", help=f"Measure of a split: {', '.join(_CRITERIA)}."
 )
-@click.option("--C", "C", type=_PositiveOrCv(), metavar="C|cv", help="Margins: what a row beyond the margin pays.")
+@click.option(
+    "--C",
+    "C",
+    type=NumberOrWord("cv", fractions=True),
+    metavar="C|cv",
+    help="Margins: what a row beyond the margin pays.",
+)
 @click.option("--kernel", type=click.Choice(_KERNELS), metavar="K", help=f"Margins: {', '.join(_KERNELS)}.")
 @click.option(
     "--nu",
@@ -257,22 +213,13 @@ def _check_loss(kind: str, loss: str | None) -> None:
 def fit(
     table: Path,
     target: str | None,
-    out: Path | None,
-    task: str,
-    drop: tuple[str, ...],
-    date_parts: str | None,
-    weight: str | None,
-    offset: str | None,
-    group: str | None,
-    event: str | None,
+    kind: str,
     folds: int,
     seed: int,
+    out: Path | None,
     memory: str | None,
-    encoding: str | None,
-    delimiter: str | None,
     as_json: bool,
-    kind: str,
-    **parameters: Any,
+    **options: Any,
 ) -> None:
     r"""Fit a tree, a forest, boosted trees or another model to TABLE and judge it.
 
@@ -291,46 +238,48 @@ def fit(
       spinney fit machines.csv --target hours --model survival --event failed
       spinney fit 'loans/*.parquet' --target repaid --model boosting --memory 2GB
     """
-    if kind == "tree" and parameters["n_estimators"] is not None:
+    _check_options(kind, options, folds)
+    from spinney.cli.fit import FitOptions, run_fit
+    from spinney.cli.source import Source
+    from spinney.cli.tables import require_target
+
+    columns = {name: options.pop(name) for name in _OF_SOURCE}
+    columns["task"] = {"ranker": "ranking", "survival": "survival"}.get(kind, columns["task"])
+    columns["date_parts"] = tuple(part.strip() for part in (columns["date_parts"] or "").split(",") if part)
+    source = Source(table, require_target(target, table, columns["delimiter"]), **columns)
+    run_fit(source, FitOptions(kind, options, folds, seed, out, as_json, memory))
+
+
+_OF_SOURCE = ("delimiter", "encoding", "task", "drop", "date_parts", "weight", "offset", "group", "event")
+_WHY_NOT_AUTO = {
+    "functional": "Functional boosting has no rows out of bag. Pass the number of rounds, or leave it out.",
+    "adaboost": "AdaBoost has no rows out of bag. Pass the number of rounds, or leave it out.",
+    "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
+}
+
+
+def _check_options(kind: str, options: dict[str, Any], folds: int) -> None:
+    """Refuse options that do not go with a kind of model."""
+    if kind == "tree" and options["n_estimators"] is not None:
         raise click.BadParameter("It is for ensembles. Pass --model forest or boosting too.", param_hint="'--trees'")
-    if kind in ("extra-trees", "adaboost", "functional") and parameters["n_estimators"] == "auto":
-        why = {
-            "functional": "Functional boosting has no rows out of bag. Pass the number of rounds, or leave it out.",
-            "adaboost": "AdaBoost has no rows out of bag. Pass the number of rounds, or leave it out.",
-            "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
-        }
-        raise click.BadParameter(why[kind], param_hint="'--trees'")
-    for name, value in {**parameters, "offset": offset, "group": group, "event": event}.items():
+    if kind in _WHY_NOT_AUTO and options["n_estimators"] == "auto":
+        raise click.BadParameter(_WHY_NOT_AUTO[kind], param_hint="'--trees'")
+    for name, value in options.items():
         if value is not None and kind not in _ONLY_OF.get(name, (kind,)):
             option = f"'--{_OPTION_OF.get(name, name.replace('_', '-'))}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
-    _check_loss(kind, parameters["loss"])
-    if kind == "ranker" and group is None:
+    for model, names in _LOSSES_ALONE.items():
+        if options["loss"] in names and kind != model:
+            raise click.BadParameter(f"It is for --model {model}.", param_hint="'--loss'")
+        if kind == model and options["loss"] not in (None, *names):
+            raise click.BadParameter(f"--model {model} has {' and '.join(names)}.", param_hint="'--loss'")
+    if kind == "ranker" and options["group"] is None:
         raise click.BadParameter(
             "--model ranker compares rows of the same list. Name the column that says which, such as the query's.",
             param_hint="'--group'",
         )
-    task = {"ranker": "ranking", "survival": "survival"}.get(kind, task)
-    from spinney.cli.fit import FitOptions, run_fit
-    from spinney.cli.source import Source
-    from spinney.cli.tables import require_target
-
-    source = Source(
-        table,
-        require_target(target, table, delimiter),
-        delimiter,
-        encoding,
-        task,
-        drop,
-        () if date_parts is None else tuple(part.strip() for part in date_parts.split(",")),
-        weight=weight,
-        offset=offset,
-        group=group,
-        event=event,
-    )
-    run_fit(source, FitOptions(kind, parameters, folds, seed, out, as_json, memory))
 
 
 @spinney.command(short_help="Compare models of your choice on the same folds.")
@@ -371,20 +320,14 @@ def compare(
     models: tuple[str, ...],
     metrics: tuple[str, ...],
     reference: str | None,
-    group: str | None,
-    time: str | None,
-    weight: str | None,
-    drop: tuple[str, ...],
-    task: str,
     folds: int,
     repeats: int,
     curves: bool,
     plot: Path | None,
     seconds: float | None,
     seed: int,
-    encoding: str | None,
-    delimiter: str | None,
     as_json: bool,
+    **columns: Any,
 ) -> None:
     r"""Compare models on the same folds of TABLE, beside always saying the same.
 
@@ -396,15 +339,22 @@ def compare(
       spinney compare loans.csv --target repaid --model forest --model boosting
       spinney compare loans.csv --target repaid --metric roc_auc --plot loans.png
     """
-    from spinney.cli.compare import Asked, run_compare
+    from spinney.cli.compare import run_compare
     from spinney.cli.source import Source
     from spinney.cli.tables import require_target
 
-    target = require_target(target, table, delimiter)
-    chosen = list(dict.fromkeys(models)) or ["tree", "forest", "extra-trees", "boosting", "linear"]
-    source = Source(table, target, delimiter, encoding, task, drop, weight=weight, group=group, time=time)
-    asked = Asked(chosen, list(metrics), folds, repeats, reference, curves, seconds, seed)
-    run_compare(source, asked, plot=plot, as_json=as_json)
+    source = Source(table, require_target(target, table, columns["delimiter"]), **columns)
+    options = {
+        "models": list(dict.fromkeys(models)) or ["tree", "forest", "extra-trees", "boosting", "linear"],
+        "scoring": list(metrics) or None,
+        "cv": folds,
+        "repeats": repeats,
+        "reference": reference,
+        "learning_curves": curves,
+        "max_seconds": seconds,
+        "random_state": seed,
+    }
+    run_compare(source, options, plot=plot, as_json=as_json)
 
 
 from spinney.cli import study_commands, use_commands  # noqa: E402, F401  (they add their commands)

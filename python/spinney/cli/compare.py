@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spinney._evaluate.board import finite_or_none
+from spinney._evaluate.compare import compare
 from spinney._evaluate.comparison import Comparison
 from spinney.cli.failures import failures_in_words, warnings_in_words
 from spinney.cli.fit_table import read_fit_table
@@ -18,55 +18,24 @@ from spinney.cli.source import Source
 from spinney.cli.tables import check_writable
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a comparison is to do.
-
-    Attributes
-    ----------
-    models : list of str
-        Words of ``spinney fit --model``.
-    metrics : list of str
-        Scikit-learn scorers; none: the usual ones.
-    """
-
-    models: list[str]
-    metrics: list[str]
-    n_folds: int
-    repeats: int
-    reference: str | None
-    curves: bool
-    seconds: float | None
-    seed: int
-
-
-def run_compare(source: Source, asked: Asked, *, plot: Path | None, as_json: bool) -> None:
-    """Compare models and print what came of it; draw it if a file is named."""
-    import spinney
-
+def run_compare(source: Source, options: dict[str, Any], *, plot: Path | None, as_json: bool) -> None:
+    """Compare models by options of `compare`, and print what came of it; draw it if a file is named."""
     if plot is not None:
         check_writable(plot)
     table = read_fit_table(source)
     with failures_in_words(), warnings_in_words():
-        found = spinney.compare(
-            asked.models,
-            table.X,
-            table.y,
-            cv=asked.n_folds,
-            repeats=asked.repeats,
-            scoring=asked.metrics or None,
+        found = compare(
+            X=table.X,
+            y=table.y,
             groups=table.groups,
             time=table.time,
             sample_weight=table.weight,
-            reference=asked.reference,
-            learning_curves=asked.curves,
             task=table.task,
-            max_seconds=asked.seconds,
-            random_state=asked.seed,
             verbose=int(sys.stderr.isatty()),
+            **options,
         )
         if plot is not None:
-            _draw(found, plot, asked.curves)
+            _draw(found, plot, options["learning_curves"])
     click.echo(json.dumps(_as_json(found, source), ensure_ascii=False, indent=2) if as_json else str(found))
 
 

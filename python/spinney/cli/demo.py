@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
 from spinney.cli.failures import failures_in_words
 from spinney.cli.study import check_folder, keep_study, print_study, studied
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def run_demo(*, out: Path | None, minutes: float, models: list[str] | None, repeats: int | None, seed: int) -> None:
@@ -38,7 +41,7 @@ def run_demo(*, out: Path | None, minutes: float, models: list[str] | None, repe
     click.echo("  spinney study loans.csv --target repaid")
 
 
-def table_summary(X: Any, species: Sequence[str]) -> str:
+def table_summary(X: pl.DataFrame, species: Sequence[str]) -> str:
     """Describe the table in two lines."""
     n_missing = sum(int(X[name].null_count()) for name in X.columns)
     categories = [name for name in X.columns if is_category(X[name])]
@@ -50,7 +53,7 @@ def table_summary(X: Any, species: Sequence[str]) -> str:
     )
 
 
-def is_category(column: Any) -> bool:
+def is_category(column: pl.Series) -> bool:
     """Say whether a polars column holds categories."""
     import polars as pl
 

@@ -3,52 +3,64 @@
 from __future__ import annotations
 
 import json
-import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from spinney._data import Schema
 from spinney._data.display.digits import shortest
+from spinney._data.types import Floats
+from spinney._estimator.saving import load
+from spinney._evaluate.board import finite_or_none
+from spinney._model.saving.predictor import load_predictor
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
+from spinney.cli.loaded import LoadedModel
 from spinney.cli.predict import derived_parts, with_parts
 from spinney.cli.tables import read_whole
+from spinney.inspect.explain.counterfactual import counterfactual
+from spinney.inspect.explain.dependence import partial_dependence
+from spinney.inspect.explain.permutation import permutation_importance
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _MOST_COLUMNS = 20  # on the screen
 _MOST_OTHERS = 200  # whose values a column of a row is given
 _MOST_ROWS = 2000  # by which the effect of a column is averaged
 
 
+@dataclass(frozen=True)
+class Question:
+    """What to explain: a model by its target, a column, or a row, with what is wanted of it instead."""
+
+    target: str | None = None
+    row: int | None = None
+    column: str | None = None
+    want: str | None = None
+
+
 def run_explain(
-    model_path: Path,
-    table: Path,
-    *,
-    target: str | None,
-    row: int | None,
-    column: str | None,
-    want: str | None,
-    delimiter: str | None,
-    encoding: str | None,
-    as_json: bool,
+    model_path: Path, table: Path, asked: Question, *, delimiter: str | None, encoding: str | None, as_json: bool
 ) -> None:
     """Explain a model by the rows of a table."""
-    from spinney import load, load_predictor
-
     with failures_in_words():
         model, schema = load(model_path), load_predictor(model_path).schema
     frame = read_whole(table, delimiter, encoding)
     X = _columns_of(frame, schema, table)
     with failures_in_words(), warnings_in_words():
-        if row is not None:
-            found = _row(model, X, row, want)
-        elif column is not None:
-            found = _effect(model, X, column)
+        if asked.row is not None:
+            found = _row(model, X, asked.row, asked.want)
+        elif asked.column is not None:
+            found = _effect(model, X, asked.column)
         else:
-            found = _importances(model, X, frame, str(target), table)
+            found = _importances(model, X, frame, str(asked.target), table)
     if as_json:
         plain = {key: value for key, value in found.items() if key != "lines"}
         click.echo(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2, default=str))
@@ -58,7 +70,7 @@ def run_explain(
         console.print(Text(line) if isinstance(line, str) else line, soft_wrap=isinstance(line, str))
 
 
-def _columns_of(frame: Any, schema: Any, table: Path) -> Any:
+def _columns_of(frame: pl.DataFrame, schema: Schema, table: Path) -> pl.DataFrame:
     """Return the model's columns of a table; parts of dates that it lacks are made."""
     parts = derived_parts(schema, frame.columns)
     lacking = [name for name in schema.names if name not in frame.columns and name not in parts]
@@ -69,9 +81,7 @@ def _columns_of(frame: Any, schema: Any, table: Path) -> Any:
     return with_parts(frame, schema, parts).select(schema.names)
 
 
-def _importances(model: Any, X: Any, frame: Any, target: str, table: Path) -> dict[str, Any]:
-    from spinney import permutation_importance
-
+def _importances(model: LoadedModel, X: pl.DataFrame, frame: pl.DataFrame, target: str, table: Path) -> dict[str, Any]:
     if target not in frame.columns:
         raise fail(f"--target: '{table}' has no column '{target}'. {nearest(target, frame.columns)}")
     known = frame[target].is_not_null()
@@ -85,9 +95,7 @@ def _importances(model: Any, X: Any, frame: Any, target: str, table: Path) -> di
     return {"importances": [_plain(one) for one in rows], "lines": lines}
 
 
-def _effect(model: Any, X: Any, column: str) -> dict[str, Any]:
-    from spinney import partial_dependence
-
+def _effect(model: LoadedModel, X: pl.DataFrame, column: str) -> dict[str, Any]:
     if column not in X.columns:
         raise fail(f"--column: the model has no column '{column}'. {nearest(column, X.columns)}")
     rows = X if X.height <= _MOST_ROWS else X.sample(_MOST_ROWS, seed=0)
@@ -99,10 +107,8 @@ def _effect(model: Any, X: Any, column: str) -> dict[str, Any]:
     return {"column": column, "effect": [_plain(one) for one in frame.to_dicts()], "lines": lines}
 
 
-def _row(model: Any, X: Any, row: int, want: str | None) -> dict[str, Any]:
+def _row(model: LoadedModel, X: pl.DataFrame, row: int, want: str | None) -> dict[str, Any]:
     """Explain one row: what is said, what each column adds, and the smallest change for another answer."""
-    from spinney import counterfactual
-
     if row > X.height:
         raise fail(f"--row: the table has {X.height:,} rows, so there is no row {row:,}.")
     one = X[row - 1 : row]
@@ -125,7 +131,7 @@ def _row(model: Any, X: Any, row: int, want: str | None) -> dict[str, Any]:
     return found
 
 
-def _wanted(model: Any, want: str) -> Any:
+def _wanted(model: LoadedModel, want: str) -> Any:
     """Return what is wanted: a class by its text, or two ends of a range of values."""
     if hasattr(model, "classes_"):
         by_text = {str(label): label for label in model.classes_.tolist()}
@@ -139,7 +145,7 @@ def _wanted(model: Any, want: str) -> Any:
         raise fail(f"--want must be a range such as 10:20, 10: or :20, not '{want}'.") from None
 
 
-def _add_shap(found: dict[str, Any], model: Any, one: Any, said: Any) -> None:
+def _add_shap(found: dict[str, Any], model: LoadedModel, one: pl.DataFrame, said: object) -> None:
     explained = model.shap_values(one)
     if explained.output_names is not None and len(explained.output_names) > 1:
         explained = explained.output(said)
@@ -157,23 +163,22 @@ def _add_shap(found: dict[str, Any], model: Any, one: Any, said: Any) -> None:
     found["lines"] += [f"What each column adds to the {explained.of}, from {shortest(base)} on:", shown]
 
 
-def _add_falls(found: dict[str, Any], model: Any, X: Any, one: Any, said: Any) -> None:
+def _add_falls(found: dict[str, Any], model: LoadedModel, X: pl.DataFrame, one: pl.DataFrame, said: object) -> None:
     """Tell what any model's answer falls by, on average, when one column has the values of other rows."""
-    import numpy as np
     import polars as pl
 
     others = X if X.height <= _MOST_OTHERS else X.sample(_MOST_OTHERS, seed=0)
     has_shares = hasattr(model, "predict_proba")
 
-    def asked(rows: Any) -> Any:
+    def predicted(rows: pl.DataFrame) -> Floats:
         return model.predict_proba(rows)[:, model.classes_.tolist().index(said)] if has_shares else model.predict(rows)
 
     if not has_shares and isinstance(said, str):
         return
-    own = float(asked(one)[0])
+    own = float(predicted(one)[0])
     same = pl.concat([one] * others.height)
-    falls = {name: own - float(np.mean(asked(same.with_columns(others[name])))) for name in X.columns}
-    rows = [
+    falls = {name: own - float(np.mean(predicted(same.with_columns(others[name])))) for name in X.columns}
+    rows: list[dict[str, Any]] = [
         {"column": name, "value": _text(one[name][0]), "by": by}
         for name, by in sorted(falls.items(), key=lambda pair: -abs(pair[1]))
     ]
@@ -185,9 +190,9 @@ def _add_falls(found: dict[str, Any], model: Any, X: Any, one: Any, said: Any) -
     found["lines"] += [f"What the {what} falls by when a column has the values of other rows:", shown]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return shortest(value) if isinstance(value, float) else str(value)
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+def _plain(row: dict[str, object]) -> dict[str, object]:
+    return {key: finite_or_none(value) for key, value in row.items()}

@@ -3,74 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
+from spinney._estimator.estimator import Estimator
+from spinney._names import public
 from spinney.cli.failures import fail, failures_in_words
 from spinney.cli.tables import check_writable
 
-
-def _c(model: Any, name: str) -> bytes:
-    from spinney import to_c
-
-    return to_c(model, name=name).encode()
-
-
-def _onnx(model: Any, name: str) -> bytes:
-    from spinney import to_onnx
-
-    return bytes(to_onnx(model).SerializeToString())
-
-
-def _sql(model: Any, name: str) -> bytes:
-    from spinney import to_sql
-
-    return to_sql(model, name).encode()
-
-
-def _xgboost(model: Any, name: str) -> bytes:
-    from spinney import to_xgboost
-
-    return to_xgboost(model).encode()
-
-
-def _lightgbm(model: Any, name: str) -> bytes:
-    from spinney import to_lightgbm
-
-    return to_lightgbm(model).encode()
-
-
-def _treelite(model: Any, name: str) -> bytes:
-    from spinney import to_treelite
-
-    return bytes(to_treelite(model).serialize_bytes())
-
-
-def _pmml(model: Any, name: str) -> bytes:
-    from spinney import to_pmml
-
-    return to_pmml(model).encode()
-
-
-WRITERS: dict[str, Callable[[Any, str], bytes]] = {
-    "onnx": _onnx,
-    "c": _c,
-    "sql": _sql,
-    "xgboost": _xgboost,
-    "lightgbm": _lightgbm,
-    "treelite": _treelite,
-    "pmml": _pmml,
-}
-_NAMED = {"c": "model", "sql": "data"}  # formats that name something, and the name if none is given
+_NAMED = ("c", "sql")  # formats that name something
 _BINARY = frozenset({"onnx", "treelite"})
+
+
+def written_as(model: Estimator, to: str, name: str | None) -> bytes:
+    """Return a model in a format; `name` is what the format names, where it names something."""
+    write = public(f"to_{to}")
+    named = {"c": {"name": name or "model"}, "sql": {"table": name or "data"}}
+    written = write(model, **named.get(to, {}))
+    if isinstance(written, str):
+        return written.encode()
+    return bytes(written.serialize_bytes() if to == "treelite" else written.SerializeToString())
 
 
 def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None) -> None:
     """Write a saved model in another format."""
-    from spinney import load
+    from spinney._estimator.saving import load
     from spinney._model.file.disk import write_file
 
     if out is None and to in _BINARY and sys.stdout.isatty():
@@ -81,7 +39,7 @@ def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None)
         check_writable(out)
     with failures_in_words():
         try:
-            written = WRITERS[to](load(model_path), name or _NAMED.get(to, ""))
+            written = written_as(load(model_path), to, name)
         except ImportError as error:
             raise fail(str(error)) from None
         if out is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -34,7 +34,7 @@ class Command(click.Command):
 class Misunderstood(click.UsageError):
     """A command that was not understood, said in one line."""
 
-    def show(self, file: Any = None) -> None:
+    def show(self, file: IO[Any] | None = None) -> None:
         """Print what was not understood, and where to read on."""
         path = "spinney" if self.ctx is None else self.ctx.command_path
         text = " ".join(self.format_message().split())

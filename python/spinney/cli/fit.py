@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -17,17 +17,21 @@ from spinney import _engine
 from spinney._boosting.ranking import ranking_score
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
+from spinney._estimator.estimator import Estimator
 from spinney._evaluate.budget import Budget
 from spinney._evaluate.folds import draw_folds
 from spinney._evaluate.problem import BASELINE, Array, EstimatorLike, Problem, baseline_of
 from spinney._evaluate.runner import Candidate, EvaluationProgress, Runner
-from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of
+from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of, public
 from spinney.cli.failures import fail, failures_in_words, warnings_in_words
 from spinney.cli.fit_summary import Scores, print_summary, summary
 from spinney.cli.fit_table import FitTable, read_fit_table
 from spinney.cli.large import MOST_BINS, MOST_ROUNDS, files_of, in_words, large_rows, memory_allowed, read_large_table
 from spinney.cli.source import Source
 from spinney.cli.tables import check_writable
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _STOPPING = {"early_stopping": True, "n_iter_no_change": 20}  # where most rounds are named
 # what is set unless the user says, and what is said of it, where a table is read some rows at a time
@@ -72,8 +76,6 @@ class FitOptions:
 
     def estimator(self, task: str, **more: object) -> Any:
         """Return the unfitted model of a task; `more` is set where the user left it open."""
-        from spinney._names import public
-
         name: str | None = FITTED_BY_COMMAND_ALONE.get(self.kind)
         if name is None:
             name = estimator_of(FITTED_BY_COMMAND[self.kind], task == "classification")
@@ -113,7 +115,7 @@ def run_fit(source: Source, options: FitOptions) -> None:
     _report(source, options, table, model, scores)
 
 
-def _fit_large(source: Source, options: FitOptions, rows: Any, why: str) -> None:
+def _fit_large(source: Source, options: FitOptions, rows: pl.LazyFrame, why: str) -> None:
     """Fit rows that are not in memory; those held out, or out of bag, stand in for cross-validation."""
     import spinney
 
@@ -137,7 +139,7 @@ def _fit_large(source: Source, options: FitOptions, rows: Any, why: str) -> None
     _report(source, options, table, model, {})
 
 
-def _report(source: Source, options: FitOptions, table: FitTable, model: Any, scores: Scores) -> None:
+def _report(source: Source, options: FitOptions, table: FitTable, model: Estimator, scores: Scores) -> None:
     result = summary(source, table, model, scores, options.n_folds if scores else 0, options.out)
     if options.as_json:
         click.echo(json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2))

@@ -60,6 +60,26 @@ class Number(click.FloatRange):
         raise misfit(param, f"must be a number {wanted}, not '{value}'.", ctx)
 
 
+class NumberOrWord(click.ParamType[float | str]):
+    """A positive number, a whole one unless `fractions` are allowed, or a word."""
+
+    def __init__(self, word: str, fractions: bool = False) -> None:
+        self.name, self.word, self.fractions = f"number or {word}", word, fractions
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Return the number, or the word."""
+        if value == self.word:
+            return self.word
+        try:
+            number = float(str(value)) if self.fractions else int(str(value))
+        except ValueError:
+            number = 0
+        if not number > 0:
+            wanted = "a positive number" if self.fractions else "a number from 1 up"
+            self.fail(f"{value!r} is neither {wanted} nor {self.word!r}.", param, ctx)
+        return number
+
+
 def misfit(param: click.Parameter | None, words: str, ctx: click.Context | None) -> click.UsageError:
     """Make the error of an option whose value does not do."""
     return click.UsageError(f"{param.opts[0] if param is not None else 'A number'} {words}", ctx)

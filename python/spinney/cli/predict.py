@@ -6,10 +6,15 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from spinney._data import Schema
+from spinney._data.feature import Feature
 from spinney._data.file_readers import is_parquet, one_column_only
+from spinney._data.types import Floats
+from spinney._model.saving.predictor import load_predictor
 from spinney.cli.failures import fail, failures_in_words, nearest
+from spinney.cli.loaded import LoadedPredictor
 from spinney.cli.tables import batches, check_writable, column_names, in_batches, number_column, replacing
 
 if TYPE_CHECKING:
@@ -29,12 +34,10 @@ def run_predict(
     encoding: str | None = None,
 ) -> None:
     """Predict each row of a table and write the predictions in row order."""
-    from spinney import load_predictor
-
     if out is not None:
         check_writable(out)
     with failures_in_words():
-        model: Any = load_predictor(model_path)
+        model = load_predictor(model_path)
     if proba and not hasattr(model, "classes_"):
         raise fail(f"'{model_path}' is a regression model: it has no class shares. Leave out --proba.")
     if offset is not None and not model.takes_offset:
@@ -58,8 +61,8 @@ def run_predict(
 
 
 def predicted(
-    model: Any, model_path: Path, table: Path, *, proba: bool, offset: str | None, delimiter: str | None
-) -> Iterator[Any]:
+    model: LoadedPredictor, model_path: Path, table: Path, *, proba: bool, offset: str | None, delimiter: str | None
+) -> Iterator[pl.DataFrame]:
     """Yield a frame of predictions per batch."""
     import polars as pl
 
@@ -84,7 +87,9 @@ def predicted(
         raise fail(f"'{table}' has no rows, so there is nothing to predict.")
 
 
-def matched_columns(schema: Any, model_path: Path, table: Path, offset: str | None, delimiter: str | None) -> list[str]:
+def matched_columns(
+    schema: Schema, model_path: Path, table: Path, offset: str | None, delimiter: str | None
+) -> list[str]:
     """Find the model's columns in the table: by name, or by position if it was fitted without names."""
     present = column_names(table, delimiter)
     if offset is not None and offset not in present:
@@ -108,7 +113,7 @@ def matched_columns(schema: Any, model_path: Path, table: Path, offset: str | No
     raise fail(f"'{table}' lacks {len(absent)} {word} that the model needs: {listed}. {hint}")
 
 
-def derived_parts(schema: Any, present: list[str]) -> dict[str, tuple[int, str]]:
+def derived_parts(schema: Schema, present: list[str]) -> dict[str, tuple[int, str]]:
     """Return the columns that ``--date-parts`` made at fit and the table lacks: position of the date, and the part."""
     from spinney._data.date_parts import part_named
 
@@ -122,7 +127,7 @@ def derived_parts(schema: Any, present: list[str]) -> dict[str, tuple[int, str]]
     return found
 
 
-def with_parts(batch: Any, schema: Any, parts: dict[str, tuple[int, str]]) -> Any:
+def with_parts(batch: pl.DataFrame, schema: Schema, parts: dict[str, tuple[int, str]]) -> pl.DataFrame:
     """Add the parts of dates that `derived_parts` has found lacking."""
     import polars as pl
 
@@ -139,7 +144,7 @@ def with_parts(batch: Any, schema: Any, parts: dict[str, tuple[int, str]]) -> An
     return batch.with_columns(columns)
 
 
-def _csv_type(feature: Any) -> Any:
+def _csv_type(feature: Feature) -> type[pl.DataType]:
     """Choose how to read a column from CSV: as it was at fit, not as its first rows look."""
     import polars as pl
 
@@ -162,10 +167,11 @@ def truth_values(column: pl.Series, table: Path) -> pl.Series:
     return words.replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
 
 
-def _frame(model: Any, batch: Any, proba: bool, scores: dict[str, Any]) -> Any:
+def _frame(model: LoadedPredictor, batch: pl.DataFrame, proba: bool, scores: dict[str, Floats]) -> pl.DataFrame:
     import polars as pl
 
-    outputs = _by_output(model.predict(batch, **scores), model)
+    values = model.predict(batch, **scores)
+    outputs = [values] if model.n_outputs_ == 1 else list(values.T)
     marks = [""] if model.n_outputs_ == 1 else [f"_{k}" for k in range(model.n_outputs_)]
     columns: dict[str, Any] = {
         f"prediction{mark}": values.tolist() for mark, values in zip(marks, outputs, strict=True)
@@ -174,23 +180,22 @@ def _frame(model: Any, batch: Any, proba: bool, scores: dict[str, Any]) -> Any:
         shares = model.predict_proba(batch, **scores)
         single = model.n_outputs_ == 1
         for mark, classes, values in zip(
-            marks, [model.classes_] if single else model.classes_, [shares] if single else shares, strict=True
+            marks,
+            [model.classes_] if single else model.classes_,
+            [shares] if single else shares,
+            strict=True,
         ):
             columns |= {f"proba{mark}_{label}": values[:, k] for k, label in enumerate(classes)}
     return pl.DataFrame(columns)
 
 
-def _by_output(values: Any, model: Any) -> list[Any]:
-    return [values] if model.n_outputs_ == 1 else list(values.T)
-
-
-def _write_csv(predictions: Iterator[Any], file: Any) -> None:
+def _write_csv(predictions: Iterator[pl.DataFrame], file: BinaryIO) -> None:
     for k, frame in enumerate(predictions):
         file.write(frame.write_csv(include_header=k == 0).encode())
     file.flush()
 
 
-def _write_parquet(predictions: Iterator[Any], path: Path) -> None:
+def _write_parquet(predictions: Iterator[pl.DataFrame], path: Path) -> None:
     """Write batches as files of their own beside `path`, then stream them into one."""
     import polars as pl
 

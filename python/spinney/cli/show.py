@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from spinney._estimator.saving import load
+from spinney._estimator.summary import About
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._model.file.disk import write_file
 from spinney.cli.failures import fail, failures_in_words
+from spinney.cli.loaded import LoadedModel
 from spinney.cli.tables import check_writable
-
-if TYPE_CHECKING:
-    from spinney._estimator.summary import About
+from spinney.inspect.text.tables import importance_columns, write_json
 
 
 def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, number: int | None, as_json: bool) -> None:
     """Print a saved tree and draw it if a file is named; of an ensemble, its size and columns."""
-    from spinney import export_text, load, to_dict, tree_svg
-    from spinney._model.file.disk import write_file
-    from spinney.inspect.text.tables import write_json
+    from spinney import export_text, to_dict, tree_svg
 
     if svg is not None:
         check_writable(svg)
@@ -64,7 +65,7 @@ def one_tree_only(path: Path, about: About) -> str:
     return f"'{path}' holds {len(about.trees)} trees. Say which one to draw or print: --tree N."
 
 
-def chosen_tree(model: Any, about: About, number: int | None) -> tuple[Any, str]:
+def chosen_tree(model: TableEstimator, about: About, number: int | None) -> tuple[TableEstimator, str]:
     """Return the tree that is asked for, counted from 1, or the model if it is one; and what to call it."""
     if number is None:
         return model, f"{type(model).__name__}: {about.sentence}"
@@ -77,7 +78,7 @@ def chosen_tree(model: Any, about: About, number: int | None) -> tuple[Any, str]
     return tree, f"{name}: {tree._about().sentence}"
 
 
-def show_ensemble(model: Any, about: About, as_json: bool) -> None:
+def show_ensemble(model: TableEstimator, about: About, as_json: bool) -> None:
     """Print the size of an ensemble and its columns."""
     columns = described_columns(model)
     if as_json:
@@ -89,7 +90,7 @@ def show_ensemble(model: Any, about: About, as_json: bool) -> None:
     console.print(columns_table(columns))
 
 
-def show_members(model: Any, about: About, as_json: bool) -> None:
+def show_members(model: LoadedModel, about: About, as_json: bool) -> None:
     """Print the members of an ensemble of different models, and what each counts."""
     rows = [
         {"member": name, "model": type(member).__name__, "weight": weight}
@@ -106,13 +107,11 @@ def show_members(model: Any, about: About, as_json: bool) -> None:
     console.print(table)
 
 
-def described_columns(model: Any) -> list[dict[str, Any]]:
+def described_columns(model: TableEstimator) -> list[dict[str, Any]]:
     """List the columns with their kind and importance, the most important first.
 
     Trees that are cut at random, without a target, have no importances: their columns are in the order of the table.
     """
-    from spinney.inspect.text.tables import importance_columns
-
     if not hasattr(model, "feature_importances_"):
         return [
             {"column": feature.name, "kind": feature.kind_in_words, "importance": None, "splits": None}

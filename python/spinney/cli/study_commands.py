@@ -154,14 +154,12 @@ def study(
 def bench(
     table: Path | None,
     target: str | None,
-    task: str,
     rows: int,
     columns: int,
     rounds: int,
     seed: int,
-    delimiter: str | None,
-    encoding: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     r"""Time models on TABLE, or on made-up numbers, beside other libraries where they are installed.
 
@@ -179,5 +177,5 @@ def bench(
     if (table is None) != (target is None):
         raise click.UsageError("TABLE and --target go together. Pass both, or neither.")
     made = MadeTable(rows, columns)
-    source = made if table is None else Source(table, str(target), delimiter, encoding, task)
+    source = made if table is None else Source(table, str(target), **options)
     run_bench(source, rounds=rounds, seed=seed, as_json=as_json)

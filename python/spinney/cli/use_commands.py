@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -74,17 +75,7 @@ def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None,
 @encoding_option
 @delimiter_option
 @json_option
-def explain(
-    model: Path,
-    table: Path,
-    target: str | None,
-    column: str | None,
-    row: int | None,
-    want: str | None,
-    encoding: str | None,
-    delimiter: str | None,
-    as_json: bool,
-) -> None:
+def explain(model: Path, table: Path, encoding: str | None, delimiter: str | None, as_json: bool, **asked: Any) -> None:
     r"""Explain a kept MODEL by the rows of TABLE: which columns matter, what one does, or why a row is as it is.
 
     \b
@@ -93,23 +84,13 @@ def explain(
       spinney explain loans-study/best.model loans.csv --column income
       spinney explain loans-study/best.model loans.csv --row 3 --want yes
     """
-    if sum(one is not None for one in (target, column, row)) != 1:
+    if sum(asked[name] is not None for name in ("target", "column", "row")) != 1:
         raise click.UsageError("Say what to explain: one of --target COL, --column COL and --row N.")
-    if want is not None and row is None:
+    if asked["want"] is not None and asked["row"] is None:
         raise click.UsageError("--want goes with --row.")
-    from spinney.cli.explain import run_explain
+    from spinney.cli.explain import Question, run_explain
 
-    run_explain(
-        model,
-        table,
-        target=target,
-        row=row,
-        column=column,
-        want=want,
-        delimiter=delimiter,
-        encoding=encoding,
-        as_json=as_json,
-    )
+    run_explain(model, table, Question(**asked), delimiter=delimiter, encoding=encoding, as_json=as_json)
 
 
 @spinney.command(short_help="Write a kept model for ONNX, C, SQL and others.")
