@@ -18,11 +18,11 @@ class BoostedTree(DecisionTreeRegressor):
     split is what the split saves beyond it.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **more: Any) -> NoReturn:
+    def fit(self, X: object, y: object, sample_weight: object = None, **more: object) -> NoReturn:
         """Refuse: the tree is part of a model."""
         raise TypeError("This tree is part of a boosted model. Fit the model, or a decision tree of its own.")
 
-    def predict(self, X: Any, **more: Any) -> NDArray[np.float64]:
+    def predict(self, X: object, **more: Any) -> NDArray[np.float64]:
         """Predict what the tree adds to the score of each row.
 
         Parameters

@@ -44,7 +44,7 @@ class Checkpoint:
     path : str or path
     """
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"checkpoint must be the path of a file, not {type(path).__name__}.")
         self._path = os.fspath(path)
@@ -92,7 +92,7 @@ class Checkpoint:
             if ours != theirs:
                 self._refuse_other(name, ours, theirs)
 
-    def _refuse_other(self, name: str, ours: str | None, theirs: Any) -> None:
+    def _refuse_other(self, name: str, ours: str | None, theirs: object) -> None:
         what, _, which = name.partition(" ")
         differs = f"another {which}" if what == "data" else f"{which}={theirs}, and this one has {which}={ours}"
         raise ValueError(
@@ -164,7 +164,7 @@ def _parameters(settings: BoostingSettings) -> dict[str, str]:
     return {"parameter estimator": settings.estimator} | named
 
 
-def _said(name: str, value: Any) -> str:
+def _said(name: str, value: object) -> str:
     if isinstance(value, (set, frozenset)):  # whose order is another in each process
         value = sorted(value, key=repr)
     try:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
@@ -22,6 +22,7 @@ from spinney._estimator.threads import count_threads, in_order
 from spinney._model.links import is_link, is_of_classes
 
 Floats = NDArray[np.float64]
+CustomLoss = Any  # a formula loss(y, f), or an object with the methods loss, gradient and perhaps hessian
 _TRIED, _STEP, _OFF = 50, 1e-4, 1e-3  # rows, step and relative error of the check by differences
 _PROVED_ON, _SAME = 1000, 1e-9  # rows by which the engine is compared with NumPy, and what it may be off
 Formula = Callable[[Floats, Floats], tuple[Floats, ...]]  # of targets and scores, row by row
@@ -145,7 +146,7 @@ class FormulaOfRows:
     def __init__(self, formula: Callable[[Any, Any], Any], n_jobs: int | None) -> None:
         self._formula = formula
         self._by_numpy = InBlocks(lambda y, f: derivatives(lambda at: formula(y, at), f), n_jobs)
-        self._program: Any = None
+        self._program: _engine.Formula | None = None
         self._is_tried = False
         self._n_jobs = n_jobs or 0
 
@@ -156,12 +157,12 @@ class FormulaOfRows:
             self._program = self._proved(y, f)
         return self._by_numpy(y, f) if self._program is None else self._run(self._program, y, f, out)
 
-    def _run(self, program: Any, y: Floats, f: Floats, out: Floats | None = None) -> Floats:
+    def _run(self, program: _engine.Formula, y: Floats, f: Floats, out: Floats | None = None) -> Floats:
         found = np.empty((3, len(y))) if out is None else out
         program.run(np.ascontiguousarray(y), np.ascontiguousarray(f), found, self._n_jobs)
         return found
 
-    def _proved(self, y: Floats, f: Floats) -> Any:
+    def _proved(self, y: Floats, f: Floats) -> _engine.Formula | None:
         """Return the program, if there is one that does the same."""
         program = recorded(self._formula)
         if program is None:
@@ -184,7 +185,7 @@ class OwnLoss:
         How scores become predictions.
     """
 
-    def __init__(self, given: Any, of_classes: bool, n_jobs: int | None = 1) -> None:
+    def __init__(self, given: CustomLoss, of_classes: bool, n_jobs: int | None = 1) -> None:
         self._given = given
         self._formula = FormulaOfRows(given, n_jobs)
         self._is_formula = not hasattr(given, "gradient")
@@ -315,7 +316,7 @@ class OwnRows(LossOfRows):
         return self._known
 
 
-def _checked(values: Any, n_rows: int, what: str) -> Floats:
+def _checked(values: ArrayLike, n_rows: int, what: str) -> Floats:
     """Return what a user's function gives, if it is a number for each row."""
     found = np.asarray(values, dtype=np.float64)
     if found.shape != (n_rows,):

@@ -15,6 +15,7 @@ import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.settings import Metric
 from spinney._data.select import pick_table
+from spinney._data.table_like import TableLike
 
 Floats = NDArray[np.float64]
 Labels = list[NDArray[Any]]  # of each output
@@ -92,7 +93,7 @@ class HeldOutScore:
         """Judge the scores of the engine, (n_rows, n_scores), and the model that they come from."""
         known = scores[self._rows] if self._base is None else scores[self._rows] + self._base
 
-        def scores_of(X: Any) -> Floats:
+        def scores_of(X: TableLike) -> Floats:
             if X is self._X or so_far is None or self._encode is None:
                 return known
             if self._has_offset:
@@ -139,7 +140,7 @@ def scorer_of(metric: Metric) -> Callable[..., float]:
         return metric
     takes_weights = "sample_weight" in inspect.signature(metric).parameters
 
-    def scorer(model: _Scored, X: Any, y: NDArray[Any], **weighted: Any) -> float:
+    def scorer(model: _Scored, X: TableLike, y: NDArray[Any], **weighted: Floats) -> float:
         return sign_of(metric) * float(metric(y, model.predict(X), **(weighted if takes_weights else {})))
 
     return scorer
@@ -162,13 +163,13 @@ class _Scored:
     def fit(self) -> None:
         """Do nothing: scorers ask whether it is there."""
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         return predictions_of(self._model, self._scores_of(X), self._labels)
 
-    def predict_proba(self, X: Any) -> Floats | list[Floats]:
+    def predict_proba(self, X: TableLike) -> Floats | list[Floats]:
         return self._model.spread(self._model.predicted(self._scores_of(X)))
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: TableLike) -> Floats:
         scores = self._scores_of(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss
 from spinney._data.numeric.reproducible import log
 from spinney._data.select import pick_table
+from spinney._data.table_like import TableLike
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._model.links import is_of_classes
 
@@ -22,7 +23,17 @@ _INVERTED = ("logit", "half_logit", "softmax")  # links by which a share has one
 _LEAST_SHARE = float(np.finfo(np.float32).eps)  # a share of 0 has no finite score
 
 
-def fit_first(template: Any, X: Any, rows: LearningRows, classes: Labels | None, is_weighted: bool) -> Any:
+class FirstModel(Protocol):
+    """An estimator of scikit-learn's kind whose predictions scores start at."""
+
+    def fit(self, X: Any, y: Any) -> Any: ...
+    def predict(self, X: Any) -> Any: ...
+    def predict_proba(self, X: Any) -> Any: ...
+
+
+def fit_first(
+    template: FirstModel, X: TableLike, rows: LearningRows, classes: Labels | None, is_weighted: bool
+) -> FirstModel:
     """Fit the model that scores start from to the rows that are learned from."""
     used = np.flatnonzero(rows.weights() > 0)
     if classes is not None and len(classes) > 1:
@@ -37,17 +48,18 @@ def fit_first(template: Any, X: Any, rows: LearningRows, classes: Labels | None,
             )
         weighted["sample_weight"] = rows.weights()[used]
     table = pick_table(X)
-    return clone(template).fit(table.take(None if len(used) == table.n_rows else used), y, **weighted)
+    fitted: FirstModel = clone(template).fit(table.take(None if len(used) == table.n_rows else used), y, **weighted)
+    return fitted
 
 
-def first_scores(model: Any, X: Any, link: str, n_classes: int, n_scores: int = 1) -> Floats:
+def first_scores(first: FirstModel, X: TableLike, link: str, n_classes: int, n_scores: int = 1) -> Floats:
     """Scores at which a model's predictions lie, (n_scores, n_rows)."""
     X = pick_table(X).native
-    name = type(model).__name__
+    name = type(first).__name__
     if link == "normal":
         raise ValueError(f"loss='normal' does not start at another model. Drop init={name}.")
     if not is_of_classes(link):
-        found = np.asarray(model.predict(X), dtype=np.float64)
+        found = np.asarray(first.predict(X), dtype=np.float64)
         found = found.reshape(1, -1) if found.ndim == 1 or n_scores == 1 else np.ascontiguousarray(found.T)
         if len(found) == 1:
             found = np.repeat(found, n_scores, axis=0)  # all quantiles start at one prediction
@@ -63,7 +75,7 @@ def first_scores(model: Any, X: Any, link: str, n_classes: int, n_scores: int = 
         return log(found) if link == "log" else found
     if link not in _INVERTED:
         raise ValueError(f"This loss does not start at another model. Drop init={name}, or use loss='log_loss'.")
-    shares = np.asarray(model.predict_proba(X), dtype=np.float64)
+    shares = np.asarray(first.predict_proba(X), dtype=np.float64)
     if shares.ndim != 2 or shares.shape[1] != n_classes:
         raise ValueError(f"init={name} gives shares of shape {shares.shape}; they need a column for each class.")
     shares = np.ascontiguousarray(np.clip(shares, _LEAST_SHARE, 1 - _LEAST_SHARE).T)
@@ -74,7 +86,7 @@ def first_scores(model: Any, X: Any, link: str, n_classes: int, n_scores: int = 
 
 
 def from_first_model(
-    first: Any, inputs: FitInputs, parts: tuple[LearningRows, LearningRows | None], loss: Loss, n_classes: int
+    first: FirstModel, inputs: FitInputs, parts: tuple[LearningRows, LearningRows | None], loss: Loss, n_classes: int
 ) -> tuple[LearningRows, LearningRows | None]:
     """Begin rows to learn from, and those held out, at the predictions of a fitted model."""
     (rows, held_out), n_scores = parts, sum(part.n_scores for part in loss.parts)

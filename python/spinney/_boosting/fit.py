@@ -38,6 +38,7 @@ from spinney._data import Schema
 from spinney._data.category_check import check_categories
 from spinney._data.display.warn import warn
 from spinney._data.input import Input
+from spinney._data.table_like import TableLike
 from spinney._estimator.fit_inputs import UNNAMED, FitInputs, RowInputs, ValidationSet
 from spinney._estimator.parameters import count_features
 from spinney._estimator.single_target import check_held_out, check_scoring
@@ -234,7 +235,7 @@ class BoostingFit:
         forced, unseen = settings.categorical_features, settings.unseen
         return Schema.learn(X.table, categorical_features=forced, unseen=unseen, warns_of_names=True)
 
-    def _encode(self, schema: Schema, X: Any) -> _engine.Table:
+    def _encode(self, schema: Schema, X: TableLike) -> _engine.Table:
         return Input.of(X).encoded(schema, self._settings.unseen, self._settings.estimator)
 
     def _learning_rows(

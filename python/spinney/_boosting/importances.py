@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +39,7 @@ def importances(
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     scoring: Metric = None,
-    groups: Any = None,
+    groups: Sequence[Sequence[int | str]] | Mapping[str, Sequence[int | str]] | None = None,
     n_repeats: int = 5,
     random_state: int | np.random.RandomState | None = None,
 ) -> Importances:

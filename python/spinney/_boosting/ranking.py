@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.custom_loss import LossOfRows
@@ -18,6 +18,7 @@ from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, Encode, TargetRows
 from spinney._data.arguments import given_array
 from spinney._data.numeric.reproducible import any_order_sum, exp
+from spinney._data.table_like import TableLike
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.single_target import read_one_value
 from spinney._estimator.target import is_missing_label, read_weights
@@ -31,7 +32,7 @@ _LARGEST_GRADE = 60  # of exponential gains
 _ALL_PLACES = 2**31
 
 
-def read_lists(groups: Any, n_rows: int, name: str = "groups") -> NDArray[np.intp] | None:
+def read_lists(groups: ArrayLike | None, n_rows: int, name: str = "groups") -> NDArray[np.intp] | None:
     """Return the number of each row's list, from labels in any order; None if all rows are one list."""
     if groups is None:
         return None
@@ -56,7 +57,7 @@ def read_lists(groups: Any, n_rows: int, name: str = "groups") -> NDArray[np.int
     return np.asarray(codes, dtype=np.intp) if len(found) > 1 else None
 
 
-def read_relevance(y: Any, n_rows: int, name: str = "y") -> Floats:
+def read_relevance(y: TableLike, n_rows: int, name: str = "y") -> Floats:
     """Return grades of relevance, at least 0."""
     grades = read_one_value(y, n_rows, "ranking", name)
     bad = np.flatnonzero(~(grades >= 0))
@@ -173,13 +174,13 @@ def read_metric(name: str) -> tuple[str, int | None]:
 
 
 def ranking_score(
-    y: Any,
-    scores: Any,
-    groups: Any = None,
+    y: ArrayLike,
+    scores: ArrayLike,
+    groups: ArrayLike | None = None,
     *,
     metric: str = "ndcg",
     gains: str = "exponential",
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """How well scores rank the rows of each list, on average over the lists that have a relevant row.
 
@@ -270,12 +271,12 @@ class RankingTarget(BoostingTarget):
         if inputs.groups is not None and any(one.groups is None for one in inputs.validation):
             raise ValueError("groups and groups_val go together. Say which list each row of X_val belongs to.")
 
-    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+    def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read grades, and the list of each row."""
         lists = read_lists(groups, n_rows, "groups" if name == "y" else "groups_val")
         return TargetRows(read_relevance(y, n_rows, name), lists)
 
-    def row_groups(self, groups: Any, n_rows: int) -> NDArray[np.intp] | None:
+    def row_groups(self, groups: ArrayLike | None, n_rows: int) -> NDArray[np.intp] | None:
         """Return the lists, which are held out whole."""
         return read_lists(groups, n_rows)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows, kept
@@ -22,7 +22,12 @@ _BLOCK = 1 << 20  # rows
 
 
 def set_aside(
-    rows: LearningRows, share_or_count: float | int, groups: Any, by_class: bool, seed: int, time: Any = None
+    rows: LearningRows,
+    share_or_count: float | int,
+    groups: ArrayLike | None,
+    by_class: bool,
+    seed: int,
+    time: ArrayLike | None = None,
 ) -> tuple[LearningRows, LearningRows]:
     """Part the rows, by weights, into some to learn from and some to be judged by.
 
@@ -59,7 +64,7 @@ def set_aside(
 
 
 def rows_of_weight(
-    rows: LearningRows, groups: Any, encode: Callable[[Any], _engine.Table] | None
+    rows: LearningRows, groups: ArrayLike | None, encode: Callable[[Any], _engine.Table] | None
 ) -> tuple[LearningRows, NDArray[Any] | None]:
     """Leave out rows of weight 0, and their groups: what is drawn by a row's place then does not depend on them.
 
@@ -75,7 +80,7 @@ def rows_of_weight(
 
 
 def in_folds(
-    rows: LearningRows, n_folds: int, groups: Any, by_class: bool, seed: int, held_twice: float = 0.0
+    rows: LearningRows, n_folds: int, groups: ArrayLike | None, by_class: bool, seed: int, held_twice: float = 0.0
 ) -> Parts:
     """Hold each fold out once; both parts keep the whole table, as in `set_aside`.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import pairwise
 from numbers import Real
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spinney._data.arguments import given_array
 from spinney._data.feature import Unseen
@@ -154,7 +155,7 @@ class BoostingSettings(RoundSettings):
     @classmethod
     def of(cls, estimator: BoostingEstimator) -> BoostingSettings:
         """Read the parameters of an estimator."""
-        found, defaults = vars(estimator), _defaults(cast("Hashable", type(estimator)))
+        found, defaults = vars(estimator), _defaults(type(estimator))
         read: dict[str, Any] = {one.name: found[one.name] for one in fields(cls) if one.name in found} | {
             "estimator": type(estimator).__name__,
             "parameters": estimator.get_params(deep=False),
@@ -194,7 +195,7 @@ class BoostingSettings(RoundSettings):
         return self.n_iter_no_change is not None or self.n_estimators == "auto"
 
 
-def read_quantiles(given: Any) -> list[float]:
+def read_quantiles(given: ArrayLike) -> list[float]:
     """Levels of quantiles, checked: numbers between 0 and 1, each once, ascending."""
     levels = [float(level) for level in np.asarray(given_array(given, "quantile"), dtype=np.float64).ravel()]
     if not levels:
@@ -207,7 +208,7 @@ def read_quantiles(given: Any) -> list[float]:
     return levels
 
 
-def metrics_of(scoring: Any) -> tuple[Metric, ...]:
+def metrics_of(scoring: Metric | Sequence[Metric]) -> tuple[Metric, ...]:
     """Return the metrics that `scoring` names; None stands for the loss."""
     metrics = scoring if isinstance(scoring, (list, tuple)) else (scoring,)
     if not metrics:
@@ -215,18 +216,18 @@ def metrics_of(scoring: Any) -> tuple[Metric, ...]:
     return tuple(None if isinstance(metric, str) and metric == "loss" else metric for metric in metrics)
 
 
-def callbacks_of(callbacks: Any) -> tuple[Callback, ...]:
+def callbacks_of(callbacks: Callback | Sequence[Callback] | None) -> tuple[Callback, ...]:
     """Return the functions to call after each round."""
     return (callbacks,) if callable(callbacks) else tuple(callbacks or ())
 
 
-def _is_changed(value: Any, default: Any) -> bool:
+def _is_changed(value: object, default: object) -> bool:
     """Whether a parameter has another value than its default; lists and objects always do."""
     return value is not default and not (isinstance(value, (str, Real)) and value == default)
 
 
 @lru_cache(maxsize=64)
-def _defaults(kind: Any) -> dict[str, Any]:
+def _defaults(kind: type) -> dict[str, Any]:
     """Return the defaults of an estimator's parameters; a subclass may take others than those it extends."""
     found: dict[str, Any] = {}
     for one in reversed(kind.__mro__):

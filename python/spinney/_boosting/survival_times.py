@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.custom_loss import LossOfRows
@@ -19,6 +19,7 @@ from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, Encode, TargetRows
 from spinney._data.arguments import given_array, given_numbers
 from spinney._data.numeric.reproducible import exp, log
+from spinney._data.table_like import TableLike
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.single_target import read_one_value
 from spinney._estimator.target import check_length
@@ -48,7 +49,7 @@ class Times(NamedTuple):
         return np.asarray(self.low == self.high)
 
 
-def read_times(y: Any, n_rows: int, name: str = "y") -> Times:
+def read_times(y: TableLike, n_rows: int, name: str = "y") -> Times:
     """Return the times of a target in any of its forms."""
     columns = _two_columns(y, name)
     if columns is None:
@@ -264,7 +265,7 @@ class SurvivalTarget(BoostingTarget):
             if metric not in (None, "concordance"):
                 raise ValueError(f"{metric!r} is no metric of times. Use 'concordance', or None for the loss.")
 
-    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+    def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read times in any of their forms."""
         times = read_times(y, n_rows, name)
         if self.settings.loss == "cox" and not (times.is_event | (times.high == np.inf)).all():

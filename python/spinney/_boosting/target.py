@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.custom_loss import OwnLoss
+from spinney._boosting.custom_loss import CustomLoss, OwnLoss
 from spinney._boosting.evaluation import HeldOutScore, Judge, Labels, predictions_of
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS, Loss, class_loss, loss_of_outputs, loss_of_quantiles, named_loss
 from spinney._boosting.settings import BoostingSettings, Metric
+from spinney._data.table_like import TableLike
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.single_target import check_scoring, known_codes, read_one_value, read_some_classes
@@ -77,13 +78,15 @@ class BoostingTarget(ABC):
             check_scoring(metric)
 
     @classmethod
-    def learn(cls, settings: BoostingSettings, y: Any, n_rows: int, groups: Any = None) -> tuple[Self, TargetRows]:
+    def learn(
+        cls, settings: BoostingSettings, y: TableLike, n_rows: int, groups: ArrayLike | None = None
+    ) -> tuple[Self, TargetRows]:
         """Read the target of the rows to learn from."""
         target = cls(settings)
         return target, target.read(y, n_rows, groups=groups)
 
     @abstractmethod
-    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+    def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read a target; `name` is what the caller calls it."""
 
     @abstractmethod
@@ -102,7 +105,7 @@ class BoostingTarget(ABC):
         """Return rows with the weights that the caller gave them."""
         return rows
 
-    def row_groups(self, groups: Any, n_rows: int) -> Any:
+    def row_groups(self, groups: ArrayLike | None, n_rows: int) -> ArrayLike | None:
         """Return the labels of rows that are held out together."""
         return groups
 
@@ -140,7 +143,7 @@ class BoostingTarget(ABC):
         return {"n_outputs_": self.n_outputs}
 
 
-def _own_loss(given: Any, of_classes: bool, n_jobs: int | None) -> Loss:
+def _own_loss(given: CustomLoss, of_classes: bool, n_jobs: int | None) -> Loss:
     own = OwnLoss(given, of_classes, n_jobs)
     return Loss("outside", own.link, outside=own)
 
@@ -150,7 +153,9 @@ class ClassificationTarget(BoostingTarget):
     """Classes."""
 
     @classmethod
-    def learn(cls, settings: BoostingSettings, y: Any, n_rows: int, groups: Any = None) -> tuple[Self, TargetRows]:
+    def learn(
+        cls, settings: BoostingSettings, y: TableLike, n_rows: int, groups: ArrayLike | None = None
+    ) -> tuple[Self, TargetRows]:
         """Read the classes of the rows to learn from."""
         codes, classes = read_some_classes(y, n_rows)
         is_one, most = len(classes) == 1, max(map(len, classes))
@@ -165,7 +170,7 @@ class ClassificationTarget(BoostingTarget):
         assert self.classes is not None
         return self.classes
 
-    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+    def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read classes that the model knows."""
         return TargetRows(known_codes(y, self._labels if self.n_outputs > 1 else self._labels[0], n_rows, name))
 
@@ -233,7 +238,7 @@ class ClassificationTarget(BoostingTarget):
         }
 
 
-def _read_class_weight(given: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> Floats:
+def _read_class_weight(given: str | dict[Any, float], codes: NDArray[np.intp], classes: NDArray[Any]) -> Floats:
     if isinstance(given, dict):
         unknown = [label for label in given if label not in set(classes.tolist())]
         if unknown:
@@ -250,7 +255,9 @@ class RegressionTarget(BoostingTarget):
     """Values: one or several columns of numbers, or several quantiles of one."""
 
     @classmethod
-    def learn(cls, settings: BoostingSettings, y: Any, n_rows: int, groups: Any = None) -> tuple[Self, TargetRows]:
+    def learn(
+        cls, settings: BoostingSettings, y: TableLike, n_rows: int, groups: ArrayLike | None = None
+    ) -> tuple[Self, TargetRows]:
         """Read the values of the rows to learn from."""
         levels = settings.levels
         if levels is not None:
@@ -259,7 +266,7 @@ class RegressionTarget(BoostingTarget):
         target = cls(settings, n_outputs)
         return target, target.read(y, n_rows)
 
-    def read(self, y: Any, n_rows: int, name: str = "y", groups: Any = None) -> TargetRows:
+    def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read as many columns as the model has outputs."""
         if self.n_outputs == 1 or self.settings.levels is not None:
             return TargetRows(read_one_value(y, n_rows, "boosting", name))
