@@ -1,6 +1,7 @@
 """Sphinx configuration: `sphinx-build -W -b html docs docs/_build`."""
 
 import spinney
+from spinney._boosting.options.recipe_table import to_markdown
 
 project = "spinney"
 author = "The spinney developers"
@@ -31,3 +32,14 @@ _OF_SCIKIT_LEARN = "set_output, get_metadata_routing, score, get_params, set_par
     f"set_{name}_request" for name in _REQUESTS
 )
 autodoc_default_options = {"members": True, "inherited-members": True, "exclude-members": _OF_SCIKIT_LEARN}
+
+
+def print_recipe(_app, page, source):
+    """Put the table of the default settings of boosting where its page asks for it."""
+    if page == "defaults":
+        source[0] = source[0].replace("<!-- the recipe of the defaults -->", to_markdown())
+
+
+def setup(app):
+    """Have Sphinx print the recipe of the defaults from the code that decides by it."""
+    app.connect("source-read", print_recipe)

@@ -74,12 +74,16 @@ _NEIGHBOURS = {
 _BOOSTING = {
     "boosting": {},
     "stops early": {"early_stopping": True, "n_estimators": 30, "n_iter_no_change": 2, "validation_fraction": 0.3},
-    "levels": {"growth": "depth", "max_depth": 3, "l1_regularization": 0.1},
+    "levels": {"growth": "depth", "max_depth": 3, "regularization": spinney.Regularization(l1=0.1)},
     "drawn rows": {"subsample": 0.6, "max_features": 0.6, "max_bins": 8},
-    "categories": {"max_one_hot": 0, "unseen": "other"},
+    "categories": {"categories": spinney.CategoryOptions(max_one_hot=0), "unseen": "other"},
     "lines": {"linear_leaves": True, "min_samples_leaf": 3},
-    "dropped rounds": {"drop_rate": 0.4, "hierarchical_shrinkage": 2.0},
-    "forced": {"forced_splits": {"feature": "size", "threshold": 0.0}, "sampling": "goss", "min_samples_leaf": 1},
+    "dropped rounds": {"dart": spinney.Dart(rate=0.4), "regularization": {"hierarchical_shrinkage": 2.0}},
+    "forced": {
+        "growth": spinney.Growth(forced_splits={"feature": "size", "threshold": 0.0}),
+        "sampling": "goss",
+        "min_samples_leaf": 1,
+    },
 }
 
 

@@ -69,7 +69,11 @@ def models() -> dict[str, Any]:
             X, X["count"]
         ),
         "boosting_dropped": spinney.GradientBoostingClassifier(
-            n_estimators=5, max_leaf_nodes=4, drop_rate=0.5, hierarchical_shrinkage=3.0, random_state=4
+            n_estimators=5,
+            max_leaf_nodes=4,
+            dart=spinney.Dart(0.5),
+            regularization={"hierarchical_shrinkage": 3.0},
+            random_state=4,
         ).fit(X, labels),
         "boosting_lines": spinney.GradientBoostingClassifier(
             n_estimators=4, max_leaf_nodes=4, min_samples_leaf=5, linear_leaves=True, random_state=4
@@ -79,10 +83,12 @@ def models() -> dict[str, Any]:
             max_leaf_nodes=5,
             min_samples_leaf=5,
             random_state=4,
-            forced_splits={
-                "feature": "town",
-                "categories": ["Ely", "Rye"],
-                "left": {"feature": "count", "threshold": 4},
+            growth={
+                "forced_splits": {
+                    "feature": "town",
+                    "categories": ["Ely", "Rye"],
+                    "left": {"feature": "count", "threshold": 4},
+                }
             },
         )
         .fit(X[:50], score[:50])

@@ -18,7 +18,13 @@ def test_refit_is_that_of_lightgbm(task, decay, l2):
     kind = spinney.GradientBoostingRegressor
     if task == "two classes":
         kind, y, new = spinney.GradientBoostingClassifier, (y > 0).astype(int), (new > 0.3).astype(int)
-    options = {"n_estimators": 6, "max_leaf_nodes": 6, "learning_rate": 1.0, "init": "zero", "max_step": None}
+    options = {
+        "n_estimators": 6,
+        "max_leaf_nodes": 6,
+        "learning_rate": 1.0,
+        "init": "zero",
+        "regularization": {"max_step": None},
+    }
     model = kind(**options, l2_regularization=l2).fit(X, y)
     objective = "binary" if task == "two classes" else "regression"
     told = {"objective": objective, "lambda_l2": l2, "boost_from_average": False, "verbosity": -1}

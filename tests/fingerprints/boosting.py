@@ -21,14 +21,13 @@ from fingerprints.tables import (
 LOSSES = ("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie")
 OPTIONS = {
     "": {},
-    ", sampled": {"subsample": 0.6, "max_features_per_tree": 0.6, "max_features": 0.7, "random_state": 3},
+    ", sampled": {"subsample": 0.6, "feature_sampling": 0.6, "max_features": 0.7, "random_state": 3},
     ", monotone": {"monotonic_cst": [1, 0, -1, 0, 0]},
     ", by depth": {
         "growth": "depth",
         "max_depth": 3,
         "l2_regularization": 1.0,
-        "l1_regularization": 0.1,
-        "max_step": 2.0,
+        "regularization": {"l1": 0.1, "max_step": 2.0},
     },
     ", stopped early": {"early_stopping": True, "validation_fraction": 0.3, "n_iter_no_change": 3, "random_state": 1},
 }
@@ -77,7 +76,12 @@ AT_ALL = {"at all": lambda: spinney.GradientBoostingRegressor(n_iter_no_change=5
 enter_models("boosting, nothing set", {"": values(**NOTHING_SET), **AT_ALL}, HOLES, VALUES + 11)
 enter_models("boosting two classes, nothing set", {"": classes(**NOTHING_SET)}, MIXED, TWO)
 enter_models("boosting classes, nothing set", {"": classes(**NOTHING_SET)}, HOLES, CLASSES)
-enter_models("boosting categories", {loss: values(loss=loss, max_one_hot=2) for loss in LOSSES}, MIXED, VALUES + 11)
+enter_models(
+    "boosting categories",
+    {loss: values(loss=loss, categories={"max_one_hot": 2}) for loss in LOSSES},
+    MIXED,
+    VALUES + 11,
+)
 enter_models(
     "boosting categories", {"classes": classes(), "balanced": classes(class_weight="balanced")}, MIXED, CLASSES
 )

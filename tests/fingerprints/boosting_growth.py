@@ -9,12 +9,12 @@ from fingerprints.tables import CLASSES, HOLES, MIXED, NEW, TWO, VALUES, WEIGHTS
 OPTIONS = {
     "symmetric": {"growth": "symmetric", "max_leaf_nodes": 8},
     "by gradients": {"sampling": "gradient", "subsample": 0.4, "random_state": 2},
-    "goss": {"sampling": "goss", "top_share": 0.2, "subsample": 0.4, "random_state": 2},
-    "dropped": {"drop_rate": 0.4, "random_state": 2},
-    "dropped by weight": {"drop_rate": 0.6, "drop_by": "weight", "max_drop": 3, "skip_drop": 0.2, "random_state": 2},
-    "lines": {"linear_leaves": True, "linear_l2": 2.0, "min_samples_leaf": 5},
-    "drawn together": {"hierarchical_shrinkage": 8.0},
-    "three at a time": {"n_parallel_trees": 3, "subsample": 0.6, "max_features": 0.6, "random_state": 2},
+    "goss": {"sampling": {"top_rate": 0.2}, "subsample": 0.4, "random_state": 2},
+    "dropped": {"dart": 0.4, "random_state": 2},
+    "dropped by weight": {"dart": {"rate": 0.6, "by": "weight", "max_rounds": 3, "skip": 0.2}, "random_state": 2},
+    "lines": {"linear_leaves": {"l2": 2.0}, "min_samples_leaf": 5},
+    "drawn together": {"regularization": {"hierarchical_shrinkage": 8.0}},
+    "three at a time": {"growth": {"n_parallel_trees": 3}, "subsample": 0.6, "max_features": 0.6, "random_state": 2},
 }
 enter_models("boosting", {name: values(**options) for name, options in OPTIONS.items()}, HOLES, VALUES)
 enter_models("boosting classes", {name: classes(**options) for name, options in OPTIONS.items()}, HOLES, CLASSES)
@@ -30,9 +30,11 @@ FORCED = {
     "categories": MIXED["town"][:1].tolist(),
     "right": {"feature": "length", "threshold": float(np.nanmedian(MIXED["length"]))},
 }
-enter_models("boosting two classes", {"forced": classes(forced_splits=FORCED)}, MIXED, TWO)
+enter_models("boosting two classes", {"forced": classes(growth={"forced_splits": FORCED})}, MIXED, TWO)
 PRICES = {"prices": classes(feature_costs={"length": 4.0, "town": 2.0})}
-PRICES["drawn columns"] = classes(feature_weights={"length": 4.0, "plot": 0.0}, max_features=0.5, random_state=2)
+PRICES["drawn columns"] = classes(
+    feature_sampling={"weights": {"length": 4.0, "plot": 0.0}}, max_features=0.5, random_state=2
+)
 enter_models("boosting two classes", PRICES, MIXED, TWO)
 
 

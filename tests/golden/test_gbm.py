@@ -54,11 +54,9 @@ def fit(case, X, y):
         learning_rate=given["shrinkage"],
         max_leaf_nodes=given["interaction_depth"] + 1,
         min_samples_leaf=given["n_minobsinnode"],
-        min_hessian_leaf=0.0,
+        regularization={"min_hessian_leaf": 0.0},
         max_bins=65535,
-        max_one_hot=0,
-        category_smoothing=0.0,
-        category_l2=0.0,
+        categories={"max_one_hot": 0, "smoothing": 0.0, "l2": 0.0},
     )
     if given["distribution"] == "quantile":
         model.set_params(quantile=given["alpha"])
@@ -122,7 +120,7 @@ def test_a_row_that_is_met_exactly_counts_as_in_gbm_with_the_loss_of_the_median(
         n_apart += len(set(cuts.values())) == 2
         for loss, cut in cuts.items():
             model = spinney.GradientBoostingRegressor(
-                loss, n_estimators=1, max_leaf_nodes=2, min_samples_leaf=1, min_hessian_leaf=0.0
+                loss, n_estimators=1, max_leaf_nodes=2, min_samples_leaf=1, regularization={"min_hessian_leaf": 0.0}
             ).fit(x[:, np.newaxis], y)
             assert model.boosting_.engine.threshold[0] == cut
     assert n_apart > 5

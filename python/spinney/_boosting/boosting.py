@@ -14,6 +14,7 @@ from spinney._boosting.calibration import Calibration
 from spinney._boosting.first_model import first_scores
 from spinney._boosting.fit import BoostingFit, EarlierFit
 from spinney._boosting.options.engine_options import CONSTRAINTS
+from spinney._boosting.options.option_objects import OPTION_CLASSES, check_option_values, with_options
 from spinney._boosting.saved_state import BY_ROUND, boosting_from_json, boosting_to_json
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
@@ -56,6 +57,35 @@ class BaseBoosting(SumOfTrees):
         "init": "Pass what another model says of the rows as offset, to fit and to predict.",
         "leaves": "There is one score, so that a leaf has one value. Leave it out.",
     }
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params : dict
+            New values. An option of an option object has both names: ``dart__rate``. Where the parameter holds no
+            option object, it becomes one.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        options: dict[str, dict[str, Any]] = {}
+        for name in list(params):
+            parameter, _, option = name.partition("__")
+            if option and parameter in OPTION_CLASSES:
+                options.setdefault(parameter, {})[option] = params.pop(name)
+        super().set_params(**params)
+        for parameter, changes in options.items():
+            setattr(self, parameter, with_options(parameter, getattr(self, parameter), changes))
+        return self
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        for parameter in OPTION_CLASSES:
+            check_option_values(parameter, getattr(self, parameter), type(self).__name__)
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -215,8 +245,8 @@ class BaseBoosting(SumOfTrees):
         check_is_fitted(self)
         if hasattr(self, "n_dropped_"):
             raise ValueError(
-                "Rounds of a fit with drop_rate change what earlier ones are worth, so that the model has no stages. "
-                "Fit it with drop_rate=0, or with fewer rounds."
+                "Rounds of a fit with dart change what earlier ones are worth, so that the model has no stages. "
+                "Fit it with dart=None, or with fewer rounds."
             )
         columns = self._columns(X)
         given = self._read_offset(X, offset, columns.n_rows)

@@ -143,8 +143,8 @@ def _check_goes(settings: BoostingSettings, recipe: Recipe, has_several_sets: bo
     refused = {
         "n_estimators='auto' without early_stopping=True": recipe.n_folds > 0,
         "warm_start=True": settings.warm_start,
-        "drop_rate": settings.drop_rate > 0,
-        "n_parallel_trees": settings.n_parallel_trees > 1,
+        "dart": settings.drop_rate > 0,
+        "n_parallel_trees in growth": settings.n_parallel_trees > 1,
         "a model in init": settings.starts_at_model,
         "several sets or metrics to judge by": several,
     }

@@ -218,7 +218,7 @@ class Member:
         if not math.isfinite(loss):
             raise ValueError(
                 f"Boosting has diverged: after round {self.n_done} the loss of the {rows} rows is {loss}. Lower "
-                f"learning_rate={self._recipe.learning_rate}, or limit the steps with max_step."
+                f"learning_rate={self._recipe.learning_rate}, or limit the steps with max_step in regularization."
             )
         return loss
 

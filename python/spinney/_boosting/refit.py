@@ -78,7 +78,7 @@ def refit_leaves(model: Booster, given: RowInputs, decay: float) -> Booster:
     if not hasattr(model, "_step"):
         raise ValueError(
             "refit needs the size of the model's steps, and this one has no single one: it is the mean of several "
-            "boosters (n_estimators='auto'), has dropped rounds (drop_rate), or went on from a model of other steps. "
+            "boosters (n_estimators='auto'), has dropped rounds (dart), or went on from a model of other steps. "
             "Fit it with a number of rounds."
         )
     columns, target = model._columns(given.X), model._fitted_target()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spinney._boosting.options.option_objects import flat_settings
 from spinney._data.arguments import given_array
 from spinney._data.feature import Unseen
 
@@ -156,7 +157,8 @@ class BoostingSettings(RoundSettings):
     def of(cls, estimator: BoostingEstimator) -> BoostingSettings:
         """Read the parameters of an estimator."""
         found, defaults = vars(estimator), _defaults(type(estimator))
-        read: dict[str, Any] = {one.name: found[one.name] for one in fields(cls) if one.name in found} | {
+        read: dict[str, Any] = {one.name: found[one.name] for one in fields(cls) if one.name in found}
+        read |= flat_settings(found) | {
             "estimator": type(estimator).__name__,
             "parameters": estimator.get_params(deep=False),
             "changed": frozenset(

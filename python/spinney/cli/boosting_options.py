@@ -14,8 +14,8 @@ _GROWTH = ("leaf", "depth", "symmetric")
 _SAMPLING = ("uniform", "gradient", "goss")
 BOOSTING_OPTIONS = dict.fromkeys(  # models that each is for
     (
-        *("growth", "subsample", "sampling", "n_parallel_trees", "drop_rate"),
-        *("hierarchical_shrinkage", "linear_leaves", "feature_costs"),
+        *("growth", "subsample", "sampling", "growth__n_parallel_trees", "dart"),
+        *("regularization__hierarchical_shrinkage", "linear_leaves", "feature_costs"),
     ),
     ("boosting", *FITTED_BY_COMMAND_ALONE),
 )
@@ -58,19 +58,20 @@ _OPTIONS = (
     ),
     click.option(
         "--parallel-trees",
-        "n_parallel_trees",
+        "growth__n_parallel_trees",
         type=Whole(1),
         metavar="N",
         help="Boosting: so many trees in a row fit the same scores, and count for their mean.  [default: 1]",
     ),
     click.option(
-        "--drop-rate",
+        "--dart",
         type=Number(0.0, 1.0),
         metavar="SHARE",
-        help="Boosting: share of the earlier rounds that each is fitted without (DART).  [default: 0]",
+        help="Boosting: fraction of the earlier rounds that each is fitted without (DART).  [default: 0]",
     ),
     click.option(
         "--hierarchical-shrinkage",
+        "regularization__hierarchical_shrinkage",
         type=Number(0.0),
         metavar="S",
         help="Boosting: strength with which values of nodes are drawn to those above them.  [default: 0]",

@@ -85,7 +85,8 @@ _OPTION_OF = {
     "n_neighbors": "neighbors",
     "learners": "learner",
     "feature_costs": "feature-cost",
-    "n_parallel_trees": "parallel-trees",
+    "growth__n_parallel_trees": "parallel-trees",
+    "regularization__hierarchical_shrinkage": "hierarchical-shrinkage",
 }  # where an option has another name than its parameter
 
 

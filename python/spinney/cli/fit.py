@@ -81,7 +81,8 @@ class FitOptions:
             name = estimator_of(FITTED_BY_COMMAND[self.kind], task == "classification")
         if name is None:
             raise fail(f"--model {self.kind} tells classes apart, and the target holds numbers. Use another model.")
-        model = public(name)(**more | {key: value for key, value in self.parameters.items() if value is not None})
+        given = {key: value for key, value in self.parameters.items() if value is not None}
+        model = public(name)().set_params(**more | given)
         return model.set_params(random_state=self.seed) if "random_state" in model.get_params(deep=False) else model
 
     @property

@@ -144,7 +144,7 @@ def test_a_column_of_names_is_not_learned_by_heart():
     y = frame["x"] + rng.normal(size=n)
     model = spinney.GradientBoostingRegressor(n_estimators=30).fit(frame, y)
     assert model.feature_importances_[0] < 0.05
-    told_apart = spinney.GradientBoostingRegressor(n_estimators=30, category_smoothing=0.0).fit(frame, y)
+    told_apart = spinney.GradientBoostingRegressor(n_estimators=30, categories={"smoothing": 0.0}).fit(frame, y)
     assert told_apart.feature_importances_[0] > 0.5
 
 
@@ -184,14 +184,14 @@ def test_columns_and_rows_are_drawn():
         {"subsample": 0.5},
         {"max_features": 1},
         {"max_features": "sqrt"},
-        {"max_features_per_level": 0.5},
-        {"max_features_per_tree": 0.5},
+        {"feature_sampling": {"per_level": 0.5}},
+        {"feature_sampling": 0.5},
     ):
         model = spinney.GradientBoostingRegressor(**base, **drawn).fit(X, y)
         assert model.fingerprint() != plain
         assert model.fingerprint() == spinney.GradientBoostingRegressor(**base, **drawn).fit(X, y).fingerprint()
         assert model.fingerprint() != model.set_params(random_state=1).fit(X, y).fingerprint()
-    of_tree = spinney.GradientBoostingRegressor(**base, max_features_per_tree=0.5).fit(X, y)
+    of_tree = spinney.GradientBoostingRegressor(**base, feature_sampling=0.5).fit(X, y)
     for tree in of_tree.boosting_.trees():
         assert len(np.unique(tree.feature[tree.feature >= 0])) <= 2
     halves = spinney.GradientBoostingRegressor(**base, subsample=0.5).fit(X, y)
@@ -484,14 +484,14 @@ def test_more_categories_than_a_byte_holds(unseen):
     worth = rng.normal(size=700)
     y = worth[town] + X["x"] + rng.normal(size=9000) / 9
     model = spinney.GradientBoostingRegressor(
-        n_estimators=60, max_leaf_nodes=16, min_samples_leaf=2, category_smoothing=1.0, unseen=unseen
+        n_estimators=60, max_leaf_nodes=16, min_samples_leaf=2, categories={"smoothing": 1.0}, unseen=unseen
     ).fit(X, y)
     tables = {str(tree.left_categories(0)) for tree in model.boosting_.trees() if tree.feature[0] == 0}
     assert len(tables) > 10
     later = X.head(2000).copy()
     later.loc[:20, "town"] = "unheard of"
     all_ways(model, later, later.astype(object).where(later.notna(), None).to_numpy().tolist())
-    several = spinney.GradientBoostingClassifier(n_estimators=6, category_smoothing=1.0, unseen=unseen)
+    several = spinney.GradientBoostingClassifier(n_estimators=6, categories={"smoothing": 1.0}, unseen=unseen)
     all_ways(several.fit(X, np.digitize(y, [-1, 1])), later, later.to_numpy().tolist())
 
 

@@ -20,7 +20,7 @@ def values(**parameters):
     "parameters",
     [
         {"sampling": "gradient", "subsample": 0.3},
-        {"n_parallel_trees": 3, "subsample": 0.6},
+        {"growth": {"n_parallel_trees": 3}, "subsample": 0.6},
         {"growth": "symmetric"},
         {"feature_costs": [3.0, 1.0, 1.0, 1.0]},
         {"sampling": "gradient", "growth": "symmetric"},
@@ -97,13 +97,13 @@ def test_as_many_rows_are_drawn_as_asked_for():
 def test_trees_that_belong_together_see_the_same_scores():
     """Without draws they are the same tree, and count for their mean: one tree."""
     alone = values(n_estimators=4).fit(X, Y)
-    together = values(n_estimators=12, n_parallel_trees=3).fit(X, Y)
+    together = values(n_estimators=12, growth={"n_parallel_trees": 3}).fit(X, Y)
     np.testing.assert_allclose(together.predict(X), alone.predict(X), atol=0.02)
     features = [tree.feature.tolist() for tree in together.boosting_.trees()]
     assert features[0] == features[1] == features[2] != features[3]
     np.testing.assert_allclose(together.train_score_[2::3], alone.train_score_, rtol=0.02)
     for loss in ("absolute_error", lambda y, f: (y - f) ** 2 / 2):
-        found = values(loss=loss, n_estimators=6, n_parallel_trees=3).fit(X, Y)
+        found = values(loss=loss, n_estimators=6, growth={"n_parallel_trees": 3}).fit(X, Y)
         np.testing.assert_allclose(found.predict(X), values(loss=loss, n_estimators=2).fit(X, Y).predict(X), atol=0.1)
 
 
@@ -131,9 +131,9 @@ def test_sparse_and_dense_tables_give_the_same_symmetric_trees():
     ("parameters", "message"),
     [
         ({"sampling": "gradient", "loss": "quantile"}, "which loss='quantile' does not tell"),
-        ({"sampling": "gradient", "n_parallel_trees": 2}, "n_parallel_trees goes with rows drawn alike"),
+        ({"sampling": "gradient", "growth": {"n_parallel_trees": 2}}, "n_parallel_trees goes with rows drawn alike"),
         ({"sampling": "random"}, "sampling"),
-        ({"n_parallel_trees": 0}, "n_parallel_trees"),
+        ({"growth": {"n_parallel_trees": 0}}, "n_parallel_trees"),
         ({"feature_costs": [1.0, -1.0, 1.0, 1.0]}, "feature_costs must be positive"),
         ({"growth": "symmetric", "monotonic_cst": [1, 0, 0, 0]}, "constraints may forbid it"),
     ],

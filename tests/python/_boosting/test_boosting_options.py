@@ -26,14 +26,14 @@ def values(**parameters):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"drop_rate": 0.3},
-        {"drop_rate": 0.5, "drop_by": "weight", "skip_drop": 0.2, "max_drop": 2, "subsample": 0.7},
+        {"dart": 0.3},
+        {"dart": {"rate": 0.5, "by": "weight", "skip": 0.2, "max_rounds": 2}, "subsample": 0.7},
         {"sampling": "goss"},
-        {"sampling": "goss", "top_share": 0.4, "subsample": 0.6, "growth": "symmetric"},
-        {"forced_splits": FORCED},
-        {"feature_weights": [1.0, 5.0, 0.0, 1.0], "max_features": 0.5},
-        {"hierarchical_shrinkage": 30.0},
-        {"n_estimators": "auto", "n_iter_no_change": 3, "drop_rate": 0.3, "forced_splits": FORCED},
+        {"sampling": {"top_rate": 0.4}, "subsample": 0.6, "growth": "symmetric"},
+        {"growth": {"forced_splits": FORCED}},
+        {"feature_sampling": {"weights": [1.0, 5.0, 0.0, 1.0]}, "max_features": 0.5},
+        {"regularization": {"hierarchical_shrinkage": 30.0}},
+        {"n_estimators": "auto", "n_iter_no_change": 3, "dart": 0.3, "growth": {"forced_splits": FORCED}},
     ],
     ids=str,
 )
@@ -61,11 +61,17 @@ def test_the_same_bits_for_any_threads_and_everything_reads_it(parameters, y):
 )
 def test_rounds_drop_as_published(drops):
     rules = twin.Rules(max_leaves=5, min_rows=5)
-    n_rounds, Z, y, names = 7, X[:70], Y[:70], {"rate": "drop_rate", "skip": "skip_drop", "most": "max_drop"}
+    n_rounds, Z, y, names = 7, X[:70], Y[:70], {"rate": "rate", "skip": "skip", "most": "max_rounds"}
     given = {names[name]: value for name, value in drops.items() if name in names}
     by = "weight" if drops.get("by_weight") else "uniform"
-    options = {"learning_rate": 0.8, "min_samples_leaf": 5, "init": "zero", "max_bins": 65535, "drop_by": by}
-    model = values(n_estimators=n_rounds, **options, **given).fit(Z, y)
+    options = {
+        "learning_rate": 0.8,
+        "min_samples_leaf": 5,
+        "init": "zero",
+        "max_bins": 65535,
+        "dart": {"by": by, **given},
+    }
+    model = values(n_estimators=n_rounds, **options).fit(Z, y)
     rest = {name: value for name, value in drops.items() if name != "rate"}
     stages, dropped = slow.dart(Z, y, n_rounds, drops["rate"], rules, model._seed, 0.8, **rest)
     assert model.n_dropped_.tolist() == [len(rounds) for rounds in dropped]
@@ -79,7 +85,7 @@ def test_rounds_drop_as_published(drops):
 )
 def test_early_stopping_keeps_the_model_as_it_was_after_its_best_round(loss):
     half = np.arange(300) % 2 == 0
-    options = {"drop_rate": 0.3, "learning_rate": 0.9, "n_estimators": 30, "loss": loss, "early_stopping": True}
+    options = {"dart": 0.3, "learning_rate": 0.9, "n_estimators": 30, "loss": loss, "early_stopping": True}
     model = values(**options, n_iter_no_change=4).fit(X[half], Y[half], X_val=X[~half], y_val=Y[~half])
     assert model.n_iter_ < len(model.validation_score_)
     said = np.abs(model.predict(X[~half]) - Y[~half])
@@ -90,7 +96,7 @@ def test_early_stopping_keeps_the_model_as_it_was_after_its_best_round(loss):
 
 def test_several_sets_are_judged_by_rounds_as_they_have_become():
     sets = {"a": X[:100], "b": X[100:200]}, {"a": Y[:100], "b": Y[100:200]}
-    model = values(drop_rate=0.5).fit(X, Y, X_val=sets[0], y_val=sets[1])
+    model = values(dart=0.5).fit(X, Y, X_val=sets[0], y_val=sets[1])
     for name in ("a", "b"):
         error = np.mean((model.predict(sets[0][name]) - sets[1][name]) ** 2) / 2
         assert float(np.asarray(model.history_[f"{name} loss"])[-1]) == pytest.approx(error)
@@ -98,7 +104,7 @@ def test_several_sets_are_judged_by_rounds_as_they_have_become():
 
 def test_dropped_rounds_have_no_stages():
     with pytest.raises(ValueError, match="the model has no stages"):
-        next(values(drop_rate=0.2).fit(X, Y).staged_predict(X))
+        next(values(dart=0.2).fit(X, Y).staged_predict(X))
 
 
 # ---- rows by their gradients -------------------------------------------------------------------------------
@@ -108,7 +114,7 @@ def test_dropped_rounds_have_no_stages():
 def test_goss_takes_the_largest_gradients_and_some_that_stand_for_the_others(loss):
     y = Y - Y.min() if loss == "poisson" else Y
     options = {"n_estimators": 1, "learning_rate": 1.0, "min_samples_leaf": 5, "init": "zero", "max_bins": 65535}
-    options |= {"loss": loss, "sampling": "goss", "top_share": 0.2, "subsample": 0.35, "max_step": None}
+    options |= {"loss": loss, "sampling": {"top_rate": 0.2}, "subsample": 0.35, "regularization": {"max_step": None}}
     model = values(**options).fit(X, y)
     g, h = twin.gradients(loss, y, np.zeros(300))
     rows, factor = slow.goss_rows(g, 0.2, 0.35, model._seed, 0)
@@ -123,7 +129,7 @@ def test_goss_takes_the_largest_gradients_and_some_that_stand_for_the_others(los
 
 
 def test_goss_draws_a_tenth_beside_the_largest_unless_told():
-    tree = values(sampling="goss", top_share=0.5, n_estimators=1).fit(X, Y).estimators_[0, 0].tree_
+    tree = values(sampling={"top_rate": 0.5}, n_estimators=1).fit(X, Y).estimators_[0, 0].tree_
     assert tree.n_node_samples[0] == 180
     assert not hasattr(values(sampling="goss").fit(X, Y), "oob_scores_")
 
@@ -134,7 +140,7 @@ def test_goss_draws_a_tenth_beside_the_largest_unless_told():
 @pytest.mark.parametrize("growth", ["leaf", "depth"])
 @pytest.mark.parametrize("max_bins", [4, 255, 1000])
 def test_every_tree_begins_with_the_forced_splits(growth, max_bins):
-    model = values(forced_splits=FORCED, growth=growth, max_bins=max_bins).fit(X, Y)
+    model = values(growth={"forced_splits": FORCED, "order": growth}, max_bins=max_bins).fit(X, Y)
     for tree in model.boosting_.trees():
         assert tree.feature[:2].tolist() == [1, 0]
         assert tree.threshold[:2].tolist() == [0.25, -0.5]
@@ -145,19 +151,19 @@ def test_every_tree_begins_with_the_forced_splits(growth, max_bins):
 
 def test_categories_dates_and_missing_values_are_forced_too():
     forced = {"feature": "town", "categories": ["c", "a"], "right": {"feature": "age", "threshold": 0}}
-    tree = values(forced_splits=forced).fit(MIXED, Y).estimators_[0, 0]
+    tree = values(growth={"forced_splits": forced}).fit(MIXED, Y).estimators_[0, 0]
     assert "town in {a, c}" in spinney.export_text(tree)
     assert tree.tree_.n_node_samples[1] == np.isin(TOWNS, ["a", "c"]).sum()
     days = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=300), "x": X[:, 0]})
-    model = values(forced_splits={"feature": "day", "threshold": "2024-02-10"}).fit(days, Y)
+    model = values(growth={"forced_splits": {"feature": "day", "threshold": "2024-02-10"}}).fit(days, Y)
     assert model.estimators_[0, 0].tree_.n_node_samples[1] == 41
-    missing = values(forced_splits={"feature": 2, "threshold": 0.0}, n_estimators=1).fit(X, Y)
+    missing = values(growth={"forced_splits": {"feature": 2, "threshold": 0.0}}, n_estimators=1).fit(X, Y)
     n_left = missing.estimators_[0, 0].tree_.n_node_samples[1]
     assert n_left in ((X[:, 2] <= 0).sum(), (X[:, 2] <= 0).sum() + np.isnan(X[:, 2]).sum())
 
 
 def test_a_forced_split_that_gains_nothing_is_made_and_monotone_columns_stay_so():
-    options = {"forced_splits": {"feature": "x3", "threshold": 0.0}, "monotonic_cst": {"x0": 1}}
+    options = {"growth": {"forced_splits": {"feature": "x3", "threshold": 0.0}}, "monotonic_cst": {"x0": 1}}
     model = values(**options).fit(X, Y)
     assert (model.boosting_.engine.feature[model.boosting_.engine.root[:-1]] == 3).all()
     assert model.verify_constraints().holds
@@ -181,13 +187,13 @@ def test_a_forced_split_that_gains_nothing_is_made_and_monotone_columns_stay_so(
 )
 def test_forced_splits_that_are_wrong_or_impossible_are_refused(forced, message):
     with pytest.raises(ValueError, match=message):
-        values(forced_splits=forced).fit(MIXED, Y)
+        values(growth={"forced_splits": forced}).fit(MIXED, Y)
 
 
 def test_forced_splits_need_room():
     for given, message in (({"max_depth": 1}, "2 deep"), ({"max_leaf_nodes": 2}, "make 3 leaves")):
         with pytest.raises(ValueError, match=message):
-            values(forced_splits=FORCED, **given).fit(X, Y)
+            values(growth={"forced_splits": FORCED}, **given).fit(X, Y)
 
 
 # ---- columns, values ---------------------------------------------------------------------------------------
@@ -196,8 +202,9 @@ def test_forced_splits_need_room():
 def test_columns_are_drawn_by_their_weights():
     Z = RNG.normal(size=(300, 4))
     y = Z.sum(axis=1)
-    options = {"max_leaf_nodes": 2, "n_estimators": 300, "learning_rate": 1e-6, "max_features_per_tree": 0.25}
-    model = values(**options, feature_weights={"x0": 6.0, "x1": 3.0, "x3": 0.0}).fit(Z, y)
+    options = {"max_leaf_nodes": 2, "n_estimators": 300, "learning_rate": 1e-6}
+    drawn = spinney.FeatureSampling(per_tree=0.25, weights={"x0": 6.0, "x1": 3.0, "x3": 0.0})
+    model = values(**options, feature_sampling=drawn).fit(Z, y)
     feature = model.boosting_.engine.feature[model.boosting_.engine.root[:-1]]
     shares = np.bincount(feature, minlength=4) / 300
     np.testing.assert_allclose(shares, [0.6, 0.3, 0.1, 0.0], atol=0.08)
@@ -205,7 +212,7 @@ def test_columns_are_drawn_by_their_weights():
 
 def test_values_are_drawn_to_those_of_their_ancestors():
     plain = values(n_estimators=1, learning_rate=1.0).fit(X, Y)
-    drawn = values(n_estimators=1, learning_rate=1.0, hierarchical_shrinkage=40.0).fit(X, Y)
+    drawn = values(n_estimators=1, learning_rate=1.0, regularization={"hierarchical_shrinkage": 40.0}).fit(X, Y)
     tree, found = plain.boosting_.trees()[0], drawn.boosting_.trees()[0]
 
     def shrunk(at, value):
@@ -215,7 +222,12 @@ def test_values_are_drawn_to_those_of_their_ancestors():
                 shrunk(child, value + (tree.value[child] - tree.value[at]) / (1 + 40.0 / tree.weight[at]))
 
     shrunk(0, tree.value[0])
-    assert values(hierarchical_shrinkage=40.0, monotonic_cst={"x0": 1}).fit(X, Y).verify_constraints().holds
+    assert (
+        values(regularization={"hierarchical_shrinkage": 40.0}, monotonic_cst={"x0": 1})
+        .fit(X, Y)
+        .verify_constraints()
+        .holds
+    )
 
 
 # ---- leaves set anew ---------------------------------------------------------------------------------------
@@ -224,7 +236,7 @@ def test_values_are_drawn_to_those_of_their_ancestors():
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])
 def test_refit_keeps_a_share_and_takes_the_rest_from_the_new_rows(loss):
     y = Y - Y.min() + 0.1 if loss == "poisson" else Y
-    options = {"loss": loss, "learning_rate": 0.4, "l2_regularization": 2.0, "max_step": None}
+    options = {"loss": loss, "learning_rate": 0.4, "l2_regularization": 2.0, "regularization": {"max_step": None}}
     model = values(**options).fit(X[:150], y[:150])
     new, target = X[150:], y[150:]
     found = model.refit(new, target, decay=0.7)
@@ -260,7 +272,7 @@ def test_refit_of_monotone_models_own_losses_and_medians():
     for loss in ("absolute_error", lambda y, f: (y - f) ** 2 / 2):
         fitted = values(loss=loss).fit(X, Y)
         np.testing.assert_allclose(fitted.refit(X, Y, decay=0.0).predict(X), fitted.predict(X), atol=1e-5)
-    together = values(n_parallel_trees=2, subsample=0.5).fit(X, Y)
+    together = values(growth={"n_parallel_trees": 2}, subsample=0.5).fit(X, Y)
     assert together.refit(X, Y).n_iter_ == together.n_iter_
 
 
@@ -270,7 +282,7 @@ def test_refit_refusals():
         model.refit(X, Y, decay=2)
     with pytest.raises(ValueError, match="y"):
         spinney.GradientBoostingClassifier(**SMALL).fit(X, THREE).refit(X, THREE + 5)
-    for other in ({"drop_rate": 0.2}, {"n_estimators": "auto", "n_iter_no_change": 2}):
+    for other in ({"dart": 0.2}, {"n_estimators": "auto", "n_iter_no_change": 2}):
         with pytest.raises(ValueError, match="size of the model's steps"):
             values(**other).fit(X, Y).refit(X, Y)
 
@@ -282,16 +294,14 @@ def test_refit_refusals():
     ("parameters", "message"),
     [
         ({"sampling": "goss", "loss": "absolute_error"}, "which loss='absolute_error' does not tell"),
-        ({"sampling": "goss", "subsample": 0.1}, "Make subsample larger than top_share"),
-        ({"sampling": "goss", "n_parallel_trees": 2}, "n_parallel_trees goes with rows drawn alike"),
-        ({"drop_rate": 0.1, "warm_start": True}, "changes what these are worth"),
-        ({"drop_rate": 0.1, "n_parallel_trees": 2}, "drop_rate goes with single trees"),
-        ({"skip_drop": 0.1}, "drop_rate=0 drops none"),
-        ({"forced_splits": FORCED, "growth": "symmetric"}, "does not go with growth='symmetric'"),
-        ({"forced_splits": FORCED, "interaction_cst": "pairwise"}, "does not go with interaction_cst"),
-        ({"feature_weights": [1, 2, 3, 4]}, "and none are drawn"),
-        ({"top_share": 0.3}, "top_share is read by sampling='goss', and sampling is 'uniform'"),
-        ({"linear_l2": 1.0}, "Set linear_leaves=True"),
+        ({"sampling": "goss", "subsample": 0.1}, "Make subsample larger than top_rate"),
+        ({"sampling": "goss", "growth": {"n_parallel_trees": 2}}, "n_parallel_trees goes with rows drawn alike"),
+        ({"dart": 0.1, "warm_start": True}, "changes what these are worth"),
+        ({"dart": 0.1, "growth": {"n_parallel_trees": 2}}, "dart goes with single trees"),
+        ({"dart": {"rate": 0, "skip": 0.1}}, "its rate=0 drops none"),
+        ({"growth": {"forced_splits": FORCED, "order": "symmetric"}}, "does not go with symmetric growth"),
+        ({"growth": {"forced_splits": FORCED}, "interaction_cst": "pairwise"}, "does not go with interaction_cst"),
+        ({"feature_sampling": {"weights": [1, 2, 3, 4]}}, "and none are drawn"),
         ({"alpha": 0.3}, r"\(or alpha\) is for loss=.* and loss='squared_error' does not read it"),
         ({"alpha": 0.9, "loss": "poisson"}, r"quantile \(or alpha\) is for loss='quantile'"),
         ({"quantile": [0.1, 0.9]}, "quantile is for loss='quantile', and loss='squared_error' does not read it"),
@@ -319,7 +329,7 @@ def test_classes_times_and_own_losses_refuse_parameters_that_they_do_not_read():
 
 
 def test_a_parameter_at_its_default_is_refused_by_no_loss():
-    defaults = {"quantile": 0.5, "huber_share": 0.9, "tweedie_power": 1.5, "top_share": 0.2, "linear_l2": 5.0}
+    defaults = {"quantile": 0.5, "huber_share": 0.9, "tweedie_power": 1.5}
     for loss in spinney._engine.losses():
         if loss in ("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"):
             model = values(loss=loss, n_estimators=1).fit(X, np.abs(Y) + 0.1)
@@ -335,11 +345,11 @@ def test_a_parameter_at_its_default_is_refused_by_no_loss():
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"drop_rate": 0.4},
-        {"sampling": "goss", "top_share": 0.3, "subsample": 0.6},
+        {"dart": 0.4},
+        {"sampling": {"top_rate": 0.3}, "subsample": 0.6},
         {"sampling": "gradient", "subsample": 0.5},
-        {"forced_splits": FORCED},
-        {"feature_weights": [1.0, 5.0, 0.0, 1.0], "max_features": 0.5},
+        {"growth": {"forced_splits": FORCED}},
+        {"feature_sampling": {"weights": [1.0, 5.0, 0.0, 1.0]}, "max_features": 0.5},
         {"feature_costs": [9.0, 1.0, 1.0, 1.0]},
         {"linear_leaves": True},
     ],
@@ -356,12 +366,12 @@ def test_rankers_and_times_are_grown_and_drawn_otherwise_too(kind, parameters):
     plain = kind(**SMALL | {"n_estimators": 4}).fit(X, y, **lists)
     assert models[0].fingerprint() != plain.fingerprint()
     assert np.array_equal(through_bytes(models[0]).predict(X), models[0].predict(X))
-    if "forced_splits" in parameters:
+    if "forced_splits" in parameters.get("growth", {}):
         assert {int(tree.feature[0]) for tree in models[0].boosting_.trees()} == {1}
 
 
 def test_times_refuse_what_does_not_go_together():
-    with pytest.raises(ValueError, match="top_share"):
+    with pytest.raises(ValueError, match="top_rate"):
         spinney.GradientBoostingSurvival(sampling="goss", subsample=0.1).fit(X, np.exp(Y))
     with pytest.raises(ValueError, match="monotonic_cst"):
         spinney.GradientBoostingRanker(linear_leaves=True, monotonic_cst=[1, 0, 0, 0]).fit(

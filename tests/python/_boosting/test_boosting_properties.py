@@ -56,7 +56,11 @@ def as_target(loss, y, wild=False):
 def test_the_training_loss_never_rises(seed, loss, rate, growth, wild):
     X, y = make_rows(seed, missing=True)
     y = as_target(loss, y, wild)
-    curve = make_model(loss, learning_rate=rate, growth=growth, min_hessian_leaf=0.0).fit(X, y).train_score_
+    curve = (
+        make_model(loss, learning_rate=rate, growth=growth, regularization={"min_hessian_leaf": 0.0})
+        .fit(X, y)
+        .train_score_
+    )
     first = make_model(loss, n_estimators=1, learning_rate=1e-9).fit(X, y).train_score_
     curve = np.append(first, curve)
     assert (np.diff(curve) <= 1e-6 * (1 + np.abs(curve[:-1]))).all()
@@ -93,7 +97,12 @@ def test_a_weight_of_two_is_a_row_twice(seed, loss):
     X, y = make_rows(seed, n=40)
     y = as_target(loss, y)
     times = np.random.default_rng(seed).integers(1, 3, size=len(y))
-    rules = {"min_samples_leaf": 1, "min_hessian_leaf": 1e-6, "n_estimators": 3, "max_leaf_nodes": 4}
+    rules = {
+        "min_samples_leaf": 1,
+        "regularization": {"min_hessian_leaf": 1e-6},
+        "n_estimators": 3,
+        "max_leaf_nodes": 4,
+    }
     weighted = make_model(loss, **rules).fit(X, y, times)
     doubled = make_model(loss, **rules).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     assert weighted.train_score_ == pytest.approx(doubled.train_score_, rel=1e-4, abs=1e-5)
@@ -179,7 +188,7 @@ def test_the_limits_of_a_tree_hold(seed, loss, fewest, depth, leaves, growth):
 def test_the_number_of_threads_changes_nothing(seed, loss, subsample):
     X, y = make_rows(seed, n=300, missing=True)
     y = as_target(loss, y)
-    rules = {"subsample": subsample, "max_features_per_level": 0.7, "max_leaf_nodes": 20}
+    rules = {"subsample": subsample, "feature_sampling": {"per_level": 0.7}, "max_leaf_nodes": 20}
     found = {make_model(loss, n_jobs=n, **rules).fit(X, y).fingerprint() for n in (1, 2, 7)}
     assert len(found) == 1
 

@@ -1,12 +1,17 @@
 """What a booster with nothing set does: folds, their mean as one model, and what else may be said."""
 
+import runpy
+from dataclasses import fields
+from pathlib import Path
+
 import numpy as np
 import pytest
 import spinney
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from spinney._boosting.member import in_turns, mean_curve
-from spinney._boosting.options.recipe import resolve, searched
+from spinney._boosting.options import recipe_table
+from spinney._boosting.options.recipe import Recipe, resolve, searched
 from spinney._boosting.settings import BoostingSettings
 
 RNG = np.random.default_rng(5)
@@ -366,3 +371,29 @@ def test_the_curve_of_several_members_is_the_mean_of_what_each_has_reached():
         last[m] = curves[m][r]
         slow.append(last.mean())
     np.testing.assert_array_equal(mean_curve(curves, turns), slow)
+
+
+def test_the_documentation_prints_the_recipe_from_its_table():
+    """The page holds a mark and no copy; building it puts every row of the table in its place."""
+    docs = Path(__file__).parents[3] / "docs"
+    page = (docs / "defaults.md").read_text(encoding="utf-8")
+    configuration = runpy.run_path(str(docs / "conf.py"))
+    printed = [page]
+    configuration["print_recipe"](None, "defaults", printed)
+    assert "n_rounds` = " not in page
+    lines = [line for line in printed[0].splitlines() if line not in page.splitlines()]
+    assert len(lines) == len(recipe_table.ROWS) + 2
+    for row, line in zip(recipe_table.ROWS, lines[2:], strict=True):
+        assert all(condition.description in line for condition in row.when)
+        assert all(f"`{name}` = " in line for name in row.settings)
+    other = [page]
+    configuration["print_recipe"](None, "performance", other)
+    assert other == [page]
+
+
+def test_every_row_of_the_recipe_sets_what_a_recipe_has():
+    names = {field.name for field in fields(Recipe)} - {"stops_early", "is_auto"}
+    assert recipe_table.PLAIN.keys() == names
+    for row in recipe_table.ROWS:
+        assert row.settings
+        assert row.settings.keys() <= names

@@ -344,7 +344,7 @@ def test_an_interruption_may_keep_the_rounds_done():
     [
         {"n_estimators": "auto", "effort": 0.1},
         {"n_estimators": 80, "n_iter_no_change": 4, "subsample": 0.5},
-        {"n_estimators": 12, "drop_rate": 0.3},
+        {"n_estimators": 12, "dart": 0.3},
     ],
 )
 def test_rounds_that_nobody_looks_at_are_the_same(parameters):

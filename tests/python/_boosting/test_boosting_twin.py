@@ -97,10 +97,10 @@ def test_many_classes_agree_with_the_twin():
     ("parameters", "rules"),
     [
         ({"l2_regularization": 3.0}, {"l2": 3.0}),
-        ({"l1_regularization": 2.0}, {"l1": 2.0}),
-        ({"max_step": 0.2}, {"max_step": 0.2}),
-        ({"min_gain": 3.0}, {"min_gain": 3.0}),
-        ({"min_hessian_leaf": 12.0}, {"min_hessian": 12.0}),
+        ({"regularization": {"l1": 2.0}}, {"l1": 2.0}),
+        ({"regularization": {"max_step": 0.2}}, {"max_step": 0.2}),
+        ({"regularization": {"min_gain": 3.0}}, {"min_gain": 3.0}),
+        ({"regularization": {"min_hessian_leaf": 12.0}}, {"min_hessian": 12.0}),
         ({"max_depth": 2}, {"max_depth": 2}),
         ({"growth": "depth"}, {"depth_wise": True}),
         ({"growth": "depth", "max_depth": 3, "max_leaf_nodes": None}, {"max_depth": 3, "max_leaves": 10**9}),
@@ -123,9 +123,13 @@ def test_rules_agree_with_the_twin(parameters, rules):
         ({}, {}, 0),
         ({"min_samples_leaf": 7}, {"min_rows": 7}, 3),
         ({"l2_regularization": 3.0, "max_depth": 2}, {"l2": 3.0, "max_depth": 2}, 8),
-        ({"l1_regularization": 2.0}, {"l1": 2.0}, 8),
-        ({"max_step": 0.2, "max_leaf_nodes": 9}, {"max_step": 0.2, "max_leaves": 9}, 0),
-        ({"min_gain": 30.0}, {"min_gain": 30.0}, 3),
+        ({"regularization": {"l1": 2.0}}, {"l1": 2.0}, 8),
+        (
+            {"regularization": {"max_step": 0.2}, "max_leaf_nodes": 9},
+            {"max_step": 0.2, "max_leaves": 9},
+            0,
+        ),
+        ({"regularization": {"min_gain": 30.0}}, {"min_gain": 30.0}, 3),
     ],
 )
 def test_symmetric_trees_agree_with_the_twin(parameters, rules, n_categories):
@@ -133,9 +137,9 @@ def test_symmetric_trees_agree_with_the_twin(parameters, rules, n_categories):
     y = y + 2 * np.sin(7 * np.nan_to_num(X[:, 3], nan=20.0)) if n_categories else y
     given = {"n_estimators": 2, "max_leaf_nodes": 8, "min_samples_leaf": 1, "growth": "symmetric"} | parameters
     categories = [3] if n_categories else None
-    model = spinney.GradientBoostingRegressor(**given, categorical_features=categories, category_smoothing=4.0).fit(
-        X, y
-    )
+    model = spinney.GradientBoostingRegressor(
+        **given, categorical_features=categories, categories={"smoothing": 4.0}
+    ).fit(X, y)
     wanted = {"max_leaves": 8, "min_rows": 1, "symmetric": True, "smoothing": 4.0} | rules
     wanted["categories"] = frozenset(categories or ())
     scores, trees = twin.boost(X, y, np.ones(len(y)), "squared_error", 2, 0.1, twin.Rules(**wanted), y.mean())
@@ -153,8 +157,7 @@ def test_categories_agree_with_the_twin(n_categories, smoothing):
         max_leaf_nodes=6,
         min_samples_leaf=3,
         categorical_features=[3],
-        category_smoothing=smoothing,
-        category_l2=2.0,
+        categories={"smoothing": smoothing, "l2": 2.0},
     ).fit(X, y)
     rules = twin.Rules(max_leaves=6, min_rows=3, smoothing=smoothing, category_l2=2.0, categories=frozenset({3}))
     scores, trees = twin.boost(X, y, np.ones(len(y)), "squared_error", 3, 0.1, rules, y.mean())
@@ -186,7 +189,7 @@ def test_coarse_bins_are_cut_between_them():
 # ---- derivatives ------------------------------------------------------------------------------------------
 
 
-def stump_free(loss, y, score, parameter, **options):
+def stump_free(loss, y, score, parameter, **limits):
     """Step of a single leaf from one score, and the loss there, through the engine."""
     n = len(y)
     columns = (
@@ -194,7 +197,7 @@ def stump_free(loss, y, score, parameter, **options):
     )
 
     model = spinney.GradientBoostingRegressor(
-        n_estimators=1, min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options
+        n_estimators=1, min_samples_leaf=1, learning_rate=1.0, regularization={"min_hessian_leaf": 0.0, **limits}
     )
     options = engine_options(
         BoostingSettings.of(model),

@@ -59,8 +59,15 @@ def same_everywhere(make, X, y):
         pytest.param(
             {"l2_regularization": 2.0, "growth": "depth"}, {"l2": 2.0, "depth_wise": True}, marks=pytest.mark.slow
         ),
-        pytest.param({"l1_regularization": 1.0, "max_step": 0.5}, {"l1": 1.0, "max_step": 0.5}, marks=pytest.mark.slow),
-        ({"max_depth": 2, "min_gain": 0.02}, {"max_depth": 2, "min_gain": 0.02}),
+        pytest.param(
+            {"regularization": {"l1": 1.0, "max_step": 0.5}},
+            {"l1": 1.0, "max_step": 0.5},
+            marks=pytest.mark.slow,
+        ),
+        (
+            {"max_depth": 2, "regularization": {"min_gain": 0.02}},
+            {"max_depth": 2, "min_gain": 0.02},
+        ),
     ],
 )
 def test_outputs_agree_with_the_twin(given, rules):
@@ -76,7 +83,7 @@ def test_outputs_agree_with_the_twin(given, rules):
 def test_categories_and_weights_agree_with_the_twin(n_categories):
     X, Y = make_rows(3, categories=n_categories)
     weight = np.random.default_rng(0).integers(0, 3, size=len(X)).astype(float)
-    given = {"categorical_features": [3], "category_smoothing": 2.0, "category_l2": 1.0, "min_samples_leaf": 1}
+    given = {"categorical_features": [3], "categories": {"smoothing": 2.0, "l2": 1.0}, "min_samples_leaf": 1}
     model = spinney.GradientBoostingRegressor(leaves="vector", **FEW | given).fit(X, Y, weight)
     mean = np.average(Y, axis=0, weights=weight)
     weights = 1 / (3 * np.average((Y - mean) ** 2, axis=0, weights=weight))

@@ -59,7 +59,7 @@ def check_against_twin(model, table, gradient, hessian, l2, rate, bounded=lambda
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighed"])
 def test_lines_of_values_are_those_of_the_twin(weight):
-    model = values(n_estimators=1, learning_rate=0.7, linear_l2=2.0).fit(X, Y, weight)
+    model = values(n_estimators=1, learning_rate=0.7, linear_leaves={"l2": 2.0}).fit(X, Y, weight)
     by_row = np.ones(N) if weight is None else weight
     gradient = (model.boosting_.start[0] - Y) * by_row
     assert check_against_twin(model, X, gradient, by_row, 2.0, 0.7) >= 3
@@ -68,7 +68,7 @@ def test_lines_of_values_are_those_of_the_twin(weight):
 def test_lines_of_two_classes_are_those_of_the_twin_and_long_steps_are_tempered():
     rare = (np.arange(N) % 40 == 0).astype(int) | (X[:, 1] > 1.9)
     for y, l2 in ((TWO, 1.0), (rare.astype(int), 0.01)):
-        model = classes(n_estimators=1, learning_rate=0.5, linear_l2=l2).fit(X, y)
+        model = classes(n_estimators=1, learning_rate=0.5, linear_leaves={"l2": l2}).fit(X, y)
         gradient, hessian = gradients("logistic", y, np.full(N, model.boosting_.start[0]))
         assert check_against_twin(model, X, gradient, hessian, l2, 0.5, slow.tempered) >= 3
 
@@ -99,8 +99,8 @@ def test_a_row_is_told_what_the_line_of_its_leaf_says():
         (values, MIXED, Y),
         (lambda **p: values(loss="normal", **p), X, Y),
         (lambda **p: values(n_estimators="auto", n_iter_no_change=3, **p), MIXED, Y),
-        (lambda **p: values(sampling="goss", n_parallel_trees=1, growth="symmetric", **p), X, Y),
-        (lambda **p: values(subsample=0.6, n_parallel_trees=2, **p), X, Y),
+        (lambda **p: values(sampling="goss", growth={"n_parallel_trees": 1, "order": "symmetric"}, **p), X, Y),
+        (lambda **p: values(subsample=0.6, growth={"n_parallel_trees": 2}, **p), X, Y),
         (lambda **p: values(loss=lambda y, f: (y - f) ** 2 / 2, **p), X, Y),
     ],
     ids=["values", "two classes", "classes", "mixed", "normal", "nothing set", "goss", "drawn", "own loss"],
@@ -143,7 +143,7 @@ def test_slopes_are_learned_in_few_rounds_and_do_not_run_away():
     line = np.linspace(0, 1, 200)[:, np.newaxis]
     y = np.where(line[:, 0] < 0.5, 3 * line[:, 0], 4 - 5 * line[:, 0])
     options = {"n_estimators": 20, "max_leaf_nodes": 2, "learning_rate": 0.5}
-    steep = {"linear_leaves": True, "linear_l2": 0.0}
+    steep = {"linear_leaves": {"l2": 0.0}}
     error = [
         np.abs(values(**options, **lines).fit(line, y).predict(line) - y).mean()
         for lines in (steep, {"linear_leaves": False})
@@ -159,7 +159,7 @@ def test_columns_far_from_zero_and_columns_that_say_the_same():
     far = values().fit(X[:, :2] + 1e6, Y)
     np.testing.assert_allclose(far.predict(X[:, :2] + 1e6), near.predict(X[:, :2]), rtol=1e-5, atol=1e-5)
     twice = np.column_stack([X[:, 1], X[:, 1], X[:, 1] * 3 + 1, np.ones(N)])
-    model = values(linear_l2=0.0, max_features=0.5).fit(twice, Y)
+    model = values(linear_leaves={"l2": 0.0}, max_features=0.5).fit(twice, Y)
     assert np.isfinite(model.predict(twice * 50)).all()
 
 
@@ -192,9 +192,9 @@ def test_text_rules_and_dicts_show_the_lines():
         ({"loss": "absolute_error"}, "second derivatives"),
         ({"loss": "quantile"}, "second derivatives"),
         ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst"),
-        ({"l1_regularization": 1.0}, "l1_regularization"),
-        ({"hierarchical_shrinkage": 3.0}, "hierarchical_shrinkage"),
-        ({"drop_rate": 0.1}, "drop_rate"),
+        ({"regularization": {"l1": 1.0}}, "l1 of regularization"),
+        ({"regularization": {"hierarchical_shrinkage": 3.0}}, "hierarchical_shrinkage"),
+        ({"dart": 0.1}, "dart"),
     ],
     ids=str,
 )
@@ -223,5 +223,5 @@ def test_what_cannot_be_said_of_lines_is_refused():
 def test_words_of_lightgbm_lead_to_lines():
     with pytest.raises(TypeError, match="'linear_leaves'"):
         spinney.GradientBoostingRegressor(linear_tree=True)
-    with pytest.raises(TypeError, match="'linear_l2'"):
+    with pytest.raises(TypeError, match=r"linear_leaves=spinney.LinearLeaves\(l2=...\)"):
         spinney.GradientBoostingRegressor(linear_lambda=1.0)

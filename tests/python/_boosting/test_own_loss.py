@@ -10,7 +10,13 @@ from spinney._boosting import custom_loss
 from spinney._data.numeric.jets import derivatives
 from spinney._data.numeric.recorded import recorded
 
-SMALL = {"n_estimators": 12, "max_step": None, "learning_rate": 0.3, "max_leaf_nodes": 6, "min_samples_leaf": 5}
+SMALL = {
+    "n_estimators": 12,
+    "regularization": {"max_step": None},
+    "learning_rate": 0.3,
+    "max_leaf_nodes": 6,
+    "min_samples_leaf": 5,
+}
 
 
 def table(n=300, seed=0):

@@ -243,7 +243,10 @@ def test_a_list_that_is_not_over_is_held_out_whole():
 def test_forests_of_rounds_and_shrunken_trees_rank(loss):
     X, grades, groups = table()
     new = table(seed=1)
-    for more in ({"n_parallel_trees": 3, "subsample": 0.7, "random_state": 0}, {"hierarchical_shrinkage": 10.0}):
+    for more in (
+        {"growth": {"n_parallel_trees": 3}, "subsample": 0.7, "random_state": 0},
+        {"regularization": {"hierarchical_shrinkage": 10.0}},
+    ):
         model = spinney.GradientBoostingRanker(loss, **SMALL | {"n_estimators": 30}, **more)
         model = model.fit(X, grades, groups=groups)
         assert model.score(new[0], new[1], groups=new[2]) > 0.9

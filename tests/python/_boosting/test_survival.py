@@ -150,7 +150,7 @@ def test_the_scale_is_found():
     assert 0.6 < model.scale_ < 0.85
     assert spinney.GradientBoostingSurvival("aft", scale=1.5, **SMALL).fit(X, time).scale_ == 1.5
     plain = spinney.GradientBoostingRegressor(**SMALL).fit(X, np.log(time))
-    timed = spinney.GradientBoostingSurvival("aft", scale=1.0, max_step=None, **SMALL).fit(X, time)
+    timed = spinney.GradientBoostingSurvival("aft", scale=1.0, regularization={"max_step": None}, **SMALL).fit(X, time)
     np.testing.assert_allclose(np.log(timed.predict(X)), plain.predict(X), atol=1e-5)  # with all times known: squares
 
 
@@ -281,7 +281,10 @@ def test_draws_forests_of_rounds_and_shrunken_trees(loss):
     drawn = spinney.GradientBoostingSurvival(loss, **SMALL, subsample=0.5, random_state=0).fit(X, signed)
     assert np.isfinite(drawn.oob_scores_).all()
     assert drawn.oob_improvement_[0] > 0
-    for more in ({"n_parallel_trees": 3, "subsample": 0.7, "random_state": 0}, {"hierarchical_shrinkage": 10.0}):
+    for more in (
+        {"growth": {"n_parallel_trees": 3}, "subsample": 0.7, "random_state": 0},
+        {"regularization": {"hierarchical_shrinkage": 10.0}},
+    ):
         model = spinney.GradientBoostingSurvival(loss, **SMALL | {"n_estimators": 30}, **more).fit(X, signed)
         assert model.score(X, signed) > 0.7
 

@@ -199,7 +199,7 @@ def test_a_model_that_one_worker_fits_can_be_sent():
     [
         {},
         {"growth": "depth", "max_depth": 3},
-        {"subsample": 0.6, "max_features": 0.5, "max_features_per_tree": 0.8, "random_state": 3},
+        {"subsample": 0.6, "max_features": 0.5, "feature_sampling": 0.8, "random_state": 3},
         {"min_samples_leaf": 900, "max_bins": 300},
         {"monotonic_cst": {"x0": 1}, "interaction_cst": [["x0", "word"], ["gaps", "few"]]},
         {"max_depth": 2, "loss": "normal"},

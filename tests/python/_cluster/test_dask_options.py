@@ -80,14 +80,14 @@ def test_a_client_that_must_not_be_waited_for():
         {},
         {"sampling": "goss"},
         {"sampling": "gradient"},
-        {"drop_rate": 0.3, "n_estimators": 6},
-        {"n_parallel_trees": 2},
-        {"hierarchical_shrinkage": 2.0},
+        {"dart": 0.3, "n_estimators": 6},
+        {"growth": {"n_parallel_trees": 2}},
+        {"regularization": {"hierarchical_shrinkage": 2.0}},
         {"linear_leaves": True},
         {"loss": "absolute_error"},
         {"loss": "log_cosh"},
         {"loss": "normal"},
-        {"forced_splits": {"feature": "x", "threshold": 0.5}},
+        {"growth": {"forced_splits": {"feature": "x", "threshold": 0.5}}},
         {"n_estimators": "auto", "n_iter_no_change": 2, "max_leaf_nodes": 4},
         {"n_estimators": "auto", "n_iter_no_change": 2, "max_leaf_nodes": 4, "loss": "normal"},
         {"n_estimators": "auto", "effort": "search", "n_iter_no_change": 1, "learning_rate": 0.5},
@@ -263,7 +263,7 @@ def test_a_worker_that_is_lost_takes_no_booster_with_it(monkeypatch):
     few = {"learning_rate": 0.5, "max_leaf_nodes": 4, "n_iter_no_change": 2, "tol": 0.01, "random_state": 0}
     held = {"n_estimators": 6, "max_leaf_nodes": 4, "early_stopping": True}
     alone = {"n_estimators": 6, "max_leaf_nodes": 4, "growth": "symmetric"}
-    monkeypatch.setattr(boosting_fit, "VERY_MANY_ROWS", 0)  # as if they were many
+    monkeypatch.setattr(boosting_fit, "VERY_LARGE_TABLE", 0)  # as if they were many
     for options in (few, held, alone):
         more = {"X_val": columns(later), "y_val": later["y"]} if options is held else {}
         here = spinney.GradientBoostingRegressor(**options).fit(columns(frame), frame["y"], **more)

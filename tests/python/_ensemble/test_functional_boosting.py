@@ -106,7 +106,7 @@ def test_squared_loss_and_trees_are_gradient_boosting(numbers):
         growth="depth",
         max_bins=65535,
         min_samples_leaf=1,
-        min_hessian_leaf=0.0,
+        regularization={"min_hessian_leaf": 0.0},
     ).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), own.predict(X), rtol=1e-4, atol=1e-5)
 

@@ -211,14 +211,14 @@ def boosting(rng):
         learning_rate=[0.01, 0.5, 1.0],
         max_leaf_nodes=[2, 5, None],
         max_depth=[1, 4],
-        growth=["depth", "symmetric"],
+        growth=["depth", "symmetric", {"n_parallel_trees": 3}, {"forced_splits": {"feature": 0, "threshold": 0.5}}],
         min_samples_leaf=[1, 3, 0.1],
-        l1_regularization=[0.5],
+        regularization=[{"l1": 0.5}, spinney.Regularization(max_step=0.3, min_gain=0.1)],
         l2_regularization=[0.0, 10.0],
         subsample=[0.5],
         max_features=[0.5, 1],
         max_bins=[2, 16],
-        max_one_hot=[0, 50],
+        categories=[{"max_one_hot": 0}, spinney.CategoryOptions(max_one_hot=50)],
         early_stopping=[True],
         interaction_cst=["no_interactions"],
         unseen=["missing", "other"],
@@ -227,24 +227,16 @@ def boosting(rng):
     if rng.random() < 0.3:
         more |= pick(
             rng,
-            drop_rate=[0.5, 1.0],
-            drop_by=["weight"],
-            max_drop=[1],
-            skip_drop=[0.5],
-            sampling=["goss", "gradient"],
-            top_share=[0.5],
-            n_parallel_trees=[3],
-            hierarchical_shrinkage=[3.0],
-            feature_weights=[[1.0, 0.0], {"c0": 3.0}],
+            dart=[True, 1.0, {"by": "weight", "max_rounds": 1}, spinney.Dart(rate=0.5, skip=0.5)],
+            sampling=["goss", "gradient", spinney.Goss(top_rate=0.5)],
+            regularization=[{"hierarchical_shrinkage": 3.0}],
+            feature_sampling=[{"weights": [1.0, 0.0]}, {"weights": {"c0": 3.0}}, {"per_level": 0.5}],
             feature_costs=[{"c0": 0.5}],
-            forced_splits=[{"feature": 0, "threshold": 0.5}, {"feature": "c0", "threshold": -1.0}],
+            growth=[{"forced_splits": {"feature": "c0", "threshold": -1.0}}],
             leaves=["vector"],
             linear_leaves=[True],
             effort=[0.0],
-            max_features_per_level=[0.5],
         )
-        if more.get("sampling") != "goss":
-            more.pop("top_share", None)
     return {"n_estimators": [*range(1, 8), "auto"][rng.integers(0, 8)]} | more
 
 

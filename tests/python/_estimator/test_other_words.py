@@ -17,12 +17,16 @@ ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name)
         ("GradientBoostingClassifier", "num_leaves", "max_leaf_nodes"),
         ("GradientBoostingClassifier", "reg_lambda", "l2_regularization"),
         ("GradientBoostingClassifier", "l2_leaf_reg", "l2_regularization"),
-        ("GradientBoostingClassifier", "lambda_l1", "l1_regularization"),
+        ("GradientBoostingClassifier", "lambda_l1", "regularization=spinney.Regularization(l1=...)"),
         ("GradientBoostingClassifier", "iterations", "n_estimators"),
         ("GradientBoostingClassifier", "eta", "learning_rate"),
-        ("GradientBoostingClassifier", "gamma", "min_gain"),
-        ("GradientBoostingClassifier", "min_child_weight", "min_hessian_leaf"),
-        ("GradientBoostingClassifier", "colsample_bytree", "max_features_per_tree"),
+        ("GradientBoostingClassifier", "gamma", "regularization=spinney.Regularization(min_gain=...)"),
+        (
+            "GradientBoostingClassifier",
+            "min_child_weight",
+            "regularization=spinney.Regularization(min_hessian_leaf=...)",
+        ),
+        ("GradientBoostingClassifier", "colsample_bytree", "feature_sampling=spinney.FeatureSampling(per_tree=...)"),
         ("GradientBoostingClassifier", "scale_pos_weight", "class_weight"),
         ("GradientBoostingRegressor", "objective", "loss"),
         ("GradientBoostingRegressor", "early_stopping_rounds", "n_iter_no_change"),
@@ -38,9 +42,9 @@ ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name)
         ("DecisionTreeClassifier", "gamma", "min_impurity_decrease"),
         ("DecisionTreeRegressor", "sample_weight", "to fit"),
         ("GradientBoostingClassifier", "lambda", "l2_regularization"),
-        ("GradientBoostingClassifier", "alpha", "l1_regularization"),
+        ("GradientBoostingClassifier", "alpha", "regularization=spinney.Regularization(l1=...)"),
         ("GradientBoostingClassifier", "max_bin_by_feature", "max_bins"),
-        ("GradientBoostingClassifier", "poisson_max_delta_step", "max_step"),
+        ("GradientBoostingClassifier", "poisson_max_delta_step", "regularization=spinney.Regularization(max_step=...)"),
         ("GradientBoostingClassifier", "deterministic", "Leave it out"),
         ("GradientBoostingClassifier", "num_class", "Leave it out"),
         ("GradientBoostingClassifier", "use_missing", "Leave it out"),
@@ -51,7 +55,13 @@ ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name)
         ("GradientBoostingRegressor", "huber_slope", "huber_share"),
         ("GradientBoostingRegressor", "monotone_penalty", "Leave it out"),
         ("GradientBoostingRegressor", "refit_decay_rate", "refit(X, y, decay=...)"),
-        ("GradientBoostingRegressor", "min_data_per_group", "category_smoothing"),
+        ("GradientBoostingRegressor", "min_data_per_group", "categories=spinney.CategoryOptions(smoothing=...)"),
+        ("GradientBoostingRegressor", "drop_rate", "dart=spinney.Dart(rate=...)"),
+        ("GradientBoostingRegressor", "skip_drop", "dart=spinney.Dart(skip=...)"),
+        ("GradientBoostingRegressor", "top_rate", "spinney.Goss(top_rate=...) as the sampling"),
+        ("GradientBoostingRegressor", "subsample_freq", "Rows are drawn anew for every round"),
+        ("GradientBoostingRegressor", "forcedsplits_filename", "growth=spinney.Growth(forced_splits=...)"),
+        ("GradientBoostingRegressor", "feature_weights", "feature_sampling=spinney.FeatureSampling(weights=...)"),
         ("GradientBoostingSurvival", "aft_loss_distribution", "Here it is 'distribution'"),
         ("GradientBoostingSurvival", "aft_loss_distribution_scale", "Here it is 'scale'"),
         ("GradientBoostingRanker", "lambdarank_truncation_level", "truncation"),
@@ -93,7 +103,7 @@ def test_a_parameter_by_anothers_name(name, word, ours):
         ("--alpha", "It is '--quantile' with --loss quantile, and '--ccp-alpha' of trees."),
         ("--n-jobs", "A command uses all processors that it may. Leave it out."),
         ("--nthread", "A command uses all processors that it may. Leave it out."),
-        ("--booster", "Use --drop-rate for DART and --sampling goss for GOSS; else leave it out."),
+        ("--booster", "Use --dart for DART and --sampling goss for GOSS; else leave it out."),
         ("--device", "There is one way only. Leave it out."),
         ("--task-type", "There is one way only. Leave it out."),
         ("--subsample-freq", "Rows are drawn anew for every round. Leave it out."),
@@ -196,14 +206,19 @@ def test_an_argument_of_fit_by_anothers_name(name, word, ours):
 def test_every_hint_names_what_is_there(name):
     kind = getattr(spinney, name)
     known, arguments = set(inspect.signature(kind).parameters), set(inspect.signature(kind.fit).parameters)
-    for word in PARAMETERS.keys() - known:
-        text = kind._unknown(word, known)
-        quoted = text.partition("Here it is '")[2].partition("'")[0]
-        assert not quoted or quoted in known, text
+    for word in PARAMETERS.keys() - known - set(kind._other_names):
+        with pytest.raises(TypeError) as error:
+            kind(**{word: 1})
+        for quoted in re.findall(r"Here it is '(\w+)'", str(error.value)):
+            assert quoted in known, str(error.value)
+        for parameter, options, option in re.findall(r"Here it is (\w+)=spinney\.(\w+)\((\w+)=", str(error.value)):
+            assert parameter in known, str(error.value)
+            assert option in inspect.signature(getattr(spinney, options)).parameters, str(error.value)
     for word in ARGUMENTS.keys() - arguments:
-        text = kind._unknown_argument(word, arguments)
-        quoted = text.partition("Here it is '")[2].partition("'")[0]
-        assert not quoted or quoted in arguments, text
+        with pytest.raises(TypeError) as error:
+            kind.fit(object.__new__(kind), [[1.0], [2.0]], **{word: 1})
+        for quoted in re.findall(r"Here it is '(\w+)'", str(error.value)):
+            assert quoted in arguments, str(error.value)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

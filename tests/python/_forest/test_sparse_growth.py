@@ -159,7 +159,7 @@ def listed_table(seed, n_rows=1_500):
         (2, {"monotonic_cst": [1, -1] * 20}),
         (0, {"interaction_cst": [list(range(20)), list(range(15, 40))]}),
         (2, {"early_stopping": True, "n_iter_no_change": 2}),
-        (0, {"l1_regularization": 2.0, "categorical_features": [35]}),
+        (0, {"regularization": {"l1": 2.0}, "categorical_features": [35]}),
         (3, {"growth": "depth", "min_samples_leaf": 40}),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else str(value),

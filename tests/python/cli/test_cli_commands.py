@@ -927,13 +927,14 @@ def test_boosting_takes_ways_to_grow_and_to_draw(folder, claims, tmp_path):
     model = spinney.load(tmp_path / "m")
     assert (model.growth, model.subsample, model.sampling) == ("symmetric", 0.7, "gradient")
     assert model.feature_costs == {column: 3.0}
-    run(*words, "--sampling", "goss", "--drop-rate", 0.2, "--hierarchical-shrinkage", 3, "--out", tmp_path / "m")
+    run(*words, "--sampling", "goss", "--dart", 0.2, "--hierarchical-shrinkage", 3, "--out", tmp_path / "m")
     model = spinney.load(tmp_path / "m")
-    assert (model.sampling, model.drop_rate, model.hierarchical_shrinkage) == ("goss", 0.2, 3.0)
+    assert (model.sampling, model.dart) == ("goss", 0.2)
+    assert model.regularization == spinney.Regularization(hierarchical_shrinkage=3.0)
     run(*words, "--linear-leaves", "--out", tmp_path / "m")
     assert spinney.load(tmp_path / "m").boosting_.has_lines
     run(*words, "--parallel-trees", 2, "--out", tmp_path / "m")
-    assert spinney.load(tmp_path / "m").n_parallel_trees == 2
+    assert spinney.load(tmp_path / "m").growth == spinney.Growth(n_parallel_trees=2)
     assert "such as income=5" in run(*words, "--feature-cost", "3", code=2).stderr
     other = ("fit", folder / "claims.csv", "--target", "cost", "--model", "forest", "--sampling", "gradient")
     assert "is not a parameter of --model forest" in run(*other, code=2).stderr

@@ -86,7 +86,7 @@ def test_values_are_those_of_the_definition(seed: int, leaves: int) -> None:
 def test_categories_missing_values_and_weights(seed: int) -> None:
     X, y = mixed(seed)
     weight = np.random.default_rng(seed).integers(1, 4, len(y))
-    model = small(max_leaf_nodes=8, category_smoothing=2.0).fit(X, y, sample_weight=weight)
+    model = small(max_leaf_nodes=8, categories={"smoothing": 2.0}).fit(X, y, sample_weight=weight)
     assert model.boosting_.split_counts(3)[0] > 0
     check_by_definition(model, X, range(3))
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import fields
 
 import numpy as np
 import pytest
 import spinney
 from spinney import _engine
+from spinney._boosting.settings import BoostingSettings
 
 GROWTH = {
     "max_depth": 3,
@@ -187,6 +189,8 @@ def test_an_option_has_the_name_of_its_parameter(kind, estimators, derived):
     options = set(re.findall(r"(\w+):", signature)) - {"self"}
     assert len(options) > 10
     parameters = set().union(*(inspect.signature(estimator).parameters for estimator in estimators))
+    if kind is _engine.BoostingOptions:
+        parameters |= {setting.name for setting in fields(BoostingSettings)}  # which take option objects apart
     assert options - parameters == derived
 
 

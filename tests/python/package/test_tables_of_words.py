@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def names_of(estimators):
     fitted = spinney.DecisionTreeRegressor.rpart().fit([[0.0], [1.0]], [0.0, 1.0])
     known |= set(dir(fitted)) | set(dir(fitted.rpart_)) | set(dir(fitted.tree_))
     for function in (getattr(spinney, name) for name in spinney.__all__):
-        if inspect.isfunction(function):
+        if inspect.isfunction(function) or is_dataclass(function):
             known |= set(inspect.signature(function).parameters)
     return known
 

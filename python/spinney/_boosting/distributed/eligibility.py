@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from spinney._boosting.evaluation import takes_predictions
 from spinney._boosting.loss import TRAITS
-from spinney._boosting.options.recipe import SEARCH, makes_folds
+from spinney._boosting.options.recipe_table import SEARCH, makes_folds
 from spinney._boosting.settings import BoostingSettings, Metric
 
 
@@ -27,11 +27,11 @@ def why_all_rows(settings: BoostingSettings, arguments: Mapping[str, object]) ->
         "growth='symmetric' has one cut for all leaves of a level": settings.growth == "symmetric",
         "leaves='vector' has several values in a leaf": settings.leaves == "vector",
         f"sampling={settings.sampling!r} compares the gradients of all rows": (settings.sampling != "uniform"),
-        "drop_rate takes earlier rounds off all rows": settings.drop_rate > 0,
-        "forced_splits cuts between the values of all rows": settings.forced_splits is not None,
-        "hierarchical_shrinkage draws leaves to the nodes above": settings.hierarchical_shrinkage > 0,
+        "dart takes earlier rounds off all rows": settings.drop_rate > 0,
+        "forced_splits in growth cuts between the values of all rows": settings.forced_splits is not None,
+        "hierarchical_shrinkage in regularization draws leaves to the nodes above": settings.hierarchical_shrinkage > 0,
         "linear_leaves reads the values of all rows of a leaf": bool(settings.linear_leaves),
-        "n_parallel_trees fits several trees to one gradient": settings.n_parallel_trees > 1,
+        "n_parallel_trees in growth fits several trees to one gradient": settings.n_parallel_trees > 1,
         f"init={type(settings.init).__name__} is fitted to all rows": settings.starts_at_model,
         "scoring looks at the rows themselves": any(map(_reads_rows, settings.metrics)),
         "several sets or metrics are judged after each round": (

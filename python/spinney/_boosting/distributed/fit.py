@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, TypeVar
 from spinney._boosting.distributed.block_actor import BlockActor
 from spinney._boosting.distributed.eligibility import why_all_rows
 from spinney._boosting.distributed.partitioned_table import PartitionedTable
-from spinney._boosting.options.recipe import VERY_MANY_ROWS, makes_folds
+from spinney._boosting.options.recipe_table import VERY_LARGE_TABLE, makes_folds
 from spinney._boosting.settings import BoostingEstimator, BoostingSettings
 from spinney._cluster import dask
 from spinney._cluster.actor import Model
@@ -62,8 +62,8 @@ def fit_boosting(
     has_held_out = arguments.get("X_val") is not None or arguments.get("time") is not None
     if why is None and makes_folds(settings, has_held_out):
         held = [WholeTable(client, partitions_of(without_named_columns(X, arguments)[0]))]
-        if held[0].n_rows < VERY_MANY_ROWS and held[0].fits:
-            why = f"n_estimators='auto' looks at all of fewer than {VERY_MANY_ROWS:,} rows at once"
+        if held[0].n_rows < VERY_LARGE_TABLE and held[0].fits:
+            why = f"n_estimators='auto' looks at all of fewer than {VERY_LARGE_TABLE:,} rows at once"
     if why is None:
         return _fit_partitioned(client, model, X, arguments, checkpoint, held)
     if checkpoint is not None:

@@ -1,7 +1,9 @@
-"""Ways to grow trees, and to draw rows, columns and rounds, that do not go together."""
+"""Settings of a booster that do not go together."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 
 from spinney._boosting.options.constraints import REFITTED
@@ -19,19 +21,31 @@ _READ_BY = {  # parameters of losses: those that read them
 _ALPHA = frozenset({"quantile", "huber_share"})  # what scikit-learn's word sets
 
 
+@dataclass(frozen=True)
+class Conflict:
+    """Settings that would do nothing, or the wrong thing, beside others.
+
+    Attributes
+    ----------
+    holds : callable
+        Whether settings are in conflict.
+    message : str
+        What is wrong and what to do, in which `s` stands for the settings.
+    """
+
+    holds: Callable[[BoostingSettings], bool]
+    message: str
+
+
 def check_options(settings: BoostingSettings) -> None:
-    """Refuse options that would do nothing, or the wrong thing, beside others."""
-    _check_loss(settings)
-    _check_rows(settings)
-    _check_rounds(settings)
-    _check_trees(settings)
-    if settings.linear_leaves:
-        _check_lines(settings)
-    elif "linear_l2" in settings.changed:
-        raise ValueError("linear_l2 draws lines in leaves to 0, and there are none. Set linear_leaves=True.")
+    """Refuse settings that do not go together."""
+    _check_loss_parameters(settings)
+    for conflict in CONFLICTS:
+        if conflict.holds(settings):
+            raise ValueError(conflict.message.format(s=settings))
 
 
-def _check_loss(settings: BoostingSettings) -> None:
+def _check_loss_parameters(settings: BoostingSettings) -> None:
     """Refuse parameters that the loss does not read."""
     loss = settings.loss if isinstance(settings.loss, str) else None
     read = {name for name, losses in _READ_BY.items() if loss in losses}
@@ -50,75 +64,102 @@ def _may_be_alpha(settings: BoostingSettings) -> bool:
     return isinstance(settings.quantile, Real) and settings.quantile == settings.huber_share
 
 
-def _check_rows(settings: BoostingSettings) -> None:
-    sampling = settings.sampling
+def _refits_leaves(settings: BoostingSettings) -> bool:
     losses = settings.loss if isinstance(settings.loss, (list, tuple)) else [settings.loss]
-    if settings.draws_by_gradient and any(isinstance(loss, str) and loss in REFITTED for loss in losses):
-        raise ValueError(
-            f"sampling={sampling!r} draws rows by the size of their gradients, which loss={settings.loss!r} does not "
-            "tell. Use sampling='uniform'."
-        )
-    if settings.draws_by_gradient and settings.n_parallel_trees > 1:
-        raise ValueError("n_parallel_trees goes with rows drawn alike. Use sampling='uniform'.")
-    if sampling != "goss" and "top_share" in settings.changed:
-        raise ValueError(
-            f"top_share is read by sampling='goss', and sampling is {sampling!r}. Leave top_share out, or set sampling."
-        )
-    if sampling == "goss" and not isinstance(settings.subsample, str) and not settings.top_share < settings.subsample:
-        raise ValueError(
-            f"sampling='goss' draws subsample={settings.subsample} of the rows, and those with the largest gradients "
-            f"alone are top_share={settings.top_share} of them. Make subsample larger than top_share."
-        )
+    return any(isinstance(loss, str) and loss in REFITTED for loss in losses)
 
 
-def _check_rounds(settings: BoostingSettings) -> None:
-    if not settings.drop_rate > 0:
-        for name in ("skip_drop", "max_drop", "drop_by"):
-            if name in settings.changed:
-                raise ValueError(f"{name} says how rounds are dropped, and drop_rate=0 drops none. Set drop_rate.")
-        return
-    if settings.warm_start:
-        raise ValueError(
-            "warm_start adds to the trees of the earlier fit, and drop_rate changes what these are worth. Set "
-            "warm_start=False, or drop_rate=0."
-        )
-    if settings.n_parallel_trees > 1:
-        raise ValueError("drop_rate goes with single trees, not with n_parallel_trees. Set one of them.")
+def _drops(settings: BoostingSettings) -> bool:
+    return settings.drop_rate > 0
 
 
-def _check_trees(settings: BoostingSettings) -> None:
-    is_symmetric, is_forced = settings.growth == "symmetric", settings.forced_splits is not None
-    if is_forced and is_symmetric:
-        raise ValueError("forced_splits does not go with growth='symmetric', whose levels have one cut each. Drop one.")
-    if is_forced and settings.interaction_cst is not None:
-        raise ValueError("forced_splits does not go with interaction_cst, which may forbid them. Drop one.")
-    if settings.leaves != "vector":
-        return
-    odd = is_symmetric or settings.draws_by_gradient or settings.n_parallel_trees > 1 or is_forced
-    if odd or settings.feature_costs is not None:
-        raise ValueError(
-            "leaves='vector' goes with no growth='symmetric', sampling='gradient' or 'goss', n_parallel_trees, "
-            "feature_costs or forced_splits. Use leaves='single'."
-        )
+def _is_symmetric(settings: BoostingSettings) -> bool:
+    return settings.growth == "symmetric"
 
 
-def _check_lines(settings: BoostingSettings) -> None:
-    losses = settings.loss if isinstance(settings.loss, (list, tuple)) else [settings.loss]
-    if any(isinstance(loss, str) and loss in REFITTED for loss in losses):
-        raise ValueError(
-            f"linear_leaves fits lines by second derivatives, which loss={settings.loss!r} does not have. Use "
-            "'squared_error' or 'log_cosh', or linear_leaves=False."
-        )
-    odd = {
-        "monotonic_cst": (settings.monotonic_cst is not None, "a line may fall where its column is to rise"),
-        "l1_regularization": (settings.l1_regularization > 0, "lines have squared penalties alone"),
-        "hierarchical_shrinkage": (
-            settings.hierarchical_shrinkage > 0,
-            "it draws values to others, not lines",
+def _is_forced(settings: BoostingSettings) -> bool:
+    return settings.forced_splits is not None
+
+
+def _is_parallel(settings: BoostingSettings) -> bool:
+    return settings.n_parallel_trees > 1
+
+
+def _grows_otherwise(settings: BoostingSettings) -> bool:
+    return _is_symmetric(settings) or _is_forced(settings) or _is_parallel(settings)
+
+
+def _has_vectors(settings: BoostingSettings) -> bool:
+    return settings.leaves == "vector"
+
+
+def _not_with_lines(name: str, why: str, holds: Callable[[BoostingSettings], bool]) -> Conflict:
+    message = f"linear_leaves does not go with {name}: {why}. Drop one of them."
+    return Conflict(lambda s: s.linear_leaves and holds(s), message)
+
+
+CONFLICTS = (
+    Conflict(
+        lambda s: s.draws_by_gradient and _refits_leaves(s),
+        "sampling={s.sampling!r} draws rows by the size of their gradients, which loss={s.loss!r} does not tell. Use "
+        "sampling='uniform'.",
+    ),
+    Conflict(
+        lambda s: s.draws_by_gradient and _is_parallel(s),
+        "n_parallel_trees goes with rows drawn alike. Use sampling='uniform'.",
+    ),
+    Conflict(
+        lambda s: s.sampling == "goss" and not isinstance(s.subsample, str) and s.top_share >= s.subsample,
+        "sampling='goss' draws subsample={s.subsample} of the rows, and those with the largest gradients alone are "
+        "top_rate={s.top_share} of them. Make subsample larger than top_rate.",
+    ),
+    Conflict(
+        lambda s: not _drops(s) and (s.skip_drop > 0 or s.max_drop is not None or s.drop_by != "uniform"),
+        "dart says how rounds are dropped, and its rate=0 drops none. Set rate, or dart=None.",
+    ),
+    Conflict(
+        lambda s: _drops(s) and s.warm_start,
+        "warm_start adds to the trees of the earlier fit, and dart changes what these are worth. Set warm_start=False, "
+        "or dart=None.",
+    ),
+    Conflict(
+        lambda s: _drops(s) and _is_parallel(s),
+        "dart goes with single trees, not with n_parallel_trees. Set one of them.",
+    ),
+    Conflict(
+        lambda s: _is_forced(s) and _is_symmetric(s),
+        "forced_splits does not go with symmetric growth, whose levels have one cut each. Drop one.",
+    ),
+    Conflict(
+        lambda s: _is_forced(s) and s.interaction_cst is not None,
+        "forced_splits does not go with interaction_cst, which may forbid them. Drop one.",
+    ),
+    Conflict(
+        lambda s: (
+            _has_vectors(s)
+            and (
+                _is_symmetric(s)
+                or s.draws_by_gradient
+                or _is_parallel(s)
+                or _is_forced(s)
+                or s.feature_costs is not None
+            )
         ),
-        "drop_rate": (settings.drop_rate > 0, "dropped rounds are taken off by the codes of rows, not values"),
-        "leaves": (settings.leaves == "vector", "a leaf has one line"),
-    }
-    for name, (is_given, why) in odd.items():
-        if is_given:
-            raise ValueError(f"linear_leaves does not go with {name}: {why}. Drop one of them.")
+        "leaves='vector' goes with no growth='symmetric', sampling='gradient' or 'goss', n_parallel_trees, "
+        "feature_costs or forced_splits. Use leaves='single'.",
+    ),
+    Conflict(
+        lambda s: s.linear_leaves and _refits_leaves(s),
+        "linear_leaves fits lines by second derivatives, which loss={s.loss!r} does not have. Use 'squared_error' or "
+        "'log_cosh', or linear_leaves=False.",
+    ),
+    _not_with_lines(
+        "monotonic_cst", "a line may fall where its column is to rise", lambda s: s.monotonic_cst is not None
+    ),
+    _not_with_lines("l1 of regularization", "lines have squared penalties alone", lambda s: s.l1_regularization > 0),
+    _not_with_lines(
+        "hierarchical_shrinkage", "it draws values to others, not lines", lambda s: s.hierarchical_shrinkage > 0
+    ),
+    _not_with_lines("dart", "dropped rounds are taken off by the codes of rows, not values", _drops),
+    _not_with_lines("leaves='vector'", "a leaf has one line", _has_vectors),
+)

@@ -11,7 +11,9 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from spinney._boosting.loss import Loss
 from spinney._boosting.options.constraints import promised_directions
 from spinney._boosting.options.forced import ForcedSplit, read_forced_splits
-from spinney._boosting.options.recipe import SEARCH, Recipe
+from spinney._boosting.options.option_objects import PARAMETER_CONSTRAINTS
+from spinney._boosting.options.recipe import Recipe
+from spinney._boosting.options.recipe_table import SEARCH
 from spinney._boosting.settings import BoostingSettings
 from spinney._data import Schema
 from spinney._data.display.warn import warn
@@ -29,12 +31,12 @@ NO_LIMIT = 2**32 - 1
 _USUAL_LEAF, _LEAF_OF_FEW = 20, 3  # rows, unless the user says how many; the latter where the former leaves no split
 
 CONSTRAINTS: dict[str, list[Any]] = {
+    **PARAMETER_CONSTRAINTS,
     "n_estimators": [COUNT, AUTO],
     "effort": [Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH})],
     "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTO],
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None, AUTO],
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "growth": [StrOptions({"leaf", "depth", "symmetric"})],
     "min_samples_split": [
         Interval(Integral, 2, None, closed="left"),
         Interval(RealNotInt, 0.0, 1.0, closed="right"),
@@ -44,38 +46,17 @@ CONSTRAINTS: dict[str, list[Any]] = {
         Interval(Real, 0.0, 1.0, closed="neither"),
         AUTO,
     ],
-    "min_hessian_leaf": [Interval(Real, 0.0, None, closed="left")],
-    "min_gain": [Interval(Real, 0.0, None, closed="left")],
     "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
     "l2_regularization": [Interval(Real, 0.0, None, closed="left"), AUTO],
-    "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
-    "max_step": [Interval(Real, 0.0, None, closed="neither"), AUTO, None],
     "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTO],
-    "sampling": [StrOptions({"uniform", "gradient", "goss"})],
-    "top_share": [Interval(Real, 0.0, 1.0, closed="neither")],
-    "drop_rate": [Interval(Real, 0.0, 1.0, closed="both")],
-    "skip_drop": [Interval(Real, 0.0, 1.0, closed="both")],
-    "max_drop": [Interval(Integral, 1, None, closed="left"), None],
-    "drop_by": [StrOptions({"uniform", "weight"})],
-    "hierarchical_shrinkage": [Interval(Real, 0.0, None, closed="left")],
-    "linear_leaves": ["boolean"],
-    "linear_l2": [Interval(Real, 0.0, None, closed="left")],
-    "n_parallel_trees": [COUNT],
     "feature_costs": ["array-like", dict, None],
-    "feature_weights": ["array-like", dict, None],
-    "forced_splits": [dict, None],
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
         Interval(Real, 0.0, 1.0, closed="right"),
         StrOptions({"auto", "sqrt", "log2"}),
         None,
     ],
-    "max_features_per_level": [Interval(Real, 0.0, 1.0, closed="right")],
-    "max_features_per_tree": [Interval(Real, 0.0, 1.0, closed="right")],
     "max_bins": [Interval(Integral, 2, 65535, closed="both"), AUTO],
-    "max_one_hot": [Interval(Integral, 0, None, closed="left")],
-    "category_smoothing": [Interval(Real, 0.0, None, closed="left")],
-    "category_l2": [Interval(Real, 0.0, None, closed="left")],
     "monotonic_cst": ["array-like", dict, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "early_stopping": ["boolean", None],
@@ -123,8 +104,8 @@ def engine_options(
         and min(settings.max_features_per_level, settings.max_features_per_tree) >= 1
     ):
         raise ValueError(
-            "feature_weights says how likely columns are to be drawn, and none are drawn. Set max_features, "
-            "max_features_per_level or max_features_per_tree."
+            "The weights of feature_sampling say how likely columns are to be drawn, and none are drawn. Set "
+            "max_features, or per_tree or per_level of feature_sampling."
         )
     if node_share > n_features:
         raise ValueError(

@@ -8,30 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from spinney._boosting.options.recipe_table import FEW_COLUMNS, FEWEST_ROWS, PLAIN, SEARCH, Situation, decide
 from spinney._boosting.settings import BoostingSettings
 
-_WORTH = 0.3  # of a row's first loss, that all held-out rows together must gain: less than that is chance
-_FEWEST_ROWS = 10  # with fewer, folds say nothing
-_VERY_FEW_ROWS = 1000  # with fewer, trees are small, and of values there are twice as many folds
-_FEW_ROWS = 3000  # with fewer, there are twice as many folds of classes
-_MANY_ROWS = 20_000  # from here on, boosters share one table in codes
-VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns are
-_SOME_ROWS = 0.7  # share that every second booster draws of few
-_SOME_COLUMNS = 0.35  # share that a node of every other pair of them looks at, where values are to be predicted
+_SOME_ROWS = 0.7  # fraction that every second booster of a small table draws
+_SOME_COLUMNS = 0.35  # fraction that a node of every other pair of them considers, of numeric targets
 _FEW_BINS = 24  # of every other pair of them, with several classes
-_HELD_TWICE = 0.2  # share of a fold
-SEARCH = "search"  # the effort that tries several recipes
-_DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
-_DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
-_L2_OF_PAIRS, _MOST_L2_OF_PAIRS = 1e-3, 10.0  # by weight; what is chance in a row pulls on all of its pairs at once
-_L2_OF_LISTED, _LISTED = 1.0, (10_000.0, 50_000.0)  # LambdaMART's, between these weights; chance in more evens out
-_PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
-_PATIENCE_OF_CLASSES = 30  # the same of few rows of several classes, or
-_PATIENCE_OF_FEW = 10, 40  # of folds of them, and of two classes, whose steps are longer
-_WIDE = 30  # columns from which on a node of few rows of several classes looks at fewer, and folds are fewer
-_WIDE_OF_TWO = 12  # columns from which on a node of two classes looks at fewer, unless rows are many
-_FEW_COLUMNS = 0.2  # share that they then look at, of few rows; of more
-_FEW_COLUMNS_OF_MORE = 0.3
 
 
 @dataclass(frozen=True)
@@ -114,33 +96,9 @@ class Recipe:
 
 def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int | None) -> Recipe:
     """All rounds, or fewer by held-out rows, of functions that are not these trees."""
-    given = _PLAIN | {"n_rounds": n_rounds, "learning_rate": learning_rate}
-    patience = int(patience or _PATIENCE)
-    no_folds = {
-        "n_folds": 0,
-        "n_deals": 1,
-        "held_twice": 0.0,
-        "draws_rows": False,
-        "varies_trees": False,
-        "varies_bins": False,
-        "draws_bins": False,
-        "has_statistics": False,
-    }
-    never: dict[str, Any] = {"worth": 0.0, "worth_of_present": False, "is_auto": False} | no_folds
-    return Recipe(**given, **never, stops_early=stops_early, patience=patience)
-
-
-def makes_folds(settings: BoostingSettings, has_held_out: bool) -> bool:
-    """Whether each row is held out once, from one of several boosters.
-
-    A first model would have to be fitted anew for each; and who says how rows are held out means one part.
-    """
-    return (
-        settings.n_estimators == "auto"
-        and settings.early_stopping is None
-        and not settings.starts_at_model
-        and not has_held_out
-    )
+    given: dict[str, Any] = {"n_rounds": n_rounds, "learning_rate": learning_rate}
+    given["patience"] = int(patience or PLAIN["patience"])
+    return Recipe(**(PLAIN | given), stops_early=stops_early, is_auto=False)
 
 
 def resolve(
@@ -153,106 +111,8 @@ def resolve(
 ) -> Recipe:
     """Decide all that the user has left open, by the size of the table and its weight (1 a row); what is set stays."""
     weight = float(n_rows) if weight is None else weight
-    is_auto = isinstance(settings.n_estimators, str)
-    stops = settings.stops_early
-    if is_auto and not has_held_out and n_rows < _FEWEST_ROWS:
-        stops = False
-    found = _PLAIN
-    if is_auto and stops:
-        found = _by_size(n_rows, n_scores, settings.is_class_target, _work(settings))
-    elif settings.loss == "pairwise":
-        found = found | {"l2_regularization": min(weight * _L2_OF_PAIRS, _MOST_L2_OF_PAIRS)}
-    elif settings.loss == "lambdamart" and _LISTED[0] <= weight < _LISTED[1]:
-        found = found | {"l2_regularization": _L2_OF_LISTED}
-    n_folds, n_deals = 0, 1
-    is_few, has_classes = n_rows < _few_rows(settings.is_class_target), _has_classes(settings, n_scores)
-    if stops and makes_folds(settings, has_held_out):
-        n_most = 7 if has_classes and n_columns >= _WIDE else 10
-        n_folds, n_deals = _folds_and_deals(n_rows, is_few, _work(settings), n_most)
-    patience = _patience(is_auto, is_few and has_classes)
-    if n_folds and is_few and settings.is_class_target:
-        patience = _patience_of_few(settings, has_classes) or patience
-        found = found | _few_of_classes(settings, n_scores, _work(settings))
-    if n_folds and settings.is_class_target:
-        found = found | _fewer_columns(n_rows, n_columns, has_classes)
-    for name in _PLAIN:
-        if not _is_open(getattr(settings, name, "auto")):
-            found = found | {name: getattr(settings, name)}
-    if settings.sampling != "uniform" and _is_open(settings.subsample):
-        is_goss = settings.sampling == "goss"
-        drawn = min(1.0, settings.top_share + _DRAWN_BESIDE_TOP) if is_goss else _DRAWN_BY_GRADIENT
-        found = found | {"subsample": drawn}
-    if not is_auto:
-        found = found | {"n_rounds": int(settings.n_estimators)}
-    if n_folds and not is_few and settings.loss == "squared_error" and _is_open(settings.learning_rate):
-        found = found | _growing_steps(n_rows, _work(settings))
-    return Recipe(
-        **found,
-        stops_early=stops,
-        patience=int(settings.n_iter_no_change or patience),
-        worth=_WORTH / n_rows if is_auto else 0.0,
-        worth_of_present=settings.loss == "squared_error",  # others have no natural 0, or go on falling to it
-        n_folds=n_folds,
-        n_deals=n_deals,
-        held_twice=_HELD_TWICE if n_folds and n_deals == 1 and n_scores == 1 and _calibrates_values(settings) else 0.0,
-        draws_rows=n_folds > 0 and is_few and _is_open(settings.subsample),
-        varies_trees=n_folds > 0 and is_few and not settings.is_class_target and _leaves_trees_open(settings),
-        varies_bins=n_folds > 0 and is_few and has_classes and _is_open(settings.max_bins),
-        draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
-        has_statistics=n_folds > 0 and n_scores == 1 and n_rows < VERY_MANY_ROWS,
-        is_auto=is_auto,
-    )
-
-
-def _growing_steps(n_rows: int, work: float) -> dict[str, Any]:
-    """Return steps that grow: half the rounds for about the same loss, where boosters have a long way to go."""
-    first, after, most = (0.2, 40, 200) if n_rows < _FEW_ROWS else (0.1, 100, 350)
-    return {"learning_rate": first / work, "steps_grow_after": round(after * work), "n_rounds": round(most * work)}
-
-
-def _few_of_classes(settings: BoostingSettings, n_scores: int, work: float) -> dict[str, Any]:
-    """Return what suits folds of few rows of classes: long steps that grow.
-
-    The mean of boosters forgives each of them its long steps, and a fit of 1,000 rows of many classes takes half a
-    second. Steps are not longer still where less work is asked for.
-    """
-    found: dict[str, Any] = {}
-    has_classes, more = n_scores > 1, max(1.0, work)
-    if _is_open(settings.learning_rate):
-        first, after, most = (0.4, 15, 200) if has_classes else (0.1, 50, 500)
-        found = {"learning_rate": first / more, "steps_grow_after": round(after * more), "n_rounds": round(most * more)}
-    return found
-
-
-def _fewer_columns(n_rows: int, n_columns: int, has_classes: bool) -> dict[str, Any]:
-    """Return the share of many columns that a node looks at, if it is not half of them.
-
-    Boosters that look at fewer differ more, and their mean errs less; of very few columns each may be needed beside
-    all others.
-    """
-    if n_columns < (_WIDE if has_classes else _WIDE_OF_TWO):
-        return {}
-    if n_rows < _FEW_ROWS:
-        return {"max_features": _FEW_COLUMNS}
-    return {} if has_classes or n_rows >= _MANY_ROWS else {"max_features": _FEW_COLUMNS_OF_MORE}
-
-
-def _patience(is_auto: bool, are_few_of_classes: bool) -> int:
-    if not is_auto:
-        return _PATIENCE
-    return _PATIENCE_OF_CLASSES if are_few_of_classes else _PATIENCE_OF_FOLDS
-
-
-def _patience_of_few(settings: BoostingSettings, has_classes: bool) -> int:
-    """Return that of folds of few rows of classes; 0 where steps are as long as the user says."""
-    if not _is_open(settings.learning_rate):
-        return 0
-    return round(_PATIENCE_OF_FEW[0 if has_classes else 1] * max(1.0, _work(settings)))
-
-
-def _has_classes(settings: BoostingSettings, n_scores: int) -> bool:
-    """Whether there are several classes, with a score each."""
-    return bool(settings.is_class_target) and n_scores > 1
+    situation = Situation(settings, n_rows, n_columns, n_scores, weight, has_held_out)
+    return Recipe(**decide(situation), stops_early=situation.stops_early, is_auto=situation.is_auto)
 
 
 def searched(settings: BoostingSettings, recipe: Recipe) -> list[Recipe]:
@@ -267,10 +127,10 @@ def searched(settings: BoostingSettings, recipe: Recipe) -> list[Recipe]:
         raise ValueError(
             "effort='search' compares recipes by the folds that boosters have held out. It goes with "
             "n_estimators='auto' and without X_val, early_stopping or a model in init, and needs at least "
-            f"{_FEWEST_ROWS} rows."
+            f"{FEWEST_ROWS} rows."
         )
     leaves, rows = recipe.max_leaf_nodes or 31, recipe.min_samples_leaf or 1
-    other_columns = 0.5 if recipe.max_features == _FEW_COLUMNS else _FEW_COLUMNS
+    other_columns = 0.5 if recipe.max_features == FEW_COLUMNS else FEW_COLUMNS
     others: list[dict[str, Any]] = [
         {"max_leaf_nodes": 3},
         {"max_leaf_nodes": 4 * leaves},
@@ -285,68 +145,8 @@ def searched(settings: BoostingSettings, recipe: Recipe) -> list[Recipe]:
     return found
 
 
-def _work(settings: BoostingSettings) -> float:
-    """Return a half to 2, by the effort asked for: as a factor of the boosters, and of their rounds."""
-    effort = 0.5 if settings.effort == SEARCH else float(settings.effort)
-    return 0.5 + effort if effort < 0.5 else 2 * effort
-
-
-def _few_rows(is_class_target: bool) -> int:
-    return _FEW_ROWS if is_class_target else _VERY_FEW_ROWS
-
-
-def _folds_and_deals(n_rows: int, is_few: bool, work: float, n_most: int) -> tuple[int, int]:
-    """Return the number of folds, and how often rows are dealt out; `work` is a half to 2."""
-    if not is_few:
-        return (3 if work < 0.75 else round(5 * work)), 1
-    return max(5, min(round(n_most * min(work, 1.0)), n_rows // 10)), round(max(work, 1.0))
-
-
-def _calibrates_values(settings: BoostingSettings) -> bool:
-    """Whether the rows held out are to say how wide intervals are."""
-    return settings.calibrates and not settings.is_class_target
-
-
-def _leaves_trees_open(settings: BoostingSettings) -> bool:
-    """Whether nothing is said of the columns of a node and the rows of a leaf."""
-    return _is_open(settings.max_features) and _is_open(settings.min_samples_leaf)
-
-
 def _is_open(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
-
-
-_PLAIN: dict[str, Any] = {
-    "n_rounds": 100,
-    "learning_rate": 0.1,
-    "max_leaf_nodes": 31,
-    "l2_regularization": 0.0,
-    "subsample": 1.0,
-    "max_features": None,
-    "max_bins": 255,
-    "min_samples_leaf": None,
-    "steps_grow_after": 0,
-}
-
-
-def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> dict[str, Any]:
-    """Return what suits a table; `work` is 1 unless the user asks for less or more."""
-    is_few = n_rows < _few_rows(is_class_target)
-    smallest_leaf = min(20, n_rows // 60) if is_class_target else min(10, n_rows // 20)
-    has_classes = n_scores > 1 and is_class_target
-    first_steps = (0.16 if has_classes else 0.08) if is_few else 0.15 if n_rows < _FEW_ROWS else 0.1
-    most_leaves = 6 if n_rows < _VERY_FEW_ROWS else 12 if is_few or has_classes else 24
-    return {
-        "n_rounds": round((1000 if is_few else 600) * work),
-        "learning_rate": first_steps / work,
-        "max_leaf_nodes": most_leaves,
-        "l2_regularization": min(3.0, 100 / n_rows) if is_class_target else 1.0,
-        "subsample": 1.0,
-        "max_features": 0.5,
-        "max_bins": 64 if n_rows < _MANY_ROWS else 255,
-        "min_samples_leaf": max(3, smallest_leaf),
-        "steps_grow_after": 0,
-    }
 
 
 def draw_seed(settings: BoostingSettings, recipe: Recipe, may_set_aside: bool) -> int:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._model.file.container import refuse
+from spinney._model.file.options import Options
+from spinney._names import MODULE_OF, public
 
 _NUMBER_TYPES = frozenset(
     [
@@ -75,6 +78,8 @@ def _to_json(value: object) -> Any:
             return {name: [_to_json(item) for item in value]}
     if isinstance(value, Mapping):
         return {"dict": [[_to_json(key), _to_json(item)] for key, item in value.items()]}
+    if isinstance(value, Options) and type(value).__name__ in MODULE_OF:
+        return {"options": [type(value).__name__, _to_json(value.get_params())]}
     if hasattr(value, "__array__"):
         return {"array": _array_to_json(np.asarray(value))}
     raise TypeError(f"it holds a {type(value).__name__}.")
@@ -98,9 +103,20 @@ def _from_json(value: object) -> Any:
         return _COLLECTIONS[kind](_from_json(item) for item in content)
     if kind == "dict" and isinstance(content, list):
         return {_from_json(key): _from_json(item) for key, item in content}
+    if kind == "options" and isinstance(content, list) and len(content) == 2:
+        return _options_from_json(content[0], _from_json(content[1]))
     if kind == "array" and isinstance(content, dict) and content.get("type") in {*_NUMBER_TYPES, "object"}:
         return np.array(_from_json(content.get("items")), dtype=content["type"])
     return refuse("is damaged: its header holds an unknown value")
+
+
+def _options_from_json(name: Any, values: Any) -> Options:
+    kind = public(name) if isinstance(name, str) and name in MODULE_OF else None
+    if not isinstance(kind, type) or not issubclass(kind, Options) or not isinstance(values, dict):
+        refuse("is damaged: its header holds an unknown value")
+    if values.keys() - {option.name for option in fields(kind)}:
+        refuse(f"is damaged: its header holds options that {name} does not have")
+    return kind(**values)
 
 
 # ---- class labels -----------------------------------------------------------------------------------------

@@ -1,0 +1,342 @@
+"""Option objects of boosting: each groups parameters that few fits set, as the value of one parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from numpy import bool_
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+
+from spinney._estimator.parameters import COUNT
+from spinney._model.file.options import Options
+
+_FRACTION = Interval(Real, 0.0, 1.0, closed="both")
+_POSITIVE_FRACTION = Interval(Real, 0.0, 1.0, closed="right")
+_NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
+
+
+@dataclass(frozen=True, repr=False)
+class Growth(Options):
+    """How the trees of a booster are grown: the value of its parameter `growth`.
+
+    A string stands for `order` alone: ``growth="symmetric"``.
+
+    Parameters
+    ----------
+    order : {"leaf", "depth", "symmetric"}, default="leaf"
+        Which leaf to split next: the one that gains most, or level by level. "symmetric" makes the same cut in all
+        nodes of a level, the one that gains most in all of them together; a node of which it would leave too small a
+        side stays as it is.
+    forced_splits : dict, optional
+        The first splits of every tree: ``{"feature": column, "threshold": number}``, or ``"categories"`` that go left
+        in the place of the threshold, with the splits of its sides as ``"left"`` and ``"right"``. Cuts are exact,
+        whatever the bins are; missing values go where it saves more. A fit refuses a split that leaves too few rows on
+        a side; where rows are drawn, a tree whose rows cannot make it goes on as usual.
+    n_parallel_trees : int, default=1
+        Rounds that belong together: so many trees in a row are fitted to the gradients of the same scores, each on rows
+        and columns drawn for it, and count for their mean. ``n_estimators`` counts the trees.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> split = {"feature": 0, "threshold": 0.5}
+    >>> spinney.GradientBoostingRegressor(growth=spinney.Growth(forced_splits=split))
+    GradientBoostingRegressor(growth=Growth(forced_splits={'feature': 0, 'threshold': 0.5}))
+    """
+
+    order: str = "leaf"
+    forced_splits: Mapping[str, Any] | None = None
+    n_parallel_trees: int = 1
+
+    settings: ClassVar[dict[str, str]] = {"order": "growth"}
+    constraints: ClassVar[dict[str, list[Any]]] = {
+        "order": [StrOptions({"leaf", "depth", "symmetric"})],
+        "forced_splits": [dict, None],
+        "n_parallel_trees": [COUNT],
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Regularization(Options):
+    """Limits of splits and of the values of leaves, beside `l2_regularization`: the value of `regularization`.
+
+    Parameters
+    ----------
+    l1 : float, default=0.0
+        Penalty on the absolute values of the leaves' values.
+    max_step : float, "auto" or None, default="auto"
+        Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
+        could run away, which is wherever the second derivative changes. None: Newton's step, however large.
+    min_hessian_leaf : float, default=1e-3
+        Smallest sum of the loss's second derivatives in a leaf.
+    min_gain : float, default=0.0
+        Smallest gain of a split: twice the loss that it saves, to second order.
+    hierarchical_shrinkage : float, default=0.0
+        Strength, in units of the row weights, with which the values of a tree's nodes are drawn to those of their
+        ancestors, small nodes most. 0: not at all.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> spinney.GradientBoostingRegressor(regularization=spinney.Regularization(l1=0.5, min_gain=1.0))
+    GradientBoostingRegressor(regularization=Regularization(l1=0.5, min_gain=1.0))
+    """
+
+    l1: float = 0.0
+    max_step: float | str | None = "auto"
+    min_hessian_leaf: float = 1e-3
+    min_gain: float = 0.0
+    hierarchical_shrinkage: float = 0.0
+
+    settings: ClassVar[dict[str, str]] = {"l1": "l1_regularization"}
+    constraints: ClassVar[dict[str, list[Any]]] = {
+        "l1": [_NOT_NEGATIVE],
+        "max_step": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"}), None],
+        "min_hessian_leaf": [_NOT_NEGATIVE],
+        "min_gain": [_NOT_NEGATIVE],
+        "hierarchical_shrinkage": [_NOT_NEGATIVE],
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Goss(Options):
+    """Gradient-based one-side sampling of rows: a value of the parameter `sampling`, as is ``"goss"``.
+
+    The rows with the largest gradients are taken, and of the others some that are drawn alike and stand for all of
+    them. ``subsample`` is the fraction of both together; with ``subsample="auto"`` a tenth of all rows are drawn beside
+    the first.
+
+    Parameters
+    ----------
+    top_rate : float, default=0.2
+        Fraction of the rows that are taken for their large gradients.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> spinney.GradientBoostingRegressor(sampling=spinney.Goss(top_rate=0.3))
+    GradientBoostingRegressor(sampling=Goss(top_rate=0.3))
+    """
+
+    top_rate: float = 0.2
+
+    settings: ClassVar[dict[str, str]] = {"top_rate": "top_share"}
+    constraints: ClassVar[dict[str, list[Any]]] = {"top_rate": [Interval(Real, 0.0, 1.0, closed="neither")]}
+
+
+@dataclass(frozen=True, repr=False)
+class Dart(Options):
+    """Rounds that are fitted without some of the earlier ones (DART): the value of the parameter `dart`.
+
+    ``dart=True`` stands for ``Dart()`` and a number for its `rate`. A round that drops k others counts for a (k + 1)-th
+    of its step, and these for k of k + 1 parts of what they did. Not with ``warm_start``; no stages are predicted, as
+    later rounds change earlier ones. Early stopping keeps the model as it was after its best round.
+
+    Parameters
+    ----------
+    rate : float, default=0.1
+        Fraction of the earlier rounds, drawn anew, that each round is fitted without; at least one. 0: none is dropped.
+    skip : float, default=0.0
+        Probability that a round drops nothing.
+    max_rounds : int or None, default=None
+        Most rounds that one drops. None: no limit.
+    by : {"uniform", "weight"}, default="uniform"
+        Whether all rounds are dropped with the same probability, or in proportion to what they count for after earlier
+        drops.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> spinney.GradientBoostingRegressor(dart=spinney.Dart(rate=0.05, skip=0.5))
+    GradientBoostingRegressor(dart=Dart(rate=0.05, skip=0.5))
+    """
+
+    rate: float = 0.1
+    skip: float = 0.0
+    max_rounds: int | None = None
+    by: str = "uniform"
+
+    settings: ClassVar[dict[str, str]] = {
+        "rate": "drop_rate",
+        "skip": "skip_drop",
+        "max_rounds": "max_drop",
+        "by": "drop_by",
+    }
+    constraints: ClassVar[dict[str, list[Any]]] = {
+        "rate": [_FRACTION],
+        "skip": [_FRACTION],
+        "max_rounds": [Interval(Integral, 1, None, closed="left"), None],
+        "by": [StrOptions({"uniform", "weight"})],
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class FeatureSampling(Options):
+    """Columns drawn for trees and levels, beside `max_features` for nodes: the value of `feature_sampling`.
+
+    A number stands for `per_tree` alone: ``feature_sampling=0.5``.
+
+    Parameters
+    ----------
+    per_tree : float, default=1.0
+        Fraction of the columns drawn for each tree.
+    per_level : float, default=1.0
+        Fraction of the columns drawn for each level of a tree.
+    weights : array-like of numbers or dict by column name, optional
+        How likely each column is to be drawn where some are, for a tree, a level or a node, in proportion; 0: never.
+        Columns that a dict leaves out have weight 1.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> spinney.GradientBoostingRegressor(feature_sampling=spinney.FeatureSampling(per_tree=0.8, per_level=0.5))
+    GradientBoostingRegressor(feature_sampling=FeatureSampling(per_tree=0.8, per_level=0.5))
+    """
+
+    per_tree: float = 1.0
+    per_level: float = 1.0
+    weights: ArrayLike | Mapping[Any, float] | None = None
+
+    settings: ClassVar[dict[str, str]] = {
+        "per_tree": "max_features_per_tree",
+        "per_level": "max_features_per_level",
+        "weights": "feature_weights",
+    }
+    constraints: ClassVar[dict[str, list[Any]]] = {
+        "per_tree": [_POSITIVE_FRACTION],
+        "per_level": [_POSITIVE_FRACTION],
+        "weights": ["array-like", dict, None],
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class CategoryOptions(Options):
+    """How columns of categories are split: the value of the parameter `categories`.
+
+    Parameters
+    ----------
+    max_one_hot : int, default=4
+        With up to this many categories in a node, each is tried against the rest. More are sorted by their gradient,
+        and cut like numbers.
+    smoothing : float, default=10.0
+        Added to the second derivatives of each category when categories are sorted. Those with fewer rows than this in
+        a node stay together.
+    l2 : float, default=10.0
+        Additional L2 penalty on both sides when a split by sorted categories is evaluated.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> spinney.GradientBoostingRegressor(categories=spinney.CategoryOptions(max_one_hot=10))
+    GradientBoostingRegressor(categories=CategoryOptions(max_one_hot=10))
+    """
+
+    max_one_hot: int = 4
+    smoothing: float = 10.0
+    l2: float = 10.0
+
+    settings: ClassVar[dict[str, str]] = {"smoothing": "category_smoothing", "l2": "category_l2"}
+    constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_one_hot": [Interval(Integral, 0, None, closed="left")],
+        "smoothing": [_NOT_NEGATIVE],
+        "l2": [_NOT_NEGATIVE],
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class LinearLeaves(Options):
+    """Leaves that add a line instead of one value: the value of the parameter `linear_leaves`, as is True.
+
+    A leaf's line is a ridge regression of its step on the numeric columns of its path. Each column is held to values
+    that the leaf has seen of it, so that no line runs away outside of them; a row that lacks one of these values gets
+    the leaf's value. Not with ``absolute_error``, ``quantile`` and ``huber``, nor with monotone constraints.
+
+    Parameters
+    ----------
+    l2 : float, default=5.0
+        Squared penalty of the slopes, in units of the second derivative of the loss (of rows, for squared errors), for
+        columns that are scaled to a variance of 1 in their leaf.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> spinney.GradientBoostingRegressor(linear_leaves=spinney.LinearLeaves(l2=1.0))
+    GradientBoostingRegressor(linear_leaves=LinearLeaves(l2=1.0))
+    """
+
+    l2: float = 5.0
+
+    settings: ClassVar[dict[str, str]] = {"l2": "linear_l2"}
+    constraints: ClassVar[dict[str, list[Any]]] = {"l2": [_NOT_NEGATIVE]}
+
+
+Value = Options | Mapping[str, Any] | str | float | bool | None  # of a parameter that takes option objects
+
+OPTION_CLASSES: dict[str, type[Options]] = {
+    "growth": Growth,
+    "regularization": Regularization,
+    "sampling": Goss,
+    "dart": Dart,
+    "feature_sampling": FeatureSampling,
+    "categories": CategoryOptions,
+    "linear_leaves": LinearLeaves,
+}
+
+PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
+    "growth": [StrOptions({"leaf", "depth", "symmetric"}), Growth, dict],
+    "regularization": [Regularization, dict, None],
+    "sampling": [StrOptions({"uniform", "gradient", "goss"}), Goss, dict],
+    "dart": ["boolean", _FRACTION, Dart, dict, None],
+    "feature_sampling": [_POSITIVE_FRACTION, FeatureSampling, dict, None],
+    "categories": [CategoryOptions, dict, None],
+    "linear_leaves": ["boolean", LinearLeaves, dict],
+}
+
+
+def read_options(parameter: str, value: Value) -> Options | None:
+    """Return the option object that a parameter's value stands for; None where it switches the options off."""
+    kind = OPTION_CLASSES[parameter]
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, Mapping):
+        kind.check_names(set(value), parameter)
+        return kind(**value)
+    if value is None or isinstance(value, bool | bool_):
+        return kind() if value else None
+    if parameter == "sampling":
+        return Goss() if value == "goss" else None
+    return kind(value)  # type: ignore[call-arg]  # the first option
+
+
+def flat_settings(parameters: Mapping[str, Value]) -> dict[str, Any]:
+    """Return the settings that the option objects among an estimator's parameters stand for, by the engine's names."""
+    found: dict[str, Any] = {"sampling": parameters["sampling"]}
+    for parameter, kind in OPTION_CLASSES.items():
+        options = read_options(parameter, parameters[parameter])
+        if options is not None:
+            found |= {kind.settings.get(name, name): value for name, value in options.get_params().items()}
+        if parameter == "sampling" and options is not None:
+            found["sampling"] = "goss"
+        if parameter == "linear_leaves":
+            found["linear_leaves"] = options is not None
+    return found
+
+
+def with_options(parameter: str, value: Value, changes: dict[str, Any]) -> Options:
+    """Return the option object of a parameter with some options changed, as ``set_params(dart__rate=0.1)`` asks for."""
+    kind = OPTION_CLASSES[parameter]
+    kind.check_names(set(changes), parameter)
+    return replace(read_options(parameter, value) or kind(), **changes)
+
+
+def check_option_values(parameter: str, value: Value, estimator: str) -> None:
+    """Refuse options that may not have their values, by nested names such as ``dart__rate``."""
+    options = read_options(parameter, value)
+    if options is not None:
+        allowed = {f"{parameter}__{name}": constraints for name, constraints in options.constraints.items()}
+        values = {f"{parameter}__{name}": found for name, found in options.get_params().items()}
+        validate_parameter_constraints(allowed, values, caller_name=estimator)
