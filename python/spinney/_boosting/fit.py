@@ -23,7 +23,13 @@ from spinney._boosting.mean_then_spread import MeanThenSpread, goes_apart
 from spinney._boosting.member import Member
 from spinney._boosting.options.compatibility import check_options
 from spinney._boosting.options.constraints import promised_directions
-from spinney._boosting.options.engine_options import engine_options, forced_splits, smallest_leaf, step_size
+from spinney._boosting.options.engine_options import (
+    BoosterInputs,
+    engine_options,
+    forced_splits,
+    smallest_leaf,
+    step_size,
+)
 from spinney._boosting.options.forced import check_forced
 from spinney._boosting.options.recipe import Recipe, draw_seed, resolve, searched
 from spinney._boosting.rounds import Rounds
@@ -361,8 +367,9 @@ class BoostingFit:
         for i, (learning, held_out) in enumerate(parts):
             outside = None if loss.outside is None else OutsideLosses(loss.outside, learning, held_out)
             longest = 0.0 if outside is None else outside.learning.largest_step
-            given = learning.n_used, learning.total_weight, len(start), (task.seed + i) % 2**31, sources, longest
-            options = engine_options(settings, recipe.of_member(i), task.schema, loss, *given)
+            seed = (task.seed + i) % 2**31
+            inputs = BoosterInputs(learning.n_used, learning.total_weight, len(start), seed, sources, longest)
+            options = engine_options(settings, recipe.of_member(i), task.schema, loss, inputs)
             columns, statistics = tables[i]
             if len(parts) > 1 and (coded is None or recipe.draws_bins or sources):
                 coded = coded_table(columns, weights_for_bins(recipe, rows, task.seed + i), options)

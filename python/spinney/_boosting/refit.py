@@ -17,7 +17,7 @@ from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.custom_loss import OutsideLosses
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss
-from spinney._boosting.options.engine_options import engine_options
+from spinney._boosting.options.engine_options import BoosterInputs, engine_options
 from spinney._boosting.options.recipe import resolve
 from spinney._boosting.saved_state import BY_ROUND
 from spinney._boosting.target import BoostingTarget
@@ -113,8 +113,8 @@ def _refitted(
     recipe = resolve(plain, rows.n_used, n_scores, True, target.total_weight(rows))
     recipe = replace(recipe, learning_rate=model._step * n_parallel, max_bins=2, subsample=1.0)
     step = 0.0 if outside is None else outside.learning.largest_step
-    given = rows.n_used, rows.total_weight, n_scores, 0, (), step
-    options = engine_options(plain, recipe, model.schema_, loss, *given)
+    inputs = BoosterInputs(rows.n_used, rows.total_weight, n_scores, seed=0, largest_step=step)
+    options = engine_options(plain, recipe, model.schema_, loss, inputs)
     engine = start_booster(rows.columns, rows, None, loss, view.start, None, options, None, settings.n_threads)
     old, trees, curve = view.trees(), [], []
     for round_ in range(view.n_rounds):

@@ -8,7 +8,7 @@ import spinney
 from oracle import boosting as twin
 from spinney import _engine
 from spinney._boosting.loss import Loss
-from spinney._boosting.options.engine_options import engine_options
+from spinney._boosting.options.engine_options import BoosterInputs, engine_options
 from spinney._boosting.options.recipe import resolve
 from spinney._boosting.settings import BoostingSettings
 from sweep import covering
@@ -204,10 +204,7 @@ def stump_free(loss, y, score, parameter, **limits):
         resolve(BoostingSettings.of(model), n, 1, False),
         _schema(),
         named(loss, parameter),
-        n,
-        float(n),
-        1,
-        0,
+        BoosterInputs(n, float(n), 1, 0),
     )
     engine = _engine.Boosting(
         columns, y[np.newaxis], None, np.full((1, n), score), None, _engine.BoostingOptions(**options), 0
@@ -227,7 +224,7 @@ def test_steps_grow_with_the_number_of_rounds_to_three_times_the_first():
     def booster(grow_after, scores, n_done):
         chosen = replace(recipe, steps_grow_after=grow_after)
         options = engine_options(
-            BoostingSettings.of(model), chosen, model.schema_, named("squared_error"), 40, 40.0, 1, 0
+            BoostingSettings.of(model), chosen, model.schema_, named("squared_error"), BoosterInputs(40, 40.0, 1, 0)
         )
         read = _engine.BoostingOptions(**options)
         return _engine.Boosting(columns, y[np.newaxis], None, scores, None, read, n_done)
@@ -335,7 +332,8 @@ def test_the_engines_exponential_and_logarithm():
     settings = BoostingSettings.of(model)
     recipe = resolve(settings, 1, 1, False)
     poisson, logistic = (
-        engine_options(settings, recipe, model.schema_, named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
+        engine_options(settings, recipe, model.schema_, named(name), BoosterInputs(1, 1.0, 1, 0))
+        for name in ("poisson", "logistic")
     )
     for f in scores[:: max(1, n // 300)]:
         engine = _engine.Boosting(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from spinney._boosting.loss import Loss
+from spinney._boosting.options.bounds import bounds, traits
 from spinney._boosting.options.constraints import promised_directions
 from spinney._boosting.options.forced import ForcedSplit, read_forced_splits
 from spinney._boosting.options.option_objects import PARAMETER_CONSTRAINTS
@@ -34,29 +36,22 @@ CONSTRAINTS: dict[str, list[Any]] = {
     **PARAMETER_CONSTRAINTS,
     "n_estimators": [COUNT, AUTO],
     "effort": [Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH})],
-    "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTO],
-    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None, AUTO],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_split": [
-        Interval(Integral, 2, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-    ],
-    "min_samples_leaf": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="neither"),
-        AUTO,
-    ],
-    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-    "l2_regularization": [Interval(Real, 0.0, None, closed="left"), AUTO],
-    "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTO],
+    "learning_rate": [bounds("learning_rate"), AUTO],
+    "max_leaf_nodes": [bounds("max_leaf_nodes"), None, AUTO],
+    "max_depth": [bounds("max_depth"), None],
+    "min_samples_split": [bounds("min_samples_split"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
+    "min_samples_leaf": [bounds("min_samples_leaf"), Interval(Real, 0.0, 1.0, closed="neither"), AUTO],
+    "min_impurity_decrease": [bounds("min_gain")],
+    "l2_regularization": [bounds("l2_regularization"), AUTO],
+    "subsample": [bounds("subsample"), AUTO],
     "feature_costs": ["array-like", dict, None],
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="right"),
+        bounds("max_features"),
         StrOptions({"auto", "sqrt", "log2"}),
         None,
     ],
-    "max_bins": [Interval(Integral, 2, 65535, closed="both"), AUTO],
+    "max_bins": [bounds("max_bins"), AUTO],
     "monotonic_cst": ["array-like", dict, None],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "early_stopping": ["boolean", None],
@@ -79,84 +74,120 @@ CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+@dataclass(frozen=True)
+class BoosterInputs:
+    """What the options of one booster depend on, beside settings, recipe and schema.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows to learn from.
+    weight : float
+        Their total weight.
+    n_scores : int
+        Scores of a row.
+    seed : int
+        Of all that is drawn.
+    sources : sequence of int
+        Columns whose statistics come last.
+    largest_step : float
+        Of a leaf, for losses of the user's own; 0: no limit.
+    """
+
+    n_rows: int
+    weight: float
+    n_scores: int
+    seed: int
+    sources: Sequence[int] = ()
+    largest_step: float = 0.0
+
+
 def engine_options(
-    settings: BoostingSettings,
-    recipe: Recipe,
-    schema: Schema,
-    loss: Loss,
-    n_rows: int,
-    weight: float,
-    n_scores: int,
-    seed: int,
-    sources: Sequence[int] = (),
-    largest_step: float = 0.0,
+    settings: BoostingSettings, recipe: Recipe, schema: Schema, loss: Loss, inputs: BoosterInputs
 ) -> dict[str, Any]:
-    """Return all of it, by name as the engine takes it; `sources` are the columns whose statistics come last."""
-    n_features = schema.n_features
-    monotone = promised_directions(settings, schema, [part.n_scores for part in loss.parts])
+    """Return all options by name as the engine takes them.
+
+    Those that are numbers come from the engine's table; their values from the settings and the recipe, unless they are
+    worked out here.
+    """
+    values = vars(settings) | vars(recipe) | _derived_numbers(settings, recipe, schema.n_features, inputs)
+    return _derived_lists(settings, recipe, schema, inputs.sources) | {
+        **{name: _AS_NUMBER[option.type](values[name]) for name, option in traits().items()},
+        "losses": [(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
+        "monotonic_cst": [
+            directions + [0] * len(inputs.sources)
+            for directions in promised_directions(settings, schema, [part.n_scores for part in loss.parts])
+        ],
+        "seed": inputs.seed,
+        "n_jobs": settings.n_threads,
+    }
+
+
+_AS_NUMBER: dict[str, Callable[[Any], int | float | bool]] = {
+    "int": lambda value: min(int(value), NO_LIMIT),
+    "float": float,
+    "bool": bool,
+}
+
+
+def _derived_numbers(
+    settings: BoostingSettings, recipe: Recipe, n_features: int, inputs: BoosterInputs
+) -> dict[str, int | float | bool]:
+    """Return the options that are something else than the parameter of their name."""
+    draws = recipe.subsample < 1
+    is_auto_step = settings.max_step == "auto"
+    return {
+        "draws_by_gradient": settings.draws_by_gradient and draws,
+        "top_share": settings.top_share if settings.sampling == "goss" and draws else 0.0,
+        "max_drop": settings.max_drop or NO_LIMIT,
+        "drops_by_weight": settings.drop_by == "weight",
+        "learning_rate": step_size(settings, recipe),
+        "max_leaf_nodes": recipe.max_leaf_nodes or NO_LIMIT,
+        "max_depth": settings.max_depth or NO_LIMIT,
+        "depth_wise": settings.growth == "depth",
+        "symmetric": settings.growth == "symmetric",
+        "min_samples_split": count_rows(settings.min_samples_split, inputs.n_rows),
+        "min_samples_leaf": smallest_leaf(settings, recipe, inputs.n_rows),
+        "min_gain": max(float(settings.min_gain), settings.min_impurity_decrease * recipe.subsample * inputs.weight),
+        "max_step": 0.0 if isinstance(settings.max_step, str) else settings.max_step or 0.0,
+        "temper_steps": is_auto_step and not inputs.largest_step,
+        "longest_step": inputs.largest_step if is_auto_step else 0.0,
+        "vector_leaves": settings.leaves == "vector" and inputs.n_scores > 1,
+        "max_features": _columns_of_node(settings, recipe, n_features) / n_features,
+    }
+
+
+def _columns_of_node(settings: BoostingSettings, recipe: Recipe, n_features: int) -> int:
+    """Return how many columns each node considers."""
+    found = count_features(recipe.max_features, n_features)
+    if found > n_features:
+        raise ValueError(
+            f"max_features={settings.max_features} is more than the table's {n_features} columns. Use None for all."
+        )
+    return found
+
+
+def _derived_lists(
+    settings: BoostingSettings, recipe: Recipe, schema: Schema, sources: Sequence[int]
+) -> dict[str, list[Any]]:
+    """Return the options that are read by column; statistics share those of the columns that they are of."""
     costs = read_feature_costs(settings.feature_costs, schema)
     weights, _ = read_drawn_columns(settings.feature_weights, None, schema)
-    is_goss = settings.sampling == "goss" and recipe.subsample < 1
-    node_share = count_features(recipe.max_features, n_features)
-    if (
-        weights
-        and node_share >= n_features
-        and min(settings.max_features_per_level, settings.max_features_per_tree) >= 1
-    ):
+    fractions = (settings.max_features_per_level, settings.max_features_per_tree)
+    if weights and min(fractions) >= 1 and count_features(recipe.max_features, schema.n_features) >= schema.n_features:
         raise ValueError(
             "The weights of feature_sampling say how likely columns are to be drawn, and none are drawn. Set "
             "max_features, or per_tree or per_level of feature_sampling."
         )
-    if node_share > n_features:
-        raise ValueError(
-            f"max_features={settings.max_features} is more than the table's {n_features} columns. Use None for all."
-        )
     return {
-        "losses": [(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
-        "max_bins": int(recipe.max_bins),
-        "subsample": float(recipe.subsample),
-        "draws_by_gradient": settings.draws_by_gradient and recipe.subsample < 1,
-        "top_share": float(settings.top_share) if is_goss else 0.0,
-        "n_parallel_trees": int(settings.n_parallel_trees),
-        "drop_rate": float(settings.drop_rate),
-        "skip_drop": float(settings.skip_drop),
-        "max_drop": min(settings.max_drop or NO_LIMIT, NO_LIMIT),
-        "drops_by_weight": settings.drop_by == "weight",
-        "learning_rate": step_size(settings, recipe),
-        "steps_grow_after": recipe.steps_grow_after,
-        "max_leaf_nodes": min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
-        "max_depth": min(settings.max_depth or NO_LIMIT, NO_LIMIT),
-        "depth_wise": settings.growth == "depth",
-        "symmetric": settings.growth == "symmetric",
-        "min_samples_split": min(count_rows(settings.min_samples_split, n_rows), NO_LIMIT),
-        "min_samples_leaf": min(smallest_leaf(settings, recipe, n_rows), NO_LIMIT),
-        "min_hessian_leaf": float(settings.min_hessian_leaf),
-        "min_gain": max(float(settings.min_gain), settings.min_impurity_decrease * recipe.subsample * weight),
-        "l2_regularization": float(recipe.l2_regularization),
-        "l1_regularization": float(settings.l1_regularization),
-        "max_step": 0.0 if settings.max_step == "auto" else float(settings.max_step or 0.0),
-        "temper_steps": settings.max_step == "auto" and not largest_step,
-        "longest_step": largest_step if settings.max_step == "auto" else 0.0,
-        "vector_leaves": settings.leaves == "vector" and n_scores > 1,
-        "max_features_per_tree": float(settings.max_features_per_tree),
-        "max_features_per_level": float(settings.max_features_per_level),
-        "max_features": node_share / n_features,
-        "max_one_hot": min(int(settings.max_one_hot), NO_LIMIT),
-        "category_smoothing": float(settings.category_smoothing),
-        "category_l2": float(settings.category_l2),
-        "monotonic_cst": [directions + [0] * len(sources) for directions in monotone],
         "interaction_cst": [
-            [*group, *(n_features + i for i, source in enumerate(sources) if source in group)]
+            [*group, *(schema.n_features + i for i, source in enumerate(sources) if source in group)]
             for group in read_groups(settings.interaction_cst, schema)
         ],
         "feature_costs": costs + [costs[source] for source in sources] if costs else [],
         "feature_weights": weights + [weights[source] for source in sources] if weights else [],
         "forced_splits": [split.to_engine() for split in forced_splits(settings, recipe, schema)],
-        "hierarchical_shrinkage": float(settings.hierarchical_shrinkage),
         "linear_columns": _linear_columns(schema) + [0] * len(sources) if settings.linear_leaves else [],
-        "linear_l2": float(settings.linear_l2),
-        "seed": seed,
-        "n_jobs": settings.n_threads,
     }
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from numpy import bool_
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
+from spinney._boosting.options.bounds import bounds
 from spinney._estimator.parameters import COUNT
 from spinney._model.file.options import Options
-
-_FRACTION = Interval(Real, 0.0, 1.0, closed="both")
-_POSITIVE_FRACTION = Interval(Real, 0.0, 1.0, closed="right")
-_NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,11 +90,11 @@ class Regularization(Options):
 
     settings: ClassVar[dict[str, str]] = {"l1": "l1_regularization"}
     constraints: ClassVar[dict[str, list[Any]]] = {
-        "l1": [_NOT_NEGATIVE],
-        "max_step": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"}), None],
-        "min_hessian_leaf": [_NOT_NEGATIVE],
-        "min_gain": [_NOT_NEGATIVE],
-        "hierarchical_shrinkage": [_NOT_NEGATIVE],
+        "l1": [bounds("l1_regularization")],
+        "max_step": [bounds("max_step"), StrOptions({"auto"}), None],
+        "min_hessian_leaf": [bounds("min_hessian_leaf")],
+        "min_gain": [bounds("min_gain")],
+        "hierarchical_shrinkage": [bounds("hierarchical_shrinkage")],
     }
 
 
@@ -125,7 +121,7 @@ class Goss(Options):
     top_rate: float = 0.2
 
     settings: ClassVar[dict[str, str]] = {"top_rate": "top_share"}
-    constraints: ClassVar[dict[str, list[Any]]] = {"top_rate": [Interval(Real, 0.0, 1.0, closed="neither")]}
+    constraints: ClassVar[dict[str, list[Any]]] = {"top_rate": [bounds("top_share")]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,9 +163,9 @@ class Dart(Options):
         "by": "drop_by",
     }
     constraints: ClassVar[dict[str, list[Any]]] = {
-        "rate": [_FRACTION],
-        "skip": [_FRACTION],
-        "max_rounds": [Interval(Integral, 1, None, closed="left"), None],
+        "rate": [bounds("drop_rate")],
+        "skip": [bounds("skip_drop")],
+        "max_rounds": [bounds("max_drop"), None],
         "by": [StrOptions({"uniform", "weight"})],
     }
 
@@ -207,8 +203,8 @@ class FeatureSampling(Options):
         "weights": "feature_weights",
     }
     constraints: ClassVar[dict[str, list[Any]]] = {
-        "per_tree": [_POSITIVE_FRACTION],
-        "per_level": [_POSITIVE_FRACTION],
+        "per_tree": [bounds("max_features_per_tree")],
+        "per_level": [bounds("max_features_per_level")],
         "weights": ["array-like", dict, None],
     }
 
@@ -241,9 +237,9 @@ class CategoryOptions(Options):
 
     settings: ClassVar[dict[str, str]] = {"smoothing": "category_smoothing", "l2": "category_l2"}
     constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_one_hot": [Interval(Integral, 0, None, closed="left")],
-        "smoothing": [_NOT_NEGATIVE],
-        "l2": [_NOT_NEGATIVE],
+        "max_one_hot": [bounds("max_one_hot")],
+        "smoothing": [bounds("category_smoothing")],
+        "l2": [bounds("category_l2")],
     }
 
 
@@ -271,7 +267,7 @@ class LinearLeaves(Options):
     l2: float = 5.0
 
     settings: ClassVar[dict[str, str]] = {"l2": "linear_l2"}
-    constraints: ClassVar[dict[str, list[Any]]] = {"l2": [_NOT_NEGATIVE]}
+    constraints: ClassVar[dict[str, list[Any]]] = {"l2": [bounds("linear_l2")]}
 
 
 Value = Options | Mapping[str, Any] | str | float | bool | None  # of a parameter that takes option objects
@@ -290,8 +286,8 @@ PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
     "growth": [StrOptions({"leaf", "depth", "symmetric"}), Growth, dict],
     "regularization": [Regularization, dict, None],
     "sampling": [StrOptions({"uniform", "gradient", "goss"}), Goss, dict],
-    "dart": ["boolean", _FRACTION, Dart, dict, None],
-    "feature_sampling": [_POSITIVE_FRACTION, FeatureSampling, dict, None],
+    "dart": ["boolean", bounds("drop_rate"), Dart, dict, None],
+    "feature_sampling": [bounds("max_features_per_tree"), FeatureSampling, dict, None],
     "categories": [CategoryOptions, dict, None],
     "linear_leaves": ["boolean", LinearLeaves, dict],
 }
