@@ -8,30 +8,31 @@ repeats predict on the whole: their mean for squared loss, the most frequent cla
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
 from spinney._data.display.digits import elide, fixed, one_line, plural
 from spinney._data.display.frames import Backend, frame_of
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.member_fits import random_state_names, set_random_states
 from spinney._estimator.folds import told_of_rows
 from spinney._estimator.threads import count_threads, in_order
-from spinney._evaluate.bias_variance_rows import read_estimators
-from spinney._evaluate.bias_variance_samples import Source, read_source
+from spinney._evaluate.bias_variance_rows import Learners, read_estimators
+from spinney._evaluate.bias_variance_samples import Generator, Origin, Source, read_source
 from spinney._evaluate.board import align
+from spinney._evaluate.problem import EstimatorLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LARGEST_SEED = np.iinfo(np.int32).max
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -200,19 +201,19 @@ class BiasVariance:
 
 
 def bias_variance(
-    estimator: Any,
-    X: Any = None,
-    y: Any = None,
+    estimator: Learners,
+    X: TableLike = None,
+    y: ColumnLike = None,
     *,
-    groups: Any = None,
-    time: Any = None,
-    generator: Any = None,
-    truth: Any = None,
+    groups: ColumnLike = None,
+    time: ColumnLike = None,
+    generator: Generator | None = None,
+    truth: Callable[[TableLike], ArrayLike] | None = None,
     n_train: int = 100,
     n_test: int = 1000,
     n_repeats: int = 100,
     loss: str | None = None,
-    random_state: Any = None,
+    random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> BiasVariance:
     """Decompose the expected error of learners into noise, bias and variance.
@@ -294,11 +295,11 @@ def bias_variance(
             raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}.")
     seed = int(check_random_state(random_state).randint(_LARGEST_SEED))
     has_classes = all(is_classifier(learner) for learner in learners.values())
-    source = read_source((X, y, groups, time), generator, truth, (n_train, n_test), seed, has_classes)
+    source = read_source(Origin(X, y, groups, time, generator, truth, n_train, n_test), seed, has_classes)
     n_threads = count_threads(n_jobs, n_repeats)
     heard = {name: _Heard(source, loss) for name in learners}
 
-    def repeat(k: int) -> tuple[NDArray[np.intp], dict[str, tuple[Any, Any]]]:
+    def repeat(k: int) -> tuple[NDArray[np.intp], dict[str, tuple[Floats, Floats | None]]]:
         rng = np.random.default_rng([seed, k])
         sample = source.draw(rng)
         said = {}
@@ -315,7 +316,7 @@ def bias_variance(
     return BiasVariance(parts, loss, n_repeats, int(next(iter(heard.values())).is_judged().sum()))
 
 
-def _read_loss(loss: str | None, learners: Mapping[str, Any]) -> str:
+def _read_loss(loss: str | None, learners: Mapping[str, EstimatorLike]) -> str:
     kinds = {is_classifier(learner) for learner in learners.values()}
     if len(kinds) > 1:
         raise ValueError("Some learners are classifiers and some are not. Compare those of one kind.")
@@ -328,7 +329,7 @@ def _read_loss(loss: str | None, learners: Mapping[str, Any]) -> str:
     return loss
 
 
-def _seeded(learner: Any, seed: int) -> Any:
+def _seeded(learner: EstimatorLike, seed: int) -> Any:
     fresh = clone(learner)
     set_random_states(fresh, random_state_names(fresh), seed)
     if getattr(fresh, "n_jobs", 0) is None:
@@ -346,13 +347,13 @@ class _Moments:
         self.n = np.zeros((shape[0], 1))
         self.mean, self._squares = np.zeros(shape), np.zeros(shape)
 
-    def add(self, rows: NDArray[np.intp], values: Values) -> None:
+    def add(self, rows: NDArray[np.intp], values: Floats) -> None:
         self.n[rows] += 1
         step = values - self.mean[rows]
         self.mean[rows] += step / self.n[rows]
         self._squares[rows] += step * (values - self.mean[rows])
 
-    def variance(self, rows: NDArray[np.bool_]) -> Values:
+    def variance(self, rows: NDArray[np.bool_]) -> Floats:
         """Return the unbiased variance of rows with two values or more."""
         return np.asarray(self._squares[rows] / (self.n[rows] - 1))
 
@@ -368,7 +369,7 @@ class _Heard:
         self._within = np.zeros(shape[0])
         self._n_members: set[int | None] = set()
 
-    def add(self, rows: NDArray[np.intp], predicted: Values, by_member: Values | None) -> None:
+    def add(self, rows: NDArray[np.intp], predicted: Floats, by_member: Floats | None) -> None:
         """Take in one repeat: predictions (rows, values) and those of members (members, rows, values)."""
         if not len(rows):
             return
@@ -442,6 +443,6 @@ class _Heard:
         }
 
 
-def _mean(values: Values) -> float:
+def _mean(values: Floats) -> float:
     """Mean over rows of sums over outputs."""
     return float(values.sum(axis=1).mean())

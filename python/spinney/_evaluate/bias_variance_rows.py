@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
 from spinney._data.select import pick_table
+from spinney._data.types import Floats, TableLike
+from spinney._evaluate.problem import EstimatorLike
 
-Values = NDArray[np.float64]
+Array = NDArray[Any]
+Learners = EstimatorLike | Mapping[str, EstimatorLike]  # as callers give them
 _ROWS_COMPARED = 50  # enough to see whether an ensemble says the mean of its members
 
 
-def read_estimators(estimator: Any) -> dict[str, Any]:
+class Learner(Protocol):
+    """A fitted estimator of any library; classifiers have the classes, and most of them probabilities."""
+
+    classes_: Array
+
+    def predict(self, X: TableLike) -> Array:
+        """Labels or values."""
+
+    def predict_proba(self, X: TableLike) -> Floats:
+        """Class probabilities."""
+
+
+def read_estimators(estimator: Learners) -> dict[str, EstimatorLike]:
     """Return learners by name."""
     learners = dict(estimator) if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
     if not learners:
@@ -26,46 +41,42 @@ def read_estimators(estimator: Any) -> dict[str, Any]:
     return {str(name): learner for name, learner in learners.items()}
 
 
-def onehot(labels: NDArray[Any], classes: NDArray[Any]) -> Values:
+def onehot(labels: Array, classes: Array) -> Floats:
     """Return 1 in the column of each row's class; nowhere if the class is not among `classes`."""
     place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     return np.asarray(np.eye(len(classes))[place] * (classes[place] == labels)[:, None])
 
 
-class Truth:
-    """Reads what a generator says of its own rows."""
+def read_truth(said: ArrayLike, shape: tuple[int, ...], classes: Array | None) -> Floats:
+    """Check the truth: means, or class probabilities.
 
-    @staticmethod
-    def read(said: Any, shape: tuple[int, ...], classes: NDArray[Any] | None) -> Values:
-        """Check the truth: means, or class probabilities.
+    Parameters
+    ----------
+    said : array-like
+        One value per row, or one per row and output or class; of two classes the second alone will do.
+    shape : tuple
+        (n_rows, n_values) that is wanted.
+    classes : ndarray or None
+        Labels.
 
-        Parameters
-        ----------
-        said : array-like
-            One value per row, or one per row and output or class; of two classes the second alone will do.
-        shape : tuple
-            (n_rows, n_values) that is wanted.
-        classes : ndarray or None
-            Labels.
-
-        Returns
-        -------
-        ndarray of the shape wanted
-        """
-        values = np.asarray(said, dtype=np.float64)
-        if values.ndim == 1 and classes is not None and len(classes) == 2:
-            values = np.column_stack([1 - values, values])
-        if values.ndim == 1:
-            values = values[:, None]
-        if values.shape != shape:
-            what = "one mean per row" if classes is None else f"one probability per row and class of {classes.tolist()}"
-            raise ValueError(f"truth(X) has the shape {values.shape}; it must give {what}: {shape}.")
-        if classes is not None and not (np.allclose(values.sum(axis=1), 1) and (values >= 0).all()):
-            raise ValueError("truth(X) must give probabilities that add up to 1 in each row.")
-        return values
+    Returns
+    -------
+    ndarray of the shape wanted
+    """
+    values = np.asarray(said, dtype=np.float64)
+    if values.ndim == 1 and classes is not None and len(classes) == 2:
+        values = np.column_stack([1 - values, values])
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.shape != shape:
+        what = "one mean per row" if classes is None else f"one probability per row and class of {classes.tolist()}"
+        raise ValueError(f"truth(X) has the shape {values.shape}; it must give {what}: {shape}.")
+    if classes is not None and not (np.allclose(values.sum(axis=1), 1) and (values >= 0).all()):
+        raise ValueError("truth(X) must give probabilities that add up to 1 in each row.")
+    return values
 
 
-def predictions(fitted: Any, X: Any, classes: NDArray[Any] | None, loss: str) -> Values:
+def predictions(fitted: Learner, X: TableLike, classes: Array | None, loss: str) -> Floats:
     """Return predictions as means, probabilities (squared loss) or classes as 0 and 1 (0-1 loss)."""
     if classes is None:
         said = np.asarray(fitted.predict(X), dtype=np.float64)
@@ -75,16 +86,17 @@ def predictions(fitted: Any, X: Any, classes: NDArray[Any] | None, loss: str) ->
     return _aligned(fitted.predict_proba(X), fitted.classes_, classes)
 
 
-def _aligned(said: Any, its_classes: NDArray[Any], classes: NDArray[Any]) -> Values:
-    shares = np.zeros((len(said), len(classes)))
+def _aligned(said: ArrayLike, its_classes: Array, classes: Array) -> Floats:
+    probabilities = np.asarray(said)
+    shares = np.zeros((len(probabilities), len(classes)))
     place = np.searchsorted(classes, its_classes)
     known = place < len(classes)
     known[known] &= classes[place[known]] == np.asarray(its_classes)[known]
-    shares[:, place[known]] = np.asarray(said)[:, known]
+    shares[:, place[known]] = probabilities[:, known]
     return shares
 
 
-def members_say(fitted: Any, X: Any, classes: NDArray[Any] | None) -> Values | None:
+def members_say(fitted: Learner, X: TableLike, classes: Array | None) -> Floats | None:
     """Return what each member says of X: (n_members, n_rows, n_values).
 
     None if there are no members, or their mean is not what the ensemble says (as in boosting).
@@ -103,7 +115,7 @@ def members_say(fitted: Any, X: Any, classes: NDArray[Any] | None) -> Values | N
     return by_member if np.allclose(by_member[:, few].mean(axis=0), whole) else None
 
 
-def _member_says(ensemble: Any, member: Any, X: Any, classes: NDArray[Any] | None) -> Values | None:
+def _member_says(ensemble: Learner, member: Learner, X: TableLike, classes: Array | None) -> Floats | None:
     if hasattr(ensemble, "feature_names_in_") and not hasattr(member, "feature_names_in_"):
         X = np.asarray(X)  # scikit-learn's ensembles show their members arrays
     if classes is None:

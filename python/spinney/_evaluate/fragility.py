@@ -19,8 +19,10 @@ from sklearn.utils import check_random_state
 
 from spinney._data.display.digits import elide, one_line, percent, plural, shortest
 from spinney._data.display.frames import Backend, frame_of
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.folds import read_row_groups, told_of_rows
 from spinney._estimator.parameters import count_rows
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_values, read_weights
 from spinney._evaluate.board import align
 from spinney._evaluate.runner_up import RunnerUp, runner_ups
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 _MOST_LINES, _MOST_INDENT = 40, 12
 _DISTINCT = 1 - 0.36787944117144233  # 1 - 1/e: share of the rows that a bootstrap sample holds
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,15 +156,15 @@ _TO_THE_LEFT = frozenset({0, 4, 5})
 
 
 def fragility(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    estimator: BaseTree,
+    X: TableLike,
+    y: ColumnLike,
+    sample_weight: ColumnLike = None,
     *,
-    groups: Any = None,
+    groups: ColumnLike = None,
     n_bootstraps: int = 100,
     tolerance: float = 0.1,
-    random_state: Any = None,
+    random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Fragility:
     """Report how often each split of a fitted tree survives when the rows are drawn anew.
@@ -235,7 +236,7 @@ def fragility(
     return Fragility(columns, root_columns, float(np.mean(tally.churn)), n_bootstraps, tolerance, reader.is_classifier)
 
 
-def _checked(estimator: Any, n_bootstraps: int, tolerance: float) -> TreeReader:
+def _checked(estimator: TableEstimator, n_bootstraps: int, tolerance: float) -> TreeReader:
     reader = TreeReader(estimator)
     if not isinstance(estimator, BaseTree):
         raise TypeError(f"fragility takes a fitted decision tree of spinney, not {type(estimator).__name__}.")
@@ -250,7 +251,7 @@ def _checked(estimator: Any, n_bootstraps: int, tolerance: float) -> TreeReader:
     return reader
 
 
-def _for_bootstraps(estimator: Any, sample: _Sample) -> Any:
+def _for_bootstraps(estimator: BaseTree, sample: _Sample) -> Any:
     """Return an unfitted copy whose least numbers of rows hold for rows drawn several times.
 
     The engine counts a weighted row once. Without other weights a leaf's weight is its number of draws, so that its
@@ -277,16 +278,18 @@ def _for_bootstraps(estimator: Any, sample: _Sample) -> Any:
 class _Sample:
     """The rows that the tree was fitted to."""
 
-    values: list[Values]  # by column; codes of categories; NaN is missing
-    weight: Values
+    values: list[Floats]  # by column; codes of categories; NaN is missing
+    weight: Floats
     drawn: NDArray[np.intp]  # rows with weight
     rows_of: list[NDArray[np.intp]]  # by node, rows with weight only
-    spread: Values | None  # standard deviation of each output; None for classes
+    spread: Floats | None  # standard deviation of each output; None for classes
     events: NDArray[np.bool_] | None  # where there are any, by row and output; None if a sample needs none
     units: NDArray[np.intp] | None  # group of each row with weight; None if rows are drawn one by one
 
     @classmethod
-    def of(cls, reader: TreeReader, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> _Sample:
+    def of(
+        cls, reader: TreeReader, X: TableLike, y: ColumnLike, sample_weight: ColumnLike, groups: ColumnLike = None
+    ) -> _Sample:
         values = reader.values(X)
         n_rows = len(values[0])
         weight = read_weights(sample_weight, n_rows)
@@ -310,7 +313,7 @@ class _Sample:
             _, units = np.unique(read_row_groups(groups, n_rows)[drawn], return_inverse=True)
         return cls(values, weight, drawn, _rows_of(reader, leaves, drawn), spread, events, units)
 
-    def draw(self, random: np.random.RandomState) -> Values:
+    def draw(self, random: np.random.RandomState) -> Floats:
         """Weights of a bootstrap sample; a Poisson tree cannot be fitted to one without events, which is drawn anew."""
         while True:
             counts = self._counts(random)
@@ -370,8 +373,8 @@ class _Tally:
         self._n_roots = np.zeros(len(reader.features) + 1, dtype=np.int64)  # the last counts trees without a split
         self.churn: list[float] = []
 
-    def _known(self, node: int) -> Values:
-        """Values that the rows of a node have in the column it is split on."""
+    def _known(self, node: int) -> Floats:
+        """Floats that the rows of a node have in the column it is split on."""
         values = self._sample.values[self._reader.column(node)][self._sample.rows_of[node]]
         return np.asarray(values[~np.isnan(values)])
 
@@ -447,7 +450,7 @@ _ENTRIES = (
 )
 
 
-def _goes_left(tree: FittedTree, node: int, values: Values) -> NDArray[np.bool_]:
+def _goes_left(tree: FittedTree, node: int, values: Floats) -> NDArray[np.bool_]:
     """Which known values of the column that a node is split on go left."""
     if tree.is_categorical[node]:
         return np.isin(values, tree.left_categories(node))

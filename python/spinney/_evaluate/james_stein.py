@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from spinney._data.arguments import given_numbers
-
-Array = NDArray[np.float64]
+from spinney._data.types import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +35,14 @@ class JamesStein:
     0.975
     """
 
-    estimates: Array
-    factor: float | Array
-    target: float | Array
+    estimates: Floats
+    factor: float | Floats
+    target: float | Floats
     spread: float
 
 
 def james_stein(
-    y: Any, variance: Any, *, target: Any = "mean", n_fitted: int = 0, positive_part: bool = False
+    y: ArrayLike, variance: ArrayLike, *, target: ArrayLike = "mean", n_fitted: int = 0, positive_part: bool = False
 ) -> JamesStein:
     r"""Shrink estimates of several unknown means towards a target; their total squared error falls.
 
@@ -135,14 +133,14 @@ def james_stein(
 # ---- the estimate ------------------------------------------------------------------------------------------------
 
 
-def _centre(values: Array, variance: Array, given: float | Array | None) -> Array:
+def _centre(values: Floats, variance: Floats, given: float | Floats | None) -> Floats:
     """Return the target of each unit: the one given, or the mean weighted by precision."""
     if given is None:
         given = float(values.mean() if _all_equal(variance) else np.average(values, weights=1 / variance))
     return np.broadcast_to(np.asarray(given, dtype=np.float64), values.shape)
 
 
-def _spread(values: Array, noise: Array, given: float | Array | None, n_free: int) -> float:
+def _spread(values: Floats, noise: Floats, given: float | Floats | None, n_free: int) -> float:
     """Return the variance around the target that explains the misfit; 0 if the noise alone does."""
 
     def excess(spread: float) -> float:
@@ -158,14 +156,14 @@ def _spread(values: Array, noise: Array, given: float | Array | None, n_free: in
     return float(brentq(excess, 0.0, squares, xtol=1e-14 * squares, rtol=8.9e-16, maxiter=500))
 
 
-def _all_equal(values: Array) -> bool:
+def _all_equal(values: Floats) -> bool:
     return bool((values == values[0]).all())
 
 
 # ---- what may be given -------------------------------------------------------------------------------------------
 
 
-def _read_numbers(values: Any, name: str) -> Array:
+def _read_numbers(values: ArrayLike, name: str) -> Floats:
     array = given_numbers(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one row of numbers, not an array of shape {array.shape}.")
@@ -175,13 +173,13 @@ def _read_numbers(values: Any, name: str) -> Array:
     return array
 
 
-def _read_target(target: Any, n: int) -> float | Array | None:
+def _read_target(target: ArrayLike, n: int) -> float | Floats | None:
     if isinstance(target, str):
         if target != "mean":
             raise ValueError(f"target must be 'mean', a number or one number per estimate, not {target!r}.")
         return None
     if np.ndim(target) == 0:
-        number = float(target)
+        number = float(np.asarray(target))
         if not np.isfinite(number):
             raise ValueError(f"target must be a finite number, not {number}.")
         return number
@@ -197,8 +195,8 @@ def _read_count(n_fitted: int) -> int:
     return int(n_fitted)
 
 
-def _read_variance(variance: Any, n: int) -> Array:
-    array = np.full(n, float(variance)) if np.ndim(variance) == 0 else _read_numbers(variance, "variance")
+def _read_variance(variance: ArrayLike, n: int) -> Floats:
+    array = np.full(n, float(np.asarray(variance))) if np.ndim(variance) == 0 else _read_numbers(variance, "variance")
     if len(array) != n:
         raise ValueError(
             f"variance has {len(array)} numbers and y has {n}: give one for each estimate, or one for all."

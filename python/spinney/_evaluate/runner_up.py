@@ -11,6 +11,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from spinney._data.numeric.reproducible import dot, log2
+from spinney._data.types import ColumnLike
 from spinney._estimator.parameters import count_rows, read_drawn_columns, read_feature_costs, read_groups, read_monotone
 from spinney._model.tree import FittedTree
 from spinney.inspect.text.reader import TreeReader
@@ -56,7 +57,7 @@ def runner_ups(
     reader: TreeReader,
     values: list[NDArray[np.float64]],
     rows_of: list[NDArray[np.intp]],
-    y: Any,
+    y: ColumnLike,
     weight: NDArray[np.float64],
     n_jobs: int | None,
 ) -> dict[int, RunnerUp]:
