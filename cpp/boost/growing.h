@@ -1,5 +1,5 @@
 // A tree of boosting that is being grown: its leaves, whose turn it is, and the nodes so far. Where rows are, and who splits
-// a leaf of them, is known to those that derive from it.
+// a leaf of them, is known to those that derive from it. Leaves hold one value, or a value for each of several scores.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,21 @@
 namespace spinney {
 
 // A node of the tree to be, or one that its parent will have if it is split.
-struct GrowingLeaf {
+template <class SplitType, class SumsType>
+struct GrowingNode {
+  using Split = SplitType;
+  using SumsOfRows = SumsType;
+
   std::size_t begin = 0, end = 0;
-  Sums sums;
+  SumsType sums;
   std::uint32_t depth = 0;
   std::uint64_t path = 1;  // random streams are by place in the tree
   Bounds bounds;
   std::vector<std::uint32_t> groups;  // that may still be split on; empty: no constraint
   Histogram histogram;
   Histogram listed;  // of the listed columns, where there are entries enough
-  BoostSplit best;
-  std::unique_ptr<GrowingLeaf> left, right;  // once its split has been carried out, ahead of its turn perhaps
+  SplitType best;
+  std::unique_ptr<GrowingNode> left, right;  // once its split has been carried out, ahead of its turn perhaps
   bool is_taken = false;                     // a thread is splitting it
   bool is_placed = false;                    // it is part of the tree
   std::size_t made = 0;                      // order of creation
@@ -40,12 +44,19 @@ struct GrowingLeaf {
   bool is_split() const { return left != nullptr; }
 };
 
-class GrowingTree {
- public:
-  using Leaf = GrowingLeaf;
+using GrowingLeaf = GrowingNode<BoostSplit, Sums>;
 
-  GrowingTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key)
-      : coding_(coding), params_(params), units_(units), search_(coding, params, units), columns_(coding, params, key) {
+inline const Sums& left_sums(const BoostSplit& split) { return split.left; }
+inline Sums difference(const Sums& a, const Sums& b) { return {a.gradient - b.gradient, a.hessian - b.hessian}; }
+
+template <class LeafType>
+class TreeGrowth {
+ public:
+  using Leaf = LeafType;
+  using Split = typename Leaf::Split;
+
+  TreeGrowth(const Coding& coding, const BoostParams& params, std::uint64_t key)
+      : coding_(coding), params_(params), columns_(coding, params, key) {
     nodes_.reserve(std::min<std::size_t>(2 * std::size_t{params.max_leaf_nodes}, most_nodes_foreseen));
     nodes_.resize(1);
   }
@@ -54,8 +65,8 @@ class GrowingTree {
   static constexpr std::size_t most_nodes_foreseen = 128;
 
   struct NodeRecord {
-    BoostSplit split;
-    Sums sums;
+    Split split;
+    typename Leaf::SumsOfRows sums;
     Row n = 0;
     std::size_t left = 0, right = 0;  // 0: a leaf
     std::size_t begin = 0, end = 0;
@@ -66,12 +77,13 @@ class GrowingTree {
 
   struct Outcome {  // the children, or a leaf's best split after its rows were counted
     std::unique_ptr<Leaf> left, right;
-    BoostSplit recounted;
+    Split recounted;
   };
 
-  ~GrowingTree() = default;
+  ~TreeGrowth() = default;
   virtual void let_go(Leaf& leaf) = 0;  // its histograms are not needed any more
   virtual void rejoin(Leaf& leaf) = 0;  // the rows of a leaf that was parted in vain
+  virtual void describe(NodeRecord& node, BoostedTree& grown, std::size_t at) = 0;  // in the tree, but for its children
 
   // ---- whose turn it is ------------------------------------------------------------------------------
 
@@ -185,10 +197,9 @@ class GrowingTree {
 
   std::unique_ptr<Leaf> make_child(const Leaf& leaf, bool is_left, std::size_t n_left) const {
     auto child = std::make_unique<Leaf>();
-    const Sums& left = leaf.best.left;
     child->begin = is_left ? leaf.begin : leaf.begin + n_left;
     child->end = is_left ? leaf.begin + n_left : leaf.end;
-    child->sums = is_left ? left : Sums{leaf.sums.gradient - left.gradient, leaf.sums.hessian - left.hessian};
+    child->sums = is_left ? left_sums(leaf.best) : difference(leaf.sums, left_sums(leaf.best));
     child->depth = leaf.depth + 1;
     child->path = derive(leaf.path, is_left ? 1 : 2);
     child->bounds = leaf.bounds;
@@ -203,19 +214,6 @@ class GrowingTree {
     const std::size_t fewest =
         std::max<std::size_t>(2 * std::max<Row>(1, params_.min_samples_leaf), params_.min_samples_split);
     return leaf.n() >= fewest && leaf.depth < params_.max_depth;
-  }
-
-  void bound(const Leaf& leaf, Leaf& left, Leaf& right) const {
-    if (params_.monotonic_cst.empty() || params_.monotonic_cst[leaf.best.feature] == 0) return;
-    const double middle = (step_of(left) + step_of(right)) / 2;
-    const bool rises = params_.monotonic_cst[leaf.best.feature] > 0;
-    (rises ? left : right).bounds.high = std::min(leaf.bounds.high, middle);
-    (rises ? right : left).bounds.low = std::max(leaf.bounds.low, middle);
-  }
-
-  double step_of(const Leaf& leaf) const {
-    return search_.step(static_cast<double>(leaf.sums.gradient) * units_.gradient,
-                        static_cast<double>(leaf.sums.hessian) * units_.hessian, leaf.bounds);
   }
 
   bool has_too_few(const Leaf& leaf, std::size_t n_left) const {
@@ -254,7 +252,7 @@ class GrowingTree {
     while (!stack.empty()) {
       const Step step = stack.back();
       stack.pop_back();
-      const NodeRecord& node = nodes_[step.node];
+      NodeRecord& node = nodes_[step.node];
       const std::size_t at = grown.tree.add_leaf();
       grown.cut.push_back(0);
       if (step.parent != SIZE_MAX) grown.tree.right[step.parent] = static_cast<std::uint32_t>(at);
@@ -269,7 +267,37 @@ class GrowingTree {
     return grown;
   }
 
-  void describe(const NodeRecord& node, BoostedTree& grown, std::size_t at) const {
+  const Coding& coding_;
+  const BoostParams& params_;
+  const DrawnColumns columns_;
+  std::vector<std::unique_ptr<Leaf>> heap_;  // leaves of the tree that have a split to make
+  std::vector<NodeRecord> nodes_;
+  std::size_t n_made_ = 0, n_leaves_ = 1;
+};
+
+// A tree whose leaves hold one value.
+class GrowingTree : public TreeGrowth<GrowingLeaf> {
+ public:
+  GrowingTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key)
+      : TreeGrowth(coding, params, key), units_(units), search_(coding, params, units) {}
+
+ protected:
+  ~GrowingTree() = default;
+
+  void bound(const Leaf& leaf, Leaf& left, Leaf& right) const {
+    if (params_.monotonic_cst.empty() || params_.monotonic_cst[leaf.best.feature] == 0) return;
+    const double middle = (step_of(left) + step_of(right)) / 2;
+    const bool rises = params_.monotonic_cst[leaf.best.feature] > 0;
+    (rises ? left : right).bounds.high = std::min(leaf.bounds.high, middle);
+    (rises ? right : left).bounds.low = std::max(leaf.bounds.low, middle);
+  }
+
+  double step_of(const Leaf& leaf) const {
+    return search_.step(static_cast<double>(leaf.sums.gradient) * units_.gradient,
+                        static_cast<double>(leaf.sums.hessian) * units_.hessian, leaf.bounds);
+  }
+
+  void describe(NodeRecord& node, BoostedTree& grown, std::size_t at) override {
     Tree& tree = grown.tree;
     const double g = static_cast<double>(node.sums.gradient) * units_.gradient;
     const double h = static_cast<double>(node.sums.hessian) * units_.hessian;
@@ -284,14 +312,8 @@ class GrowingTree {
     grown.cut[at] = node.split.cut;
   }
 
-  const Coding& coding_;
-  const BoostParams& params_;
   const Units units_;
   const SplitSearch search_;
-  const DrawnColumns columns_;
-  std::vector<std::unique_ptr<Leaf>> heap_;  // leaves of the tree that have a split to make
-  std::vector<NodeRecord> nodes_;
-  std::size_t n_made_ = 0, n_leaves_ = 1;
 };
 
 }  // namespace spinney

@@ -4,43 +4,30 @@
 #include <memory>
 
 #include "base/pool.h"
-#include "base/random.h"
-#include "boost/columns.h"
+#include "boost/growing.h"
 
 namespace spinney {
 
-struct VectorGrower::Leaf {
-  std::size_t begin = 0, end = 0;
-  std::vector<Sums> sums;  // by score
-  std::uint32_t depth = 0;
-  std::uint64_t path = 1;
-  std::vector<std::uint32_t> groups;
-  Histogram histogram;
-  VectorSplit best;
-  std::size_t made = 0, at = 0;
+using VectorLeaf = GrowingNode<VectorSplit, std::vector<Sums>>;
 
-  Row n() const { return static_cast<Row>(end - begin); }
-};
+static const std::vector<Sums>& left_sums(const VectorSplit& split) { return split.left_sums; }
+static std::vector<Sums> difference(const std::vector<Sums>& a, const std::vector<Sums>& b) {
+  std::vector<Sums> found;
+  for (std::size_t k = 0; k < a.size(); ++k) found.push_back(difference(a[k], b[k]));
+  return found;
+}
 
-class VectorGrower::Growing {
-  auto order() const {
-    return [this](const auto& a, const auto& b) {
-      if (params_.depth_wise && a->depth != b->depth) return a->depth > b->depth;
-      return a->best.gain != b->best.gain ? a->best.gain < b->best.gain : a->made > b->made;
-    };
-  }
-
+class VectorGrower::Growing final : private TreeGrowth<VectorLeaf> {
  public:
   Growing(VectorGrower& home, std::vector<Row>& rows, std::span<const ScoreTerms> scores, const BoostParams& params,
           std::uint64_t key, Interrupt& interrupt)
-      : home_(home),
-        params_(params),
+      : TreeGrowth(home.coding_, params, key),
+        home_(home),
         rows_(rows),
         scores_(scores),
         interrupt_(interrupt),
         n_threads_(detail::inside_task ? 1 : home.n_threads_),
-        search_(home.coding_, params, scores),
-        columns_(home.coding_, params, key) {
+        search_(home.coding_, params, scores) {
     const auto& in_use = columns_.of_tree();
     for (std::uint32_t t = 0; t < home.tiles_.n_tiles(); ++t) {
       const std::size_t n = lanes_.size();
@@ -54,49 +41,33 @@ class VectorGrower::Growing {
   }
 
   VectorTree grow() {
-    nodes_.emplace_back();
     push(plant());
-    while (n_leaves_ < params_.max_leaf_nodes && !heap_.empty()) {
+    for (commit_splits(); !is_done(); commit_splits()) {
       interrupt_.check();
-      std::pop_heap(heap_.begin(), heap_.end(), order());
-      std::unique_ptr<Leaf> leaf = std::move(heap_.back());
-      heap_.pop_back();
-      split(std::move(leaf), n_leaves_ + 1 < params_.max_leaf_nodes);
+      Leaf& next = *heap_.front();
+      settle(next, split(next, n_to_come() > 1));
     }
-    for (auto& leaf : heap_) home_.pool_.give_back(std::move(leaf->histogram), 0);
-    return assemble();
+    for (auto& leaf : heap_) finish(*leaf);
+    BoostedTree grown = assemble();
+    return {std::move(grown), std::move(sums_)};
   }
 
  private:
-  struct NodeRecord {
-    VectorSplit split;
-    std::vector<Sums> sums;
-    std::size_t begin = 0, end = 0;
-    std::size_t left = 0, right = 0;  // 0: a leaf
-    bool left_heavier = false;
-    Row n() const { return static_cast<Row>(end - begin); }
-  };
+  void let_go(Leaf& leaf) override { home_.pool_.give_back(std::move(leaf.histogram), 0); }
+  void rejoin(Leaf& leaf) override { join(leaf, leaf.left->n()); }
 
-  // A node takes its place; it waits for its turn if there is a split to make.
-  void push(std::unique_ptr<Leaf> leaf) {
-    leaf->made = n_made_++;
-    NodeRecord& node = nodes_[leaf->at];
-    node.sums = leaf->sums;
-    node.begin = leaf->begin;
-    node.end = leaf->end;
-    wait(std::move(leaf));
+  void join(const Leaf& leaf, std::size_t n_left) {
+    const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(leaf.begin);
+    std::inplace_merge(first, first + static_cast<std::ptrdiff_t>(n_left), first + leaf.n());
   }
 
-  void wait(std::unique_ptr<Leaf> leaf) {
-    if (!(leaf->best.gain > 0)) return home_.pool_.give_back(std::move(leaf->histogram), 0);
-    heap_.push_back(std::move(leaf));
-    std::push_heap(heap_.begin(), heap_.end(), order());
-  }
-
-  bool may_split(const Leaf& leaf) const {
-    const std::size_t fewest =
-        std::max<std::size_t>(2 * std::max<Row>(1, params_.min_samples_leaf), params_.min_samples_split);
-    return leaf.n() >= fewest && leaf.depth < params_.max_depth;
+  void describe(NodeRecord& node, BoostedTree& grown, std::size_t at) override {
+    grown.tree.weight[at] = static_cast<double>(node.n);
+    grown.tree.n_rows[at] = node.n;
+    sums_.push_back(std::move(node.sums));
+    if (node.left == 0) return;
+    set_split(grown.tree, at, coding_, node.split, node.left_heavier);
+    grown.cut[at] = node.split.cut;
   }
 
   // ---- histograms ------------------------------------------------------------------------------------
@@ -144,11 +115,8 @@ class VectorGrower::Growing {
   // ---- the best split of a leaf ------------------------------------------------------------------------
 
   // `is_counted`: sides are judged by their number of rows as well.
-  void search(Leaf& leaf, bool is_counted) {
-    if (!may_split(leaf)) {
-      leaf.best = {};
-      return;
-    }
+  VectorSplit search(const Leaf& leaf, bool is_counted) {
+    if (!may_split(leaf)) return {};
     const VectorTerms terms = search_.terms(leaf.sums, leaf.n());
     const std::vector<std::uint8_t> in_use = columns_.of_node(leaf.depth, leaf.path, leaf.groups);
     std::vector<std::uint32_t> columns;
@@ -161,8 +129,9 @@ class VectorGrower::Growing {
       for (std::size_t i = task * columns.size() / n_tasks; i < (task + 1) * columns.size() / n_tasks; ++i)
         consider(found[static_cast<std::size_t>(worker)], search_column(columns[i], leaf, terms, is_counted, worker));
     });
-    leaf.best = {};
-    for (VectorSplit& split : found) consider(leaf.best, std::move(split));
+    VectorSplit best;
+    for (VectorSplit& split : found) consider(best, std::move(split));
+    return best;
   }
 
   static void consider(VectorSplit& best, VectorSplit split) {
@@ -202,9 +171,7 @@ class VectorGrower::Growing {
   // ---- splitting -------------------------------------------------------------------------------------
 
   std::unique_ptr<Leaf> plant() {
-    auto root = std::make_unique<Leaf>();
-    root->end = rows_.size();
-    for (std::uint32_t g = 0; g < params_.interaction_cst.size(); ++g) root->groups.push_back(g);
+    auto root = make_root(rows_.size());
     root->histogram = home_.pool_.take(0);
     fill(*root, nullptr);
     root->sums.resize(scores_.size());
@@ -213,102 +180,41 @@ class VectorGrower::Growing {
         root->sums[k].gradient += gradient_of(scores_[k].pairs[r]);
         root->sums[k].hessian += hessian_of(scores_[k].pairs[r]);
       }
-    search(*root, false);
+    root->best = search(*root, false);
     return root;
-  }
-
-  std::unique_ptr<Leaf> make_child(const Leaf& leaf, bool is_left, std::size_t n_left) const {
-    auto child = std::make_unique<Leaf>();
-    child->begin = is_left ? leaf.begin : leaf.begin + n_left;
-    child->end = is_left ? leaf.begin + n_left : leaf.end;
-    child->sums = leaf.best.left_sums;
-    if (!is_left)
-      for (std::size_t k = 0; k < scores_.size(); ++k)
-        child->sums[k] = {leaf.sums[k].gradient - child->sums[k].gradient,
-                          leaf.sums[k].hessian - child->sums[k].hessian};
-    child->depth = leaf.depth + 1;
-    child->path = derive(leaf.path, is_left ? 1 : 2);
-    for (const std::uint32_t g : leaf.groups) {
-      const auto& group = params_.interaction_cst[g];
-      if (std::find(group.begin(), group.end(), leaf.best.feature) != group.end()) child->groups.push_back(g);
-    }
-    return child;
   }
 
   // Carries out the best split of a leaf; or finds that it has too few rows on a side, and looks for another. `searches`: the
   // children may have to be split in turn.
-  void split(std::unique_ptr<Leaf> leaf, bool searches) {
+  Outcome split(Leaf& leaf, bool searches) {
     const std::size_t n_left =
-        home_.parter_.part(leaf->best, rows_.data() + leaf->begin, leaf->n(), leaf->n() < 4096 ? 1 : n_threads_, 0);
-    if (std::min<std::size_t>(n_left, leaf->n() - n_left) < std::max<Row>(1, params_.min_samples_leaf)) {
-      const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(leaf->begin);
-      std::inplace_merge(first, first + static_cast<std::ptrdiff_t>(n_left), first + leaf->n());
-      search(*leaf, true);
-      return wait(std::move(leaf));
+        home_.parter_.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), leaf.n() < 4096 ? 1 : n_threads_, 0);
+    if (has_too_few(leaf, n_left)) {
+      join(leaf, n_left);
+      return {nullptr, nullptr, search(leaf, true)};
     }
-    std::unique_ptr<Leaf> left = make_child(*leaf, true, n_left), right = make_child(*leaf, false, n_left);
-    if (searches && (may_split(*left) || may_split(*right))) {
-      Leaf &small = n_left * 2 <= leaf->n() ? *left : *right, &large = n_left * 2 <= leaf->n() ? *right : *left;
+    Outcome outcome{make_child(leaf, true, n_left), make_child(leaf, false, n_left), {}};
+    const bool left_small = n_left * 2 <= leaf.n();
+    Leaf &small = left_small ? *outcome.left : *outcome.right, &large = left_small ? *outcome.right : *outcome.left;
+    if (searches && (may_split(small) || may_split(large))) {
       small.histogram = home_.pool_.take(0);
-      large.histogram = std::move(leaf->histogram);
+      large.histogram = std::move(leaf.histogram);
       fill(small, &large);
-      search(small, false);
-      search(large, false);
+      small.best = search(small, false);
+      large.best = search(large, false);
     }
-    home_.pool_.give_back(std::move(leaf->histogram), 0);
-    NodeRecord& node = nodes_[leaf->at];
-    node.left_heavier = left->n() > right->n();
-    node.split = std::move(leaf->best);
-    node.left = left->at = nodes_.size();
-    node.right = right->at = nodes_.size() + 1;
-    nodes_.resize(nodes_.size() + 2);
-    push(std::move(left));
-    push(std::move(right));
-    ++n_leaves_;
-  }
-
-  // ---- the tree --------------------------------------------------------------------------------------
-
-  VectorTree assemble() {
-    VectorTree found;
-    struct Step {
-      std::size_t node, parent;
-    };
-    std::vector<Step> stack{{0, SIZE_MAX}};
-    while (!stack.empty()) {
-      const Step step = stack.back();
-      stack.pop_back();
-      NodeRecord& node = nodes_[step.node];
-      Tree& tree = found.grown.tree;
-      const std::size_t at = tree.add_leaf();
-      found.grown.cut.push_back(node.split.cut);
-      found.sums.push_back(std::move(node.sums));
-      if (step.parent != SIZE_MAX) tree.right[step.parent] = static_cast<std::uint32_t>(at);
-      tree.weight[at] = static_cast<double>(node.n());
-      tree.n_rows[at] = node.n();
-      if (node.left == 0) {
-        found.grown.leaves.push_back({static_cast<std::uint32_t>(at), node.begin, node.end, {}});
-        continue;
-      }
-      set_split(tree, at, home_.coding_, node.split, node.left_heavier);
-      stack.push_back({node.right, at});
-      stack.push_back({node.left, SIZE_MAX});
-    }
-    return found;
+    home_.pool_.give_back(std::move(leaf.histogram), 0);
+    return outcome;
   }
 
   VectorGrower& home_;
-  const BoostParams& params_;
   std::vector<Row>& rows_;
   const std::span<const ScoreTerms> scores_;
   Interrupt& interrupt_;
   const int n_threads_;
   const VectorSearch search_;
-  const DrawnColumns columns_;
   std::vector<std::uint32_t> tiles_, lanes_;  // in use
-  std::vector<std::unique_ptr<Leaf>> heap_;   // leaves that have a split to make
-  std::vector<NodeRecord> nodes_;
-  std::size_t n_made_ = 0, n_leaves_ = 1;
+  std::vector<std::vector<Sums>> sums_;       // by node of the finished tree, then by score
 };
 
 VectorGrower::VectorGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, std::size_t n_scores,

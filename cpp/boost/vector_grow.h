@@ -29,7 +29,6 @@ class VectorGrower {
                   std::uint64_t key, Interrupt& interrupt);
 
  private:
-  struct Leaf;
   class Growing;
 
   const Coding& coding_;
