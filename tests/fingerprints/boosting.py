@@ -18,7 +18,10 @@ from fingerprints.tables import (
     whole,
 )
 
-LOSSES = ("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie")
+LOSSES = (
+    *("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "expectile", "mape"),
+    *("poisson", "gamma", "tweedie"),
+)
 OPTIONS = {
     "": {},
     ", sampled": {"subsample": 0.6, "feature_sampling": 0.6, "max_features": 0.7, "random_state": 3},

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting import importances, intervals, normal_prediction, refit
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.loss import NUMBER_LOSSES
+from spinney._boosting.loss import NUMBER_LOSSES, TRAITS
 from spinney._boosting.options.option_objects import (
     CategoryOptions,
     Dart,
@@ -121,9 +121,10 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     @property
     def alpha(self) -> Any:
         """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name; other losses have none."""
-        if not isinstance(self.loss, str) or self.loss not in ("quantile", "huber", "log_cosh"):
+        parameter = TRAITS[self.loss].parameter if isinstance(self.loss, str) and self.loss in TRAITS else None
+        if parameter is None or parameter.name not in self._other_names["alpha"]:
             raise AttributeError("GradientBoostingRegressor.alpha is quantile or huber_share; this loss reads neither.")
-        return self.quantile if self.loss == "quantile" else self.huber_share
+        return getattr(self, parameter.name)
 
     @alpha.setter
     def alpha(self, value: float) -> None:

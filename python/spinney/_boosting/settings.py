@@ -175,7 +175,10 @@ class BoostingSettings(RoundSettings):
 
     def loss_parameter(self, name: str) -> float:
         """Return the parameter that a loss reads."""
-        return float(vars(self)[name])
+        value = vars(self)[name]
+        if not isinstance(value, Real):
+            raise ValueError(f"loss={self.loss!r} takes one number as {name}. Several are for loss='quantile'.")
+        return float(value)
 
     @property
     def starts_at_model(self) -> bool:

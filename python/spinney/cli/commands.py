@@ -44,8 +44,8 @@ def _quantiles(_context: click.Context, _option: click.Parameter, given: str | N
     return levels[0] if len(levels) == 1 else levels
 
 
-_NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
-_CLASS_LOSSES = ("log_loss", *(name for name, traits in _engine.losses().items() if traits["of_two_classes"]))
+_NUMBER_LOSSES = tuple(traits.name for traits in _engine.boosting_losses() if not traits.of_classes)
+_CLASS_LOSSES = ("log_loss", *(traits.name for traits in _engine.boosting_losses() if traits.of_two_classes))
 _LOSSES_ALONE = {"ranker": ("lambdamart", "pairwise"), "survival": ("cox", "aft")}
 _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),

@@ -534,7 +534,7 @@ def test_a_penalty_beyond_all_bounds_gives_the_same_tree_everywhere(l2):
 def test_every_loss_of_numbers_that_the_engine_has_can_be_chosen():
     random = np.random.default_rng(3)
     X, y = random.normal(size=(200, 3)), random.gamma(2.0, size=200)
-    of_numbers = [name for name, traits in _engine.losses().items() if not traits["of_classes"]]
+    of_numbers = [traits.name for traits in _engine.boosting_losses() if not traits.of_classes]
     assert "gamma" in of_numbers
     assert "logistic" not in of_numbers
     for name in of_numbers:

@@ -305,7 +305,7 @@ def test_refit_refusals():
         ({"alpha": 0.3}, r"\(or alpha\) is for loss=.* and loss='squared_error' does not read it"),
         ({"alpha": 0.9, "loss": "poisson"}, r"quantile \(or alpha\) is for loss='quantile'"),
         ({"quantile": [0.1, 0.9]}, "quantile is for loss='quantile', and loss='squared_error' does not read it"),
-        ({"quantile": 0.3, "loss": "huber"}, "quantile is for loss='quantile', and loss='huber'"),
+        ({"quantile": 0.3, "loss": "huber"}, "quantile is for loss='quantile' and loss='expectile', and loss='huber'"),
         ({"huber_share": 0.4, "loss": "quantile"}, "huber_share is for loss='huber' and loss='log_cosh'"),
         ({"tweedie_power": 1.2, "loss": "poisson"}, "tweedie_power is for loss='tweedie'"),
     ],
@@ -330,12 +330,13 @@ def test_classes_times_and_own_losses_refuse_parameters_that_they_do_not_read():
 
 def test_a_parameter_at_its_default_is_refused_by_no_loss():
     defaults = {"quantile": 0.5, "huber_share": 0.9, "tweedie_power": 1.5}
-    for loss in spinney._engine.losses():
-        if loss in ("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"):
+    for traits in spinney._engine.boosting_losses():
+        if not traits.of_classes and traits.n_scores == 1:
+            loss = traits.name
             model = values(loss=loss, n_estimators=1).fit(X, np.abs(Y) + 0.1)
             named = values(loss=loss, **defaults, n_estimators=1).fit(X, np.abs(Y) + 0.1)
             assert named.fingerprint() == model.fingerprint()
-    for loss in ("huber", "log_cosh", "quantile"):
+    for loss in ("huber", "log_cosh", "quantile", "expectile"):
         assert values(loss=loss, alpha=0.3, n_estimators=1).fit(X, Y).alpha == 0.3
 
 

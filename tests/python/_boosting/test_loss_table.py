@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import spinney
 from numpy.testing import assert_allclose
 from oracle import boosting as oracle
 from spinney import _engine
@@ -115,3 +116,34 @@ def test_rows_that_do_not_fit_are_refused():
         _engine.loss_start("multinomial", 0.0, y + 5, None, None, 3)
     with pytest.raises(ValueError, match="no loss cubic"):
         _engine.loss_value("cubic", 0.0, y, np.zeros((1, 3)), None)
+
+
+TABLE = np.random.RandomState(3).normal(size=(400, 3))
+VALUES = np.exp(TABLE[:, 0] + np.random.RandomState(4).normal(size=400) / 2)
+FEW = {"n_estimators": 8, "max_leaf_nodes": 5}
+
+
+def test_the_expectile_of_one_half_is_the_mean():
+    half = spinney.GradientBoostingRegressor("expectile", **FEW).fit(TABLE, VALUES)
+    squared = spinney.GradientBoostingRegressor("squared_error", **FEW).fit(TABLE, VALUES)
+    assert_allclose(half.predict(TABLE), squared.predict(TABLE), rtol=1e-6)
+
+
+def test_expectiles_rise_with_their_level():
+    low, high = (
+        spinney.GradientBoostingRegressor("expectile", quantile=level, **FEW).fit(TABLE, VALUES).predict(TABLE)
+        for level in (0.2, 0.8)
+    )
+    assert (low < high).mean() > 0.95
+    with pytest.raises(ValueError, match="takes one number as quantile"):
+        spinney.GradientBoostingRegressor("expectile", quantile=[0.2, 0.8]).fit(TABLE, VALUES)
+
+
+def test_percentage_errors_are_least_where_they_are_the_loss():
+    def error(loss):
+        model = spinney.GradientBoostingRegressor(loss, **FEW).fit(TABLE, 10 * VALUES)
+        return np.mean(np.abs(model.predict(TABLE) - 10 * VALUES) / np.maximum(10 * VALUES, 1))
+
+    assert error("mape") < min(error("absolute_error"), error("squared_error"))
+    zero = spinney.GradientBoostingRegressor("mape", **FEW).fit(TABLE, np.round(TABLE[:, 0]))
+    assert np.isfinite(zero.predict(TABLE)).all()

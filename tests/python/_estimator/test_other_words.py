@@ -153,7 +153,7 @@ def test_every_loss_of_boosting_is_one_of_the_command():
             word for words in kind._parameter_constraints["loss"] if hasattr(words, "options") for word in words.options
         }
     assert known == set(loss.type.choices)
-    assert known >= {name for name in _engine.losses() if name not in ("logistic", "multinomial", "outside")}
+    assert known >= {traits.name for traits in _engine.boosting_losses() if traits.name == traits.public_name}
 
 
 def test_every_parameter_of_the_other_boosters_is_ours_or_has_an_answer():

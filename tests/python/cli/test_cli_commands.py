@@ -940,9 +940,9 @@ def test_boosting_takes_ways_to_grow_and_to_draw(folder, claims, tmp_path):
     assert "is not a parameter of --model forest" in run(*other, code=2).stderr
 
 
-@pytest.mark.parametrize("loss", [name for name in _engine.losses() if name not in ("logistic", "multinomial")])
+@pytest.mark.parametrize("loss", sorted({traits.public_name for traits in _engine.boosting_losses()} - {"log_loss"}))
 def test_every_loss_of_the_library_is_fitted_from_the_command_line(loss, folder, claims, tmp_path):
-    is_class = _engine.losses()[loss]["of_classes"]
+    is_class = next(traits.of_classes for traits in _engine.boosting_losses() if traits.name == loss)
     table = claims.with_columns(cost=(pl.col("age") > 50).cast(int) if is_class else pl.col("cost") + 0.5)
     table.write_csv(tmp_path / "t.csv")
     task = ("--task", "classification" if is_class else "regression", "--folds", 0, "--trees", 2)

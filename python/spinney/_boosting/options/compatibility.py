@@ -6,18 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
-from spinney._boosting.options.constraints import REFITTED
+from spinney._boosting.loss import TRAITS
 from spinney._boosting.settings import BoostingSettings
 
-_READ_BY = {  # parameters of losses: those that read them
-    "quantile": ("quantile",),
-    "huber_share": ("huber", "log_cosh"),
-    "tweedie_power": ("tweedie",),
-    "focal_gamma": ("focal",),
+_READ_BY: dict[str, tuple[str, ...]] = {  # parameters of losses: those that read them
     "distribution": ("aft",),
     "scale": ("aft",),
     "ties": ("cox",),
 }
+for _name, _traits in TRAITS.items():
+    if _traits.parameter is not None:
+        _READ_BY[_traits.parameter.name] = (*_READ_BY.get(_traits.parameter.name, ()), _name)
 _ALPHA = frozenset({"quantile", "huber_share"})  # what scikit-learn's word sets
 
 
@@ -66,7 +65,7 @@ def _may_be_alpha(settings: BoostingSettings) -> bool:
 
 def _refits_leaves(settings: BoostingSettings) -> bool:
     losses = settings.loss if isinstance(settings.loss, (list, tuple)) else [settings.loss]
-    return any(isinstance(loss, str) and loss in REFITTED for loss in losses)
+    return any(isinstance(loss, str) and loss in TRAITS and TRAITS[loss].refits_leaves for loss in losses)
 
 
 def _drops(settings: BoostingSettings) -> bool:

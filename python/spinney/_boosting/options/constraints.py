@@ -10,8 +10,6 @@ from spinney._data import Schema
 from spinney._data.arguments import given_array
 from spinney._estimator.parameters import read_monotone
 
-REFITTED = ("absolute_error", "quantile", "huber")  # losses whose leaves take medians or quantiles of residuals
-
 
 def promised_directions(settings: BoostingSettings, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
     """Monotone directions by score and column, as `read_monotone_of_outputs` returns them."""
