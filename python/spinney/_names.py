@@ -14,8 +14,8 @@ __version__ = "0.1.0"
 MODEL_FILE_MAGIC = b"\x89spinney"  # the first bytes of a model file
 
 MODULE_OF = {
-    "AdaBoostClassifier": "spinney._ensemble.adaboost.classifier",
-    "AdaBoostRegressor": "spinney._ensemble.adaboost.regressor",
+    "AdaBoostClassifier": "spinney._ensemble.adaboost.adaboost",
+    "AdaBoostRegressor": "spinney._ensemble.adaboost.adaboost",
     "BaggingClassifier": "spinney._ensemble.bagging",
     "BaggingRegressor": "spinney._ensemble.bagging",
     "BiasVariance": "spinney._evaluate.bias_variance",

@@ -7,13 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data import Schema, read_table
 from spinney._data.column_names import match_columns
+from spinney._data.feature import Unseen
 from spinney._data.select import PickTable, pick_table
+from spinney._data.types import TableLike
 from spinney._ensemble.weak import WeakEstimators, WeakLearner, WeakTrees
 
 
@@ -30,9 +33,10 @@ class Reader(ABC):
 
     table: Any
     n_rows: int
+    template: BaseEstimator
 
     @abstractmethod
-    def read(self, X: Any) -> Any:
+    def read(self, X: TableLike) -> Any:
         """Read another table with the same columns."""
 
     @abstractmethod
@@ -53,12 +57,14 @@ class TreeReader(Reader):
         The columns.
     """
 
-    def __init__(self, template: Any, schema: Schema, unseen: Any, name: str) -> None:
+    def __init__(self, template: BaseEstimator, schema: Schema, unseen: Unseen, name: str) -> None:
         self.template, self.schema = template, schema
         self._unseen, self._name = unseen, name
 
     @classmethod
-    def of(cls, X: Any, template: Any, categorical_features: Any, unseen: Any, name: str) -> TreeReader:
+    def of(
+        cls, X: TableLike, template: BaseEstimator, categorical_features: ArrayLike | None, unseen: Unseen, name: str
+    ) -> TreeReader:
         """Learn the columns of a table."""
         table = read_table(X)
         schema = Schema.learn(table, categorical_features=categorical_features, unseen=unseen, warns_of_names=True)
@@ -66,7 +72,7 @@ class TreeReader(Reader):
         reader.table, reader.n_rows = schema.encode(table, unseen=unseen, estimator=name), table.n_rows
         return reader
 
-    def read(self, X: Any) -> _engine.Table:
+    def read(self, X: TableLike) -> _engine.Table:
         """Read a table by the schema."""
         return self.schema.encode(read_table(X), unseen=self._unseen, estimator=self._name)
 
@@ -90,19 +96,21 @@ class AnyReader(Reader):
         Number of columns.
     """
 
-    def __init__(self, template: Any, names: list[str] | None, n_columns: int, resample: bool, name: str) -> None:
+    def __init__(
+        self, template: BaseEstimator, names: list[str] | None, n_columns: int, resample: bool, name: str
+    ) -> None:
         self.template, self.names, self.n_columns = template, names, n_columns
         self._resample, self._name = resample, name
 
     @classmethod
-    def of(cls, X: Any, template: Any, resample: bool, name: str) -> AnyReader:
+    def of(cls, X: TableLike, template: BaseEstimator, resample: bool, name: str) -> AnyReader:
         """Look at a table."""
         table = pick_table(X)
         reader = cls(template, table.names, table.n_columns, resample, name)
         reader.table, reader.n_rows = table, table.n_rows
         return reader
 
-    def read(self, X: Any) -> PickTable:
+    def read(self, X: TableLike) -> PickTable:
         """Return a table with its columns as they were at fit."""
         table = pick_table(X)
         order = match_columns(table.names, table.n_columns, self.names, self.n_columns, self._name)

@@ -86,9 +86,22 @@ class Rule(ABC):
         """Error of all rounds together on the training rows; None if it is not known."""
 
 
+@dataclass(frozen=True)
+class RoundSettings:
+    """Parameters of an estimator that its rounds use."""
+
+    n_estimators: int
+    early_stopping: bool
+    n_iter_no_change: int
+    tol: float
+    keep_best: bool
+    verbose: int
+    advice_on_chance: str
+
+
 @dataclass(frozen=True, eq=False)
-class Judge:
-    """Judges rounds by rows that they were not fitted to.
+class HeldOutRounds:
+    """Evaluates rounds by rows that they were not fitted to.
 
     Attributes
     ----------
@@ -119,16 +132,16 @@ class Rounds:
 
     def __init__(
         self,
-        model: Any,
+        settings: RoundSettings,
         rule: Rule,
         learner: WeakLearner,
         table: Any,
-        say: Callable[[Any, Any], NDArray[Any]],
-        judge: Judge | None,
+        predict: Callable[[Any, Any], NDArray[Any]],
+        held_out: HeldOutRounds | None,
         seeds: np.random.RandomState,
     ) -> None:
-        self._model, self._rule, self._learner, self._table = model, rule, learner, table
-        self._say, self._judge, self._seeds = say, judge, seeds
+        self._settings, self._rule, self._learner, self._table = settings, rule, learner, table
+        self._predict, self._held_out, self._seeds = predict, held_out, seeds
         self.members: list[list[Any]] = []
         self.steps: list[Step] = []
         self.train_curve: list[float] = []
@@ -139,12 +152,12 @@ class Rounds:
         """Boost until the rounds are done, or there is nothing more to gain."""
         began = time.perf_counter()
         try:
-            while len(self.steps) < self._model.n_estimators and self._advance():
+            while len(self.steps) < self._settings.n_estimators and self._advance():
                 self._report(time.perf_counter() - began)
         finally:
-            if self._model.verbose and self.steps and sys.stderr.isatty():
+            if self._settings.verbose and self.steps and sys.stderr.isatty():
                 print(file=sys.stderr, flush=True)
-        if self._model.verbose and self.stopped != DONE:
+        if self._settings.verbose and self.stopped != DONE:
             print(f"{len(self.steps)} rounds: {REASONS[self.stopped]}", file=sys.stderr, flush=True)
 
     def _advance(self) -> bool:
@@ -153,7 +166,7 @@ class Rounds:
         members, said = [], []
         for target, weight in self._rule.asks():
             members.append(self._learner.fit(target, weight, int(self._seeds.randint(largest))))
-            said.append(self._say(members[-1], self._table))
+            said.append(self._predict(members[-1], self._table))
         step = self._rule.judge(said)
         if step.ended:
             self.stopped = step.ended
@@ -162,7 +175,7 @@ class Rounds:
         if step.ended == CHANCE:
             warn(
                 f"The first member errs on {step.error:.3g} of the weight, no better than a guess, so that there is "
-                f"nothing to boost: the model is this member alone. {self._model._advice_on_chance()}"
+                f"nothing to boost: the model is this member alone. {self._settings.advice_on_chance}"
             )
         self._rule.take(step)
         self.members.append(members)
@@ -170,22 +183,22 @@ class Rounds:
         error = self._rule.training_error
         if error is not None:
             self.train_curve.append(error)
-        if self._judge is not None:
-            said = [self._say(member, self._judge.table) for member in members]
-            self.held_out_curve.append(self._judge.loss(said, step.weight))
-            if self._model.early_stopping and self._has_settled():
+        if self._held_out is not None:
+            said = [self._predict(member, self._held_out.table) for member in members]
+            self.held_out_curve.append(self._held_out.loss(said, step.weight))
+            if self._settings.early_stopping and self._has_settled():
                 self.stopped = SETTLED
         return self.stopped == DONE
 
     def _has_settled(self) -> bool:
-        curve, patience = self.held_out_curve, int(self._model.n_iter_no_change)
+        curve, patience = self.held_out_curve, int(self._settings.n_iter_no_change)
         if len(curve) <= patience:
             return False
-        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._model.tol)
+        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._settings.tol)
 
     def _report(self, seconds: float) -> None:
-        done, wanted = len(self.steps), int(self._model.n_estimators)
-        if not self._model.verbose:
+        done, wanted = len(self.steps), int(self._settings.n_estimators)
+        if not self._settings.verbose:
             return
         parts = [f"round {done} of {wanted}", f"error of the last member {self.steps[-1].error:.4g}"]
         if self.train_curve:
@@ -195,30 +208,30 @@ class Rounds:
         line = ", ".join([*parts, f"{seconds / done * (wanted - done):.0f} s left"])
         if sys.stderr.isatty():
             print(f"\r{line:<78}", end="", file=sys.stderr, flush=True)
-        elif self._model.verbose > 1 or done == wanted or done % max(1, wanted // 10) == 0:
+        elif self._settings.verbose > 1 or done == wanted or done % max(1, wanted // 10) == 0:
             print(line, file=sys.stderr, flush=True)
 
     @property
-    def n_kept(self) -> int:
-        """Rounds that the model keeps: up to the best by the held-out rows, if it stops by them."""
-        if self.held_out_curve and self._model.early_stopping and self._model.keep_best:
-            return int(np.argmin(self.held_out_curve)) + 1
-        return len(self.steps)
+    def retained(self) -> list[Step]:
+        """Rounds of the model: up to the best by the held-out rows, if it stops by them."""
+        if self.held_out_curve and self._settings.early_stopping and self._settings.keep_best:
+            return self.steps[: int(np.argmin(self.held_out_curve)) + 1]
+        return self.steps
 
-    def record(self) -> dict[str, Any]:
-        """Return the fitted attributes that tell of the rounds."""
-        kept, first = self.steps[: self.n_kept], self._rule.first_loss
-        factors = np.array([step.factor for step in kept])
-        found: dict[str, Any] = {
-            "estimator_errors_": np.array([step.error for step in kept]),
+    def curves(self) -> dict[str, Floats | str]:
+        """Return the fitted attributes that describe the rounds."""
+        steps, first = self.retained, self._rule.first_loss
+        factors = np.array([step.factor for step in steps])
+        found: dict[str, Floats | str] = {
+            "estimator_errors_": np.array([step.error for step in steps]),
             "normalizers_": factors,
             "stopped_": self.stopped,
-            "_reach": np.array([step.reach for step in kept]),
+            "_reach": np.array([step.reach for step in steps]),
         }
         if first is not None:
             found["train_losses_"] = first * np.cumprod(factors)
         if self.train_curve:
             found["train_score_"] = np.array(self.train_curve)
-        if self._judge is not None:
+        if self._held_out is not None:
             found["validation_score_"] = np.array(self.held_out_curve)
         return found

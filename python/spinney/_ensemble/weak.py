@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 import spinney._engine as _engine
 from spinney._data import Schema
@@ -46,7 +46,7 @@ class WeakLearner(ABC):
         """Return the class codes that a member gives a table's rows."""
 
 
-def is_plain_tree(template: Any) -> bool:
+def is_plain_tree(template: BaseEstimator) -> bool:
     """Say whether a template is a tree of spinney that is grown and nothing else: not pruned, not priced."""
     if not isinstance(template, BaseTree) or not isinstance(template.criterion, str) or template.criterion == "user":
         return False
@@ -68,7 +68,7 @@ class WeakTrees(WeakLearner):
         None: values are learned.
     """
 
-    template: Any
+    template: BaseEstimator
     schema: Schema
     columns: _engine.Table
     n_classes: int | None
@@ -128,7 +128,7 @@ class WeakEstimators(WeakLearner):
         Fit to rows drawn by their weights, even if members take weights.
     """
 
-    template: Any
+    template: BaseEstimator
     table: PickTable
     classes: NDArray[Any] | None
     resample: bool
