@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
@@ -63,7 +64,12 @@ class TreeReader(Reader):
 
     @classmethod
     def of(
-        cls, X: TableLike, template: BaseEstimator, categorical_features: ArrayLike | None, unseen: Unseen, name: str
+        cls,
+        X: TableLike,
+        template: BaseEstimator,
+        categorical_features: Iterable[Any] | None,
+        unseen: Unseen,
+        name: str,
     ) -> TreeReader:
         """Learn the columns of a table."""
         table = read_table(X)

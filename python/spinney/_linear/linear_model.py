@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data import read_table
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
+from spinney._data.types import TableLike
 from spinney._estimator import class_scores
 from spinney._estimator.parameter_fields import UNSEEN, estimator, parameter
 from spinney._estimator.single_target import read_one_class, read_one_value
@@ -71,7 +72,7 @@ class BaseLinear(TableEstimator):
     def _solve(self, rows: LinearRows, classes: NDArray[Any] | None) -> tuple[Floats, Floats, str]:
         """Return slopes, constants and link."""
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the slopes.
 
         Parameters
@@ -189,10 +190,10 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
         """Constants, one per row of `coef_`."""
         return self._raw_constants()
 
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: TableLike) -> Floats:
         return self._by_blocks(X, lambda columns: self.linear_.scores(columns, 0))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Class with the largest score.
 
         Parameters
@@ -254,7 +255,7 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         """Value where all terms are 0."""
         return float(self._raw_constants()[0])
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: TableLike) -> Floats:
         """Predict a value for each row.
 
         Parameters

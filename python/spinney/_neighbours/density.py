@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.arguments import given_numbers
+from spinney._data.types import TableLike
 from spinney._estimator.parameter_fields import N_JOBS, estimator, parameter
 from spinney._estimator.summary import About, counted
 from spinney._estimator.table_estimator import TableEstimator
@@ -63,7 +64,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
     _has_target = False
     _saved: ClassVar[SavedState] = SavedState("fitted", {"cv_results_": columns("bin_count")})
 
-    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: TableLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the rows of each bin; with ``bin_width="cv"``, choose how wide bins are.
 
         Parameters
@@ -127,7 +128,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
 
     # ---- using ---------------------------------------------------------------------------------------
 
-    def score_samples(self, X: Any) -> Floats:
+    def score_samples(self, X: TableLike) -> Floats:
         """Logarithm of the density at each row; minus infinity in bins without training rows.
 
         Parameters
@@ -143,7 +144,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         columns = self._columns(X)
         return self.histogram_.predictions(columns, self._n_threads)[:, 0]
 
-    def score(self, X: Any, y: object = None) -> float:
+    def score(self, X: TableLike, y: object = None) -> float:
         """Sum of the logarithms of the densities at some rows.
 
         Parameters

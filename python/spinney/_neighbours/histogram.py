@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.design import mean_and_spread
+from spinney._data.types import TableLike
 from spinney._estimator.parameter_fields import estimator, parameter
 from spinney._estimator.scaling import SCALE, scale_word
 from spinney._estimator.summary import About, counted
@@ -182,7 +183,9 @@ class BaseHistogram(LocalEstimator):
     _model_attribute = "cells_"
     _saved: ClassVar[SavedState] = SavedState("fitted", {"cell_": number(0.0), "cv_results_": columns()})
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: Any = None) -> Self:
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Count the rows of each cell; with ``cell="cv"``, choose how wide cells are.
 
         Parameters

@@ -20,6 +20,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
 from spinney._data.numeric.reproducible import log
+from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.folds import Fold, read_folds
@@ -165,7 +166,7 @@ class LocalEstimator(TableEstimator):
     def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
         """Check y, and the costs and priors of its classes."""
 
-    def _read_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> LocalRows:
+    def _read_rows(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> LocalRows:
         self._check_parameters()
         table = read_table(X)
         schema = self._learn_schema(table)
@@ -235,7 +236,7 @@ class LocalEstimator(TableEstimator):
 
     # ---- using ---------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict each row.
 
         Of classes the most probable one, or the one of least expected cost if there is a cost matrix.
@@ -257,7 +258,7 @@ class LocalEstimator(TableEstimator):
         return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
     @only_if(_why_no_probabilities)
-    def predict_proba(self, X: Any) -> Floats | list[Floats]:
+    def predict_proba(self, X: TableLike) -> Floats | list[Floats]:
         """Class probabilities of each row.
 
         Parameters
@@ -274,7 +275,7 @@ class LocalEstimator(TableEstimator):
         return self._fitted.spread(self._fitted.predictions(columns, self._n_threads))
 
     @only_if(_why_no_probabilities)
-    def predict_log_proba(self, X: Any) -> Floats | list[Floats]:
+    def predict_log_proba(self, X: TableLike) -> Floats | list[Floats]:
         """Logarithm of the class probabilities; -inf for 0.
 
         Parameters

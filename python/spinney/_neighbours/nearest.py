@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._data.types import TableLike
 from spinney._estimator.parameter_fields import estimator, parameter
 from spinney._estimator.parameters import COUNT
 from spinney._estimator.scaling import SCALE, scale_word
@@ -128,7 +129,9 @@ class BaseNeighbors(LocalEstimator):
 
     # ---- fitting -------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: Any = None) -> Self:
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Remember the rows; with ``n_neighbors="cv"``, choose how many are asked.
 
         Parameters
@@ -260,7 +263,7 @@ class BaseNeighbors(LocalEstimator):
         return np.ones(self.n_features_in_) if scale is None else scale
 
     def kneighbors(
-        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+        self, X: TableLike = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> NDArray[np.intp] | tuple[Floats, NDArray[np.intp]]:
         """Find the nearest training rows, the nearest first; of those equally far, the first in the table.
 
@@ -299,7 +302,7 @@ class BaseNeighbors(LocalEstimator):
         return (distance, rows) if return_distance else rows
 
     def kneighbors_graph(
-        self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
+        self, X: TableLike = None, n_neighbors: int | None = None, mode: str = "connectivity"
     ) -> csr_matrix[np.float64]:
         """Return who is whose neighbour, as a sparse matrix.
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data.display.warn import warn
 from spinney._data.numeric.reproducible import log
+from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 from spinney._estimator.parameter_fields import estimator, parameter
 from spinney._estimator.single_target import read_one_value
@@ -288,7 +289,7 @@ class BaseKernelMachine(BaseMargin):
         """Return nu as a line of the summary, where there is one."""
         return {}
 
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: TableLike) -> Floats:
         """Scores of each row by machine."""
 
         def work(columns: _engine.Table) -> Floats:
@@ -359,7 +360,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
             curves.append(fit_curve(found[used, m], is_positive[used], table.weight[used]))
         return np.array(curves)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict each row.
 
         Parameters
@@ -374,7 +375,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         """
         return self._predicted_labels(X)
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: TableLike) -> Floats:
         """Scores of each row: of two classes, the signed distance from the boundary in units of the margin.
 
         Parameters
@@ -394,7 +395,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         return scores if self.decision_function_shape == "ovo" else self.margin_.class_scores(scores)
 
     @only_if(_why_no_probabilities)
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Class probabilities of each row, by curves fitted to the scores of rows held out.
 
         Parameters
@@ -411,7 +412,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         return self.margin_.predicted(scores)
 
     @only_if(_why_no_probabilities)
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: TableLike) -> Floats:
         """Logarithm of the class probabilities.
 
         Parameters
@@ -531,7 +532,7 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
     def _penalties(self) -> Floats:
         return read_penalties(self.C)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict each row.
 
         Parameters

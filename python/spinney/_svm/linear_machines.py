@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.display.warn import warn
+from spinney._data.types import TableLike
 from spinney._estimator.parameter_fields import estimator, parameter
 from spinney._estimator.single_target import read_one_value
 from spinney._estimator.summary import About, counted
@@ -123,7 +124,7 @@ class BasePlanesOfClasses(ClassifierMixin, BasePlanes):
             found.append(PlaneRows(rows.terms, z, weight * price))
         return found
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict each row.
 
         Parameters
@@ -138,7 +139,7 @@ class BasePlanesOfClasses(ClassifierMixin, BasePlanes):
         """
         return self._predicted_labels(X)
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: TableLike) -> Floats:
         """Scores of each row.
 
         Parameters
@@ -310,7 +311,7 @@ class LinearSVR(RegressorMixin, BasePlanes):
         squared = self.loss == "squared_epsilon_insensitive"
         PenalisedPlanes(self, squared, float(self.epsilon)).fit(table, groups)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict each row.
 
         Parameters

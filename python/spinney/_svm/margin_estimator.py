@@ -18,6 +18,7 @@ from spinney._data import Schema, read_table
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.numeric.reproducible import sums_by_code
+from spinney._data.types import TableLike
 from spinney._estimator.costs import read_cost_matrix
 from spinney._estimator.folds import Fold
 from spinney._estimator.parameter_fields import N_JOBS, UNSEEN, estimator, parameter
@@ -205,7 +206,9 @@ class BaseMargin(TableEstimator):
         """Return the table as kernel values, if it holds these."""
         return None
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: Any = None) -> Self:
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Find the margin.
 
         Parameters
@@ -255,11 +258,11 @@ class BaseMargin(TableEstimator):
             if isinstance(values, np.ndarray) and len(values) != model.n_machines:
                 refuse("is damaged: what is known of its machines does not fit them")
 
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: TableLike) -> Floats:
         """Scores of each row by machine."""
         return self._by_blocks(X, lambda columns: self.margin_.scores(columns, self._n_threads))
 
-    def _predicted_labels(self, X: Any) -> NDArray[Any]:
+    def _predicted_labels(self, X: TableLike) -> NDArray[Any]:
         scores = self._scores(X)
         return self.margin_.labels(self.margin_.score_codes(scores), [self.classes_])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -99,7 +99,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
     n_iter_no_change: int = parameter(Interval(Integral, 1, None, closed="left"), default=10)
     tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-7)
     keep_best: bool = parameter("boolean", default=True)
-    categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
+    categorical_features: Iterable[Any] | None = parameter("array-like", None, default=None)
     unseen: Unseen = parameter(UNSEEN, default="missing")
     random_state: int | RandomState | None = parameter("random_state", default=None)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
@@ -419,9 +419,9 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
     def _by_round(self, X: TableLike) -> Iterator[tuple[list[NDArray[Any]], float]]:
         """Yield the predictions of the members of each round, and their weight."""
         check_is_fitted(self)
-        name, reader = type(self).__name__, None
+        name = type(self).__name__
         if self._has_trees:
-            reader = TreeReader(self.estimator_, self.schema_, self.unseen, name)
+            reader: Reader = TreeReader(self.estimator_, self.schema_, self.unseen, name)
         else:
             reader = AnyReader(self.estimator_, self._column_names, self.n_features_in_, self.resample, name)
         table = reader.read(X)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from spinney._data.design import Design
 from spinney._data.select import pick_table
@@ -68,13 +68,13 @@ def learners_to_json(given: Any) -> Any:
     return given
 
 
-def learners_from_json(kept: Any) -> Any:
+def learners_from_json(saved: Any) -> Any:
     """Turn back what `learners_to_json` gives."""
-    if isinstance(kept, list):
-        return [learners_from_json(entry) for entry in kept]
-    if not isinstance(kept, dict):
-        return kept
-    kind, parameters = kept.get("learner"), kept.get("parameters")
+    if isinstance(saved, list):
+        return [learners_from_json(entry) for entry in saved]
+    if not isinstance(saved, dict):
+        return saved
+    kind, parameters = saved.get("learner"), saved.get("parameters")
     if kind not in _KINDS or not isinstance(parameters, dict):
         refuse("is damaged: it has a weak learner that this spinney does not know")
     learner = _KINDS[kind](**parameters)
@@ -82,7 +82,7 @@ def learners_from_json(kept: Any) -> Any:
     return learner
 
 
-def name_of(learner: Any) -> str:
+def name_of(learner: BaseEstimator) -> str:
     """Return a learner in a word or two, for reports."""
     for name, known in BY_NAME.items():
         if type(known) is type(learner) and known.get_params() == learner.get_params():
@@ -118,7 +118,7 @@ class Dictionary:
     names : list of str
     """
 
-    def __init__(self, learners: list[Any], table: LearningTable) -> None:
+    def __init__(self, learners: list[BaseEstimator], table: LearningTable) -> None:
         begun: list[Fitter] = [
             learner._begin(table) if isinstance(learner, WeakLearner) else ForeignFitter(learner, table)
             for learner in learners
@@ -149,7 +149,7 @@ class ForeignSteps(Steps):
 
     kind = "estimators"
 
-    def __init__(self, members: list[Any] | None = None) -> None:
+    def __init__(self, members: list[BaseEstimator] | None = None) -> None:
         self.members = members or []
 
     def __len__(self) -> int:
@@ -190,7 +190,7 @@ class ForeignSteps(Steps):
 class ForeignFitter(Fitter):
     """Fits clones of an estimator; rows are drawn by weight if it takes no weights."""
 
-    def __init__(self, estimator: Any, table: LearningTable) -> None:
+    def __init__(self, estimator: BaseEstimator, table: LearningTable) -> None:
         self._estimator = estimator
         self._inputs = table.inputs
         self._table = pick_table(table.inputs.native)

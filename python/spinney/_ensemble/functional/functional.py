@@ -1,27 +1,33 @@
-"""What functional boosting of classes and of values share."""
+"""Functional boosting of classes and of values."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.evaluation import HeldOutScore
 from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._boosting.options.recipe import fixed
 from spinney._boosting.row_splits import set_aside
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema, read_table
 from spinney._data.column_names import match_columns
 from spinney._data.design import Design
+from spinney._data.feature import Unseen
 from spinney._data.select import pick_table
+from spinney._data.types import TableLike
 from spinney._ensemble.functional.dictionary import (
     BY_NAME,
     Dictionary,
@@ -31,71 +37,107 @@ from spinney._ensemble.functional.dictionary import (
     read_learners,
 )
 from spinney._ensemble.functional.learners.weak import LearningTable, WeakLearner
-from spinney._ensemble.functional.losses import FunctionalLoss
-from spinney._ensemble.functional.stages import FunctionMember, FunctionRounds, Stages
+from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
+from spinney._ensemble.functional.shapes import WithShapes
+from spinney._ensemble.functional.stages import FunctionMember, FunctionRounds, HeldOutRows, Stages, StepSettings
+from spinney._estimator import class_scores
+from spinney._estimator.parameter_fields import N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.parameters import COUNT
-from spinney._estimator.single_target import check_held_out, check_scoring
+from spinney._estimator.single_target import check_held_out, check_scoring, known_codes, read_one_class, read_one_value
 from spinney._estimator.summary import About, counted
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
-from spinney._model.file.arrays import numbers_from_json
-from spinney._model.file.container import field, refuse
+from spinney._model.file.container import refuse
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import Inputs
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.model import FittedModel
+from spinney._model.saving.saved_attributes import SavedState, integer, numbers, words
 
 Floats = NDArray[np.float64]
-_CURVES = ("train_score", "validation_score", "steps", "gains")
 
 
+@dataclass(frozen=True)
+class FunctionTarget:
+    """Values or class codes of the rows, and the labels of the classes."""
+
+    values: Floats
+    classes: NDArray[Any] | None = None
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a row: one for values and two classes, else one for each class."""
+        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def n_classes(self) -> list[int] | None:
+        """Number of classes; None: values."""
+        return None if self.classes is None else [len(self.classes)]
+
+
+@estimator
 class BaseFunctionalBoosting(TableEstimator):
     """Functional boosting of classes or values."""
 
+    learners: Any = parameter(
+        StrOptions(set(BY_NAME)),
+        list,
+        tuple,
+        HasMethods(["fit", "predict"]),
+        WeakLearner,
+        default="stumps",
+        kw_only=False,
+    )
+    n_estimators: int = parameter(COUNT, default=100)
+    learning_rate: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=0.1)
+    step: str = parameter(StrOptions({"line_search", "fixed"}), default="line_search")
+    subsample: float = parameter(Interval(Real, 0.0, 1.0, closed="right"), default=1.0)
+    early_stopping: bool = parameter("boolean", default=False)
+    scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
+    validation_fraction: float | int = parameter(
+        Interval(Real, 0.0, 1.0, closed="neither"), Interval(Integral, 1, None, closed="left"), default=0.1
+    )
+    n_iter_no_change: int = parameter(Interval(Integral, 1, None, closed="left"), default=10)
+    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-7)
+    keep_best: bool = parameter("boolean", default=True)
+    categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
+    unseen: Unseen = parameter(UNSEEN, default="missing")
+    verbose: int = parameter("verbose", default=0)
+    callbacks: Any = parameter(callable, list, tuple, None, default=None)
+    keep_interrupted: bool = parameter("boolean", default=False)
+    random_state: int | RandomState | None = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+
+    functions_: FittedFunctions = field(init=False)
     _model_attribute = "functions_"
-    functions_: FittedFunctions
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learners": [StrOptions(set(BY_NAME)), list, tuple, HasMethods(["fit", "predict"]), WeakLearner],
-        "n_estimators": [COUNT],
-        "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
-        "step": [StrOptions({"line_search", "fixed"})],
-        "subsample": [Interval(Real, 0.0, 1.0, closed="right")],
-        "early_stopping": ["boolean"],
-        "scoring": [str, callable, None],
-        "validation_fraction": [
-            Interval(Real, 0.0, 1.0, closed="neither"),
-            Interval(Integral, 1, None, closed="left"),
-        ],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "keep_best": ["boolean"],
-        "categorical_features": ["array-like", None],
-        "unseen": [StrOptions({"missing", "error", "other"})],
-        "verbose": ["verbose"],
-        "callbacks": [callable, list, tuple, None],
-        "keep_interrupted": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-    }
+    _saved: ClassVar[SavedState] = SavedState(
+        "functional",
+        {
+            "_seed": integer(key="seed"),
+            "learners_": words(key="learners"),
+            "train_score_": numbers(key="train_score"),
+            "validation_score_": numbers(key="validation_score", is_optional=True),
+            "steps_": numbers(key="steps"),
+            "gains_": numbers(key="gains"),
+        },
+    )
 
     # ---- what differs between classes and values ---------------------------------------------------
 
     @abstractmethod
-    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        """Check y; return it as numbers, and what is learned from it."""
+    def _read_target(self, y: ArrayLike, n_rows: int) -> FunctionTarget:
+        """Check y."""
 
     @abstractmethod
-    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str) -> Floats:
-        """Return the target of rows that are not learned from."""
+    def _known_target(self, y: ArrayLike, n_rows: int, classes: NDArray[Any] | None, name: str) -> Floats:
+        """Return the target of rows that are not learned from, as numbers."""
 
     @abstractmethod
-    def _make_loss(self, learned: dict[str, Any]) -> FunctionalLoss:
+    def _make_loss(self, classes: NDArray[Any] | None) -> FunctionalLoss:
         """Return the loss."""
 
     @abstractmethod
-    def _predicted(self, scores: Floats, view: FittedFunctions, learned: dict[str, Any]) -> NDArray[Any]:
+    def _predicted(self, scores: Floats) -> NDArray[Any]:
         """Turn scores, (n_rows, n_scores), into predictions."""
-
-    _is_class_target = False
 
     @property
     def _stops_early(self) -> bool:
@@ -109,15 +151,15 @@ class BaseFunctionalBoosting(TableEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
-        time: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        sample_weight_val: Any = None,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        X_val: TableLike = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
     ) -> Self:
         """Fit one function after the other.
 
@@ -142,82 +184,61 @@ class BaseFunctionalBoosting(TableEstimator):
         self
             The fitted estimator.
         """
-        learners = self._check_request(X_val, y_val, sample_weight_val, groups, time)
-        table = read_table(X)
+        self._check_parameters()
+        check_scoring(self.scoring, self.callbacks)
+        check_held_out(X_val, y_val, {"sample_weight_val": sample_weight_val}, groups, self._stops_early, time)
+        learners, table = read_learners(self.learners), read_table(X)
         schema = self._learn_schema(table)
-        target, learned = self._read_target(y, table.n_rows)
-        n_scores = learned.pop("_n_scores")
-        loss = self._make_loss(learned)
+        target = self._read_target(y, table.n_rows)
+        loss = self._make_loss(target.classes)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        rows = LearningRows(columns, target, read_weights(sample_weight, table.n_rows), given=X)
+        rows = LearningRows(columns, target.values, read_weights(sample_weight, table.n_rows), given=X)
         loss.check(rows, "y")
         self._check_rows(rows)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        held_out = self._held_out(schema, loss, X_val, y_val, sample_weight_val, learned)
-        later: tuple[LearningRows, Inputs | None] | None = None
-        if held_out is None and self._stops_early:
+        validation: LearningRows | None = None
+        if X_val is not None and y_val is not None:
+            validation = self._read_validation(schema, X_val, y_val, sample_weight_val, target.classes)
+            loss.check(validation, "y_val")
+        held_out: HeldOutRows | None = None
+        if validation is None and self._stops_early:
             rows, aside = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
-            later = aside, None
+            held_out = HeldOutRows(aside, None)
         design = Design.learn(columns, schema, rows.weights())
         inputs = Inputs(columns, design, self._n_threads, pick_table(X).native)
-        if held_out is not None:
-            later = held_out, Inputs(held_out.columns, design, self._n_threads, self._native(X_val, schema))
+        if validation is not None:
+            own = Inputs(validation.columns, design, self._n_threads, self._native(X_val, schema))
+            held_out = HeldOutRows(validation, own)
         dictionary = Dictionary(learners, LearningTable(inputs, schema, rows.weights(), seed))
-        start = loss.start(rows, n_scores)
-        stages = Stages(
-            dictionary,
-            loss,
-            rows,
-            later,
-            start,
-            float(self.learning_rate),
-            self.step == "line_search",
-            float(self.subsample),
-            seed,
-        )
-        n_classes = [len(learned["classes_"])] if "classes_" in learned else None
-        member = self._run(stages, loss, design, start, n_classes, later, learned)
-        model = _made(stages, member.n_kept(), dictionary, inputs, start, loss.link, n_classes, rows.weights())
-        self._keep(schema, member, model, stages, dictionary, learned | {"_seed": seed})
+        start = loss.start(rows, target.n_scores)
+        steps = StepSettings(float(self.learning_rate), self.step == "line_search", float(self.subsample), seed)
+        stages = Stages(dictionary, loss, rows, held_out, start, steps)
+        member = self._run(stages, FittedFunctions.empty(start, loss.link, design, target.n_classes), target.classes)
+        model = _made(stages, member.n_kept(), inputs, loss.link, target.n_classes)
+        self._keep(schema, member, model, stages, target.classes)
+        self._seed = seed
         return self
 
     def _n_parts_held_out(self) -> int:
         return 2 if self._stops_early else 0
 
-    def _check_request(self, X_val: Any, y_val: Any, weight_val: Any, groups: Any, time: Any) -> list[Any]:
-        self._check_parameters()
-        check_scoring(self.scoring, self.callbacks)
-        check_held_out(X_val, y_val, {"sample_weight_val": weight_val}, groups, self._stops_early, time)
-        return read_learners(self.learners)
-
-    def _held_out(
-        self, schema: Schema, loss: FunctionalLoss, X: Any, y: Any, weight: Any, learned: dict[str, Any]
-    ) -> LearningRows | None:
-        if X is None:
-            return None
+    def _read_validation(
+        self,
+        schema: Schema,
+        X: TableLike,
+        y: ArrayLike,
+        weight: ArrayLike | None,
+        classes: NDArray[Any] | None,
+    ) -> LearningRows:
         table = read_table(X)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        target = self._known_target(y, table.n_rows, learned, "y_val")
-        held_out = LearningRows(columns, target, read_weights(weight, table.n_rows), given=X)
-        loss.check(held_out, "y_val")
-        return held_out
+        target = self._known_target(y, table.n_rows, classes, "y_val")
+        return LearningRows(columns, target, read_weights(weight, table.n_rows), given=X)
 
-    def _run(
-        self,
-        stages: Stages,
-        loss: FunctionalLoss,
-        design: Design,
-        start: Floats,
-        n_classes: list[int] | None,
-        later: tuple[LearningRows, Inputs | None] | None,
-        learned: dict[str, Any],
-    ) -> FunctionMember:
-        nothing = np.empty((0, len(start)))
-        empty = FittedFunctions(
-            start, loss.link, design, [], nothing.astype(np.int32), nothing, n_classes, nothing, nothing
-        )
-        labels = [np.asarray(learned["classes_"])] if "classes_" in learned else None
-        judge = None if later is None or self.scoring is None else HeldOutScore(self.scoring, empty, later[0], labels)
+    def _run(self, stages: Stages, empty: FittedFunctions, classes: NDArray[Any] | None) -> FunctionMember:
+        held_out, score = stages.held_out, None
+        if held_out is not None and self.scoring is not None:
+            score = HeldOutScore(self.scoring, empty, held_out.rows, None if classes is None else [classes])
         recipe = fixed(self.n_estimators, self.learning_rate, self._stops_early, self.n_iter_no_change)
         engine: Any = stages
         unused: Any = None
@@ -231,7 +252,7 @@ class BaseFunctionalBoosting(TableEstimator):
             n_threads=self._n_threads,
             is_class_target=self._is_class_target,
         )
-        member = FunctionMember(settings, recipe, engine, later is not None, judge)
+        member = FunctionMember(settings, recipe, engine, held_out is not None, score)
         FunctionRounds(settings, recipe, [member], None, unused).run()
         return member
 
@@ -241,21 +262,20 @@ class BaseFunctionalBoosting(TableEstimator):
         member: FunctionMember,
         model: FittedFunctions,
         stages: Stages,
-        dictionary: Dictionary,
-        learned: dict[str, Any],
+        classes: NDArray[Any] | None,
     ) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         self.__dict__.pop("validation_score_", None)
         self._keep_schema(schema)
         self.functions_ = model
         self.n_iter_ = model.n_rounds
-        self.learners_ = list(dictionary.names)
+        self.learners_ = list(stages.dictionary.names)
         self.steps_, self.gains_ = np.array(stages.steps), np.array(stages.gains)
         self.train_score_ = np.array(member.train_curve)
         if member.has_held_out:
             self.validation_score_ = np.array(member.held_out_curve)
-        for name, value in learned.items():
-            setattr(self, name, value)
+        if classes is not None:
+            self.classes_, self.n_classes_ = classes, len(classes)
 
     # ---- files ---------------------------------------------------------------------------------------
 
@@ -263,30 +283,16 @@ class BaseFunctionalBoosting(TableEstimator):
         return super()._saved_parameters() | {"learners": learners_to_json(self.learners)}
 
     @classmethod
-    def _loaded_parameters(cls, kept: dict[str, Any]) -> dict[str, Any]:
-        return kept | {"learners": learners_from_json(kept.get("learners"))}
-
-    def _to_header(self) -> dict[str, Any]:
-        entry: dict[str, Any] = {"seed": int(self._seed), "learners": list(self.learners_)}
-        for name in _CURVES:
-            if hasattr(self, name + "_"):
-                entry[name] = getattr(self, name + "_").tolist()
-        return {"functional": entry}
+    def _loaded_parameters(cls, saved: dict[str, Any]) -> dict[str, Any]:
+        return saved | {"learners": learners_from_json(saved.get("learners"))}
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        entry = field(header, "functional", dict)
-        names, model = field(entry, "learners", list), part.model
+    def _check_saved(cls, found: dict[str, Any], model: FittedModel) -> None:
         assert isinstance(model, FittedFunctions)
-        if not all(isinstance(name, str) for name in names) or len(names) != len(model.parts):
+        if len(found["learners_"]) != len(model.parts):
             refuse("is damaged: its weak learners are not those of its steps")
-        found: dict[str, Any] = {"_seed": field(entry, "seed", int), "learners_": names}
-        for name in _CURVES:
-            if name in entry:
-                found[name + "_"] = numbers_from_json(field(entry, name, list), name)
-                if len(found[name + "_"]) < model.n_rounds:
-                    refuse("is damaged: its learning curve is shorter than the model")
-        return found
+        if any(isinstance(curve, np.ndarray) and len(curve) < model.n_rounds for curve in found.values()):
+            refuse("is damaged: its learning curve is shorter than the model")
 
     def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
         if hasattr(self, "functions_") and any(isinstance(part, ForeignSteps) for part in self.functions_.parts):
@@ -314,24 +320,24 @@ class BaseFunctionalBoosting(TableEstimator):
 
     # ---- using ---------------------------------------------------------------------------------------
 
-    def _native(self, X: Any, schema: Schema) -> Any:
+    def _native(self, X: TableLike, schema: Schema) -> Any:
         """Return the caller's table with its columns as they were at fit."""
         table = pick_table(X)
         names = schema.names if schema.has_names else None
         order = match_columns(table.names, table.n_columns, names, schema.n_features, type(self).__name__)
         return table.native if order is None else table.take(columns=np.array(order))
 
-    def _inputs(self, X: Any) -> Inputs:
+    def _inputs(self, X: TableLike) -> Inputs:
         columns = self._columns(X)
         foreign = any(isinstance(part, ForeignSteps) for part in self.functions_.parts)
         native = self._native(X, self.schema_) if foreign else None
         return self.functions_.inputs(columns, self._n_threads, native)
 
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: TableLike) -> Floats:
         inputs = self._inputs(X)
         return self.functions_.scores_of(inputs)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict each row.
 
         Parameters
@@ -344,9 +350,9 @@ class BaseFunctionalBoosting(TableEstimator):
         ndarray of shape (n_samples,)
             Labels or values.
         """
-        return self._predicted(self._scores(X), self.functions_, self.__dict__)
+        return self._predicted(self._scores(X))
 
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+    def staged_predict(self, X: TableLike) -> Iterator[NDArray[Any]]:
         """Predict each row after each round.
 
         Parameters
@@ -361,7 +367,7 @@ class BaseFunctionalBoosting(TableEstimator):
         """
         inputs = self._inputs(X)
         for scores in self.functions_.staged_scores(inputs):
-            yield self._predicted(scores, self.functions_, self.__dict__)
+            yield self._predicted(scores)
 
     @property
     def chosen_(self) -> list[dict[str, Any]]:
@@ -391,17 +397,9 @@ class BaseFunctionalBoosting(TableEstimator):
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
 
 
-def _made(
-    stages: Stages,
-    n_rounds: int,
-    dictionary: Dictionary,
-    inputs: Inputs,
-    start: Floats,
-    link: str,
-    n_classes: list[int] | None,
-    weight: Floats,
-) -> FittedFunctions:
+def _made(stages: Stages, n_rounds: int, inputs: Inputs, link: str, n_classes: list[int] | None) -> FittedFunctions:
     """Return the model of the first rounds, with the means that its shapes are drawn without."""
+    dictionary, start, weight = stages.dictionary, stages.start, stages.weight
     part_of = np.array(stages.part_of[:n_rounds], dtype=np.int32).reshape(-1, len(start))
     used = np.bincount(part_of.ravel(), minlength=len(dictionary.fitters)).tolist()
     low, high, _ = inputs.columns.ranges(np.ascontiguousarray(weight), inputs.n_jobs)
@@ -424,3 +422,137 @@ def _made(
                 mean = (part.values(inputs, step) * weight).sum() / weight.sum()
                 model.means[k, columns[0]] += model.factors[round_, k] * mean
     return model
+
+
+@estimator
+class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBoosting):
+    """Boosting of any weak learners, for any loss of classes.
+
+    Scores start at the constants of least loss. Each round fits every weak learner to the negative slopes of the loss
+    by least squares, takes the one that explains most, finds how far to go, and adds that, times the learning rate.
+    With more than two classes there is a score for each, and a round adds a function to every one of them.
+
+    See Also
+    --------
+    FunctionalBoostingRegressor : The same for numbers.
+    GradientBoostingClassifier : Boosted trees, much faster and with more options.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.FunctionalBoostingClassifier("splines", n_estimators=20).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    loss: Any = parameter(
+        StrOptions({"log_loss", "exponential"}), HasMethods(["loss", "gradient"]), callable, default="log_loss"
+    )
+    _is_class_target = True
+    predict_proba = class_scores.predict_proba
+    predict_log_proba = class_scores.predict_log_proba
+    decision_function = class_scores.decision_function
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> FunctionTarget:
+        codes, classes = read_one_class(y, n_rows, "boosting")
+        if isinstance(self.loss, str) and self.loss == "exponential" and len(classes) > 2:
+            raise ValueError(f"loss='exponential' is for two classes; y has {len(classes)}. Use loss='log_loss'.")
+        return FunctionTarget(codes, classes)
+
+    def _known_target(self, y: ArrayLike, n_rows: int, classes: NDArray[Any] | None, name: str) -> Floats:
+        assert classes is not None
+        return known_codes(y, classes, n_rows, name)
+
+    def _check_rows(self, rows: LearningRows) -> None:
+        used = rows.target[rows.weights() > 0]
+        lost = sorted(set(rows.target.tolist()) - set(used.tolist()))
+        if lost:
+            raise ValueError(
+                f"The class with index {int(lost[0])} in classes_ has no row of positive weight to learn from. Drop "
+                "its rows, or give some of them a weight."
+            )
+
+    def _make_loss(self, classes: NDArray[Any] | None) -> FunctionalLoss:
+        assert classes is not None
+        return make_loss(self.loss, {}, len(classes))
+
+    def _predicted(self, scores: Floats) -> NDArray[Any]:
+        return self.functions_.labels(self.functions_.score_codes(scores), [self.classes_])
+
+    def staged_decision_function(self, X: TableLike) -> Iterator[Floats]:
+        """Scores of each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As `decision_function`.
+        """
+        inputs = self._inputs(X)
+        for scores in self.functions_.staged_scores(inputs):
+            yield scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def staged_predict_proba(self, X: TableLike) -> Iterator[Floats]:
+        """Class probabilities of each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            As `predict_proba`.
+        """
+        inputs = self._inputs(X)
+        for scores in self.functions_.staged_scores(inputs):
+            yield self.functions_.predicted(scores)
+
+
+@estimator
+class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoosting):
+    """Boosting of any weak learners, for any loss of a number.
+
+    Scores start at the constant of least loss. Each round fits every weak learner to the negative slopes of the loss by
+    least squares, takes the one that explains most, finds how far to go, and adds that, times the learning rate.
+
+    See Also
+    --------
+    FunctionalBoostingClassifier : The same for classes.
+    GradientBoostingRegressor : Boosted trees, much faster and with more options.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X = [[float(x), float(x % 7 > 3)] for x in range(100)]
+    >>> y = [3 * x + 5 * z for x, z in X]
+    >>> model = spinney.FunctionalBoostingRegressor(["stumps", "linear"], n_estimators=20).fit(X, y)
+    >>> model.chosen_[0]["learner"]
+    'linear'
+    """
+
+    loss: Any = parameter(
+        StrOptions(set(NUMBER_LOSSES) - {"normal"}), HasMethods(["loss", "gradient"]), callable, default="squared_error"
+    )
+    quantile: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.5)
+    huber_share: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.9)
+    tweedie_power: float = parameter(Interval(Real, 1.0, 2.0, closed="neither"), default=1.5)
+
+    def _read_target(self, y: ArrayLike, n_rows: int) -> FunctionTarget:
+        return FunctionTarget(read_one_value(y, n_rows, "boosting"))
+
+    def _known_target(self, y: ArrayLike, n_rows: int, classes: NDArray[Any] | None, name: str) -> Floats:
+        return read_one_value(y, n_rows, "boosting", name)
+
+    def _make_loss(self, classes: NDArray[Any] | None) -> FunctionalLoss:
+        parameters = {"quantile": self.quantile, "huber_share": self.huber_share, "tweedie_power": self.tweedie_power}
+        return make_loss(self.loss, {name: float(value) for name, value in parameters.items()}, None)
+
+    def _predicted(self, scores: Floats) -> NDArray[Any]:
+        return self.functions_.predicted(scores)[:, 0]

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
+from spinney._data.types import TableLike
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import TreeSteps
 from spinney.inspect.charts.explanation import draw_shapes
@@ -114,7 +115,7 @@ class WithShapes:
         """
         return draw_shapes(self.shapes(label)[:max_columns])
 
-    def shap_values(self, X: Any, *, background: Any = None) -> ShapValues:
+    def shap_values(self, X: TableLike, *, background: TableLike = None) -> ShapValues:
         """Part each score among the columns: Shapley values.
 
         Starting from the base value, each column adds its value; together they are the score. A step that reads one

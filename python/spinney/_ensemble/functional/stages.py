@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,24 @@ from spinney._ensemble.functional.losses import FunctionalLoss
 from spinney._model.functional.steps import Inputs
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Rows that rounds are evaluated by, and their inputs where they are rows of another table."""
+
+    rows: LearningRows
+    inputs: Inputs | None
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """How steps are taken: their rate, whether their length is searched for, the fraction of rows drawn, the seed."""
+
+    learning_rate: float
+    searches: bool
+    subsample: float
+    seed: int
 
 
 class Stages:
@@ -34,23 +54,27 @@ class Stages:
         dictionary: Dictionary,
         loss: FunctionalLoss,
         rows: LearningRows,
-        held_out: tuple[LearningRows, Inputs | None] | None,
+        held_out: HeldOutRows | None,
         start: Floats,
-        learning_rate: float,
-        searches: bool,
-        subsample: float,
-        seed: int,
+        settings: StepSettings,
     ) -> None:
-        self._dictionary, self._loss, self._rows = dictionary, loss, rows
-        self._learning_rate, self._searches, self._subsample = learning_rate, searches, subsample
-        self._random = np.random.RandomState(seed)
+        self.dictionary, self._loss, self._rows = dictionary, loss, rows
+        self.start, self._settings = start, settings
+        self._random = np.random.RandomState(settings.seed)
         self.scores = np.repeat(start[:, np.newaxis], len(rows.target), axis=1)
-        self._held_out = held_out
-        self._later = None if held_out is None else np.repeat(start[:, np.newaxis], len(held_out[0].target), axis=1)
+        self.held_out = held_out
+        self._own_scores: Floats | None = None
+        if held_out is not None and held_out.inputs is not None:
+            self._own_scores = np.repeat(start[:, np.newaxis], len(held_out.rows.target), axis=1)
         self.part_of: list[list[int]] = []
         self.factors: list[list[float]] = []
         self.steps: list[float] = []
         self.gains: list[float] = []
+
+    @property
+    def weight(self) -> Floats:
+        """Weights of the rows learned from."""
+        return self._rows.weights()
 
     @property
     def n_rounds(self) -> int:
@@ -72,10 +96,10 @@ class Stages:
         loss.begin_round(self.scores, rows)
         weight = self._round_weights()
         slopes = loss.slopes(self.scores, rows)
-        chosen = [self._dictionary.best(-slope, weight) for slope in slopes]
+        chosen = [self.dictionary.best(-slope, weight) for slope in slopes]
         directions = np.array([choice.candidate.values for choice in chosen])
-        step = self._step(directions, weight) if self._searches else 1.0
-        factor = self._learning_rate * step
+        step = self._step(directions, weight) if self._settings.searches else 1.0
+        factor = self._settings.learning_rate * step
         for k, choice in enumerate(chosen):
             choice.candidate.add()
             self._move_held_out(k, choice.part, factor)
@@ -88,10 +112,10 @@ class Stages:
     def _round_weights(self) -> Floats:
         """Weights of a round's rows; those that are not drawn have weight 0."""
         weight = self._rows.weights()
-        if self._subsample == 1:
+        if self._settings.subsample == 1:
             return weight
         used = np.flatnonzero(weight > 0)
-        drawn = self._random.choice(used, max(1, round(self._subsample * len(used))), replace=False)
+        drawn = self._random.choice(used, max(1, round(self._settings.subsample * len(used))), replace=False)
         found = np.zeros(len(weight))
         found[drawn] = weight[drawn]
         return found
@@ -105,9 +129,9 @@ class Stages:
 
     def _move_held_out(self, score: int, part: int, factor: float) -> None:
         """Add the last step of a learner to a score of the held-out rows, if these are rows of their own."""
-        if self._held_out is not None and self._held_out[1] is not None and self._later is not None:
-            steps = self._dictionary.fitters[part].steps
-            self._later[score] += factor * steps.values(self._held_out[1], len(steps) - 1)
+        if self.held_out is not None and self.held_out.inputs is not None and self._own_scores is not None:
+            steps = self.dictionary.fitters[part].steps
+            self._own_scores[score] += factor * steps.values(self.held_out.inputs, len(steps) - 1)
 
     # ---- losses ----------------------------------------------------------------------------------------------
 
@@ -117,14 +141,12 @@ class Stages:
 
     def held_out_scores(self) -> Floats:
         """Scores of the held-out rows, (n_scores, n_rows)."""
-        assert self._held_out is not None
-        assert self._later is not None
-        return self.scores if self._held_out[1] is None else self._later
+        return self.scores if self._own_scores is None else self._own_scores
 
     def held_out_loss(self) -> float:
         """Mean loss of the held-out rows."""
-        assert self._held_out is not None
-        return self._loss.mean(self.held_out_scores(), self._held_out[0])
+        assert self.held_out is not None
+        return self._loss.mean(self.held_out_scores(), self.held_out.rows)
 
 
 class FunctionMember(Member):

@@ -77,6 +77,12 @@ class FittedFunctions(FittedModel):
         self.ranges = ranges
         self._step_of = _places(part_of, len(parts))
 
+    @classmethod
+    def empty(cls, start: Floats, link: str, design: Design, n_classes: list[int] | None) -> FittedFunctions:
+        """Return a sum of no functions, which knows how scores become predictions."""
+        nothing = np.empty((0, len(start)))
+        return cls(start, link, design, [], nothing.astype(np.int32), nothing, n_classes, nothing, nothing)
+
     def __repr__(self) -> str:
         return f"<FittedFunctions: {self.n_rounds} rounds, {len(self.parts)} kinds of functions>"
 
