@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.category_statistics import Statistic, columns_of_many, tables_with_statistics
-from spinney._boosting.learning_rows import LearningRows, kept
+from spinney._boosting.learning_rows import LearningRows, stored_with
 from spinney._boosting.loss import Loss
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.task import Task
@@ -28,7 +28,7 @@ def tables_of_members(recipe: Recipe, task: Task) -> list[tuple[_engine.Table, l
         pulled = -slopes[0]
     else:
         pulled = -loss.slopes(rows.target, scores(task.start), rows.weights())[0]
-    return tables_with_statistics(rows, pulled, [held_out for _, held_out in parts], task.n_of_deals)
+    return tables_with_statistics(rows, pulled, [held_out for _, held_out in parts], task.n_of_splits)
 
 
 def weights_for_bins(recipe: Recipe, rows: LearningRows, seed: int) -> Floats | None:
@@ -40,7 +40,7 @@ def weights_for_bins(recipe: Recipe, rows: LearningRows, seed: int) -> Floats | 
 
 def coded_table(columns: Any, weight: Floats | None, options: dict[str, Any]) -> Any:
     """Return a table in codes, for boosters that learn from different rows of it."""
-    if not isinstance(columns, _engine.Table):  # its rows are elsewhere
+    if not isinstance(columns, _engine.Table):  # its rows are on workers
         return columns.coded(weight, options)
     return _engine.CodedTable(columns, weight, _engine.BoostingOptions(**options))
 
@@ -57,15 +57,15 @@ def start_booster(
     n_threads: int,
 ) -> Any:
     """Return a booster of these columns that has done the rounds of an earlier model, or none."""
-    if not isinstance(columns, _engine.Table):  # its rows are elsewhere
+    if not isinstance(columns, _engine.Table):  # its rows are on workers
         return columns.start_booster(rows, held_out, loss, start, earlier, options, coded)
     later = None
     if held_out is not None:
         target, scores = loss.shifted(held_out, start)
-        judged = columns if held_out.columns is rows.columns else held_out.columns
-        later = (judged, target, held_out.weight, scores_so_far(held_out, scores, earlier, n_threads))
+        of_held_out = columns if held_out.columns is rows.columns else held_out.columns
+        later = (of_held_out, target, held_out.weight, scores_so_far(held_out, scores, earlier, n_threads))
     target, scores = loss.shifted(rows, start)
-    target = target if np.shares_memory(target, rows.target) else kept(columns, target)
+    target = target if np.shares_memory(target, rows.target) else stored_with(columns, target)
     scores = scores_so_far(rows, scores, earlier, n_threads)
     n_done = 0 if earlier is None else earlier.n_rounds
     read = _engine.BoostingOptions(**options)

@@ -1,4 +1,4 @@
-"""What a boosted model, or its boosters, said of rows that they had not seen, and how far off that was."""
+"""Predictions of rows that a boosted model, or some of its boosters, have not learned from, and their errors."""
 
 from __future__ import annotations
 
@@ -154,16 +154,16 @@ def scores_out_of_folds(
     rows = task.rows
     _, first = task.loss.shifted(rows, task.start)
     n_rows = len(rows.target)
-    added, times, asked = np.zeros_like(first), np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
+    added, times, n_holders = np.zeros_like(first), np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
     for member, (_, held_out) in zip(members, task.parts, strict=True):
         scores = member.kept_scores()
         if held_out is None or scores.shape != first.shape:
             return None
         unseen = held_out.weights() > 0
-        now = unseen & (turns[0] <= asked) & (asked < turns[1])
+        now = unseen & (turns[0] <= n_holders) & (n_holders < turns[1])
         added[:, now] += scores[:, now] - first[:, now]
         times[now] += 1
-        asked[unseen] += 1
+        n_holders[unseen] += 1
     known = np.flatnonzero(times > 0)
     return known, rows.scores(task.start)[:, known] + factors[:, np.newaxis] * added[:, known] / times[known]
 

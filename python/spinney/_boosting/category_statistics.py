@@ -34,18 +34,18 @@ def columns_of_many(table: _engine.Table) -> list[int]:
 
 
 def tables_with_statistics(
-    rows: LearningRows, pulls: Floats, parts: Sequence[LearningRows | None], n_of_deals: Sequence[int]
+    rows: LearningRows, pulls: Floats, parts: Sequence[LearningRows | None], n_of_splits: Sequence[int]
 ) -> list[tuple[_engine.Table, list[Statistic]]]:
     """Tables of all boosters, by the rows that each holds out, as `CategoryStatistics.of_member` returns them.
 
-    Rows are dealt out into folds several times; `n_of_deals` are the boosters of each time, in the order of `parts`.
+    Rows are split into folds several times; `n_of_splits` are the boosters of each time, in the order of `parts`.
     """
     held_out = []
     for part in parts:
         assert part is not None
         held_out.append(part.weights() > 0)
     found: list[tuple[_engine.Table, list[Statistic]]] = []
-    for n in n_of_deals:
+    for n in n_of_splits:
         of_deal = CategoryStatistics(rows, pulls, held_out[len(found) : len(found) + n])
         found += [of_deal.of_member(i) for i in range(n)]
     return found

@@ -1,4 +1,4 @@
-"""Losses that the engine does not know, a user's own among them: it is told gradients and hessians before each round.
+"""Losses that the engine does not know, a user's own among them: it gets gradients and hessians before each round.
 
 A user's formula of one row is differentiated here, in blocks of rows on several threads, or by the engine if it has
 all of the formula's operations.
@@ -58,10 +58,10 @@ class LossOfRows(ABC):
         """Return the loss of other rows, by what is learned from these."""
 
 
-RowsLoss = Callable[[LearningRows], LossOfRows]
+LossMaker = Callable[[LearningRows], LossOfRows]
 
 
-class OutsideLosses:
+class CustomLosses:
     """The loss of the rows that a booster learns from, of those held out, and of those that a round does not draw.
 
     Attributes
@@ -70,7 +70,7 @@ class OutsideLosses:
         Rows to learn from, and others, if there are any.
     """
 
-    def __init__(self, loss: RowsLoss, learning: LearningRows, held_out: LearningRows | None) -> None:
+    def __init__(self, loss: LossMaker, learning: LearningRows, held_out: LearningRows | None) -> None:
         self._rows = learning
         self.learning = loss(learning)
         self.held_out = None if held_out is None else self.learning.held_out(held_out)
@@ -176,7 +176,7 @@ class FormulaOfRows:
         return program if is_same else None
 
 
-class OwnLoss:
+class UserLoss:
     """A user's loss: a formula ``loss(y, f)``, or an object with ``loss``, ``gradient`` and perhaps ``hessian``.
 
     Attributes
@@ -263,15 +263,15 @@ class OwnLoss:
                 f"loss has the slope {rise[worst]:g}. Correct one of them, or give the loss alone."
             )
 
-    def __call__(self, rows: LearningRows) -> OwnRows:
+    def __call__(self, rows: LearningRows) -> UserLossRows:
         """Return the loss of certain rows."""
-        return OwnRows(self, rows)
+        return UserLossRows(self, rows)
 
 
-class OwnRows(LossOfRows):
+class UserLossRows(LossOfRows):
     """A user's loss of certain rows."""
 
-    def __init__(self, loss: OwnLoss, rows: LearningRows) -> None:
+    def __init__(self, loss: UserLoss, rows: LearningRows) -> None:
         self._loss = loss
         self._y = loss.target(rows)
         self._weight = rows.weights()
@@ -288,9 +288,9 @@ class OwnRows(LossOfRows):
         mean = np.average(self._y, weights=self._weight)
         return float(np.sqrt(np.average((self._y - mean) ** 2, weights=self._weight)))
 
-    def held_out(self, rows: LearningRows) -> OwnRows:
+    def held_out(self, rows: LearningRows) -> UserLossRows:
         """Return the loss of other rows."""
-        return OwnRows(self._loss, rows)
+        return UserLossRows(self._loss, rows)
 
     def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
         """Gradients and second derivatives by row."""

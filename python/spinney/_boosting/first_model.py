@@ -67,10 +67,9 @@ def first_scores(first: FirstModel, X: TableLike, link: str, n_classes: int, n_s
             raise ValueError(f"init={name} predicts {len(found)} outputs, and the model has {n_scores}.")
         if link == "log" and not (found > 0).all():
             output, row = np.argwhere(~(found > 0))[0]
-            said = found[output, row]
             raise ValueError(
-                f"This loss is for positive predictions, and init={name} predicts {said:g} for row {row}. "
-                "Start from a model that predicts positive numbers."
+                f"This loss is for positive predictions, and init={name} predicts {found[output, row]:g} for row "
+                f"{row}. Start from a model that predicts positive numbers."
             )
         return log(found) if link == "log" else found
     if link not in _INVERTED:
@@ -93,5 +92,5 @@ def from_first_model(
     scores, validation = first_scores(first, inputs.X, loss.link, n_classes, n_scores), inputs.first_validation
     if held_out is not None:
         X = None if validation is None else validation.X
-        held_out = held_out.beside(scores if X is None else first_scores(first, X, loss.link, n_classes, n_scores))
-    return rows.beside(scores), held_out
+        held_out = held_out.with_offset(scores if X is None else first_scores(first, X, loss.link, n_classes, n_scores))
+    return rows.with_offset(scores), held_out

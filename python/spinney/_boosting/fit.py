@@ -14,12 +14,12 @@ import spinney._engine as _engine
 from spinney._boosting.boosters import coded_table, scores_so_far, start_booster, tables_of_members, weights_for_bins
 from spinney._boosting.calibration import Calibration
 from spinney._boosting.checkpoint import Checkpoint
-from spinney._boosting.custom_loss import OutsideLosses
+from spinney._boosting.custom_loss import CustomLosses
 from spinney._boosting.evaluation import EvaluatedSet, Evaluations, name_of, sign_of
 from spinney._boosting.first_model import fit_first, from_first_model
-from spinney._boosting.learning_rows import LearningRows, kept
+from spinney._boosting.learning_rows import LearningRows, stored_with
 from spinney._boosting.loss import Loss
-from spinney._boosting.mean_then_spread import MeanThenSpread, goes_apart
+from spinney._boosting.mean_then_spread import MeanThenSpread, fits_mean_first
 from spinney._boosting.member import Member
 from spinney._boosting.options.compatibility import check_options
 from spinney._boosting.options.constraints import promised_directions
@@ -36,7 +36,7 @@ from spinney._boosting.rounds import Rounds
 from spinney._boosting.row_splits import Parts, in_folds, rows_of_weight, set_aside
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.survival_times import SurvivalTarget
-from spinney._boosting.table_checks import check_dealt, check_stream
+from spinney._boosting.table_checks import check_partitioned, check_stream
 from spinney._boosting.target import BoostingTarget, TargetRows
 from spinney._boosting.task import Task
 from spinney._boosting.tree_factors import best_factors
@@ -212,7 +212,7 @@ class BoostingFit:
         n_scores, has_held_out = sum(part.n_scores for part in loss.parts), bool(held_out) or inputs.time is not None
         recipe = resolve(settings, rows.n_used, n_scores, has_held_out, target.total_weight(rows), schema.n_features)
         check_stream(X, settings, recipe, rows)
-        check_dealt(recipe, rows)
+        check_partitioned(recipe, rows)
         groups = target.row_groups(inputs.groups, X.n_rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
             read_again = callable(settings.metrics[0]) or X.is_sparse  # a metric may read it; or it is sparse
@@ -220,8 +220,8 @@ class BoostingFit:
         if seed is None:
             seed = draw_seed(settings, recipe, not held_out) if earlier is None else earlier.seed
         first = held_out[0] if held_out else None
-        deals = self._split(recipe, rows, first, replace(inputs, groups=groups), seed)
-        parts = [part for deal in deals for part in deal]
+        splits = self._split(recipe, rows, first, replace(inputs, groups=groups), seed)
+        parts = [part for split in splits for part in split]
         if settings.starts_at_model:
             parts = [self._from_first_model(inputs, parts[0], loss, target)]
         if len(parts) == 1:
@@ -231,7 +231,9 @@ class BoostingFit:
         names = [one.name for one in inputs.validation] or [UNNAMED]
         sets = list(zip(names, [parts[0][1], *held_out[1:]], strict=True)) if len(parts) == 1 else []
         known = None if earlier is None else earlier.model
-        return recipe, Task(schema, loss, rows, parts, [len(deal) for deal in deals], start, known, seed, target, sets)
+        return recipe, Task(
+            schema, loss, rows, parts, [len(split) for split in splits], start, known, seed, target, sets
+        )
 
     def _learn_schema(self, X: Input) -> Schema:
         settings = self._settings
@@ -258,8 +260,8 @@ class BoostingFit:
         weight = target.weights(values, read_weights(given.sample_weight, X.n_rows))
         columns = X.encoded(schema, self._settings.unseen, self._settings.estimator)
         offset = read_offset(given.offset, X.n_rows, n_scores, "offset" + suffix)
-        weight = None if weight is None else kept(columns, weight)
-        rows = LearningRows(columns, kept(columns, values.values), weight, offset, X.given, values.more)
+        weight = None if weight is None else stored_with(columns, weight)
+        rows = LearningRows(columns, stored_with(columns, values.values), weight, offset, X.given, values.more)
         loss.check(rows, "y" + suffix)
         return rows
 
@@ -310,9 +312,9 @@ class BoostingFit:
         settings, by_class = self._settings, self._settings.is_class_target
         if recipe.n_folds:
             into = partial(in_folds, rows, recipe.n_folds, inputs.groups, by_class, held_twice=recipe.held_twice)
-            deals = [into(seed=seed + r) for r in range(recipe.n_deals)]
-            if deals[0]:
-                return deals
+            splits = [into(seed=seed + r) for r in range(recipe.n_deals)]
+            if splits[0]:
+                return splits
         elif held_out is None and recipe.stops_early:
             fraction = settings.validation_fraction
             return [[set_aside(rows, fraction, inputs.groups, by_class, seed, inputs.time)]]
@@ -343,7 +345,7 @@ class BoostingFit:
     def _begin(self, recipe: Recipe, task: Task, file: Checkpoint | None) -> Rounds | MeanThenSpread:
         """Start the boosters of one recipe; they go on from a file that keeps rounds."""
         settings = self._settings
-        if goes_apart(settings, recipe, task):
+        if fits_mean_first(settings, recipe, task):
             promised_directions(settings, task.schema, [len(task.start)])
             return MeanThenSpread(settings, recipe, task, self._rounds)
         known = None if self._earlier is None else self._earlier.curves
@@ -365,7 +367,7 @@ class BoostingFit:
         members: list[Member] = []
         coded = None
         for i, (learning, held_out) in enumerate(parts):
-            outside = None if loss.outside is None else OutsideLosses(loss.outside, learning, held_out)
+            outside = None if loss.outside is None else CustomLosses(loss.outside, learning, held_out)
             longest = 0.0 if outside is None else outside.learning.largest_step
             seed = (task.seed + i) % 2**31
             inputs = BoosterInputs(learning.n_used, learning.total_weight, len(start), seed, sources, longest)
@@ -384,8 +386,8 @@ class BoostingFit:
             members.append(Member(settings, recipe, engine, held_out is not None, judge, statistics, outside))
 
         def factors() -> Floats:
-            judged = [part for _, part in parts if part is not None]
-            return best_factors(members, judged, *loss.shifted(rows, start), loss)
+            held_out_rows = [part for _, part in parts if part is not None]
+            return best_factors(members, held_out_rows, *loss.shifted(rows, start), loss)
 
         check = None
         if forced := forced_splits(settings, recipe, task.schema):

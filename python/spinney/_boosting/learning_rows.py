@@ -67,13 +67,13 @@ class LearningRows:
         scores[:] = start[:, np.newaxis]
         return scores if self.offset is None else scores + self.offset
 
-    def beside(self, scores: Floats) -> LearningRows:
+    def with_offset(self, scores: Floats) -> LearningRows:
         """Return the rows with these scores, (n_scores, n_rows), added to their offsets."""
         return replace(self, offset=scores if self.offset is None else self.offset + scores)
 
 
-def kept(columns: Any, numbers: Floats) -> Floats:
-    """Return the same numbers where a table lies: a copy in files, or the array itself."""
+def stored_with(columns: Any, numbers: Floats) -> Floats:
+    """Store numbers where a table lies: as a copy in files, or as the array itself."""
     if not isinstance(columns, _engine.Table):  # rows of any estimator's, as they were given
         return numbers
     if numbers.ndim == 1:

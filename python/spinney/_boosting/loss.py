@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.custom_loss import OwnLoss, RowsLoss
+from spinney._boosting.custom_loss import LossMaker, UserLoss
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data.numeric.reproducible import exp
 
 Floats = NDArray[np.float64]
 TRAITS = {traits.name: traits for traits in _engine.boosting_losses()}
-_SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are kept in single precision
+_SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are in single precision
 NUMBER_LOSSES = tuple(name for name, traits in TRAITS.items() if not traits.of_classes)
 TWO_CLASS_LOSSES = tuple(name for name, traits in TRAITS.items() if traits.of_two_classes)
 
@@ -47,7 +47,7 @@ class Loss:
     parameter: float = 0.0
     n_scores: int = 1
     weight: float = 1.0
-    outside: RowsLoss | None = None
+    outside: LossMaker | None = None
     of: tuple[Loss, ...] = ()
 
     @property
@@ -79,7 +79,7 @@ class Loss:
 
     def constants(self, y: Floats, weight: Floats, offset: Floats | None) -> Floats:
         """Return the constant scores of least loss of one target, beside offsets of shape (n_scores, n_rows)."""
-        if isinstance(self.outside, OwnLoss):
+        if isinstance(self.outside, UserLoss):
             return np.array([self.outside.start(y, weight, np.zeros(len(y)) if offset is None else offset[0])])
         if self.outside is not None:
             return np.zeros(1)

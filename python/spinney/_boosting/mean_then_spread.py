@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Begin = Callable[[BoostingSettings, Recipe, Task], Rounds]
 
 
-def goes_apart(settings: BoostingSettings, recipe: Recipe, task: Task) -> bool:
+def fits_mean_first(settings: BoostingSettings, recipe: Recipe, task: Task) -> bool:
     """Whether a fit learns the mean and the spread one after the other."""
     is_plain = settings.metrics == (None,) and settings.leaves != "vector"
     return task.loss.name == "normal" and bool(recipe.n_folds) and len(task.parts) > 1 and is_plain

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.category_statistics import Statistic
-from spinney._boosting.custom_loss import LossOfRows, OutsideLosses
+from spinney._boosting.custom_loss import CustomLosses, LossOfRows
 from spinney._boosting.evaluation import Judge, SoFar
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
@@ -34,7 +34,7 @@ class Member:
         has_held_out: bool,
         judge: Judge | None,
         statistics: Sequence[Statistic] = (),
-        outside: OutsideLosses | None = None,
+        outside: CustomLosses | None = None,
     ) -> None:
         self._settings = settings
         self._recipe = recipe
@@ -58,7 +58,7 @@ class Member:
         )
         self._kept_scores: Floats | None = None  # of the held-out rows, after the best round, where Python judges
 
-    def go_on(self, n_done: int, known: Mapping[str, Any]) -> None:
+    def resume(self, n_done: int, known: Mapping[str, Any]) -> None:
         """Take over the curves of an earlier fit's rounds, by the names that attributes of a model have."""
         self.train_curve = _known_curve(known, "train_score_", n_done)
         self.held_out_curve = _known_curve(known, "validation_score_", n_done) if self.has_held_out else []
@@ -73,7 +73,7 @@ class Member:
         self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
 
     def curves(self) -> dict[str, list[float]]:
-        """Return what `go_on` takes."""
+        """Return what `resume` takes."""
         return {
             "train_score_": self.train_curve,
             "validation_score_": self.held_out_curve,
@@ -149,7 +149,7 @@ class Member:
         if isinstance(self.engine, _engine.Boosting):
             return self.engine.round_losses(self._n_read)
         is_read = len(self.train_curve) + self._n_unknown[0] == self.n_done
-        return np.empty((0, 4)) if is_read else np.array([self.losses()])  # its rows are elsewhere
+        return np.empty((0, 4)) if is_read else np.array([self.losses()])  # its rows are on workers
 
     def _record_all(self, losses: Floats) -> None:
         """Note the losses of rounds that the engine has judged, a row each."""
@@ -175,9 +175,9 @@ class Member:
         self.settling.add(loss)
         if not self.settling.is_best or not self._recipe.n_folds:
             return
-        elsewhere: Any = None if isinstance(self.engine, _engine.Boosting) else self.engine  # as its rows are
-        if elsewhere is not None:
-            elsewhere.keep_scores()
+        on_workers: Any = None if isinstance(self.engine, _engine.Boosting) else self.engine
+        if on_workers is not None:
+            on_workers.keep_scores()
         else:
             self._kept_scores = self.engine.held_out_scores()
 
@@ -254,7 +254,7 @@ def mean_curve(curves: Sequence[Sequence[float]], turns: NDArray[np.intp]) -> Fl
     return np.asarray(last.mean(axis=1))
 
 
-def added_up(members: Sequence[Member], factors: Floats) -> list[_engine.Tree] | _engine.Additive:
+def sum_in_turns(members: Sequence[Member], factors: Floats) -> list[_engine.Tree] | _engine.Additive:
     """Trees of all members, in turns, each worth its share of the mean times the factor of its score."""
     n_kept, shares = [member.n_kept() for member in members], factors / len(members)
     engines = [member.engine for member in members]

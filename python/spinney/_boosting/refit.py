@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._boosting.boosters import start_booster
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.custom_loss import OutsideLosses
+from spinney._boosting.custom_loss import CustomLosses
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss
 from spinney._boosting.options.engine_options import BoosterInputs, engine_options
@@ -108,7 +108,7 @@ def _refitted(
     """Return the trees with their new values, and the loss of the rows after each round."""
     view, settings = model.boosting_, target.settings
     n_scores, n_parallel = view.n_scores, settings.n_parallel_trees
-    outside = None if loss.outside is None else OutsideLosses(loss.outside, rows, None)
+    outside = None if loss.outside is None else CustomLosses(loss.outside, rows, None)
     plain = replace(settings, min_samples_leaf=1, forced_splits=None, feature_weights=None, sampling="uniform")
     recipe = resolve(plain, rows.n_used, n_scores, True, target.total_weight(rows))
     recipe = replace(recipe, learning_rate=model._step * n_parallel, max_bins=2, subsample=1.0)

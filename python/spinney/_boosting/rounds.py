@@ -18,7 +18,7 @@ from spinney._boosting.checkpoint import Checkpoint
 from spinney._boosting.evaluation import Evaluations
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss
-from spinney._boosting.member import Member, added_up, in_turns, mean_curve
+from spinney._boosting.member import Member, in_turns, mean_curve, sum_in_turns
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import RoundSettings
 from spinney._boosting.task import Task
@@ -50,7 +50,7 @@ class Rounds:
         self._factors = factors
         self._check_first = check_first
         if earlier is not None:
-            members[0].go_on(earlier.n_rounds, known or {})
+            members[0].resume(earlier.n_rounds, known or {})
         self.evaluations: Evaluations | None = None
         self.checkpoint: Checkpoint | None = None
         self.because = f"all {recipe.n_rounds} rounds are done"
@@ -96,9 +96,7 @@ class Rounds:
                 self.evaluations.add(self._members[0].engine, self.view([]).n_scores)
             if settings.verbose:
                 self._report(first, time.perf_counter() - began)
-            answers = [
-                callback(self._progress(began)) for callback in settings.callbacks
-            ]  # all are called, whatever one says
+            answers = [callback(self._progress(began)) for callback in settings.callbacks]  # all are called
             if any(answers):
                 self.because = "a callback said so"
                 self._is_cut_short = True
@@ -133,7 +131,7 @@ class Rounds:
         """Add a round to each; or as many as there are to be, if nobody is to look at it before the next."""
         for member in members:
             member.prepare()
-        if not isinstance(members[0].engine, _engine.Boosting):  # its rows are elsewhere
+        if not isinstance(members[0].engine, _engine.Boosting):  # its rows are on workers
             boosters: list[Any] = [member.engine for member in members]
             for booster in boosters:
                 booster.advance()
@@ -206,7 +204,7 @@ class Rounds:
 
     def mean(self, times: float) -> FittedBoosting:
         """Return the mean of several members, their rounds in turns, with values times a factor."""
-        return self.view(added_up(self._members, times * self.factors))
+        return self.view(sum_in_turns(self._members, times * self.factors))
 
     @property
     def n_dropped(self) -> NDArray[np.intp] | None:
@@ -252,7 +250,7 @@ class Rounds:
     def unseen(self, task: Task, turns: tuple[int, int] | None = None) -> tuple[NDArray[np.intp], Floats] | None:
         """Return rows that a member has held out, and their scores, (n_scores, n_held_out).
 
-        By the members that `turns` names, of those that have held a row out; by one of each deal if it is None.
+        By the members that `turns` names, of those that have held a row out; None: by one of each split into folds.
         """
         turns = (0, self._recipe.n_deals) if turns is None else turns
         return scores_out_of_folds(self._members, task, self.factors, turns)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.learning_rows import LearningRows, kept
+from spinney._boosting.learning_rows import LearningRows, stored_with
 from spinney._data.select import pick_table
 from spinney._data.value_arrays import rows_of
 from spinney._estimator.folds import read_folds, read_row_groups, read_time
@@ -58,8 +58,8 @@ def set_aside(
             f"validation_fraction={share_or_count} of {n_used} rows leaves none to learn from, or none to judge by. "
             "Change it, or pass X_val and y_val."
         )
-    learning = kept(rows.columns, np.where(held, 0.0, rows.seen_weights))  # one after the other: 8 bytes a row
-    judging = kept(rows.columns, np.where(held, rows.seen_weights, 0.0))
+    learning = stored_with(rows.columns, np.where(held, 0.0, rows.seen_weights))  # one after the other: 8 bytes a row
+    judging = stored_with(rows.columns, np.where(held, rows.seen_weights, 0.0))
     return replace(rows, weight=learning), replace(rows, weight=judging)
 
 
@@ -99,16 +99,17 @@ def in_folds(
     if by_class:
         for codes in np.atleast_2d(rows.target.T.astype(np.intp)):
             used = used & (np.bincount(codes[used], minlength=int(codes.max()) + 1)[codes] > 1)
-    dealt = [fold.held_out for fold in folds]
+    held_out = [fold.held_out for fold in folds]
     if held_twice > 0:
-        dealt = _some_twice(dealt, held_twice, None if groups is None else read_row_groups(groups, len(weight)), random)
+        labels = None if groups is None else read_row_groups(groups, len(weight))
+        held_out = _some_twice(held_out, held_twice, labels, random)
     parts: Parts = []
-    for fold in dealt:
+    for fold in held_out:
         held = np.zeros(len(weight), dtype=bool)
         held[fold] = used[fold]
         if held.any():
             learning, judging = np.where(held, 0.0, weight), np.where(held, weight, 0.0)
-            learning, judging = kept(rows.columns, learning), kept(rows.columns, judging)
+            learning, judging = stored_with(rows.columns, learning), stored_with(rows.columns, judging)
             parts.append((replace(rows, weight=learning), replace(rows, weight=judging)))
     return parts
 

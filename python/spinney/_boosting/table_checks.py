@@ -1,4 +1,4 @@
-"""What boosting does not do with tables that lie in files, or are dealt out to others."""
+"""What boosting does not do with tables that lie in files, or on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check_stream(X: Input, settings: BoostingSettings, recipe: Recipe, rows: Lea
         )
 
 
-def check_dealt(recipe: Recipe, rows: LearningRows) -> None:
-    """Refuse what would need all rows of a table that is dealt out in one place."""
+def check_partitioned(recipe: Recipe, rows: LearningRows) -> None:
+    """Refuse what would need all rows of a table on workers in one place."""
     if isinstance(rows.columns, _engine.Table) or not recipe.n_folds:
         return
     if rows.n_used < len(rows.target):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.custom_loss import CustomLoss, OwnLoss
+from spinney._boosting.custom_loss import CustomLoss, UserLoss
 from spinney._boosting.evaluation import HeldOutScore, Judge, Labels, predictions_of
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS, Loss, class_loss, loss_of_outputs, loss_of_quantiles, named_loss
@@ -143,8 +143,8 @@ class BoostingTarget(ABC):
         return {"n_outputs_": self.n_outputs}
 
 
-def _own_loss(given: CustomLoss, of_classes: bool, n_jobs: int | None) -> Loss:
-    own = OwnLoss(given, of_classes, n_jobs)
+def _user_loss(given: CustomLoss, of_classes: bool, n_jobs: int | None) -> Loss:
+    own = UserLoss(given, of_classes, n_jobs)
     return Loss("outside", own.link, outside=own)
 
 
@@ -178,7 +178,7 @@ class ClassificationTarget(BoostingTarget):
         """Return the loss."""
         settings = self.settings
         if not isinstance(settings.loss, str):
-            return _own_loss(settings.loss, True, settings.parameters["n_jobs"])
+            return _user_loss(settings.loss, True, settings.parameters["n_jobs"])
         if self.n_outputs > 1:
             return loss_of_outputs([class_loss("log_loss", len(labels)) for labels in self._labels], "by_output")
         return class_loss(settings.loss, len(self._labels[0]), float(settings.focal_gamma))
@@ -287,7 +287,7 @@ class RegressionTarget(BoostingTarget):
         if not isinstance(settings.loss, str):
             if self.n_outputs > 1:
                 raise ValueError("A loss of your own is for one output. Fit one model per column of y.")
-            return _own_loss(settings.loss, False, settings.parameters["n_jobs"])
+            return _user_loss(settings.loss, False, settings.parameters["n_jobs"])
         parameter = TRAITS[settings.loss].parameter
         loss = named_loss(settings.loss, 0.0 if parameter is None else settings.loss_parameter(parameter.name))
         return loss if self.n_outputs == 1 else loss_of_outputs([loss] * self.n_outputs, loss.link)

@@ -26,9 +26,9 @@ class Task:
     rows : LearningRows
         All that any booster learns from.
     parts : list of (LearningRows, LearningRows or None)
-        For each booster the rows it learns from and those it is judged by.
-    n_of_deals : list of int
-        Number of boosters of each time that rows are dealt out, in the order of `parts`.
+        For each booster the rows it learns from and those that evaluate it.
+    n_of_splits : list of int
+        Number of boosters of each time that rows are split into folds, in the order of `parts`.
     start : ndarray of shape (n_scores,)
     earlier : FittedBoosting or None
         The model that a warm start goes on from.
@@ -42,7 +42,7 @@ class Task:
     loss: Loss
     rows: LearningRows
     parts: Parts
-    n_of_deals: list[int]
+    n_of_splits: list[int]
     start: NDArray[np.float64]
     earlier: FittedBoosting | None
     seed: int

@@ -31,7 +31,7 @@ def best_factors(
     Parameters
     ----------
     members : sequence of Member
-        Boosters that have kept the held-out scores of their best rounds.
+        Boosters that hold the held-out scores of their best rounds.
     held_out : sequence of LearningRows
         The rows that each has held out.
     targets : ndarray of shape (n_parts, n_rows)

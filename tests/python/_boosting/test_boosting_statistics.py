@@ -149,9 +149,9 @@ def test_folds_of_a_deal_are_those_it_says_however_uneven():
 def test_a_fit_of_two_deals_with_uneven_groups_tells_them_apart(monkeypatch):
     given = []
 
-    def tell(rows, pulls, parts, n_of_deals):
-        given.append((len(parts), n_of_deals))
-        return category_statistics.tables_with_statistics(rows, pulls, parts, n_of_deals)
+    def tell(rows, pulls, parts, n_of_splits):
+        given.append((len(parts), n_of_splits))
+        return category_statistics.tables_with_statistics(rows, pulls, parts, n_of_splits)
 
     monkeypatch.setattr(boosters, "tables_with_statistics", tell)
     groups = np.where(np.arange(N) < 200, 0, np.arange(N))

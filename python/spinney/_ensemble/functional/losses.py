@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.custom_loss import OwnLoss
+from spinney._boosting.custom_loss import UserLoss
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS, Loss, class_loss, named_loss
 from spinney._ensemble.functional.line_search import least_along
@@ -93,7 +93,7 @@ class GivenLoss(FunctionalLoss):
     """A user's loss."""
 
     def __init__(self, given: Any, of_classes: bool) -> None:
-        self._own = OwnLoss(given, of_classes)
+        self._own = UserLoss(given, of_classes)
         self.link = self._own.link
 
     def start(self, rows: LearningRows, n_scores: int) -> Floats:
