@@ -6,10 +6,10 @@ import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
 from spinney._data import Combinations, Schema
-from spinney._data.columns import RawTable
 from spinney._data.combinations import n_for_all
 from spinney._data.numeric.reproducible import any_order_sum
 from spinney._data.types import ColumnLike, Floats, TableLike
@@ -22,17 +22,48 @@ from spinney._estimator.user_criterion import check_shares, is_user, prepare
 from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, grow_in_batches
 from spinney._forest.growth_record import GrowthRecord, OutOfBagResult, TrainingRows
 from spinney._forest.learning_rows import LearningRows, per_draw
-from spinney._forest.out_of_bag import OutOfBag
+from spinney._forest.out_of_bag import Metric, OutOfBag
 from spinney._forest.samples import Draws, draw_rows, rows_with_weight
 from spinney._forest.shrinkage import N_FIRST, N_HELPERS, STRENGTHS, USUAL, evaluation_rows, grows_again, strength_of
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.tree import FittedTree
-from spinney._tree.grow.estimator import GrowingEstimator
-from spinney._tree.grow.settings import GrowthTarget
+from spinney._tree.grow.settings import GrowthSettings, GrowthTarget
 from spinney._tree.grow.task import Target, Task
 
 _LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
 _SINGLE_COLUMNS = ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try")
+
+
+@dataclass(frozen=True)
+class ForestSettings(GrowthSettings):
+    """The parameters of a forest: those of its trees, and those of their number, their samples and what is retained."""
+
+    n_estimators: int | str = 100
+    replace: bool = True
+    max_samples: int | float | None = None
+    oob_score: Metric | bool = False
+    verbose: int = 0
+    keep_rows: bool = False
+    n_combined: int = 3
+
+    def check_samples(self, groups: ColumnLike) -> None:
+        """Refuse parameters of sampling that do not go together."""
+        if self.bootstrap:
+            if isinstance(self.oob_score, str):
+                get_scorer(self.oob_score)  # refuses an unknown name before the trees are grown
+            return
+        if self.max_samples is not None:
+            raise ValueError("max_samples goes with bootstrap=True. Set that, or max_samples=None.")
+        if self.oob_score:
+            raise ValueError("Out of bag estimation only available if bootstrap=True: else no row is left out.")
+        for name, given in (
+            ("n_estimators='auto'", self.n_estimators == "auto"),
+            ("sampling", self.sampling is not None),
+            ("replace=False", not self.replace),
+            ("groups", groups is not None),
+        ):
+            if given:
+                raise ValueError(f"{name} goes with bootstrap=True: with bootstrap=False every tree sees every row.")
 
 
 @dataclass(frozen=True)
@@ -54,13 +85,16 @@ class FitResult:
     schema : Schema
     forest : FittedForest
     record : GrowthRecord
+    target : Target
     costs : ClassCosts or None
     n_outputs : int
+        Of the predictions: a criterion of the user's may predict other values than y.
     """
 
     schema: Schema
     forest: FittedForest
     record: GrowthRecord
+    target: Target
     costs: ClassCosts | None
     n_outputs: int
 
@@ -94,8 +128,8 @@ class ForestFit:
 
     Attributes
     ----------
-    model : forest
-        With its parameters.
+    task : Task
+    settings : ForestSettings
     schema : Schema
     earlier : FittedForest or None
         Trees to extend.
@@ -104,59 +138,54 @@ class ForestFit:
     seed : int
     grower : callable
         Grows the trees.
-    n_jobs : int
     """
 
-    model: GrowingEstimator
+    task: Task
+    settings: ForestSettings
     schema: Schema
     earlier: FittedForest | None
     record: GrowthRecord
     seed: int
     grower: TreeGrower
-    n_jobs: int
 
-    def __post_init__(self) -> None:
-        self.task = self.model._task
-        self.settings = self.task.settings
-
-    def run(self, table: RawTable, target: Target, inputs: FitInputs, given: Floats | None) -> FitResult:
-        """Grow the forest; `given` are the weights of the caller."""
-        rows = self._learning_rows(table, target, inputs, given)
-        model = self.model
-        draws = self._draw(rows) if model.bootstrap else None
+    def run(self, encoded: _engine.Table, target: Target, inputs: FitInputs, given: Floats | None) -> FitResult:
+        """Grow the forest on encoded columns; `given` are the weights of the caller."""
+        rows, settings = self._learning_rows(encoded, target, inputs, given), self.settings
+        draws = self._draw(rows) if settings.bootstrap else None
         if self.earlier is not None:
             check_samples_go_on(self.record, draws)
         strength = self._known_strength(rows.costs)
         request = self._request(rows, draws)
-        grown = GrowingForest(self._out_of_bag(rows, draws), self.earlier, model.n_estimators == "auto")
+        grown = GrowingForest(self._out_of_bag(rows, draws), self.earlier, settings.n_estimators == "auto")
         if strength is None:
             strength = self._chosen_strength(request, grown, rows)
         request = replace(request, shrinkage=strength * rows.unit)
-        forest = grow_in_batches(request, grown, self.grower, model.n_estimators, model.verbose)
+        forest = grow_in_batches(request, grown, self.grower, settings.n_estimators, settings.verbose)
         record = GrowthRecord(
             seed=self.seed,
             shrinkage=strength,
             draws=draws,
-            all_rows=None if model.bootstrap else rows_with_weight(rows.weight, rows.columns.n_rows),
-            ranges=ColumnRanges.of(rows.inputs, rows.weight, self.n_jobs),
-            row_print=RowPrint.of(rows.prints, rows.target) if model.bootstrap and rows.prints is not None else None,
-            rows=self._training_rows(forest, rows, draws, request) if model.keep_rows else None,
+            all_rows=None if settings.bootstrap else rows_with_weight(rows.weight, rows.columns.n_rows),
+            ranges=ColumnRanges.of(rows.inputs, rows.weight, self.settings.n_threads),
+            row_print=RowPrint.of(rows.prints, rows.target) if settings.bootstrap and rows.prints is not None else None,
+            rows=self._training_rows(forest, rows, draws, request) if settings.keep_rows else None,
             oob=self._out_of_bag_result(grown, forest),
         )
-        return FitResult(self.schema, forest, record, rows.costs, request.n_outputs)
+        return FitResult(self.schema, forest, record, target, rows.costs, request.n_outputs)
 
     # ---- rows and samples ----------------------------------------------------------------------------
 
-    def _learning_rows(self, table: RawTable, target: Target, inputs: FitInputs, given: Floats | None) -> LearningRows:
-        model = self.model
+    def _learning_rows(
+        self, encoded: _engine.Table, target: Target, inputs: FitInputs, given: Floats | None
+    ) -> LearningRows:
+        settings = self.settings
         relative, copies = relative_weights(given)
         # rates are shrunk by the number of events: their unit does matter
         sample_weight = given if self.settings.rate_shrinkage > 0 else relative
         weight = self.task.weights(target, inputs.y, sample_weight)
         costs = self.task.costs(target, weight)
-        encoded = self.schema.encode_inputs(table, unseen=model.unseen, estimator=type(model).__name__)
         self.schema = self._with_combinations(encoded, sample_weight)
-        needs_prints = model.bootstrap or self._known_strength(costs) is None
+        needs_prints = settings.bootstrap or self._known_strength(costs) is None
         return LearningRows(
             inputs=encoded,
             columns=self.settings.pooled(self.schema.combined(encoded), sample_weight),
@@ -166,35 +195,36 @@ class ForestFit:
             sample_weight=sample_weight,
             weight=weight,
             copies=copies,
-            counts_copies=model.bootstrap and inputs.groups is None,
+            counts_copies=settings.bootstrap and inputs.groups is None,
             costs=costs,
             groups=inputs.groups,
-            prints=encoded.fingerprints(self.n_jobs) if needs_prints else None,
+            prints=encoded.fingerprints(self.settings.n_threads) if needs_prints else None,
         )
 
     def _with_combinations(self, inputs: _engine.Table, weight: Floats | None) -> Schema:
         """Return the schema with the pool of combined columns that trees of an oblique forest split on."""
-        pool = None if self.model.oblique is None else self._drawn_combinations(inputs, weight)
+        oblique = self.settings.oblique
+        pool = None if oblique is None else self._drawn_combinations(oblique, inputs, weight)
         if self.earlier is None:
             return self.schema if pool is None else self.schema.with_pool(pool)
         check_pool(self.schema.pool, pool)
         return self.schema
 
-    def _drawn_combinations(self, inputs: _engine.Table, weight: Floats | None) -> Combinations:
-        model, n_combined = self.model, int(self.model.n_combined)
+    def _drawn_combinations(self, oblique: int | str, inputs: _engine.Table, weight: Floats | None) -> Combinations:
+        n_combined = int(self.settings.n_combined)
         for name in _SINGLE_COLUMNS:
             if getattr(self.settings, name) is not None:
                 raise ValueError(
                     f"{name} is about single columns, but oblique splits combine several. Set {name}=None or "
                     "oblique=None."
                 )
-        if isinstance(model.oblique, str):
+        if isinstance(oblique, str):
             copies = whole_weights(weight)
             n_rows = inputs.n_rows if copies is None else int(copies.sum())
             n = max(_LEAST, min(_MOST, _MOST_VALUES // n_rows))
             n = max(n, n_for_all(self.schema.n_features, n_combined))
         else:
-            n = int(model.oblique)
+            n = int(oblique)
         return Combinations.draw(self.schema.features, inputs, weight, n, n_combined, self.seed)
 
     def _draw(self, rows: LearningRows) -> Draws:
@@ -210,15 +240,15 @@ class ForestFit:
             groups=rows.groups,
             classes=classes,
             balanced=sampling == "balanced",
-            replace=self.model.replace,
-            max_samples=self.model.max_samples,
+            replace=self.settings.replace,
+            max_samples=self.settings.max_samples,
         )
 
     # ---- trees ---------------------------------------------------------------------------------------
 
     def _request(self, rows: LearningRows, draws: Draws | None) -> ForestRequest:
         """Say what is to be grown, without shrinkage."""
-        model, schema, costs = self.model, self.schema, rows.costs
+        settings, schema, costs = self.settings, self.schema, rows.costs
         user = prepare(self.settings.criterion, rows.target, rows.weight, rows.n_classes)
         total = float(rows.columns.n_rows) if rows.weight is None else any_order_sum(rows.weight)
         weight = each_draw = per_draw(rows.weight, rows.drawn_copies)
@@ -236,11 +266,12 @@ class ForestFit:
             seed=draws.seed if draws is not None else self.seed,
             row_weight=row_weight,
         )
-        changes = costs is not None or self.settings.rate_shrinkage > 0 or user is not None or model.ccp_alpha > 0
+        changes = costs is not None or self.settings.rate_shrinkage > 0 or user is not None or settings.ccp_alpha > 0
         is_balanced = self.settings.class_weight == "balanced_subsample"
-        per_tree = model.max_features_per_tree
-        if per_tree is not None:
-            per_tree = min(count_features(per_tree, schema.n_features), schema.n_split_features)
+        per_tree = None
+        if settings.max_features_per_tree is not None:
+            n_tried = count_features(settings.max_features_per_tree, schema.n_features)
+            per_tree = min(n_tried, schema.n_split_features)
         return ForestRequest(
             columns=rows.columns,
             y=rows.target if user is None else user.y,
@@ -260,13 +291,13 @@ class ForestFit:
 
     def _known_strength(self, costs: ClassCosts | None) -> float | None:
         """Return the strength of the shrinkage, in rows; None: the trees choose it."""
-        model, usual = self.model, STRENGTHS[USUAL]
-        if model.shrinkage != "auto":
-            return float(model.shrinkage or 0.0)
+        settings, usual = self.settings, STRENGTHS[USUAL]
+        if not isinstance(settings.shrinkage, str):
+            return float(settings.shrinkage or 0.0)
         if self.earlier is not None and self.earlier.n_trees >= N_FIRST:
             return self._earlier_strength
-        has_few = model.n_estimators != "auto" and model.n_estimators < N_FIRST
-        return usual if has_few or costs is not None or is_user(model.criterion) else None
+        has_few = not isinstance(settings.n_estimators, str) and settings.n_estimators < N_FIRST
+        return usual if has_few or costs is not None or is_user(settings.criterion) else None
 
     @property
     def _earlier_strength(self) -> float:
@@ -282,7 +313,7 @@ class ForestFit:
         if request.draws is None:
             return self._strength_by_helpers(rows)
         first = self.grower(request, 0, N_FIRST)
-        strength = strength_of(first, request.draws, rows, rows.unit, self.n_jobs)
+        strength = strength_of(first, request.draws, rows, rows.unit, self.settings.n_threads)
         grown.add(first.replaced(first.engine.shrunk(strength * rows.unit)))
         return strength
 
@@ -293,19 +324,19 @@ class ForestFit:
         seed = (self.seed + 1) % np.iinfo(np.int32).max
         draws = draw_rows(keys=some.keys, weight=some.weight, copies=some.copies, seed=seed)
         helpers = self._request(replace(some, columns=columns, counts_copies=True), draws).grow(0, N_HELPERS)
-        return strength_of(helpers, draws, some, rows.unit, self.n_jobs)
+        return strength_of(helpers, draws, some, rows.unit, self.settings.n_threads)
 
     # ---- what is remembered --------------------------------------------------------------------------
 
     def _out_of_bag(self, rows: LearningRows, draws: Draws | None) -> OutOfBag | None:
-        if draws is None or not (self.model.oob_score or self.model.n_estimators == "auto"):
+        if draws is None or not (self.settings.oob_score or self.settings.n_estimators == "auto"):
             return None
-        return OutOfBag(rows.columns, draws, rows.target, rows.classes, rows.sample_weight, self.n_jobs)
+        return OutOfBag(rows.columns, draws, rows.target, rows.classes, rows.sample_weight, self.settings.n_threads)
 
     def _out_of_bag_result(self, grown: GrowingForest, forest: FittedForest) -> OutOfBagResult | None:
         if grown.oob is None:
             return None
-        metric = None if isinstance(self.model.oob_score, (bool, np.bool_)) else self.model.oob_score
+        metric = None if isinstance(self.settings.oob_score, (bool, np.bool_)) else self.settings.oob_score
         grown.oob.warn_if_lacking()
         return OutOfBagResult(grown.oob.score(forest, metric), np.array(grown.curve), forest.spread(grown.oob.means()))
 
@@ -316,7 +347,7 @@ class ForestFit:
         n_nodes = np.diff(forest.root.astype(np.int64)).tolist()
         kind = np.uint16 if max(n_nodes) <= 2**16 else np.uint32
         return TrainingRows(
-            leaf=np.ascontiguousarray(forest.engine.apply(rows.columns, self.n_jobs).T, dtype=kind),
+            leaf=np.ascontiguousarray(forest.engine.apply(rows.columns, self.settings.n_threads).T, dtype=kind),
             target=rows.target.copy(),
             n_classes=rows.n_classes,
             growth_weight=rows.in_leaves,

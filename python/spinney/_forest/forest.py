@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -32,7 +31,7 @@ from spinney._estimator.support import ColumnRanges
 from spinney._estimator.target import read_weights
 from spinney._estimator.user_criterion import is_user
 from spinney._estimator.warm_start import check_target_goes_on, same_classes
-from spinney._forest.fitting import FitInputs, FitResult, ForestFit, check_n_estimators
+from spinney._forest.fitting import FitInputs, FitResult, ForestFit, ForestSettings, check_n_estimators
 from spinney._forest.growing import ForestRequest, TreeGrower, balanced_weights
 from spinney._forest.growth_record import GrowthRecord
 from spinney._forest.importances import ImportanceOptions, OutOfBagTable, find_importances
@@ -177,60 +176,46 @@ class BaseForest(GrowingEstimator):
     def _fit(self, inputs: FitInputs, grower: TreeGrower = ForestRequest.grow) -> Self:
         """Grow the forest; `grower` grows the trees, here or in other processes."""
         self._check_parameters()
-        self._check_samples(inputs.groups)
-        task = self._task
-        task.settings.check_user_criterion()
+        settings = self._settings
+        task = self._task_class(settings)
+        settings.check_samples(inputs.groups)
+        settings.check_user_criterion()
         beside = {"y": inputs.y, "sample_weight": inputs.sample_weight, "groups": inputs.groups}
         X, (y, sample_weight, groups) = taken_apart(inputs.X, beside, self.categorical_features)
         inputs = FitInputs(X, y, sample_weight, groups)
-        check_stream(X, task.settings)
+        check_stream(X, settings)
         table = read_table(X)
         is_warm = self.warm_start and hasattr(self, "forest_")
         earlier, record = (self.forest_, self._growth) if is_warm else (None, GrowthRecord())
         schema = self._learn_schema(table, goes_on=earlier is not None)
         weight = read_weights(sample_weight, table.n_rows)
         target = task.read(y, table.n_rows)
-        learned = target.attributes()
         if earlier is not None:
-            check_target_goes_on(learned, self.__dict__)
+            check_target_goes_on(target.attributes(), self.__dict__)
             check_n_estimators(self.n_estimators, earlier)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else record.seed
-        fit = ForestFit(self, schema, earlier, record, seed, grower, self._n_threads)
-        result = fit.run(table, target, inputs, weight)
+        encoded = schema.encode_inputs(table, unseen=self.unseen, estimator=type(self).__name__)
+        fit = ForestFit(task, settings, schema, earlier, record, seed, grower)
+        result = fit.run(encoded, target, inputs, weight)
         check_files(X)
-        self._keep(result, learned)
+        self._keep(result)
         return self
 
-    def _keep(self, result: FitResult, learned: dict[str, Any]) -> None:
+    @property
+    def _settings(self) -> ForestSettings:
+        return ForestSettings.of(self, splitter=self._splitter, random_ties=True)
+
+    def _keep(self, result: FitResult) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         for name in ("oob_score_", "oob_curve_", self._oob_name):
             self.__dict__.pop(name, None)
         self._keep_schema(result.schema)
         self.forest_ = result.forest
         self._growth = result.record
-        found = learned | self._task.cost_attributes(result.costs) | result.record.attributes(self._oob_name)
-        for name, value in (found | {"n_outputs_": result.n_outputs}).items():
-            setattr(self, name, value)
-
-    def _check_samples(self, groups: ColumnLike) -> None:
-        """Refuse parameters of sampling that do not go together."""
-        if self.bootstrap:
-            if isinstance(self.oob_score, str):
-                get_scorer(self.oob_score)  # refuses an unknown name before the trees are grown
-            return
-        if self.max_samples is not None:
-            raise ValueError("max_samples goes with bootstrap=True. Set that, or max_samples=None.")
-        if self.oob_score:
-            raise ValueError("Out of bag estimation only available if bootstrap=True: else no row is left out.")
-        for name, given in (
-            ("n_estimators='auto'", self.n_estimators == "auto"),
-            ("sampling", self._settings.sampling is not None),
-            ("replace=False", not self.replace),
-            ("groups", groups is not None),
-        ):
-            if given:
-                raise ValueError(f"{name} goes with bootstrap=True: with bootstrap=False every tree sees every row.")
+        found = result.target.attributes() | self._task.cost_attributes(result.costs)
+        found |= {"n_outputs_": result.n_outputs} | result.record.attributes(self._oob_name)
+        self.__dict__.update(found)
 
     # ---- trees ---------------------------------------------------------------------------------------
 
