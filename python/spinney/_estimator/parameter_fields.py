@@ -51,10 +51,15 @@ def _make(kind: Any) -> None:
     known: dict[str, list[Any]] = {}
     for base in reversed(kind.__mro__):
         known |= base.__dict__.get("_parameter_constraints", {})
-    known |= {entry.name: entry.metadata[_ALLOWED] for entry in fields(kind) if _ALLOWED in entry.metadata}
+    known |= allowed_values(kind)
     kind._parameter_constraints = known
     kind.__init__.__signature__ = _own_first(kind)
     store_signature(kind)
+
+
+def allowed_values(kind: type[Any]) -> dict[str, list[Any]]:
+    """Return scikit-learn's constraints of the parameters that a dataclass declares by `parameter`."""
+    return {entry.name: entry.metadata[_ALLOWED] for entry in fields(kind) if _ALLOWED in entry.metadata}
 
 
 def _own_first(kind: type[Any]) -> inspect.Signature:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -47,7 +47,13 @@ from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
 from spinney._tree.grow import class_predictions, number_predictions
-from spinney._tree.grow.estimator import CLASS_PARAMETERS, GROWTH_PARAMETERS, NUMBER_PARAMETERS, GrowingEstimator
+from spinney._tree.grow.estimator import (
+    CLASS_CRITERIA,
+    GROWTH_PARAMETERS,
+    NUMBER_CRITERIA,
+    OWN_CRITERION,
+    GrowingEstimator,
+)
 from spinney._tree.grow.streams import check_stream
 from spinney._tree.grow.task import Classification, Regression, Target
 from spinney.inspect.explain.coverage import coverage_report
@@ -115,7 +121,6 @@ class BaseForest(GrowingEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GROWTH_PARAMETERS,
         "n_estimators": [COUNT, StrOptions({"auto"})],
-        "max_features_per_tree": GROWTH_PARAMETERS["max_features"],
         "bootstrap": ["boolean"],
         "replace": ["boolean"],
         "max_samples": [
@@ -688,8 +693,8 @@ class ForestClassifier(ClassifierMixin, BaseForest):
         "predict_interval": "is for numbers; this forest learns classes. Use predict_set.",
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CLASS_PARAMETERS,
         **BaseForest._parameter_constraints,
+        "criterion": [StrOptions(CLASS_CRITERIA), OWN_CRITERION],
         "shrinkage": [Interval(Real, 0.0, None, closed="left"), StrOptions({"auto"}), None],
         "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
         "sampling": [StrOptions({"balanced", "stratified"}), None],
@@ -784,12 +789,8 @@ class ForestRegressor(RegressorMixin, BaseForest):
         "predict_set": "is for classes; this forest learns numbers. Use predict_interval.",
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **NUMBER_PARAMETERS,
         **BaseForest._parameter_constraints,
-        "criterion": [
-            StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson", "user"}),
-            HasMethods(["evaluate", "split"]),
-        ],
+        "criterion": [StrOptions(NUMBER_CRITERIA - {"exponential"}), OWN_CRITERION],
     }
 
     @only_if(_why_no_rows)

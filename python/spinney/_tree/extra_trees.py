@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, RandomState
 from spinney._estimator.parameters import store_parameters
 from spinney._tree.tree_estimator import TreeClassifier, TreeRegressor
+from spinney.criteria import Criterion
 
 
 class ExtraTreeClassifier(TreeClassifier):
@@ -27,24 +27,24 @@ class ExtraTreeClassifier(TreeClassifier):
     def __init__(
         self,
         *,
-        criterion: Any = "gini",
+        criterion: str | Criterion = "gini",
         splitter: str = "random",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
         min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = "sqrt",
-        random_state: Any = None,
+        random_state: RandomState = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
-        class_weight: Any = None,
+        class_weight: ByClass = None,
         ccp_alpha: float = 0.0,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
+        monotonic_cst: ByColumn = None,
+        interaction_cst: ColumnGroups = None,
         min_purity: float | None = None,
         max_bins: int | None = None,
         validation_fraction: float | None = None,
-        categorical_features: Any = None,
+        categorical_features: ColumnNames = None,
         unseen: str = "missing",
         min_samples_category: int = 5,
         n_jobs: int | None = None,
@@ -71,22 +71,22 @@ class ExtraTreeRegressor(TreeRegressor):
     def __init__(
         self,
         *,
-        criterion: Any = "squared_error",
+        criterion: str | Criterion = "squared_error",
         splitter: str = "random",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
         min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = 1.0,
-        random_state: Any = None,
+        random_state: RandomState = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
+        monotonic_cst: ByColumn = None,
+        interaction_cst: ColumnGroups = None,
         max_bins: int | None = None,
         validation_fraction: float | None = None,
-        categorical_features: Any = None,
+        categorical_features: ColumnNames = None,
         unseen: str = "missing",
         min_samples_category: int = 5,
         n_jobs: int | None = None,

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+from spinney._data.types import ByColumn, ColumnGroups, ColumnNames, RandomState
+from spinney._estimator.folds import CrossValidation
 from spinney._estimator.parameters import store_parameters
+from spinney._tree.grow.settings import Scorer
 from spinney._tree.rpart import report
 from spinney._tree.rpart.control import control as rpart_control
 from spinney._tree.rpart.control import refuse_twice
 from spinney._tree.tree_estimator import TreeRegressor
+from spinney.criteria import Criterion
 
 
 class DecisionTreeRegressor(TreeRegressor):
@@ -35,40 +41,40 @@ class DecisionTreeRegressor(TreeRegressor):
     def __init__(
         self,
         *,
-        criterion: Any = "squared_error",
+        criterion: str | Criterion = "squared_error",
         splitter: str = "best",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 1,
         min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
+        monotonic_cst: ByColumn = None,
+        interaction_cst: ColumnGroups = None,
         max_bins: int | None = None,
         validation_fraction: float | None = None,
-        categorical_features: Any = None,
+        categorical_features: ColumnNames = None,
         unseen: str = "missing",
         min_samples_category: int = 5,
         rate_shrinkage: float = 0.0,
-        feature_costs: Any = None,
-        feature_weights: Any = None,
-        always_try: Any = None,
+        feature_costs: ByColumn = None,
+        feature_weights: ByColumn = None,
+        always_try: ColumnNames = None,
         missing: str = "learned",
         max_surrogates: int = 5,
         surrogate_style: str = "all",
         missing_fallback: str = "majority",
         max_competitors: int = 0,
         prune: str | None = None,
-        cv: Any = 10,
-        rule: Any = "1se",
-        scoring: Any = None,
+        cv: CrossValidation = 10,
+        rule: str | float | None = "1se",
+        scoring: str | Scorer | None = None,
         risk: str = "auto",
         cp: float | None = None,
-        shrinkage: Any = None,
+        shrinkage: float | str | None = None,
         dialect: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -87,10 +93,10 @@ class DecisionTreeRegressor(TreeRegressor):
         usesurrogate: int = 2,
         surrogatestyle: int = 0,
         maxdepth: int = 30,
-        xval: Any = 10,
+        xval: int | ArrayLike | None = 10,
         shrink: float | None = None,
         error: str = "deviance",
-        cost: Any = None,
+        cost: ByColumn = None,
         rpart_quirks: bool = False,
         **parameters: Any,
     ) -> DecisionTreeRegressor:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.numeric.reproducible import dot
+from spinney._data.types import ColumnLike
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.growth import Growth
 
@@ -28,7 +29,7 @@ def shrunk(
     growth: Growth,
     ccp_alpha: float,
     random: np.random.RandomState,
-    groups: Any = None,
+    groups: ColumnLike = None,
 ) -> tuple[FittedTree, float]:
     """Shrink a tree as the parameter of its estimator says.
 
@@ -110,7 +111,7 @@ def shrink_tree(model: Any, strength: float) -> Any:
 # ---- the strength by cross-validation ------------------------------------------------------------------------------
 
 
-def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomState, groups: Any) -> float:
+def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomState, groups: ColumnLike) -> float:
     """Return the strength of least loss on rows left out; the weakest on a tie.
 
     Values are judged by the loss of the tree's criterion, classes by the Brier score: whether the most probable class
@@ -133,7 +134,7 @@ def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomS
     return float(strengths[np.flatnonzero(losses <= losses.min() + slack)[0]])
 
 
-def _folds(growth: Growth, random: np.random.RandomState, groups: Any = None) -> NDArray[np.intp]:
+def _folds(growth: Growth, random: np.random.RandomState, groups: ColumnLike = None) -> NDArray[np.intp]:
     """Fold of each row, -1 for rows without weight; each fold has its share of every class, or of the groups."""
     rows = np.flatnonzero(growth.weights() > 0)
     if len(rows) < 2:

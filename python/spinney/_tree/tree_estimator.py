@@ -15,6 +15,7 @@ from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch, estimator_html_repr
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._cluster.single_worker import fit_on_one_worker
@@ -28,7 +29,13 @@ from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree
 from spinney._tree.fit import TreeFit, TreeInputs, TreeResult, ValidationRows
 from spinney._tree.grow import class_predictions, number_predictions
-from spinney._tree.grow.estimator import CLASS_PARAMETERS, GROWTH_PARAMETERS, NUMBER_PARAMETERS, GrowingEstimator
+from spinney._tree.grow.estimator import (
+    CLASS_CRITERIA,
+    GROWTH_PARAMETERS,
+    NUMBER_CRITERIA,
+    OWN_CRITERION,
+    GrowingEstimator,
+)
 from spinney._tree.grow.streams import check_stream
 from spinney._tree.grow.task import Classification, Regression
 from spinney._tree.prune.table import ComplexityTable, pruning_from_json, pruning_to_json
@@ -408,7 +415,9 @@ class TreeClassifier(ClassifierMixin, BaseTree):
 
     _is_class_target = True
     _task_class = Classification
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GROWTH_PARAMETERS | CLASS_PARAMETERS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GROWTH_PARAMETERS | {
+        "criterion": [StrOptions(CLASS_CRITERIA), OWN_CRITERION]
+    }
     predict = class_predictions.predict
     predict_proba = class_predictions.predict_proba
     predict_log_proba = class_predictions.predict_log_proba
@@ -418,5 +427,7 @@ class TreeRegressor(RegressorMixin, BaseTree):
     """A tree for numbers."""
 
     _task_class = Regression
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GROWTH_PARAMETERS | NUMBER_PARAMETERS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GROWTH_PARAMETERS | {
+        "criterion": [StrOptions(NUMBER_CRITERIA), OWN_CRITERION]
+    }
     predict = number_predictions.predict

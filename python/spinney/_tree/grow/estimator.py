@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import HasMethods
 
 from spinney._data import Schema
 from spinney._data.types import Floats
+from spinney._estimator.parameter_fields import UNSEEN, allowed_values
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.settings import GrowthSettings
@@ -17,71 +17,14 @@ from spinney._tree.grow.task import Task
 from spinney.inspect.constraints import verify
 from spinney.inspect.explain import methods
 
-GROWTH_PARAMETERS: dict[str, list[Any]] = {
-    "splitter": [StrOptions({"best", "random"})],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_split": [
-        Interval(Integral, 2, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-    ],
-    "min_samples_leaf": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="neither"),
-    ],
-    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
-    "max_features": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="right"),
-        StrOptions({"sqrt", "log2"}),
-        None,
-    ],
+GROWTH_PARAMETERS: dict[str, list[Any]] = allowed_values(GrowthSettings) | {
     "random_state": ["random_state"],
-    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-    "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
-    "monotonic_cst": ["array-like", dict, None],
-    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-    "max_bins": [Interval(Integral, 2, 65535, closed="both"), None],
-    "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither"), None],
     "categorical_features": ["array-like", None],
-    "unseen": [StrOptions({"missing", "error", "other"})],
-    "min_samples_category": [Interval(Integral, 1, None, closed="left")],
-    "feature_costs": ["array-like", dict, None],
-    "feature_weights": ["array-like", dict, None],
-    "always_try": ["array-like", str, Integral, None],
-    "missing": [StrOptions({"learned", "surrogate"})],
-    "max_surrogates": [Interval(Integral, 0, None, closed="left")],
-    "surrogate_style": [StrOptions({"all", "present"})],
-    "missing_fallback": [StrOptions({"majority", "stop", "ignore"})],
-    "max_competitors": [Interval(Integral, 0, None, closed="left")],
-    "prune": [StrOptions({"cv", "validation", "pessimistic"}), None],
-    "cv": ["cv_object", "array-like"],
-    "rule": [StrOptions({"min", "1se"}), Interval(Real, 0.0, None, closed="left"), None],
-    "scoring": [str, callable, None],
-    "risk": [StrOptions({"auto", "impurity", "error"})],
-    "cp": [Real, None],
-    "shrinkage": [Interval(Real, 0.0, None, closed="left"), StrOptions({"cv"}), None],
-    "dialect": [StrOptions({"rpart", "rpart_quirks"}), None],
-    "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
+    "unseen": [UNSEEN],
 }
-CLASS_PARAMETERS: dict[str, list[Any]] = {
-    "criterion": [
-        StrOptions({"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio", "user"}),
-        HasMethods(["evaluate", "split"]),
-    ],
-    "class_weight": [dict, list, StrOptions({"balanced"}), None],
-    "min_purity": [Interval(Real, 0.0, 1.0, closed="right"), None],
-    "cost_matrix": ["array-like", dict, None],
-    "priors": ["array-like", dict, StrOptions({"uniform"}), None],
-    "cost_splits": [StrOptions({"altered_priors", "generalised_gini"}), None],
-}
-NUMBER_PARAMETERS: dict[str, list[Any]] = {
-    "criterion": [
-        StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential", "user"}),
-        HasMethods(["evaluate", "split"]),
-    ],
-    "rate_shrinkage": [Interval(Real, 0.0, None, closed="left")],
-}
+OWN_CRITERION = HasMethods(["evaluate", "split"])
+CLASS_CRITERIA = {"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio", "user"}
+NUMBER_CRITERIA = {"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential", "user"}
 
 
 class GrowingEstimator(TableEstimator):

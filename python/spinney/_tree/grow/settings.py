@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.display.warn import warn
-from spinney._data.types import Floats
+from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, Floats
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.estimator import Estimator
+from spinney._estimator.folds import CrossValidation
 from spinney._estimator.held_out import split_gains
+from spinney._estimator.parameter_fields import N_JOBS, parameter
 from spinney._estimator.parameters import (
     count_features,
     count_rows,
@@ -32,7 +34,15 @@ from spinney.criteria import Criterion
 
 NO_LIMIT = 2**32 - 1
 RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
-PerColumn = ArrayLike | Mapping[str, Any] | None
+Scorer = Callable[..., float]  # (estimator, X, y) -> score, as scikit-learn's
+
+
+def _from(least: int) -> Interval:
+    return Interval(Integral, least, None, closed="left")
+
+
+_AT_LEAST_0 = Interval(Real, 0.0, None, closed="left")
+_SOME_FEATURES = (_from(1), Interval(Real, 0.0, 1.0, closed="right"), StrOptions({"sqrt", "log2"}), None)
 
 # parameters that only built-in criteria understand
 _BUILT_IN_ONLY = ("monotonic_cst", "max_bins", "min_purity", "cost_matrix", "priors", "rate_shrinkage", "dialect")
@@ -60,7 +70,7 @@ class GrowthTarget:
 
 @dataclass(frozen=True)
 class GrowthSettings:
-    """Parameters of growth and pruning. The defaults are what an estimator without such a parameter does.
+    """Parameters of growth and pruning, and what they may be; defaults are what an estimator without them does.
 
     Attributes
     ----------
@@ -70,47 +80,51 @@ class GrowthSettings:
     """
 
     criterion: str | Criterion
-    splitter: str = "best"
-    max_depth: int | None = None
-    min_samples_split: int | float = 2
-    min_samples_leaf: int | float = 1
-    min_weight_fraction_leaf: float = 0.0
-    max_features: int | float | str | None = None
-    max_features_per_tree: int | float | str | None = None
-    max_leaf_nodes: int | None = None
-    min_impurity_decrease: float = 0.0
-    min_purity: float | None = None
-    monotonic_cst: PerColumn = None
-    interaction_cst: Sequence[Sequence[int | str]] | str | None = None
-    max_bins: int | None = None
-    min_samples_category: int = 1
-    feature_costs: PerColumn = None
-    feature_weights: PerColumn = None
-    always_try: ArrayLike | None = None
-    missing: str = "learned"
-    max_surrogates: int = 5
-    surrogate_style: str = "all"
-    missing_fallback: str = "majority"
-    max_competitors: int = 0
-    class_weight: str | Mapping[Any, float] | Sequence[Mapping[Any, float]] | None = None
-    cost_matrix: PerColumn = None
-    priors: PerColumn = None
-    cost_splits: str | None = "altered_priors"
-    rate_shrinkage: float = 0.0
+    splitter: str = parameter(StrOptions({"best", "random"}), default="best")
+    max_depth: int | None = parameter(_from(1), None, default=None)
+    min_samples_split: int | float = parameter(_from(2), Interval(RealNotInt, 0, 1, closed="right"), default=2)
+    min_samples_leaf: int | float = parameter(_from(1), Interval(Real, 0, 1, closed="neither"), default=1)
+    min_weight_fraction_leaf: float = parameter(Interval(Real, 0.0, 0.5, closed="both"), default=0.0)
+    max_features: int | float | str | None = parameter(*_SOME_FEATURES, default=None)
+    max_features_per_tree: int | float | str | None = parameter(*_SOME_FEATURES, default=None)
+    max_leaf_nodes: int | None = parameter(_from(2), None, default=None)
+    min_impurity_decrease: float = parameter(_AT_LEAST_0, default=0.0)
+    min_purity: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
+    monotonic_cst: ByColumn = parameter("array-like", dict, None, default=None)
+    interaction_cst: ColumnGroups = parameter(
+        list, tuple, StrOptions({"pairwise", "no_interactions"}), None, default=None
+    )
+    max_bins: int | None = parameter(Interval(Integral, 2, 65535, closed="both"), None, default=None)
+    min_samples_category: int = parameter(_from(1), default=1)
+    feature_costs: ByColumn = parameter("array-like", dict, None, default=None)
+    feature_weights: ByColumn = parameter("array-like", dict, None, default=None)
+    always_try: ColumnNames = parameter("array-like", str, Integral, None, default=None)
+    missing: str = parameter(StrOptions({"learned", "surrogate"}), default="learned")
+    max_surrogates: int = parameter(_from(0), default=5)
+    surrogate_style: str = parameter(StrOptions({"all", "present"}), default="all")
+    missing_fallback: str = parameter(StrOptions({"majority", "stop", "ignore"}), default="majority")
+    max_competitors: int = parameter(_from(0), default=0)
+    class_weight: ByClass = parameter(dict, list, StrOptions({"balanced"}), None, default=None)
+    cost_matrix: ByClass = parameter("array-like", dict, None, default=None)
+    priors: ByClass = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
+    cost_splits: str | None = parameter(
+        StrOptions({"altered_priors", "generalised_gini"}), None, default="altered_priors"
+    )
+    rate_shrinkage: float = parameter(_AT_LEAST_0, default=0.0)
     sampling: str | None = None
     bootstrap: bool = False
     oblique: int | str | None = None
-    prune: str | None = None
-    cv: Any = 10
-    rule: str | float | None = "1se"
-    scoring: Any = None
-    risk: str = "auto"
-    ccp_alpha: float = 0.0
-    cp: float | None = None
-    validation_fraction: float | None = None
-    shrinkage: float | str | None = None
-    dialect: str | None = None
-    n_jobs: int | None = None
+    prune: str | None = parameter(StrOptions({"cv", "validation", "pessimistic"}), None, default=None)
+    cv: CrossValidation = parameter("cv_object", "array-like", default=10)
+    rule: str | float | None = parameter(StrOptions({"min", "1se"}), _AT_LEAST_0, None, default="1se")
+    scoring: str | Scorer | None = parameter(str, callable, None, default=None)
+    risk: str = parameter(StrOptions({"auto", "impurity", "error"}), default="auto")
+    ccp_alpha: float = parameter(_AT_LEAST_0, default=0.0)
+    cp: float | None = parameter(Real, None, default=None)
+    validation_fraction: float | None = parameter(Interval(Real, 0, 1, closed="neither"), None, default=None)
+    shrinkage: float | str | None = parameter(_AT_LEAST_0, StrOptions({"cv"}), None, default=None)
+    dialect: str | None = parameter(StrOptions({"rpart", "rpart_quirks"}), None, default=None)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
     random_ties: bool = False
 
     @classmethod

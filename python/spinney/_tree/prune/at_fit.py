@@ -15,7 +15,7 @@ from spinney._estimator.folds import read_folds, read_row_groups
 from spinney._estimator.held_out import HeldOut, cut_back, node_losses
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.growth import Growth
-from spinney._tree.grow.settings import GrowthSettings
+from spinney._tree.grow.settings import GrowthSettings, Scorer
 from spinney._tree.grow.task import Classification, Task
 from spinney._tree.prune.cross_validation import (
     FoldTree,
@@ -191,7 +191,7 @@ def _table(
     )
 
 
-def _score(scoring: Any, rows: FitRows) -> Score:
+def _score(scoring: str | Scorer, rows: FitRows) -> Score:
     from sklearn.metrics import get_scorer
     from sklearn.utils import _safe_indexing
 

@@ -6,6 +6,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from spinney._data.types import ByColumn
 
 _FALLBACK = {0: "ignore", 1: "stop", 2: "majority"}
 
@@ -20,8 +23,8 @@ def control(
     usesurrogate: int,
     surrogatestyle: int,
     maxdepth: int,
-    xval: Any,
-    cost: Any,
+    xval: int | ArrayLike | None,
+    cost: ByColumn,
     rpart_quirks: bool,
 ) -> dict[str, Any]:
     """Turn rpart.control's words into the estimator's parameters."""
@@ -44,21 +47,16 @@ def control(
         if not isinstance(value, Integral) or value < low or (high is not None and value > high):
             upper = "" if high is None else f" and at most {high}"
             raise ValueError(f"{name} must be a whole number of at least {low}{upper}. Got {value!r}.")
-    if np.isnan(cp):
-        raise ValueError("cp must be a number: a share of the root's risk. Got NaN.")
-    if (
-        isinstance(xval, str)
-        or hasattr(xval, "split")
-        or (np.ndim(xval) == 0 and not isinstance(xval, (Integral, type(None))))
-    ):
+    is_number = xval is None or isinstance(xval, Integral)
+    if isinstance(xval, str) or hasattr(xval, "split") or (not is_number and np.asarray(xval).ndim == 0):
         raise ValueError(f"xval must be a number of folds, 0 for none, or one fold number per row. Got {xval!r}.")
-    if np.ndim(xval) == 0 and xval is not None and xval < 0:
+    if isinstance(xval, Integral) and xval < 0:
         raise ValueError(f"xval must not be negative. Got {xval}. Use 0 for no cross-validation.")
     if not isinstance(rpart_quirks, bool):
         raise ValueError(f"rpart_quirks must be True or False. Got {rpart_quirks!r}.")
     if not isinstance(cp, Real) or cp != cp:
-        raise ValueError(f"cp must be a number. Got {cp!r}.")
-    folds = np.ndim(xval) > 0 or (xval is not None and int(xval) > 1)
+        raise ValueError(f"cp must be a number: a share of the root's risk. Got {cp!r}.")
+    folds = xval > 1 if isinstance(xval, Integral) else xval is not None
     return {
         "min_samples_split": max(2, int(minsplit)),
         "min_samples_leaf": int(minbucket),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -271,7 +272,7 @@ def _folds(settings: GrowthSettings, n_rows: int, random: np.random.RandomState)
     cv = settings.cv
     if settings.prune != "cv" or cv is None:
         return None
-    if np.ndim(cv) == 0:
+    if isinstance(cv, Integral):
         if int(cv) < 2:
             return None
         return random.permutation(np.arange(n_rows) % int(cv))
