@@ -304,7 +304,7 @@ def test_refit_refusals():
         ({"feature_sampling": {"weights": [1, 2, 3, 4]}}, "and none are drawn"),
         ({"alpha": 0.3}, r"\(or alpha\) is for loss=.* and loss='squared_error' does not read it"),
         ({"alpha": 0.9, "loss": "poisson"}, r"quantile \(or alpha\) is for loss='quantile'"),
-        ({"quantile": [0.1, 0.9]}, "quantile is for loss='quantile', and loss='squared_error' does not read it"),
+        ({"quantile": [0.1, 0.9]}, "and loss='expectile', and loss='squared_error' does not read it"),
         ({"quantile": 0.3, "loss": "huber"}, "quantile is for loss='quantile' and loss='expectile', and loss='huber'"),
         ({"huber_share": 0.4, "loss": "quantile"}, "huber_share is for loss='huber' and loss='log_cosh'"),
         ({"tweedie_power": 1.2, "loss": "poisson"}, "tweedie_power is for loss='tweedie'"),
