@@ -1,7 +1,7 @@
 """Transport of messages to actors on workers: a connection of Dask's to each, or by way of the scheduler.
 
 `Channel` is the interface: an actor replies to messages in the order in which they are sent, and several may be under
-way. Own sockets in the place of `Connection` would save no time that can be measured; see decision 21.
+way. Sockets read and written past Dask's event loops would save about a tenth of the time of a tree; see decision 21.
 """
 
 from __future__ import annotations

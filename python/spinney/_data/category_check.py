@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney._data.column_names import match_columns
 from spinney._data.columns import CodedColumn, RawTable
-from spinney._data.partitioned import DealtTable
+from spinney._data.partitioned import RemoteTable
 from spinney._data.schema import Schema, forced_categories
 
 
@@ -16,7 +16,7 @@ def check_categories(schema: Schema, table: RawTable, categorical_features: Any,
     expected = schema.names if schema.has_names else None
     order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
     dealt = None
-    if isinstance(table, DealtTable):
+    if isinstance(table, RemoteTable):
         dealt = table.features([table.label(j) for j in range(table.n_columns)], forced)
     for j, feature in enumerate(schema.features):
         place = j if order is None else order[j]

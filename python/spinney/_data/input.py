@@ -8,7 +8,7 @@ from typing import Any
 import spinney._engine as _engine
 from spinney._data.columns import RawTable
 from spinney._data.feature import Unseen
-from spinney._data.partitioned import DealtTable
+from spinney._data.partitioned import RemoteTable
 from spinney._data.read import read_table
 from spinney._data.schema import Schema
 from spinney._data.spool import SpooledTable
@@ -51,7 +51,7 @@ class Input:
 
     def encoded(self, schema: Schema, unseen: Unseen, estimator: str) -> _engine.Table:
         """Return the engine's columns; of rows on workers, what stands for them."""
-        if isinstance(self.table, DealtTable):
+        if isinstance(self.table, RemoteTable):
             partitioned: _engine.Table = self.table.encoded(schema, unseen, estimator)
             return partitioned
         return schema.encode(self.table, unseen=unseen, estimator=estimator)

@@ -1,4 +1,4 @@
-"""A table whose rows are dealt out to others, such as the workers of a cluster: what a fit may ask of it."""
+"""A table whose rows are in other processes, such as the workers of a cluster: what a fit reads of it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from spinney._data.columns import Column, RawTable
 from spinney._data.feature import Feature
 
 
-class DealtTable(RawTable, ABC):
-    """Rows that are elsewhere."""
+class RemoteTable(RawTable, ABC):
+    """Rows in other processes."""
 
     def column(self, j: int) -> Column:
         """Refuse: no column is here."""
-        raise TypeError(f"{self.label(j)} is dealt out to others, and its values are not here.")
+        raise TypeError(f"{self.label(j)} is partitioned across workers, and its values are not here.")
 
     @abstractmethod
     def features(self, names: Sequence[str], forced: set[int]) -> list[Feature]:
-        """Return what a model keeps of each column; `forced` are those that the caller declares to be categories."""
+        """Return what a model remembers of each column; `forced` are those declared to be categories."""
 
     @abstractmethod
     def encoded(self, schema: Any, unseen: str, estimator: str) -> Any:

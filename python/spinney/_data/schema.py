@@ -38,7 +38,7 @@ from spinney._data.feature import (
     feature_to_dict,
     learn_feature,
 )
-from spinney._data.partitioned import DealtTable
+from spinney._data.partitioned import RemoteTable
 
 _UNSEEN = ("missing", "error", "other")
 _FEW = 10  # categories of a column; more would have to pay for what sets of them gain by chance
@@ -123,7 +123,7 @@ class Schema:
         forced = forced_categories(categorical_features, table)
         names = table.names or position_names(table.n_columns)
         features: list[Feature] | PlainFeatures
-        if isinstance(table, DealtTable):
+        if isinstance(table, RemoteTable):
             return cls(table.features(names, forced), table.names is not None, unseen)
         if table.matrix is not None or table.sparse is not None:
             features = _learn_block(table, names, forced)

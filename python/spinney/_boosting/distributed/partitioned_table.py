@@ -17,7 +17,7 @@ from spinney._boosting.loss import Loss
 from spinney._cluster.blocks import Args, LocalBlocks, RowBlocks
 from spinney._data import Feature, Schema
 from spinney._data.dates import RESOLUTIONS
-from spinney._data.partitioned import DealtTable
+from spinney._data.partitioned import RemoteTable
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Ranges = tuple[Floats, Floats, NDArray[np.bool_]]
 WORK_OF_MESSAGE = 4e7  # rows times columns of a block, about 15 ms: with less, two requests take longer than one
 
 
-class PartitionedTable(DealtTable):
+class PartitionedTable(RemoteTable):
     """A table in blocks of rows.
 
     Parameters
