@@ -402,7 +402,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         return RowPrint.of_any(table, target, count_threads(self.n_jobs, table.n_rows))
 
     def _check_rows(self, table: PickTable, target: NDArray[Any]) -> None:
-        """Refuse rows that are not those of the fit, as far as can be told."""
+        """Refuse rows that are not those of the fit, as far as their fingerprint shows."""
         known: RowPrint | None = self.__dict__.get("_row_print")
         given = None if known is None else self._row_print_of(table, target)
         if given != known:

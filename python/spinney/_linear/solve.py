@@ -69,7 +69,7 @@ class Ridge:
 
     def _factor(self, alpha: float) -> Floats:
         spread = np.diag(self._gram)
-        # columns that are sums of others are told apart by the penalty alone: what rounding leaves must not be negative
+        # only the penalty separates columns that are sums of others: what rounding leaves must not be negative
         slack = 1e-13 * spread.max(initial=0.0)
         return cholesky(self._gram + np.diag(alpha * self._penalty + slack))
 

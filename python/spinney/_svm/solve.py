@@ -291,9 +291,9 @@ def machines_of(
     """Return what predicts."""
     places, values = [], []  # of the support vectors of each machine
     for m, solution in enumerate(solutions):
-        kept = np.flatnonzero(solution.beta)
-        places.append(problems.rows_of(m)[kept])
-        values.append(problems.sign * solution.beta[kept])
+        used = np.flatnonzero(solution.beta)
+        places.append(problems.rows_of(m)[used])
+        values.append(problems.sign * solution.beta[used])
     at = np.unique(np.concatenate(places))
     k = n_classes or 1
     n_lines = {"one": 1, "ovo": k - 1, "ovr": k}[problems.strategy]
