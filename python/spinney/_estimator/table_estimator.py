@@ -217,7 +217,7 @@ class TableEstimator(Estimator):
         return part.attributes() | tied | rest
 
 
-def trees_of(model: Any) -> ModelOfTrees:
+def trees_of(model: object) -> ModelOfTrees:
     """Return what predicts in a fitted estimator of spinney that is made of trees; TypeError for anything else."""
     if not isinstance(model, TableEstimator):
         raise TypeError(f"model must be a fitted tree, forest or boosted model of spinney, not {type(model).__name__}.")

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.numeric.reproducible import dot
 from spinney._data.types import ColumnLike
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.growth import Growth
 
+Fitted = TypeVar("Fitted", bound=TableEstimator)
 _N_FOLDS = 5
 # Strengths that cross-validation tries, in rows: each is multiplied by the mean weight of a row.
 _STRENGTHS = (0.0, 0.1, 0.3, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -60,7 +62,7 @@ def shrunk(
     return (tree.shrunk(strength) if strength > 0 else tree), strength
 
 
-def shrink_tree(model: Any, strength: float) -> Any:
+def shrink_tree(model: Fitted, strength: float) -> Fitted:
     """Shrink the values of a fitted tree towards those of their ancestors, without growing it again.
 
     The prediction of a leaf becomes an average of the values on its path from the root. Small nodes lean on their

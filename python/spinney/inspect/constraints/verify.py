@@ -230,9 +230,9 @@ class _Verifier:
 
     def _verdict(self, j: int, direction: int, max_steps: int) -> tuple[str, str, BrokenPromise | None]:
         trees = [TreeOfSum(tree, self._place, direction, self._states) for tree in self._trees]
-        way = "does" if len(trees) == 1 else "tree does"
+        way = "it does" if len(trees) == 1 else "every tree does"
         if all(tree.rises(j) for tree in trees):
-            return "proved", "it never splits on it" if not any(j in t.feature for t in trees) else f"every {way}", None
+            return "proved", "it never splits on it" if not any(j in t.feature for t in trees) else way, None
         sizes = [max(map(abs, tree.value)) for tree in trees]
         try:
             for low, high, box in falling_boxes(trees, j, self._states[j], _ROUNDING * sum(sizes), Steps(max_steps)):
