@@ -18,20 +18,6 @@ namespace spinney {
 
 namespace {
 
-nb::dict losses() {
-  nb::dict all;
-  for (const LossTraits& loss : all_losses) {
-    if (loss.is_outside || loss.is_relative || loss.name == std::string("expectile")) continue;
-    nb::dict traits;
-    traits["of_classes"] = loss.of_classes();
-    traits["of_two_classes"] = loss.of_two_classes;
-    traits["refits_leaves"] = loss.refits_leaves();
-    traits["tempers_steps"] = loss.tempers_steps;
-    all[loss.name] = traits;
-  }
-  return all;
-}
-
 // By part: name of the loss, its parameter, number of scores, weight in the sum.
 using LossParts = std::vector<std::tuple<std::string, double, std::uint32_t, double>>;
 
@@ -188,6 +174,4 @@ void init_boosting_options(nb::module_& m) {
           "Whether 0, though out of bounds, switches it off.");
   m.def("boosting_options", &known_options, nb::rv_policy::reference,
         nb::sig("def boosting_options() -> list[OptionTraits]"), "The table of options that are numbers.");
-  m.def("losses", &losses, nb::sig("def losses() -> dict[str, dict[str, bool]]"),
-        "Losses by name, and what they are like.");
 }

@@ -246,7 +246,6 @@ void init_partitioned(nb::module_& m) {
         "How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of "
         "all rows lack values.");
   m.def("request", &request_of, "name"_a, "A request that partitions answer at any time.");
-  m.attr("question") = m.attr("request");
   m.def("held_out_loss", &held_out_loss, "answers"_a,
         "Mean loss of the rows held out, by what all partitions say of \"gradients\".");
   nb::class_<CodedRowsHandle>(m, "CodedRows",
@@ -256,7 +255,6 @@ void init_partitioned(nb::module_& m) {
       .def("__init__", &make_partition, "coded"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "scores"_a,
            "options"_a, "place"_a)
       .def("answer", &answer, "request"_a, "Answer a request of `PartitionedBoosting`.");
-  m.attr("Piece") = m.attr("Partition");
   nb::class_<PartitionedHandle>(m, "PartitionedBoosting",
                                 "Gradient boosting of rows that are partitioned to partitions.")
       .def("__init__", &start_partitioned, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a,
@@ -280,5 +278,4 @@ void init_partitioned(nb::module_& m) {
                      return std::tuple(all.n_all_rows, all.weight_scale, all.count_by_weight);
                    })
       .def_prop_ro("n_rounds", [](const PartitionedHandle& self) { return self.boosting->n_rounds(); });
-  m.attr("DealtBoosting") = m.attr("PartitionedBoosting");
 }

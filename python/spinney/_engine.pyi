@@ -3,7 +3,7 @@
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy
 from numpy.typing import NDArray
@@ -873,9 +873,6 @@ class OptionTraits:
 def boosting_options() -> list[OptionTraits]:
     """The table of options that are numbers."""
 
-def losses() -> dict[str, dict[str, bool]]:
-    """Losses by name, and what they are like."""
-
 class Additive:
     """Trees whose values are added up."""
 
@@ -1169,8 +1166,6 @@ def learn_coding(
 def request(name: str) -> bytes:
     """A request that partitions answer at any time."""
 
-question = request
-
 def held_out_loss(answers: list[Any]) -> float:
     """
     Mean loss of the rows held out, by what all partitions say of "gradients".
@@ -1214,8 +1209,6 @@ class Partition:
     def answer(self, request: bytes) -> bytes:
         """Answer a request of `PartitionedBoosting`."""
 
-Piece: TypeAlias = Partition
-
 class PartitionedBoosting:
     """Gradient boosting of rows that are partitioned to partitions."""
 
@@ -1249,8 +1242,6 @@ class PartitionedBoosting:
     def scales(self) -> tuple[int, float, float]: ...
     @property
     def n_rounds(self) -> int: ...
-
-DealtBoosting: TypeAlias = PartitionedBoosting
 
 class RankedLists:
     """Lists of rows that are ranked by their scores."""

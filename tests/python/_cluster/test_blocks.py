@@ -348,8 +348,10 @@ def test_dates_and_sparse_rows_are_learned_alike():
 @pytest.mark.slow
 def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
     """A worker tells the scheduler that it lives in the meantime."""
-    made, piece = [], _engine.Piece
-    monkeypatch.setattr(_engine, "Piece", lambda coded, **given: made.append((coded, given)) or piece(coded, **given))
+    made, piece = [], _engine.Partition
+    monkeypatch.setattr(
+        _engine, "Partition", lambda coded, **given: made.append((coded, given)) or piece(coded, **given)
+    )
     x = np.random.RandomState(0).standard_normal((4_000_000, 1))
     spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=2).fit(in_blocks(x), x[:, 0])
     coded, given = made[0]

@@ -45,7 +45,7 @@ class BlockActor(Actor):
         self._frames = [read_table(frame) for frame in frames if n_rows_of(frame)]
         self._tables: list[_engine.Table] = []
         self._coded: _engine.CodedRows | None = None
-        self._pieces: dict[bytes, _engine.Piece] = {}  # by the tag of the booster
+        self._partitions: dict[bytes, _engine.Partition] = {}  # by the tag of the booster
 
     @classmethod
     def of_table(cls, table: _engine.Table) -> BlockActor:
@@ -104,7 +104,7 @@ class BlockActor(Actor):
                 self._coded = _engine.CodedRows(self._tables, coding, options)
                 _add_trees(scores, inputs.trees, self._tables, self._n_jobs)
                 self._tables, self._frames = [], []
-            self._pieces[tag] = _engine.Piece(
+            self._partitions[tag] = _engine.Partition(
                 self._coded,
                 target=inputs.target,
                 weight=inputs.weight,
@@ -117,7 +117,7 @@ class BlockActor(Actor):
     def answer(self, request: bytes) -> bytes:
         """Answer a request, which begins with the tag of a booster."""
         request = bytes(request)  # Dask may bring a view
-        return self._pieces[request[:1]].answer(request[1:])
+        return self._partitions[request[:1]].answer(request[1:])
 
     def replay(self, requests: Sequence[bytes], n_last: int) -> list[bytes]:
         """Answer requests in order; return the last answers."""

@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._cluster.blocks import Answers, RowBlocks
 
 Floats = NDArray[np.float64]
-_GRADIENTS, _KEEP = _engine.question("gradients"), _engine.question("keep_scores")
+_GRADIENTS, _KEEP = _engine.request("gradients"), _engine.request("keep_scores")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class BoosterChannel:
     def scores(self, which: str) -> Floats:
         """Scores of the rows held out, (n_scores, n_rows)."""
         n_scores = len(self.inputs.scores)
-        found = [np.frombuffer(answer).reshape(n_scores, -1) for answer in self.ask(_engine.question(which))]
+        found = [np.frombuffer(answer).reshape(n_scores, -1) for answer in self.ask(_engine.request(which))]
         return np.concatenate(found, axis=1)
 
 
@@ -130,7 +130,7 @@ class DistributedBooster:
 
     Parameters
     ----------
-    engine : DealtBoosting
+    engine : PartitionedBoosting
     channel : BoosterChannel
         To the rows that are learned from.
     validation : BoosterChannel or None
@@ -140,7 +140,7 @@ class DistributedBooster:
     n_dropped: Sequence[int] = ()
 
     def __init__(
-        self, engine: _engine.DealtBoosting, channel: BoosterChannel, validation: BoosterChannel | None
+        self, engine: _engine.PartitionedBoosting, channel: BoosterChannel, validation: BoosterChannel | None
     ) -> None:
         self._engine = engine
         self._channel = channel

@@ -146,7 +146,7 @@ class PartitionedColumns:
         if coding is None:
             coding = self._learned_coding(rows.weight, validation, read)  # asks for ranges while the columns are there
         n_done, trees = (0, []) if earlier is None else (earlier.n_rounds, earlier.trees())
-        engine = _engine.DealtBoosting(
+        engine = _engine.PartitionedBoosting(
             coding, self.n_categories_of, self.n_rows, rows.weight, read, n_done, WORK_OF_MESSAGE
         )
         held_weight = None if held_out is None or validation is not self else held_out.weights()
