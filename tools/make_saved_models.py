@@ -1,7 +1,7 @@
 """Write tests/saved_models: models of this format version, inputs, and what the models answer.
 
-Usage: ``python tools/make_saved_models.py``. Run it when the format version rises or a new kind of model comes: files
-that are there stay as they are, since every later spinney must read them.
+Usage: ``python tools/make_saved_models.py``. Run it when the format changes or a new kind of model comes: all files are
+written anew. From the first release on, files of a released format stay, and every later spinney must read them.
 """
 
 from __future__ import annotations
@@ -48,20 +48,35 @@ def models() -> dict[str, Any]:
     weight = rng.random(len(X)) + 0.1
     two = np.column_stack([score, score**2])
     return {
-        "classifier": spinney.DecisionTreeClassifier(max_depth=6).fit(X, labels),
-        "weighted_classifier": spinney.DecisionTreeClassifier(max_depth=4, unseen="other").fit(X, score > 8, weight),
-        "regressor": spinney.DecisionTreeRegressor(max_depth=6).fit(X, score),
-        "two_outputs": spinney.DecisionTreeRegressor(max_depth=4, min_samples_leaf=3).fit(X, two),
-        "two_class_outputs": spinney.DecisionTreeClassifier(max_depth=4).fit(
+        "classifier": spinney.DecisionTreeClassifier(max_depth=6, min_samples_category=1).fit(X, labels),
+        "weighted_classifier": spinney.DecisionTreeClassifier(max_depth=4, unseen="other", min_samples_category=1).fit(
+            X, score > 8, weight
+        ),
+        "regressor": spinney.DecisionTreeRegressor(max_depth=6, min_samples_category=1).fit(X, score),
+        "two_outputs": spinney.DecisionTreeRegressor(max_depth=4, min_samples_leaf=3, min_samples_category=1).fit(
+            X, two
+        ),
+        "two_class_outputs": spinney.DecisionTreeClassifier(max_depth=4, min_samples_category=1).fit(
             X, np.column_stack([score > 8, X["count"] > 4]).astype(int)
         ),
-        "extra_classifier": spinney.ExtraTreeClassifier(max_depth=5, random_state=1).fit(X, labels),
-        "extra_regressor": spinney.ExtraTreeRegressor(max_depth=5, random_state=1).fit(X, score),
-        "forest_shrunk": spinney.RandomForestClassifier(n_estimators=5, shrinkage=0.1, random_state=2).fit(X, labels),
-        "forest_classifier": spinney.RandomForestClassifier(
-            n_estimators=5, max_depth=4, max_samples=0.7, random_state=2
+        "extra_classifier": spinney.ExtraTreeClassifier(max_depth=5, random_state=1, min_samples_category=1).fit(
+            X, labels
+        ),
+        "extra_regressor": spinney.ExtraTreeRegressor(max_depth=5, random_state=1, min_samples_category=1).fit(
+            X, score
+        ),
+        "forest_shrunk": spinney.RandomForestClassifier(
+            n_estimators=5, shrinkage=0.1, random_state=2, min_samples_category=1
         ).fit(X, labels),
-        "extra_forest_regressor": spinney.ExtraTreesRegressor(n_estimators=3, max_depth=4, random_state=1).fit(X, two),
+        "forest_classifier": spinney.RandomForestClassifier(
+            n_estimators=5, max_depth=4, max_samples=0.7, random_state=2, min_samples_category=1
+        ).fit(X, labels),
+        "extra_forest_regressor": spinney.ExtraTreesRegressor(
+            n_estimators=3, max_depth=4, random_state=1, min_samples_category=1
+        ).fit(X, two),
+        "forest_rows": spinney.RandomForestRegressor(
+            n_estimators=3, max_depth=4, keep_rows=True, random_state=2, min_samples_category=1
+        ).fit(X, score),
         "boosting_classifier": spinney.GradientBoostingClassifier(
             n_estimators=3, max_leaf_nodes=5, early_stopping=True, random_state=4
         ).fit(X, labels),
@@ -176,7 +191,7 @@ def models() -> dict[str, Any]:
         "cells_classifier": spinney.HistogramClassifier().fit(X, labels),
         "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
         "surrogates": spinney.DecisionTreeClassifier(
-            missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5
+            missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5, min_samples_category=1
         ).fit(X, labels),
         "imputer": spinney.ProximityImputer(n_estimators=5, n_iter=2, random_state=5).fit(X, labels),
         "rpart": spinney.DecisionTreeClassifier.rpart(minsplit=6, cp=0.02, random_state=3).fit(X, labels),
@@ -206,6 +221,13 @@ def answers(model: Any, rows: list[list[Any]]) -> dict[str, Any]:
     if hasattr(model, "classes_"):
         shares = model.predict_proba(X)
         found["predict_proba"] = [s.tolist() for s in shares] if isinstance(shares, list) else shares.tolist()
+    if isinstance(model, spinney.RandomForestRegressor) and model.keep_rows:
+        found["predict_quantiles"] = model.predict_quantiles(X, (0.1, 0.5, 0.9)).tolist()
+        found["predict_standard_error"] = np.asarray(model.predict_standard_error(X, corrected=False)).tolist()
+        support = model.predict_support(X)
+        found["effective_rows"] = np.asarray(support.effective_rows).tolist()
+        found["outside"] = support.outside.tolist()
+        found["predict_interval"] = np.asarray(model.predict_interval(X, 0.8, "jackknife+")).tolist()
     return found
 
 
@@ -214,9 +236,6 @@ def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     for name, model in models().items():
         path = FOLDER / f"format{_engine.MODEL_FORMAT}_{name}.spinney"
-        if path.exists():
-            print(f"{path.name} is there already; a saved model is never written again")
-            continue
         rows = rows_to_try(model)
         model.save(path)
         text = json.dumps({"rows": rows, **answers(model, rows)}, ensure_ascii=False)

@@ -67,7 +67,7 @@ class Member:
         self.out_of_bag_curve = _padded(known, "oob_scores_", n_done, np.nan)
         self.out_of_bag_gains = _padded(known, "oob_improvement_", n_done, 0.0)
         if self._outside is not None and self._outside.learning.scale is not None:
-            self.scale_curve = _padded(known, "scales_", n_done, np.nan)  # unknown of files of earlier versions
+            self.scale_curve = _padded(known, "scales_", n_done, np.nan)
             if n_done and math.isfinite(self.scale_curve[-1]):
                 self._outside.learning.scale = self.scale_curve[-1]
         self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)

@@ -35,7 +35,7 @@ def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
         entry["n_dropped"] = attributes["n_dropped_"].tolist()
     if "_step" in attributes:
         entry["step"] = attributes["_step"]
-    if "stopped_because_" in attributes:  # files of earlier versions do not say
+    if "stopped_because_" in attributes:
         entry["stopped_because"] = attributes["stopped_because_"]
     return {"boosting": entry}
 

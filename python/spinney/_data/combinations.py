@@ -203,7 +203,7 @@ class Combinations:
     def from_dict(cls, fields: Any, features: Sequence[Feature]) -> Combinations:
         """Rebuild the pool; raises ValueError if `fields` cannot be one."""
         other = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean")]
-        plain = fields.get("plain", other) if isinstance(fields, dict) else None  # older files have no others
+        plain = fields.get("plain") if isinstance(fields, dict) else None
         if (
             not isinstance(plain, list)
             or any(type(j) is not int for j in plain)

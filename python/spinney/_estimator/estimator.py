@@ -196,7 +196,7 @@ class Estimator(BaseEstimator):
         rest = dict(state)
         with faults_named("this pickle"):
             if _SEALED not in rest:
-                refuse("is damaged, or made by an older spinney: it lacks its checksum")
+                refuse("is damaged: it lacks its checksum")
             kind, has_file, inside = unseal(rest.pop(_SEALED), rest.pop(_OUTSIDE, None))
             if kind != type(self).__qualname__ or has_file != (MODEL_FILE in rest):
                 refuse("is damaged: its model and its attributes do not go together")

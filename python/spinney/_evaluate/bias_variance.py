@@ -208,7 +208,7 @@ def bias_variance(
     groups: ColumnLike = None,
     time: ColumnLike = None,
     generator: Generator | None = None,
-    truth: Callable[[TableLike], ArrayLike] | None = None,
+    truth: Callable[[Any], ArrayLike] | None = None,
     n_train: int = 100,
     n_test: int = 1000,
     n_repeats: int = 100,

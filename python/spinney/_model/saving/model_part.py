@@ -150,7 +150,7 @@ class FittedPart:
 def _read_costs(
     header: dict[str, Any], n_classes: list[int] | None
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Read costs and priors; files of trees without them, and older files, lack the fields."""
+    """Read costs and priors; files of models without them lack the fields."""
     found: list[NDArray[np.float64] | None] = []
     for name, n_dimensions in (("cost_matrix", 2), ("priors", 1)):
         if header.get(name) is None:
@@ -166,6 +166,6 @@ def _read_costs(
 
 
 def kind_of(header: dict[str, Any]) -> str:
-    """Return the kind of model that a header names; the first files held trees and named none."""
+    """Return the kind of model that a header names; the header of a single tree names none."""
     kind: str = field(header, "kind", str) if "kind" in header else "tree"
     return kind
