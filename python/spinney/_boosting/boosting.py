@@ -14,7 +14,12 @@ from spinney._boosting.calibration import Calibration
 from spinney._boosting.first_model import first_scores
 from spinney._boosting.fit import BoostingFit, EarlierFit
 from spinney._boosting.options.engine_options import CONSTRAINTS
-from spinney._boosting.options.option_objects import OPTION_CLASSES, check_option_values, with_options
+from spinney._boosting.options.option_objects import (
+    OPTION_CLASSES,
+    check_option_values,
+    check_switched_on,
+    with_options,
+)
 from spinney._boosting.saved_state import BY_ROUND, boosting_from_json, boosting_to_json
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
@@ -77,6 +82,8 @@ class BaseBoosting(SumOfTrees):
             parameter, _, option = name.partition("__")
             if option and parameter in OPTION_CLASSES:
                 options.setdefault(parameter, {})[option] = params.pop(name)
+        for parameter, changes in options.items():
+            check_switched_on(parameter, params.get(parameter, getattr(self, parameter)), changes, parameter in params)
         super().set_params(**params)
         for parameter, changes in options.items():
             setattr(self, parameter, with_options(parameter, getattr(self, parameter), changes))

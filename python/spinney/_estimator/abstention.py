@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data import read_table
 from spinney._data.arguments import given_numbers
 from spinney._data.select import pick_table
+from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.support import REASONS, ColumnRanges, Support
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import check_length
 
 
-def predict_support(estimator: TableEstimator, X: Any) -> Support:
+def predict_support(estimator: TableEstimator, X: TableLike) -> Support:
     """How far the training rows support each prediction.
 
     Parameters
@@ -45,7 +46,12 @@ def predict_support(estimator: TableEstimator, X: Any) -> Support:
 
 
 def predict_or_abstain(
-    estimator: TableEstimator, X: Any, *, max_outside: int = 0, min_rows: float | None = None, offset: Any = None
+    estimator: TableEstimator,
+    X: TableLike,
+    *,
+    max_outside: int = 0,
+    min_rows: float | None = None,
+    offset: ColumnLike = None,
 ) -> NDArray[Any]:
     """Predict the rows that training rows support, and say nothing of the others.
 

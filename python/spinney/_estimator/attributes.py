@@ -21,7 +21,7 @@ def only_if(why_not: Callable[[Any], str | None]) -> Callable[[Method], Method]:
     """
 
     def decorate(method: Method) -> Method:
-        def check(estimator: Any) -> bool:
+        def check(estimator: object) -> bool:
             reason = why_not(estimator)
             if reason is not None:
                 raise NotHereError(f"{type(estimator).__name__}.{method.__name__} {reason}")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.numeric.reproducible import log
+from spinney._data.types import TableLike
 from spinney._model.model import FittedModel
 
 Floats = NDArray[np.float64]
@@ -19,11 +20,11 @@ class ScoringEstimator(Protocol):
     @property
     def _fitted(self) -> FittedModel: ...
 
-    def _scores(self, X: Any, /) -> Floats:
+    def _scores(self, X: TableLike, /) -> Floats:
         """Return the scores of each row: one number for two classes, or one for each class."""
 
 
-def predict_proba(estimator: ScoringEstimator, X: Any) -> Floats:
+def predict_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
     """Class probabilities of each row.
 
     Parameters
@@ -41,7 +42,7 @@ def predict_proba(estimator: ScoringEstimator, X: Any) -> Floats:
     return np.asarray(fitted.predicted(scores))
 
 
-def predict_log_proba(estimator: ScoringEstimator, X: Any) -> Floats:
+def predict_log_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
     """Logarithm of the class probabilities.
 
     Parameters
@@ -57,7 +58,7 @@ def predict_log_proba(estimator: ScoringEstimator, X: Any) -> Floats:
     return log(predict_proba(estimator, X))
 
 
-def decision_function(estimator: ScoringEstimator, X: Any) -> Floats:
+def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
     """Scores of each row: of the second of two classes, or one number per class.
 
     Parameters

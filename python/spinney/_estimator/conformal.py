@@ -18,7 +18,7 @@ from spinney._estimator.row_copies import whole_weights
 Floats = NDArray[np.float64]
 
 
-def check_coverage(coverage: Any) -> None:
+def check_coverage(coverage: object) -> None:
     """Refuse a coverage that is not between 0 and 1."""
     if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
         raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9, not {coverage!r}.")

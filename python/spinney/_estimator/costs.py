@@ -30,7 +30,7 @@ _DEAREST = 1e100  # cost that sums over rows and products with weights can take
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
-def _code_of(label: Any, code_of: Mapping[Any, int], parameter: str) -> int:
+def _code_of(label: object, code_of: Mapping[Any, int], parameter: str) -> int:
     if label not in code_of:
         known = ", ".join(repr(known) for known in list(code_of)[:10])
         raise ValueError(f"{parameter} names a class that does not occur in y: {label!r}. The classes are: {known}.")
@@ -72,7 +72,7 @@ def _number(value: Any, parameter: str) -> float:
         raise ValueError(f"{parameter} must hold numbers. Got {value!r}.") from None
 
 
-def read_cost_matrix(cost: Any, classes: NDArray[Any]) -> Floats:
+def read_cost_matrix(cost: object, classes: NDArray[Any]) -> Floats:
     """Costs as an array in the order of the classes, checked."""
     n = len(classes)
     rows = cost if isinstance(cost, Mapping) else labelled_rows(cost)

@@ -39,7 +39,7 @@ class Estimator(BaseEstimator):
 
     # ---- parameters ------------------------------------------------------------------------------------------
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__ is not None:
             cls.__doc__ = EstimatorDocstring(cls.__doc__)  # type: ignore[assignment]
@@ -49,7 +49,7 @@ class Estimator(BaseEstimator):
             cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
         store_signature(cls)
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         check_parameter_names(cls, [name for name in kwargs if name not in cls._other_names], cls._elsewhere)
         made: Self = super().__new__(cls)
         return made
@@ -66,7 +66,7 @@ class Estimator(BaseEstimator):
             found |= dict.fromkeys(own, found.pop(name))
         return found
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters by name.
 
         Parameters
@@ -273,7 +273,7 @@ def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
         return fit
 
     @wraps(fit)
-    def checked(self: Estimator, *args: Any, **kwargs: Any) -> Any:
+    def checked(self: Estimator, *args: object, **kwargs: object) -> Any:
         for name in kwargs:
             if name not in known:
                 raise TypeError(_unknown_argument(type(self), name, known))
@@ -284,7 +284,7 @@ def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 def _taking_other_names(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
-    def taking(self: Estimator, *args: Any, **kwargs: Any) -> None:
+    def taking(self: Estimator, *args: object, **kwargs: object) -> None:
         init(self, *args, **self._in_own_names(kwargs))
 
     return taking

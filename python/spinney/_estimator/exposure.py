@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.arguments import given_numbers
 from spinney._data.numeric.reproducible import log
+from spinney._data.types import ColumnLike
 from spinney._estimator.target import read_numbers
 from spinney._model.tree import FittedTree
 
 Floats = NDArray[np.float64]
 
 
-def per_exposure(events: Floats, weight: Floats | None, exposure: Any) -> tuple[Floats, Floats]:
+def per_exposure(events: Floats, weight: Floats | None, exposure: ColumnLike) -> tuple[Floats, Floats]:
     """Rates, and weights under which their mean is the events over the exposure.
 
     Parameters
@@ -81,7 +80,7 @@ def shrink_rates(tree: FittedTree, variation: float) -> FittedTree:
 
 
 def survival_rates(
-    y: Any, weight: Floats | None, exposure: Any, has_held_out: bool, n_rows: int
+    y: ColumnLike, weight: Floats | None, exposure: ColumnLike, has_held_out: bool, n_rows: int
 ) -> tuple[Floats, Floats]:
     """Rates of events relative to the hazard of all rows, and their weights, from survival times.
 

@@ -28,7 +28,7 @@ class RowInputs:
     groups: Any = None
     time: Any = None
 
-    def spooled(self, categorical_features: Any, suffix: str = "") -> Self:
+    def spooled(self, categorical_features: object, suffix: str = "") -> Self:
         """Return a stream as a table in files, and the columns that are named as arrays; any other table as it is."""
         beside = {name + suffix: getattr(self, name) for name in ("y", "sample_weight", "offset", "groups", "time")}
         X, (y, weight, offset, groups, time) = taken_apart(self.X, beside, categorical_features, "X" + suffix)

@@ -13,6 +13,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import has_fit_parameter
 
 from spinney._data.arguments import given_array
+from spinney._data.types import ColumnLike
 
 Rows = NDArray[np.intp]
 CrossValidation = int | object  # a number of folds, a splitter, an iterable of splits, or an array of fold numbers
@@ -27,11 +28,11 @@ class Fold:
 
 
 def read_folds(
-    cv: Any,
+    cv: object,
     strata: NDArray[Any] | None,
     target: NDArray[Any],
     weight: NDArray[np.float64],
-    groups: Any,
+    groups: ColumnLike,
     random: np.random.RandomState,
 ) -> list[Fold]:
     """Make the folds.
@@ -79,7 +80,7 @@ def read_folds(
     return [_weighted(fold, k, weight) for k, fold in enumerate(folds)]
 
 
-def read_row_groups(groups: Any, n_rows: int) -> NDArray[Any]:
+def read_row_groups(groups: ColumnLike, n_rows: int) -> NDArray[Any]:
     """Check `groups`: one label per row."""
     labels = given_array(groups, "groups")
     if labels.shape != (n_rows,):
@@ -87,7 +88,7 @@ def read_row_groups(groups: Any, n_rows: int) -> NDArray[Any]:
     return labels
 
 
-def read_time(time: Any, n_rows: int) -> NDArray[Any]:
+def read_time(time: ColumnLike, n_rows: int) -> NDArray[Any]:
     """Check `time`: one moment per row."""
     moments = given_array(time, "time")
     if moments.shape != (n_rows,):
@@ -115,7 +116,7 @@ def told_of_rows(estimator: Any, groups: Any, time: Any = None, weight: Any = No
     return {"groups": groups}
 
 
-def _is_vector(cv: Any) -> bool:
+def _is_vector(cv: object) -> bool:
     if not isinstance(cv, (list, tuple)) and not hasattr(cv, "__array__"):
         return False
     try:
@@ -180,7 +181,7 @@ def _from_splits(splits: Iterable[Any], n_rows: int) -> list[Fold]:
     return folds
 
 
-def _read_rows(rows: Any, n_rows: int) -> Rows:
+def _read_rows(rows: object, n_rows: int) -> Rows:
     array = given_array(rows, "A split of cv")
     if array.dtype.kind == "b" and array.shape == (n_rows,):
         return np.flatnonzero(array)

@@ -15,11 +15,11 @@ class KnownShares(ClassifierMixin, BaseEstimator):
         self.labels = labels
         self.classes_ = classes[0] if len(classes) == 1 else classes
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """Return the labels of rows."""
         return self.labels[X]
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> Any:
         """Return the shares of rows."""
         return [shares[X] for shares in self.shares] if isinstance(self.shares, list) else self.shares[X]
 

@@ -17,7 +17,7 @@ class SequenceOfMembers:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.estimators_)
 
-    def __getitem__(self, i: Any) -> Any:
+    def __getitem__(self, i: object) -> Any:
         return self.estimators_[i]
 
     def __bool__(self) -> bool:

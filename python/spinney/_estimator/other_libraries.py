@@ -121,6 +121,7 @@ _SENTENCES = {
         "Its parts are parameters of their own, such as min_samples_split, min_samples_leaf, cp and max_depth.",
     ),
     "other_rate": ("dart", "Use subsample: the sum of LightGBM's top_rate and other_rate."),
+    "top_share": ("dart", "Use spinney.Goss(top_rate=...) as the sampling."),
     "top_rate": ("dart", "Use spinney.Goss(top_rate=...) as the sampling."),
     "one_drop xgboost_dart_mode normalize_type uniform_drop": (
         "dart",

@@ -23,7 +23,7 @@ UNSEEN = StrOptions({"missing", "error", "other"})
 N_JOBS = Interval(Integral, -1024, 1024, closed="both")
 
 
-def parameter(*allowed: Any, default: Any, kw_only: bool = True) -> Any:
+def parameter(*allowed: object, default: object, kw_only: bool = True) -> Any:
     """Declare a parameter of an estimator.
 
     Parameters

@@ -42,7 +42,7 @@ def count_rows(share_or_count: int | float, n_rows: int) -> int:
     return math.ceil(float(share_or_count) * n_rows)
 
 
-def column_index(column: Any, schema: Schema, parameter: str) -> int:
+def column_index(column: object, schema: Schema, parameter: str) -> int:
     """Position of a column given by name or position."""
     if isinstance(column, str):
         names = list(schema.names or [])
@@ -58,7 +58,7 @@ def column_index(column: Any, schema: Schema, parameter: str) -> int:
     )
 
 
-def read_column_groups(groups: Any, schema: Schema) -> tuple[list[str], list[list[int]]]:
+def read_column_groups(groups: object, schema: Schema) -> tuple[list[str], list[list[int]]]:
     """Names and columns of groups in the order of their first columns; other columns stand alone."""
     named: list[tuple[str | None, Any]] = []
     if isinstance(groups, Mapping):
@@ -85,7 +85,7 @@ def read_column_groups(groups: Any, schema: Schema) -> tuple[list[str], list[lis
     return [name for _, name in found], [columns for columns, _ in found]
 
 
-def read_monotone(constraint: Any, schema: Schema) -> list[int]:
+def read_monotone(constraint: object, schema: Schema) -> list[int]:
     """Monotone directions by column; empty if there are none."""
     if constraint is None:
         return []
@@ -111,7 +111,7 @@ def read_monotone(constraint: Any, schema: Schema) -> list[int]:
     return directions.tolist() if directions.any() else []
 
 
-def read_feature_costs(costs: Any, schema: Schema, keep_equal: bool = False) -> list[float]:
+def read_feature_costs(costs: object, schema: Schema, keep_equal: bool = False) -> list[float]:
     """Costs by column; empty if all are the same, unless these are to be kept."""
     if costs is None:
         return []
@@ -136,7 +136,7 @@ def read_feature_costs(costs: Any, schema: Schema, keep_equal: bool = False) -> 
     return [] if (found == found[0]).all() and not keep_equal else found.tolist()
 
 
-def read_drawn_columns(weights: Any, always: Any, schema: Schema) -> tuple[list[float], list[int]]:
+def read_drawn_columns(weights: object, always: object, schema: Schema) -> tuple[list[float], list[int]]:
     """Weights of the columns in the draw (empty if all are the same), and columns that need not be drawn."""
     if schema.pool is not None:  # both are about single columns, so both were refused with combinations
         return schema.pool.draw_weights, []
@@ -151,7 +151,7 @@ def read_drawn_columns(weights: Any, always: Any, schema: Schema) -> tuple[list[
     return found, columns
 
 
-def _read_feature_weights(weights: Any, schema: Schema) -> list[float]:
+def _read_feature_weights(weights: object, schema: Schema) -> list[float]:
     if weights is None:
         return []
     found = np.ones(schema.n_features)
@@ -194,13 +194,13 @@ def _read_always(always: Any, schema: Schema) -> list[int]:
     return sorted({column_index(column, schema, "always_try") for column in columns})
 
 
-def _direction(value: Any) -> int:
+def _direction(value: object) -> int:
     if value not in (-1, 0, 1):
         raise ValueError(f"monotonic_cst must contain only -1, 0 or 1. Got {value!r}.")
     return int(value)
 
 
-def read_groups(constraint: Any, schema: Schema) -> list[list[int]]:
+def read_groups(constraint: object, schema: Schema) -> list[list[int]]:
     """Interaction groups as lists of positions; empty if every column may meet every other."""
     n = schema.n_features
     if constraint is None:

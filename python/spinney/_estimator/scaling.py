@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 SCALE: list[Any] = [StrOptions({"standard", "range"}), "boolean", None]  # what an estimator's scale may be
 
 
-def scale_word(scale: Any) -> str | None:
+def scale_word(scale: object) -> str | None:
     """Return a scale by its word: True stands for "standard", False for None."""
     if isinstance(scale, (bool, np.bool_)):
         return "standard" if scale else None

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 
+from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.target import ClassTarget, encode_labels, read_classes, read_values
 
 Floats = NDArray[np.float64]
 
 
-def read_one_class(y: Any, n_rows: int, method: str) -> tuple[Floats, NDArray[Any]]:
+def read_one_class(y: ColumnLike, n_rows: int, method: str) -> tuple[Floats, NDArray[Any]]:
     """Return codes and labels of classes, of which there are at least two; `method` is what takes no more outputs."""
     found = read_classes(y, n_rows)
     if found.n_outputs > 1:
@@ -24,7 +25,7 @@ def read_one_class(y: Any, n_rows: int, method: str) -> tuple[Floats, NDArray[An
     return _one_class(y, found)
 
 
-def _one_class(y: Any, found: ClassTarget) -> tuple[Floats, NDArray[Any]]:
+def _one_class(y: ColumnLike, found: ClassTarget) -> tuple[Floats, NDArray[Any]]:
     if np.asarray(y).ndim == 2:
         column_or_1d(y, warn=True)
     classes = found.classes[0]
@@ -65,7 +66,7 @@ def known_codes(y: Any, classes: NDArray[Any] | list[NDArray[Any]], n_rows: int,
     return codes.astype(np.float64)
 
 
-def read_one_value(y: Any, n_rows: int, method: str, name: str = "y") -> Floats:
+def read_one_value(y: object, n_rows: int, method: str, name: str = "y") -> Floats:
     """Return values; `method` is what takes no more outputs, `name` what the caller calls them."""
     values = read_values(y, n_rows, name)
     if values.shape[1] > 1:
@@ -78,7 +79,12 @@ def read_one_value(y: Any, n_rows: int, method: str, name: str = "y") -> Floats:
 
 
 def check_held_out(
-    X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, sets_aside: bool, time: Any = None
+    X_val: TableLike,
+    y_val: ColumnLike,
+    more: dict[str, Any],
+    groups: ColumnLike,
+    sets_aside: bool,
+    time: ColumnLike = None,
 ) -> None:
     """Refuse held-out rows and groups that make no sense together; `more` is what goes with X_val, by name."""
     if (X_val is None) != (y_val is None):

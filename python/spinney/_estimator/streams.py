@@ -11,9 +11,12 @@ from spinney._data.columns import RawTable
 from spinney._data.scan import NO_ROWS, is_dask, stream_of
 from spinney._data.schema import Schema
 from spinney._data.spool import SpooledTable, array_of
+from spinney._data.types import ColumnLike, TableLike
 
 
-def taken_apart(X: Any, beside: dict[str, Any], categorical_features: Any, name: str = "X") -> tuple[Any, list[Any]]:
+def taken_apart(
+    X: TableLike, beside: dict[str, Any], categorical_features: object, name: str = "X"
+) -> tuple[Any, list[Any]]:
     """Return a stream as a table that lies in files, without the columns that are named, and these as arrays.
 
     Parameters
@@ -52,7 +55,7 @@ def _names_in(value: Any) -> list[str]:
     return list(value) if is_names else []
 
 
-def _array_of(table: SpooledTable, value: Any, option: str) -> Any:
+def _array_of(table: SpooledTable, value: object, option: str) -> Any:
     names = _names_in(value)
     if not names:
         return value
@@ -60,13 +63,13 @@ def _array_of(table: SpooledTable, value: Any, option: str) -> Any:
     return found[0] if isinstance(value, str) else np.column_stack(found)
 
 
-def check_files(X: Any) -> None:
+def check_files(X: TableLike) -> None:
     """Refuse to make a model of a stream whose files no longer hold what was written to them."""
     if isinstance(X, SpooledTable):
         X.verify()
 
 
-def batches_of(X: Any, schema: Schema) -> Iterator[RawTable] | None:
+def batches_of(X: TableLike, schema: Schema) -> Iterator[RawTable] | None:
     """Return the rows of a stream, some at a time, with the columns of a model; None if it is no stream."""
     stream = stream_of(X)
     return None if stream is None else _some(stream.batches(schema.names if schema.has_names else None))
@@ -82,7 +85,7 @@ def _some(batches: Iterator[RawTable]) -> Iterator[RawTable]:
         raise ValueError(NO_ROWS)
 
 
-def batches_with(X: Any, schema: Schema, offset: Any) -> Iterator[tuple[RawTable, Any]] | None:
+def batches_with(X: TableLike, schema: Schema, offset: ColumnLike) -> Iterator[tuple[RawTable, Any]] | None:
     """Return the batches of a stream with their rows of an offset, if there is one; None if it is no stream.
 
     Parameters
@@ -105,7 +108,7 @@ def batches_with(X: Any, schema: Schema, offset: Any) -> Iterator[tuple[RawTable
     return _with_column(_some(stream.batches([*schema.names, offset])), offset)
 
 
-def _with_rows(batches: Iterator[RawTable], offset: Any) -> Iterator[tuple[RawTable, Any]]:
+def _with_rows(batches: Iterator[RawTable], offset: ColumnLike) -> Iterator[tuple[RawTable, Any]]:
     numbers = None if offset is None else np.asarray(offset)
     first = 0
     for batch in batches:

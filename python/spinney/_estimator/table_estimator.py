@@ -13,6 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.category_check import check_categories
 from spinney._data.columns import RawTable
+from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 from spinney._estimator.estimator import MODEL_FILE, Estimator
 from spinney._estimator.parameters import read_monotone
@@ -68,12 +69,12 @@ class TableEstimator(Estimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _columns(self, X: Any) -> _engine.Table:
+    def _columns(self, X: TableLike) -> _engine.Table:
         """Read rows for prediction."""
         check_is_fitted(self)
         return self.schema_.encode(read_table(X), unseen=self._unseen_policy, estimator=type(self).__name__)
 
-    def _by_blocks(self, X: Any, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
+    def _by_blocks(self, X: TableLike, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
         """Read rows for prediction and do something with them, a block of rows at a time where that saves memory."""
         check_is_fitted(self)
         tables = batches_of(X, self.schema_) or [read_table(X)]
@@ -139,7 +140,7 @@ class TableEstimator(Estimator):
         """Return how many training rows count for each row; None if the model does not retain them."""
         return None
 
-    def _constrained_directions(self, constraint: Any) -> list[list[int]]:
+    def _constrained_directions(self, constraint: object) -> list[list[int]]:
         """Directions by output and column: one list if they are the same for all outputs, none if there are none."""
         directions = read_monotone(constraint, self.schema_)
         return [directions] if directions else []

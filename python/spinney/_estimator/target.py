@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from spinney._data.arguments import given_array, given_numbers, masked_array
 from spinney._data.display.warn import warn
+from spinney._data.types import ColumnLike
 
 _BLOCK = 2**20  # rows that are worked on at a time
 _WIDEST = 1e300  # range of a target whose sums over any rows stay finite
@@ -29,7 +30,7 @@ class ClassTarget:
         return len(self.classes)
 
 
-def _as_array(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
+def _as_array(y: ColumnLike, n_rows: int, name: str = "y") -> NDArray[Any]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
     array = given_array(y, name)
@@ -45,7 +46,7 @@ def _as_array(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
     return array
 
 
-def is_missing_label(value: Any) -> bool:
+def is_missing_label(value: object) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return bool(value != value)
@@ -121,7 +122,7 @@ def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.array(sorted(distinct), dtype=object), np.array([code_of[v] for v in values])
 
 
-def read_classes(y: Any, n_rows: int) -> ClassTarget:
+def read_classes(y: ColumnLike, n_rows: int) -> ClassTarget:
     """Labels as codes per output."""
     array = _as_array(y, n_rows)
     _refuse_missing(array)
@@ -134,7 +135,7 @@ def read_classes(y: Any, n_rows: int) -> ClassTarget:
     return ClassTarget(codes, classes)
 
 
-def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int, name: str = "y") -> NDArray[np.int32]:
+def encode_labels(y: ColumnLike, classes: list[NDArray[Any]], n_rows: int, name: str = "y") -> NDArray[np.int32]:
     """Codes of known labels; -1 for a label that is not among `classes`. `name` is what the caller calls `y`."""
     array = _as_array(y, n_rows, name)
     _refuse_missing(array, name)
@@ -200,7 +201,7 @@ def _is_spread(values: NDArray[np.float64], least: float) -> bool:
     return high / 2 - low / 2 >= least and n_low > n // 4 and n_below <= 3 * n // 4
 
 
-def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+def read_weights(sample_weight: ColumnLike, n_rows: int) -> NDArray[np.float64] | None:
     """Return checked weights, or None if all are 1."""
     if sample_weight is None:
         return None
@@ -226,7 +227,7 @@ def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     return np.ascontiguousarray(weight)
 
 
-def read_numbers(y: Any, n_rows: int, n_columns: tuple[int, ...], called: str = "y") -> NDArray[np.float64]:
+def read_numbers(y: ColumnLike, n_rows: int, n_columns: tuple[int, ...], called: str = "y") -> NDArray[np.float64]:
     """Return y as floats, (n_rows, k), with one of the allowed numbers of columns; NaN where missing."""
     masked = masked_array(y)
     array = given_array(y if masked is None else np.ma.getdata(masked), called)

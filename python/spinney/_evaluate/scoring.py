@@ -32,7 +32,7 @@ def read_metrics(scoring: Scoring) -> dict[str, Scorer]:
     if isinstance(scoring, Mapping):
         named = dict(scoring)
     else:
-        listed = [scoring] if isinstance(scoring, str) or callable(scoring) else scoring or ()
+        listed = [scoring] if isinstance(scoring, str) or callable(scoring) else () if scoring is None else scoring
         named = {one if isinstance(one, str) else getattr(one, "__name__", "score"): one for one in listed}
     if not named:
         raise ValueError("scoring names no metric. Pass at least one, such as 'accuracy'.")

@@ -81,7 +81,9 @@ def read_target(y: ColumnLike, task: str = "auto", name: str = "y") -> Target:
 
 def column_table(y: ColumnLike, name: str) -> RawTable:
     """Read a target as a table of one column; of several outputs the first."""
-    if y is not None and hasattr(y, "to_frame"):  # a frame tells categories from their values
+    if y is None:
+        raise ValueError("A comparison requires y to be passed, but the target y is None.")
+    if hasattr(y, "to_frame"):  # a frame tells categories from their values
         return read_table(y.to_frame(name))
     values = given_array(y, name)
     return read_table({name: values[:, 0] if values.ndim == 2 else values})
@@ -104,7 +106,7 @@ def decide_task(raw: RawTable, asked: Task | None, name: str) -> Target:
             "column as the target, or add rows that differ."
         )
     _check_asked(asked, holds_labels, values, name)
-    is_whole = not holds_labels and values.dtype.kind == "i"
+    is_whole = not holds_labels and values.dtype.kind in "iu"
     few = is_whole and len(distinct) <= MOST_NUMERIC_CLASSES and 2 * len(distinct) <= len(values)
     task = asked or ("classification" if holds_labels or few else "regression")
     what, other = "numbers, so values", "classification"
@@ -128,6 +130,8 @@ def _known_values(
     values = np.asarray(column.values)[is_known]
     if values.dtype == bool:
         return values, True
+    if values.dtype.kind in "iu":
+        return (values if values.dtype == np.uint64 else values.astype(np.int64)), False
     numbers = values.astype(np.float64)
     if np.isinf(numbers).any():
         raise ValueError(f"The target {name!r} holds infinity. Drop these rows, or write what is meant.")

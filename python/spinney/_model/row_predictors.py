@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -326,13 +326,45 @@ class ForestRowPredictor(RowReader):
         return mean if self._forest.n_outputs == 1 else [mean[s] for s in self._forest.class_columns]
 
 
+class SumOfScores(Protocol):
+    """What a handle asks of a fitted boosting model."""
+
+    start: NDArray[np.float64]
+    link: str
+    cost: NDArray[np.float64] | None
+
+    @property
+    def engine(self) -> _engine.Additive:
+        """The trees."""
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores of a row."""
+
+    @property
+    def class_columns(self) -> list[slice]:
+        """Where each output's classes are in a row of flat numbers."""
+
+    def predicted(self, scores: NDArray[np.float64], /) -> NDArray[np.float64]:
+        """Turn scores into predictions."""
+
+    def score_codes(self, scores: NDArray[np.float64], /) -> NDArray[np.intp]:
+        """Codes of the classes that scores stand for."""
+
+    def best_codes(self, flat: NDArray[np.float64], /) -> NDArray[np.intp]:
+        """Codes of the most probable or least costly classes."""
+
+    def labels(self, codes: NDArray[np.intp], classes: list[NDArray[Any]], /) -> NDArray[Any]:
+        """Labels of class codes."""
+
+
 class BoostingRowPredictor(RowReader):
     """A fitted boosting model prepared to predict single rows in microseconds, without threads.
 
     Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
     """
 
-    def __init__(self, model: Any, schema: Schema, unseen: str, classes: Any) -> None:
+    def __init__(self, model: SumOfScores, schema: Schema, unseen: str, classes: Any) -> None:
         super().__init__(schema, unseen)
         self._model = model
         self._is_by_output = model.link == "by_output"  # then the engine gives scores alone

@@ -143,13 +143,14 @@ _OPTION_OF = {
     type=click.Choice((*_NUMBER_LOSSES, *_CLASS_LOSSES, *chain(*_LOSSES_ALONE.values()))),
     metavar="L",
     help=f"Boosting. Of numbers: {', '.join(_NUMBER_LOSSES)}; of classes: {', '.join(_CLASS_LOSSES)}; "
-    f"{'; '.join(f'of {model}: {chr(44).join(names)}' for model, names in _LOSSES_ALONE.items())}.",
+    f"{'; '.join(f'of {model}: {first}, {second}' for model, (first, second) in _LOSSES_ALONE.items())}.",
 )
 @click.option(
     "--quantile",
     callback=_quantiles,
     metavar="Q[,Q…]",
-    help="Boosting with --loss quantile: the quantile to predict, or several in ascending order; these never cross, "
+    help="Boosting with --loss quantile or expectile: the one to predict, or several quantiles in ascending order; "
+    "these never cross, "
     "and the scores are those of the one nearest to 0.5.  [default: 0.5]",
 )
 @boosting_options

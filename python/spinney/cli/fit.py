@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,8 @@ def run_fit(source: Source, options: FitOptions) -> None:
     """Cross-validate and fit a model, print the result, and save the model if a file is named."""
     if options.out is not None:
         check_writable(options.out)
+    if source.task == "auto" and options.parameters.get("loss") in _number_losses():
+        source = replace(source, task="regression")  # a loss of numbers says what the target is
     large = large_rows(source.path, memory_allowed(options.memory))
     if large is not None:
         _fit_large(source, options, *large)
@@ -148,20 +150,24 @@ def _report(source: Source, options: FitOptions, table: FitTable, model: Estimat
         print_summary(result, table.why, model._about())
 
 
-def check_boosting(table: FitTable, parameters: dict[str, Any]) -> None:
-    """Refuse what boosting cannot do with the target."""
+def _number_losses() -> Collection[str]:
     from spinney._boosting.loss import NUMBER_LOSSES
 
-    loss = parameters.get("loss")
+    return NUMBER_LOSSES
+
+
+def check_boosting(table: FitTable, parameters: dict[str, Any]) -> None:
+    """Refuse what boosting cannot do with the target."""
+    number_losses, loss = _number_losses(), parameters.get("loss")
     if table.task in ("ranking", "survival"):
         return
-    if parameters.get("quantile") is not None and loss != "quantile":
-        raise fail("--quantile says which quantile to predict. Pass --loss quantile too.")
+    if parameters.get("quantile") is not None and loss not in ("quantile", "expectile"):
+        raise fail("--quantile says which quantile or expectile to predict. Pass --loss quantile or expectile too.")
     if table.task == "regression":
-        if loss is not None and loss not in NUMBER_LOSSES:
+        if loss is not None and loss not in number_losses:
             raise fail(f"--loss {loss} is for classes, and the target holds numbers. Pass --task classification.")
         return
-    if loss in NUMBER_LOSSES:
+    if loss in number_losses:
         raise fail(f"--loss {loss} is for numbers, and the target holds classes. Pass --task regression.")
     if table.offset is not None and len(set(table.y)) > 2:
         raise fail(

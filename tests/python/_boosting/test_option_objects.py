@@ -129,3 +129,30 @@ def test_files_hold_options():
 def test_wrong_options_are_refused_by_name(given, message):
     with pytest.raises(ValueError, match=message):
         values(**given).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"dart": False, "dart__rate": 0.5}, "dart=False has no options, so that dart__rate cannot be set"),
+        ({"linear_leaves": False, "linear_leaves__l2": 1.0}, "linear_leaves=False has no options"),
+        ({"sampling": "gradient", "sampling__top_rate": 0.3}, "sampling='gradient' has no options"),
+        ({"sampling": "uniform", "sampling__top_rate": 0.3}, "sampling='uniform' has no options"),
+    ],
+)
+def test_options_of_what_is_switched_off_are_refused(parameters, message):
+    model = spinney.GradientBoostingRegressor()
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**parameters)
+    assert repr(model) == "GradientBoostingRegressor()"
+
+
+def test_an_option_alone_switches_its_group_on():
+    model = spinney.GradientBoostingRegressor().set_params(dart__rate=0.5, sampling__top_rate=0.3)
+    assert (model.dart, model.sampling) == (spinney.Dart(rate=0.5), spinney.Goss(top_rate=0.3))
+
+
+def test_messages_call_option_objects_by_their_public_names():
+    with pytest.raises(ValueError, match=r"an instance of 'spinney\.Dart'"):
+        spinney.GradientBoostingRegressor(dart="often").fit([[0.0], [1.0]], [0.0, 1.0])
+    assert pickle.loads(pickle.dumps(spinney.Dart(rate=0.2))) == spinney.Dart(rate=0.2)

@@ -28,6 +28,7 @@ TARGETS = {
     "ten whole numbers": (np.arange(N) % 10, CLASSIFICATION),
     "eleven whole numbers": (np.arange(N) % 11, REGRESSION),
     "integers that all differ": (RANDOM.permutation(N), REGRESSION),
+    "labels beyond the whole floats": (np.tile([2**62, 2**62 + 1], N // 2), CLASSIFICATION),
     "two fractions": (np.tile([0.5, 1.0], N // 2), REGRESSION),
     "fractions": (RANDOM.normal(size=N), REGRESSION),
     "decimals": ([Decimal("1.5"), Decimal("2")] * (N // 2), REGRESSION),

@@ -1,4 +1,4 @@
-"""Models that were saved once load for ever, and answer as they did on the day."""
+"""Saved models of every kind load, and answer as they did when they were saved."""
 
 import json
 import re

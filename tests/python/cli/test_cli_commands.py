@@ -826,7 +826,7 @@ def test_boosting_of_numbers_takes_a_loss(folder, claims, tmp_path):
     twice = model.predict(claims.select("age"), offset=offset + np.log(2))
     np.testing.assert_allclose(twice, 2 * model.predict(claims.select("age"), offset=offset))
     penguins = ("fit", folder / "penguins.csv", "--target", "species", "--folds", 0, "--loss", "poisson")
-    assert "the target holds classes" in refused(*penguins, "--model", "boosting")
+    assert "needs numbers" in refused(*penguins, "--model", "boosting")
     assert "not a parameter of --model tree" in refused(*penguins, code=2)
 
 
@@ -955,5 +955,19 @@ def test_several_quantiles_are_fitted_from_the_command_line(folder, tmp_path):
     words = ("fit", folder / "claims.csv", "--target", "cost", "--model", "boosting", "--folds", 0, "--trees", 3)
     run(*words, "--loss", "quantile", "--quantile", "0.1,0.5,0.9", "--out", tmp_path / "m")
     assert spinney.load(tmp_path / "m").quantile == [0.1, 0.5, 0.9]
-    assert "Pass --loss quantile too" in refused(*words, "--quantile", "0.1,0.9")
+    assert "Pass --loss quantile or expectile too" in refused(*words, "--quantile", "0.1,0.9")
     assert "in ascending order" in refused(*words, "--loss", "quantile", "--quantile", "0.9,0.1", code=2)
+
+
+def test_the_level_of_an_expectile_is_set_from_the_command_line(folder, tmp_path):
+    words = ("fit", folder / "claims.csv", "--target", "cost", "--model", "boosting", "--folds", 0, "--trees", 3)
+    run(*words, "--loss", "expectile", "--quantile", "0.9", "--out", tmp_path / "m")
+    assert spinney.load(tmp_path / "m").quantile == 0.9
+
+
+def test_a_loss_of_numbers_says_what_few_counts_are(tmp_path):
+    counts = pl.DataFrame({"x": np.arange(60.0), "claims": np.arange(60) % 3})
+    counts.write_csv(tmp_path / "t.csv")
+    words = ("fit", tmp_path / "t.csv", "--target", "claims", "--model", "boosting", "--folds", 0, "--trees", 2)
+    run(*words, "--loss", "poisson", "--out", tmp_path / "m")
+    assert isinstance(spinney.load(tmp_path / "m"), spinney.GradientBoostingRegressor)

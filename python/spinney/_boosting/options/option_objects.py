@@ -249,7 +249,8 @@ class LinearLeaves(Options):
 
     A leaf's line is a ridge regression of its step on the numeric columns of its path. Each column is held to values
     that the leaf has seen of it, so that no line runs away outside of them; a row that lacks one of these values gets
-    the leaf's value. Not with ``absolute_error``, ``quantile`` and ``huber``, nor with monotone constraints.
+    the leaf's value. Not with ``absolute_error``, ``quantile``, ``mape`` and ``huber``, nor with monotone
+    constraints.
 
     Parameters
     ----------
@@ -281,6 +282,8 @@ OPTION_CLASSES: dict[str, type[Options]] = {
     "categories": CategoryOptions,
     "linear_leaves": LinearLeaves,
 }
+for _kind in OPTION_CLASSES.values():
+    _kind.__module__ = "spinney"  # where users find it, and what messages call it
 
 PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
     "growth": [StrOptions({"leaf", "depth", "symmetric"}), Growth, dict],
@@ -320,6 +323,18 @@ def flat_settings(parameters: Mapping[str, Value]) -> dict[str, Any]:
         if parameter == "linear_leaves":
             found["linear_leaves"] = options is not None
     return found
+
+
+def check_switched_on(parameter: str, value: Value, changes: Mapping[str, Any], is_explicit: bool) -> None:
+    """Refuse options of what is switched off, or is of another kind: the fit would not be what its parameters say."""
+    is_other = parameter == "sampling" and value == "gradient"
+    is_off = is_explicit and value is not None and read_options(parameter, value) is None
+    if is_other or is_off:
+        names = " and ".join(f"{parameter}__{option}" for option in changes)
+        raise ValueError(
+            f"{parameter}={value!r} has no options, so that {names} cannot be set. Leave one of them out; in a grid, "
+            "give each its own dict of parameters."
+        )
 
 
 def with_options(parameter: str, value: Value, changes: dict[str, Any]) -> Options:

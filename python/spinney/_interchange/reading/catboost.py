@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
 from spinney._data import Schema
@@ -126,7 +127,7 @@ def _refuse_columns(kind: str) -> NoReturn:
     refuse(f"has columns of {kind}, which are not carried over. Fit it without them.")
 
 
-def _as_json(model: Any) -> bytes:
+def _as_json(model: BaseEstimator) -> bytes:
     """Return what CatBoost's own exporter writes, which takes neither text nor embeddings."""
     if model.get_text_feature_indices():
         _refuse_columns("text")

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._model.file.container import refuse
-from spinney._model.file.disk import label_of
+from spinney._model.file.disk import Target, label_of
 
 Floats = NDArray[np.float64]
 MAX_COLUMNS = 2**20
+FileLike = Target | bytes | bytearray | memoryview
 
 
-def read_bytes(model: Any) -> tuple[bytes, str]:
+def read_bytes(model: FileLike) -> tuple[bytes, str]:
     """Return the bytes of a file, or bytes themselves, and what to call them."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model), "these bytes"
-    if not _is_open(model):
+    if isinstance(model, (str, os.PathLike)):
         return Path(model).read_bytes(), label_of(model)
     data = model.read()
     if not isinstance(data, bytes):
@@ -28,7 +30,7 @@ def read_bytes(model: Any) -> tuple[bytes, str]:
     return data, label_of(model)
 
 
-def is_file(model: object) -> bool:
+def is_file(model: object) -> TypeGuard[FileLike]:
     """Whether something is a path, bytes or a binary file."""
     return isinstance(model, (str, bytes, bytearray, memoryview)) or hasattr(model, "__fspath__") or _is_open(model)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spinney._interchange.reading.catboost import from_catboost
-from spinney._interchange.reading.entries import read_bytes
+from spinney._interchange.reading.entries import FileLike, read_bytes
 from spinney._interchange.reading.file_signatures import library_of, looks_pickled
 from spinney._interchange.reading.lightgbm import from_lightgbm
 from spinney._interchange.reading.treelite import from_treelite
@@ -21,7 +21,7 @@ _READERS: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-def import_file(file: object) -> Any:
+def import_file(file: FileLike) -> Any:
     """Import a model file of whichever library wrote it.
 
     Parameters

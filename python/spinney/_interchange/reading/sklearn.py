@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import __version__ as sklearn_version
 from sklearn import ensemble, tree
+from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -110,7 +111,7 @@ def from_sklearn(model: object) -> Any:
         return _averaged(model, kind.__name__)
 
 
-def _schema(model: Any) -> Schema:
+def _schema(model: BaseEstimator) -> Schema:
     names = getattr(model, "feature_names_in_", None)
     return schema_of(None if names is None else list(names), model.n_features_in_, {}, "missing")
 
@@ -141,7 +142,7 @@ def _nodes(theirs: Any, value: Floats, gain: bool) -> Nodes:
 # ---- one tree, and means of trees -------------------------------------------------------------------------
 
 
-def _averaged(model: Any, name: str) -> Any:
+def _averaged(model: BaseEstimator, name: str) -> Any:
     """Import a tree, or a forest: leaves hold values or class shares."""
     schema = _schema(model)
     n_categories = schema.n_categories
@@ -174,7 +175,7 @@ def _shares(value: Floats) -> Floats:
     return value if (np.abs(total - 1.0) < 1e-9).all() else value / total
 
 
-def _own(name: str, model: Any, part: FittedPart, **more: Any) -> Any:
+def _own(name: str, model: BaseEstimator, part: FittedPart, **more: Any) -> Any:
     """Make spinney's estimator of the same name."""
     kind = public(name)
     given, own = model.get_params(deep=False), kind._get_param_names()
@@ -195,7 +196,7 @@ def _is_refused(kind: Any, parameter: str, value: Any) -> bool:
     return not isinstance(value, (int, float, str, bool, type(None)))
 
 
-def _isolation(model: Any) -> Any:
+def _isolation(model: BaseEstimator) -> Any:
     """Import an isolation forest: its leaves hold path lengths."""
     schema = _schema(model)
     lengths = (model._decision_path_lengths, model._average_path_length_per_tree)
@@ -215,7 +216,7 @@ def _isolation(model: Any) -> Any:
 # ---- sums of trees ----------------------------------------------------------------------------------------
 
 
-def _boosting(model: Any) -> Any:
+def _boosting(model: BaseEstimator) -> Any:
     """Import gradient boosting: a start, and trees times the learning rate."""
     schema = _schema(model)
     classes = getattr(model, "classes_", None)
@@ -233,7 +234,7 @@ def _boosting(model: Any) -> Any:
     return Sum(schema, trees, _start(model, n_scores), link, classes, source, model.loss).estimator()
 
 
-def _start(model: Any, n_scores: int) -> Floats:
+def _start(model: BaseEstimator, n_scores: int) -> Floats:
     if isinstance(model.init_, str) and model.init_ == "zero":
         return np.zeros(n_scores)
     if not isinstance(model.init_, (DummyClassifier, DummyRegressor)):
@@ -248,7 +249,7 @@ def _start(model: Any, n_scores: int) -> Floats:
 _LOG = ("poisson", "gamma")
 
 
-def histogram_sum(model: Any, source: str) -> Sum:
+def histogram_sum(model: BaseEstimator, source: str) -> Sum:
     """Read a fitted HistGradientBoostingClassifier or -Regressor."""
     order, categories = _columns(model)
     names = getattr(model, "feature_names_in_", None)
@@ -269,7 +270,7 @@ def histogram_sum(model: Any, source: str) -> Sum:
     return Sum(schema, trees, np.broadcast_to(start, (n_scores,)).copy(), link, classes, source, model.loss)
 
 
-def _columns(model: Any) -> tuple[NDArray[np.intp], dict[int, tuple[Any, ...]]]:
+def _columns(model: BaseEstimator) -> tuple[NDArray[np.intp], dict[int, tuple[Any, ...]]]:
     """Position in the table of each column that the trees know, and the categories of those that have any.
 
     The model's own encoder puts columns of categories first.

@@ -9,6 +9,7 @@ from importlib.resources import files
 import numpy as np
 
 from spinney._data.feature import Feature
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import Plan, plan_of
 from spinney._names import __version__
 
@@ -53,7 +54,7 @@ _WORDS = frozenset(
 _MISSING_LEFT, _CATEGORY = 1, 2
 
 
-def to_c(model: object, *, name: str = "model") -> str:
+def to_c(model: TableEstimator, *, name: str = "model") -> str:
     """Write a model as one C file without dependencies, which predicts with the same bits.
 
     The file is C99, needs no library but the compiler's own headers, allocates nothing and keeps no state, so that any

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
 _CATEGORY, _DEFAULT_LEFT, _NAN_IS_MISSING = 1, 2, 8
@@ -19,7 +20,7 @@ _OBJECTIVES = {
 }
 
 
-def to_lightgbm(model: object) -> str:
+def to_lightgbm(model: TableEstimator) -> str:
     """Write a model as LightGBM's text, for ``lightgbm.Booster(model_str=…)``.
 
     LightGBM computes in 64-bit numbers: rows come to the same leaves, and values differ in the last place at most.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.feature import Feature
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
 Floats = NDArray[np.float64]
@@ -19,7 +20,7 @@ _MOST_MEMBERS = 16  # runtimes make a chain of comparisons of a set: larger ones
 _LN2, _LARGEST = 0.6931471805599453, 700.0
 
 
-def to_onnx(model: object) -> Any:
+def to_onnx(model: TableEstimator) -> Any:
     """Write a model as an ONNX graph, in double precision.
 
     Parameters

@@ -164,7 +164,7 @@ class Plan:
             self.refuse("the combinations of columns (oblique)", "Use spinney.to_c or spinney.to_onnx.")
 
 
-def plan_of(model: Any, format: str) -> Plan:
+def plan_of(model: TableEstimator, format: str) -> Plan:
     """Take a fitted model apart.
 
     Parameters
@@ -207,7 +207,7 @@ def plan_of(model: Any, format: str) -> Plan:
     )
 
 
-def _refuse_imported(model: Any, fitted: Any, format: str) -> None:
+def _refuse_imported(model: TableEstimator, fitted: Any, format: str) -> None:
     """Refuse what only imported models have."""
     if any(feature.absent is not None for feature in model.schema_.features):
         raise ValueError(

@@ -9,6 +9,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from spinney._data.feature import Feature
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 from spinney._names import __version__
 
@@ -17,7 +18,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN = re.compile(r"[A-Za-z0-9_.+-]+")
 
 
-def to_pmml(model: object) -> str:
+def to_pmml(model: TableEstimator) -> str:
     """Write a model as PMML 4.4.
 
     Parameters

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from spinney._data.feature import Feature
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
 _MOST_NODES, _MOST_TREES, _MOST_DEPTH = 20_000, 200, 200  # databases read no deeper or longer expressions
 _LONGEST_DECIMAL, _EXACT_POWER = 15, 22  # digits, and power of ten, that give the nearest double by one operation
 
 
-def to_sql(model: object, table: str, *, keep: Sequence[str] = ()) -> str:
+def to_sql(model: TableEstimator, table: str, *, keep: Sequence[str] = ()) -> str:
     """Write a model as one query of standard SQL that predicts every row of a table.
 
     Parameters

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
 _LINKS = {"identity": "identity", "log": "exponential", "softmax": "softmax", "logit": "", "half_logit": ""}
 
 
-def to_treelite(model: object) -> Any:
+def to_treelite(model: TableEstimator) -> Any:
     """Write a model as a ``treelite.Model``, in double precision.
 
     Parameters

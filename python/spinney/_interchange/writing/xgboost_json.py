@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
 _NO_PARENT = 2147483647
@@ -20,7 +21,7 @@ _OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def to_xgboost(model: object) -> str:
+def to_xgboost(model: TableEstimator) -> str:
     """Write a model as XGBoost's JSON, for ``xgboost.Booster(model_file=…)``.
 
     XGBoost computes in 32-bit numbers. Cuts are rounded so that every row of 32-bit numbers comes to the same leaves;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,7 +192,14 @@ class StackPredictor(CombinedPredictor):
         return np.asarray(self._plan.final.predict(self._meta(table)))
 
 
-def schema_of(model: Any) -> Schema:
+class HasSchema(Protocol):
+    """A predictor that knows its columns."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+
+
+def schema_of(model: HasSchema) -> Schema:
     """Return the columns of a predictor."""
-    schema: Schema = model.schema
-    return schema
+    return model.schema

@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from spinney._data.display.digits import shortest
 from spinney._data.select import pick_table
@@ -296,7 +297,7 @@ def _about_row(model: object, row: object, known: Asked | None) -> Asked:
     return Asked(model, _alone(model, row), every=True)
 
 
-def _alone(model: Any, row: Any) -> Any:
+def _alone(model: BaseEstimator, row: Any) -> Any:
     """Make a table of one row of what a model of spinney takes."""
     row = plain_row(row, model.schema_.has_names)
     if not isinstance(row, Mapping):

@@ -17,6 +17,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from spinney._data.display.digits import elide, one_line, plural
@@ -150,7 +151,7 @@ _MOST_LINES = 15
 
 
 def interaction_strength(
-    model: Any,
+    model: BaseEstimator,
     X: Any,
     *,
     columns: Any = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from spinney._data.columns import comes_from
 from spinney._data.display.digits import plural
@@ -256,7 +257,7 @@ def _shared_leaves(model: object, asked: Asked, about: Asked, method: str) -> Fl
     return np.asarray((same * weight).sum(axis=1) / weight.sum())
 
 
-def _leaves(model: Any, asked: Asked) -> NDArray[Any] | None:
+def _leaves(model: BaseEstimator, asked: Asked) -> NDArray[Any] | None:
     """Leaf of each row in each tree, (n_rows, n_trees)."""
     if isinstance(model, TableEstimator):
         fitted = model._fitted

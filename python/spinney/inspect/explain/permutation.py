@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
@@ -305,7 +305,7 @@ def _is_walked(model: object) -> bool:
 
 
 def _answers(
-    model: Any, table: PickTable, groups: list[list[int]], others: NDArray[np.uint32]
+    model: BaseEstimator, table: PickTable, groups: list[list[int]], others: NDArray[np.uint32]
 ) -> Iterator[list[Known]]:
     columns = model._columns(table.native)
     width = getattr(model._fitted, "n_scores", len(getattr(model, "classes_", (0,))))
@@ -316,7 +316,7 @@ def _answers(
             yield [_known(model, np.ascontiguousarray(flat)) for flat in of_group]
 
 
-def _known(model: Any, flat: NDArray[np.float64]) -> Known:
+def _known(model: BaseEstimator, flat: NDArray[np.float64]) -> Known:
     fitted, classes = model._fitted, [getattr(model, "classes_", None)]
     is_boosted = isinstance(fitted, FittedBoosting)
     said = fitted.spread(fitted.predicted(flat) if is_boosted else flat)

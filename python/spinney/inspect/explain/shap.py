@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from spinney._data import RawTable, Schema
 from spinney._data.dates import cells_of, date_text
@@ -305,7 +306,7 @@ class ShapValues:
 
 
 def explain(
-    model: Any,
+    model: BaseEstimator,
     table: RawTable,
     interactions: bool,
     background: Any,

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -94,7 +95,9 @@ class Asked:
         Whether the model is of spinney, and its answers are those of its `_fitted` alone.
     """
 
-    def __init__(self, model: Any, X: Any, method: str = "auto", output: Any = None, *, every: bool = False) -> None:
+    def __init__(
+        self, model: BaseEstimator, X: Any, method: str = "auto", output: Any = None, *, every: bool = False
+    ) -> None:
         check_fitted(model)
         self.model = model
         self.table: PickTable = pick_table(X)
