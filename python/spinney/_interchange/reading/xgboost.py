@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._interchange.reading.entries import (
     MAX_COLUMNS,
+    FileLike,
     entry,
     integers,
     is_file,
@@ -64,7 +66,11 @@ _MAX_CODE = 2**24
 
 
 def from_xgboost(
-    model: Any, *, iteration_range: tuple[int, int] | None = None, missing: float | None = None, classes: Any = None
+    model: FileLike | BaseEstimator,
+    *,
+    iteration_range: tuple[int, int] | None = None,
+    missing: float | None = None,
+    classes: Any = None,
 ) -> Imported:
     """Import a model of XGBoost: trees, DART and random forests of any objective.
 
@@ -107,7 +113,7 @@ def from_xgboost(
             )
         data, label, is_estimator = bytes(booster.save_raw("ubj")), "this model", booster is not model
         if is_estimator:
-            missing = model.missing if missing is None else missing
+            missing = getattr(model, "missing", None) if missing is None else missing
             classes = getattr(model, "classes_", None) if classes is None else classes
     with faults_named(label, "import", "it"):
         return _Reading(data).sum(iteration_range, missing, classes, is_estimator).estimator()

@@ -1,0 +1,93 @@
+"""Connections to actors end where something goes wrong: whoever waits at the other end hears of it."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from spinney._cluster import transport
+
+
+class Comm:
+    """A connection in memory: what is read is known beforehand, and exceptions among it are raised."""
+
+    def __init__(self, *incoming):
+        self.incoming, self.sent, self.is_open = list(incoming), [], True
+
+    async def write(self, message):
+        self.sent.append(message)
+
+    async def read(self):
+        message = self.incoming.pop(0)
+        if isinstance(message, BaseException):
+            raise message
+        return message
+
+    def abort(self):
+        self.is_open = False
+
+
+def opened(comm, monkeypatch):
+    async def connect(address, **arguments):
+        return comm
+
+    monkeypatch.setattr(transport.dask, "load", lambda name: SimpleNamespace(connect=connect))
+    client = SimpleNamespace(connection_args={})
+    return asyncio.run(transport.Connection.open(client, "tcp://somewhere", "actor"))
+
+
+@pytest.mark.parametrize(
+    ("incoming", "error"),
+    [
+        (OSError("reset"), OSError),
+        (asyncio.CancelledError(), asyncio.CancelledError),  # an interrupt while it is opened
+        ("no such actor", ConnectionRefusedError),
+    ],
+    ids=["lost", "interrupted", "refused"],
+)
+def test_a_connection_is_closed_whatever_ends_its_opening(incoming, error, monkeypatch):
+    comm = Comm(incoming)
+    with pytest.raises(error):
+        opened(comm, monkeypatch)
+    assert not comm.is_open
+
+
+def test_a_connection_stays_open_once_the_actor_is_ready(monkeypatch):
+    comm = Comm("ready", ["done", 7])
+    channel = opened(comm, monkeypatch)
+    assert comm.is_open
+    assert asyncio.run(channel.exchange("count", [b"few"])) == ("done", 7)
+    assert comm.sent[1] == ["count", [b"few"]]
+
+
+def served(reply, *incoming):
+    comm = Comm(*incoming)
+    actor = SimpleNamespace(reply=reply)
+    worker = SimpleNamespace(handlers={}, state=SimpleNamespace(actors={"actor": actor}))
+    transport.accept_connections(worker)
+    (serve,) = worker.handlers.values()
+    return comm, worker, serve
+
+
+def test_a_worker_that_cannot_reply_any_more_hangs_up():
+    async def reply(method, args):
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    comm, _, serve = served(reply, ("count", []))
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        asyncio.run(serve(comm, "actor"))
+    assert comm.sent == ["ready"]  # and nothing that could be read as a reply
+    assert not comm.is_open
+
+
+def test_a_worker_hangs_up_where_the_actor_is_gone_or_never_was():
+    async def reply(method, args):
+        worker.state.actors.clear()
+        return "done", b"last"
+
+    comm, worker, serve = served(reply, ("count", []))
+    asyncio.run(serve(comm, "actor"))
+    assert comm.sent == ["ready", ["done", b"last"]]
+    assert not comm.is_open
+    stranger = Comm()
+    asyncio.run(serve(stranger, "actor"))
+    assert (stranger.sent, stranger.is_open) == ([], False)
