@@ -7,6 +7,7 @@
 
 #include "base/pool.h"
 #include "boost/columns.h"
+#include "boost/histograms.h"
 #include "boost/part.h"
 #include "learn/chunks.h"
 #include "learn/scales.h"
