@@ -22,7 +22,6 @@ from spinney._names import MODEL_FILE_MAGIC
 if TYPE_CHECKING:
     import polars as pl
 
-ARROW = (".arrow", ".feather", ".ipc")
 EXCEL = (".xlsx", ".xls", ".xlsb", ".ods")
 
 

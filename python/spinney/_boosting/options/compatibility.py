@@ -84,10 +84,6 @@ def _is_parallel(settings: BoostingSettings) -> bool:
     return settings.n_parallel_trees > 1
 
 
-def _grows_otherwise(settings: BoostingSettings) -> bool:
-    return _is_symmetric(settings) or _is_forced(settings) or _is_parallel(settings)
-
-
 def _has_vectors(settings: BoostingSettings) -> bool:
     return settings.leaves == "vector"
 

@@ -167,10 +167,6 @@ def _fewer_rows(n_rows: int) -> Condition:
     return Condition(f"fewer than {n_rows:,} rows", lambda s: s.n_rows < n_rows)
 
 
-def _at_least_rows(n_rows: int) -> Condition:
-    return Condition(f"at least {n_rows:,} rows", lambda s: s.n_rows >= n_rows)
-
-
 def _columns(n_columns: int) -> Condition:
     return Condition(f"at least {n_columns} columns", lambda s: s.n_columns >= n_columns)
 
