@@ -27,7 +27,7 @@ from spinney._boosting.target import BoostingTarget
 from spinney._cluster import dask
 from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.scan import client_of
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import FitInputs, validation_sets
 from spinney._estimator.streams import batches_with
 from spinney._estimator.summary import About, counted

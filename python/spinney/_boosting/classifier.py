@@ -25,8 +25,8 @@ from spinney._boosting.options.option_objects import (
 )
 from spinney._boosting.target import ClassificationTarget
 from spinney._cluster.predictions import lazy_for_collections
-from spinney._data.numeric.reproducible import log
-from spinney._data.table_like import TableLike
+from spinney._data.reproducible import log
+from spinney._data.types import TableLike
 from spinney._estimator import abstention
 from spinney._estimator.attributes import only_if
 from spinney._estimator.parameters import store_parameters

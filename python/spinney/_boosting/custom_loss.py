@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
-from spinney._data.numeric.jets import derivatives
-from spinney._data.numeric.recorded import recorded
+from spinney._data.formulas import derivatives, recorded
 from spinney._estimator.threads import count_threads, in_order
 from spinney._model.links import is_link, is_of_classes
 

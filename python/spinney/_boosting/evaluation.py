@@ -15,7 +15,7 @@ import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.settings import Metric
 from spinney._data.select import pick_table
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 
 Floats = NDArray[np.float64]
 Labels = list[NDArray[Any]]  # of each output

@@ -12,9 +12,9 @@ from sklearn.utils.validation import has_fit_parameter
 from spinney._boosting.evaluation import Labels
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.select import pick_table
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._model.links import is_of_classes
 

@@ -41,10 +41,9 @@ from spinney._boosting.target import BoostingTarget, TargetRows
 from spinney._boosting.task import Task
 from spinney._boosting.tree_factors import best_factors
 from spinney._data import Schema
-from spinney._data.category_check import check_categories
-from spinney._data.display.warn import warn
-from spinney._data.input import Input
-from spinney._data.table_like import TableLike
+from spinney._data.display import warn
+from spinney._data.schema import Input, check_categories
+from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import UNNAMED, FitInputs, RowInputs, ValidationSet
 from spinney._estimator.parameters import count_features
 from spinney._estimator.single_target import check_held_out, check_scoring

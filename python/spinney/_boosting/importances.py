@@ -17,7 +17,7 @@ from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.evaluation import Judge
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.settings import Metric
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import RowInputs
 from spinney._estimator.parameters import read_column_groups
 from spinney._estimator.target import read_weights

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.calibration import Calibration
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 from spinney._estimator.conformal import KnownClasses, check_coverage, class_sets
 from spinney._estimator.target import read_weights

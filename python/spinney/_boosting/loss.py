@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.custom_loss import LossMaker, UserLoss
 from spinney._boosting.learning_rows import LearningRows
-from spinney._data.numeric.reproducible import exp
+from spinney._data.reproducible import exp
 
 Floats = NDArray[np.float64]
 TRAITS = {traits.name: traits for traits in _engine.boosting_losses()}

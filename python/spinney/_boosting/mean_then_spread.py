@@ -20,7 +20,7 @@ from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.task import Task
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]

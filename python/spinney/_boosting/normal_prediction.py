@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.boosting import BaseBoosting
-from spinney._data.numeric.reproducible import exp
-from spinney._data.table_like import TableLike
+from spinney._data.reproducible import exp
+from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 
 Floats = NDArray[np.float64]

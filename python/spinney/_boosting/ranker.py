@@ -24,7 +24,7 @@ from spinney._boosting.options.option_objects import (
 from spinney._boosting.ranking import RANKING_LOSSES, RankingTarget, metric_of_lists, read_lists, read_relevance
 from spinney._boosting.refit import refit_leaves
 from spinney._data.scan import client_of
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator import abstention
 from spinney._estimator.fit_inputs import FitInputs, RowInputs, validation_sets
 from spinney._estimator.parameters import store_parameters

@@ -17,8 +17,8 @@ from spinney._boosting.loss import Loss
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, Encode, TargetRows
 from spinney._data.arguments import given_array
-from spinney._data.numeric.reproducible import any_order_sum, exp
-from spinney._data.table_like import TableLike
+from spinney._data.reproducible import any_order_sum, exp
+from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.single_target import read_one_value
 from spinney._estimator.target import is_missing_label, read_weights

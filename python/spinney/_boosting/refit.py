@@ -21,7 +21,7 @@ from spinney._boosting.options.engine_options import BoosterInputs, engine_optio
 from spinney._boosting.options.recipe import resolve
 from spinney._boosting.saved_state import BY_ROUND
 from spinney._boosting.target import BoostingTarget
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import RowInputs
 from spinney._estimator.target import read_weights
 

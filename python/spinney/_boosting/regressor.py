@@ -25,7 +25,7 @@ from spinney._boosting.options.option_objects import (
 )
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.target import RegressionTarget
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator import abstention
 from spinney._estimator.parameters import store_parameters
 

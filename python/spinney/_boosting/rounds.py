@@ -22,7 +22,7 @@ from spinney._boosting.member import Member, in_turns, mean_curve, sum_in_turns
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import RoundSettings
 from spinney._boosting.task import Task
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows, stored_with
+from spinney._data.schema import rows_of
 from spinney._data.select import pick_table
-from spinney._data.value_arrays import rows_of
 from spinney._estimator.folds import read_folds, read_row_groups, read_time
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from spinney._boosting.boosted_tree import BoostedTree
 from spinney._boosting.evaluation import Labels
 from spinney._boosting.options.constraints import read_monotone_of_outputs
 from spinney._data import read_table
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator.members import SequenceOfMembers
 from spinney._estimator.streams import batches_with
 from spinney._estimator.table_estimator import TableEstimator

@@ -24,8 +24,8 @@ from spinney._boosting.options.option_objects import (
 from spinney._boosting.saved_state import times_from_json, times_to_json
 from spinney._boosting.survival_times import DISTRIBUTIONS, SurvivalTarget, read_times, steps_at
 from spinney._data.arguments import given_numbers
-from spinney._data.numeric.reproducible import exp, log
-from spinney._data.table_like import TableLike
+from spinney._data.reproducible import exp, log
+from spinney._data.types import TableLike
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.target import read_weights
 from spinney._model.saving.model_part import FittedPart

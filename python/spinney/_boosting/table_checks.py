@@ -7,7 +7,7 @@ from spinney._boosting.category_statistics import columns_of_many
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings
-from spinney._data.input import Input
+from spinney._data.schema import Input
 
 
 def check_stream(X: Input, settings: BoostingSettings, recipe: Recipe, rows: LearningRows) -> None:

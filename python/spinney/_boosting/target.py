@@ -16,7 +16,7 @@ from spinney._boosting.evaluation import HeldOutScore, Judge, Labels, prediction
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS, Loss, class_loss, loss_of_outputs, loss_of_quantiles, named_loss
 from spinney._boosting.settings import BoostingSettings, Metric
-from spinney._data.table_like import TableLike
+from spinney._data.types import TableLike
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.single_target import check_scoring, known_codes, read_one_value, read_some_classes

@@ -9,7 +9,7 @@ from typing import Any
 from spinney._cluster import dask
 from spinney._cluster.waits import gathered
 from spinney._cluster.worker_rows import joined
-from spinney._data.column_names import listed
+from spinney._data.columns import listed
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ NumPy's own conversion would drop masks, take dates for counts of their unit and
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.cells import kind_of
 from spinney._data.columns import comes_from
-from spinney._data.object_columns import kind_of
 
 Array = NDArray[Any]
 
@@ -93,3 +94,20 @@ def _first_other(array: Array) -> str:
             except (TypeError, ValueError, OverflowError):
                 return f": row {row} has {value!r:.100}"
     return ""
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def read_size(size: int | str, name: str) -> int:
+    """Return a number of bytes; `name` is what the caller calls it."""
+    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return size
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", size.lower()) if isinstance(size, str) else None
+    if found is None:
+        raise ValueError(f"{name} must be a number of bytes, or text such as '500MB' or '2GB', not {size!r}.")
+    number, unit, binary = found.groups()
+    scale = _UNITS[unit]
+    if binary and unit:
+        scale = 1024 ** (" kmgt".index(unit))
+    return max(1, round(float(number) * scale))

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.hashing import random_bits, random_shares
-from spinney._data.numeric.reproducible import times
+from spinney._data.reproducible import random_bits, random_shares, times
 
 if TYPE_CHECKING:
     from spinney._data.feature import Feature

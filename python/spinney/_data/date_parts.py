@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.column_names import listed
-from spinney._data.columns import NumberColumn, comes_from
-from spinney._data.dates import resolution_of
+from spinney._data.cells import resolution_of
+from spinney._data.columns import NumberColumn, comes_from, listed
 from spinney._data.read import read_table
 from spinney._data.types import TableLike
 

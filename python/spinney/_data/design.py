@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._data.schema import Schema
 
 Floats = NDArray[np.float64]

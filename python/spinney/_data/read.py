@@ -12,7 +12,7 @@ import numpy as np
 
 import spinney._engine as _engine
 from spinney._data.arguments import masked_array
-from spinney._data.column_names import usable_names
+from spinney._data.cells import TIME_REMEDY, arrow_dates, date_column, kind_of, mixed_error, read_cells, refuse_kinds
 from spinney._data.columns import (
     Array,
     CodedColumn,
@@ -29,9 +29,8 @@ from spinney._data.columns import (
     readable,
     refuse_unread,
     require_some,
+    usable_names,
 )
-from spinney._data.dates import arrow_dates, date_column
-from spinney._data.object_columns import TIME_REMEDY, kind_of, mixed_error, read_cells, refuse_kinds
 from spinney._data.types import TableLike
 
 

@@ -12,9 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from spinney._data.column_names import listed
-from spinney._data.columns import RawTable, comes_from
-from spinney._data.memory_size import read_size
+from spinney._data.arguments import read_size
+from spinney._data.columns import RawTable, comes_from, listed
 from spinney._data.read import read_table
 from spinney._data.schema import forced_categories
 from spinney._data.spool import BATCH_ROWS, SpooledTable, spool

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.column_names import listed
+from spinney._data.cells import mixed_error
 from spinney._data.columns import (
     Array,
     CodedColumn,
@@ -24,10 +24,10 @@ from spinney._data.columns import (
     coded_column,
     column_label,
     dense_column,
+    listed,
     missing_column,
 )
 from spinney._data.feature import is_empty
-from spinney._data.object_columns import mixed_error
 
 BATCH_ROWS = 65_536
 

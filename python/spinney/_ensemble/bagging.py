@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.arguments import given_array
-from spinney._data.numeric.reproducible import any_order_sum, log
+from spinney._data.reproducible import any_order_sum, log
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.bagged_members import (

@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.member_fits import MemberRows, gets_codes, takes_weights

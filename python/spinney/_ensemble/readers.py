@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data import Schema, read_table
-from spinney._data.column_names import match_columns
+from spinney._data.columns import match_columns
 from spinney._data.feature import Unseen
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike

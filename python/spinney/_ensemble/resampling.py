@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.random import sample_without_replacement
 
-from spinney._data.numeric.reproducible import exp
+from spinney._data.reproducible import exp
 
 Places = NDArray[np.intp]
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._ensemble.weak import WeakLearner
 
 Floats = NDArray[np.float64]

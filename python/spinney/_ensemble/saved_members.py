@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
-from spinney._data.column_names import match_columns
+from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import Estimator, class_name

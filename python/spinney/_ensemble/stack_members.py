@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 from spinney._estimator.folds import Fold, Rows

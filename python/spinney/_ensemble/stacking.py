@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.arguments import given_numbers
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named
 from spinney._ensemble.member_fits import Sharing, are_foreign, released, seeded

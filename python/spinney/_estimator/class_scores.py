@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._model.model import FittedModel
 

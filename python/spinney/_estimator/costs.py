@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.arguments import given_numbers
-from spinney._data.numeric.reproducible import log2, sums_by_code, times
+from spinney._data.reproducible import log2, sums_by_code, times
 from spinney._model.file.values import labelled_rows
 from spinney._model.model import decision_costs
 from spinney._model.tree import FittedTree

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.arguments import given_numbers
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike
 from spinney._estimator.target import read_numbers
 from spinney._model.tree import FittedTree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import any_order_sum
+from spinney._data.reproducible import any_order_sum
 
 _ROUNDING = 1e-9  # of a weight that was divided by a sum, say
 _MOST_COPIES = 16  # entries per row, on average; beyond that weights multiply instead

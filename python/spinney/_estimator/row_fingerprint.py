@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.hashing import GOLDEN, keys_of, mixed
+from spinney._data.reproducible import GOLDEN, keys_of, mixed
 from spinney._data.select import PickTable
 
 _SOME_ROWS = 2**20

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.display.digits import elide, one_line, plural, shortest
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, elide, frame_of, one_line, plural, shortest
 from spinney._model.file.arrays import array_from_json, array_to_json
 
 Floats = NDArray[np.float64]

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.category_check import check_categories
 from spinney._data.columns import RawTable
+from spinney._data.schema import check_categories
 from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 from spinney._estimator.estimator import MODEL_FILE, Estimator

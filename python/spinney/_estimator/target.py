@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from spinney._data.arguments import given_array, given_numbers, masked_array
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._data.types import ColumnLike
 
 _BLOCK = 2**20  # rows that are worked on at a time

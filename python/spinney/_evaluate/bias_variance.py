@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
-from spinney._data.display.digits import elide, fixed, one_line, plural
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, elide, fixed, frame_of, one_line, plural
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.member_fits import random_state_names, set_random_states
 from spinney._estimator.folds import told_of_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from spinney._data.display.digits import fixed
+from spinney._data.display import fixed
 
 
 def align(rows: list[list[str]], left: Collection[int] = (0,)) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.member_fits import Sharing, seeded, takes_weights

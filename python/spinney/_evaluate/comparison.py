@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.digits import elide, one_line, plural
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, elide, frame_of, one_line, plural
 from spinney._data.types import Floats
 from spinney._evaluate.board import align, p_text, with_error
 from spinney._evaluate.problem import EstimatorLike

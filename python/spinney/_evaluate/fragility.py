@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from spinney._data.display.digits import elide, one_line, percent, plural, shortest
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, elide, frame_of, one_line, percent, plural, shortest
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.folds import read_row_groups, told_of_rows
 from spinney._estimator.parameters import count_rows

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
-from spinney._data.numeric.reproducible import dot, log2
+from spinney._data.reproducible import dot, log2
 from spinney._data.types import ColumnLike
 from spinney._estimator.parameters import count_rows, read_drawn_columns, read_feature_costs, read_groups, read_monotone
 from spinney._model.tree import FittedTree

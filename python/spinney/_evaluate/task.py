@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from spinney._data import read_table
 from spinney._data.arguments import given_array
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn, dense_column
-from spinney._data.display.digits import elide, one_line, shortest
-from spinney._data.replace import missing_rows
+from spinney._data.display import elide, one_line, shortest
+from spinney._data.select import missing_rows
 from spinney._data.types import ColumnLike
 
 Task = Literal["classification", "regression"]

@@ -11,7 +11,7 @@ from sklearn.metrics import get_scorer
 import spinney._engine as _engine
 from spinney._data import Combinations, Schema
 from spinney._data.combinations import n_for_all
-from spinney._data.numeric.reproducible import any_order_sum
+from spinney._data.reproducible import any_order_sum
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.parameters import count_features

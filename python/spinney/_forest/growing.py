@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.numeric.reproducible import sums_by_code
+from spinney._data.reproducible import sums_by_code
 from spinney._data.types import Floats
 from spinney._estimator.progress import Progress
 from spinney._forest.out_of_bag import OutOfBag

@@ -18,16 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import RawTable, Schema, read_table
 from spinney._data.arguments import given_array
-from spinney._data.column_names import listed, match_columns
-from spinney._data.columns import NumberColumn
-from spinney._data.dates import cells_of
-from spinney._data.display.warn import warn
+from spinney._data.cells import cells_of
+from spinney._data.columns import NumberColumn, listed, match_columns
+from spinney._data.display import warn
 from spinney._data.feature import Feature
-from spinney._data.numeric.reproducible import row_dots
-from spinney._data.replace import Fills, fill_table, missing_rows
-from spinney._data.select import pick_table
+from spinney._data.reproducible import row_dots
+from spinney._data.schema import column_values
+from spinney._data.select import Fills, fill_table, missing_rows, pick_table
 from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, TableLike
-from spinney._data.value_arrays import column_values
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.parameters import COUNT, store_parameters
 from spinney._estimator.saving import class_named, opening, unfitted

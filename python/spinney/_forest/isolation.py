@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.numeric.reproducible import exp, log
+from spinney._data.reproducible import exp, log
 from spinney._data.types import ColumnLike, ColumnNames, Floats, Integers, RandomState, TableLike
 from spinney._estimator.parameters import count_features, store_parameters
 from spinney._estimator.row_copies import relative_weights

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.numeric.reproducible import any_order_sum
+from spinney._data.reproducible import any_order_sum
+from spinney._data.schema import rows_of
 from spinney._data.types import ColumnLike, Floats, Integers
-from spinney._data.value_arrays import rows_of
 from spinney._estimator.costs import ClassCosts
 from spinney._forest.samples import row_keys
 

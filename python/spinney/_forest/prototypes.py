@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from spinney._data import Schema, read_table
-from spinney._data.dates import cells_of
-from spinney._data.display.frames import frame_of
+from spinney._data.cells import cells_of
+from spinney._data.display import frame_of
 from spinney._data.feature import Feature
+from spinney._data.schema import input_values
 from spinney._data.types import Floats, TableLike
-from spinney._data.value_arrays import input_values
 from spinney._forest.proximities import Kind, Proximities, RowLeaves
 
 _MOST_NEIGHBOURS = 100

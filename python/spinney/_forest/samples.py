@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.hashing import keys_of
-from spinney._data.numeric.reproducible import exp
+from spinney._data.reproducible import exp, keys_of
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.folds import read_row_groups
 

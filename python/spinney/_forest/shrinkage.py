@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import any_order_sum, log
+from spinney._data.reproducible import any_order_sum, log
 from spinney._data.types import Floats, Integers
 from spinney._forest.growing import ForestRequest, TreeGrower
 from spinney._forest.learning_rows import LearningRows

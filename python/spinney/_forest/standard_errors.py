@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._data.types import Floats
 from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.hashing import mixed
+from spinney._data.reproducible import mixed
 from spinney._data.types import ColumnLike, Floats, Integers, TableLike
 from spinney._estimator.members import SequenceOfMembers
 from spinney._estimator.parameters import COUNT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import cholesky, exp, log, solve_factored
+from spinney._data.reproducible import cholesky, exp, log, solve_factored
 
 Floats = NDArray[np.float64]
 _MOST_STEPS = 100  # of Newton's method; ten are usual

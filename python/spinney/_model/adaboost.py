@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.arrays import numbers_from_json
 from spinney._model.file.container import field, refuse

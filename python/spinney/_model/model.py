@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.numeric.reproducible import times
+from spinney._data.reproducible import times
 from spinney._model.file.container import refuse
 
 Floats = NDArray[np.float64]

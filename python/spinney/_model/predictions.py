@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import exp, log
+from spinney._data.reproducible import exp, log
 from spinney._data.types import TableLike
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.dates import seconds_of
+from spinney._data.cells import seconds_of
 from spinney._data.types import ColumnLike
 from spinney._model.model import FittedModel
 

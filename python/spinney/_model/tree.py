@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.numeric.reproducible import times
+from spinney._data.reproducible import times
 from spinney._data.types import TableLike
 from spinney._model.file.container import refuse
 from spinney._model.model import Frame, ModelOfTrees, check_width

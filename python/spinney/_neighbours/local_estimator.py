@@ -19,7 +19,7 @@ from sklearn.utils.validation import column_or_1d
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors

@@ -18,8 +18,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.display.warn import warn
-from spinney._data.numeric.reproducible import log
+from spinney._data.display import warn
+from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._estimator.attributes import only_if
 from spinney._estimator.parameter_fields import estimator, parameter

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._data.types import TableLike
 from spinney._estimator.parameter_fields import estimator, parameter
 from spinney._estimator.single_target import read_one_value

@@ -17,7 +17,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
-from spinney._data.numeric.reproducible import sums_by_code
+from spinney._data.reproducible import sums_by_code
 from spinney._data.types import TableLike
 from spinney._estimator.costs import read_cost_matrix
 from spinney._estimator.folds import Fold

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import exp, log
+from spinney._data.reproducible import exp, log
 from spinney._model.svm.model import curve
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.numeric.reproducible import any_order_sum
+from spinney._data.reproducible import any_order_sum
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.held_out import HeldOut

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import dot
+from spinney._data.reproducible import dot
 from spinney._data.types import ColumnLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spinney._data import Schema
-from spinney._data.display.digits import shortest
+from spinney._data.display import shortest
 from spinney._data.types import Floats
 from spinney._estimator.saving import load
 from spinney._evaluate.board import finite_or_none

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spinney._data.arguments import read_size
 from spinney._data.file_readers import is_parquet, reading
-from spinney._data.memory_size import read_size
 from spinney.cli.failures import fail, failures_in_words
 from spinney.cli.fit_table import FitTable, decide, labels_of
 from spinney.cli.source import Source

@@ -7,8 +7,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from spinney import _engine
 from spinney._boosting import custom_loss
-from spinney._data.numeric.jets import derivatives
-from spinney._data.numeric.recorded import recorded
+from spinney._data.formulas import derivatives, recorded
 
 SMALL = {
     "n_estimators": 12,

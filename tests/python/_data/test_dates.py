@@ -13,8 +13,8 @@ import spinney
 from hypothesis import given
 from hypothesis import strategies as st
 from spinney._data import Schema, read_table
+from spinney._data.cells import RESOLUTIONS, date_text, to_datetime64
 from spinney._data.date_parts import PARTS, part_of
-from spinney._data.dates import RESOLUTIONS, date_text, to_datetime64
 from sweep import examples
 
 DAYS = pd.date_range("2020-01-31", periods=40, freq="D")

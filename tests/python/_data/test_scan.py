@@ -20,7 +20,7 @@ from scanned import FEATURES, FRAME, N_ROWS, pieces
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.row_splits import set_aside
-from spinney._data.memory_size import read_size
+from spinney._data.arguments import read_size
 
 CASES = {
     "values": (GradientBoostingRegressor(n_estimators=5), {"y": "y"}),

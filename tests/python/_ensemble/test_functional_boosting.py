@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from spinney._boosting.learning_rows import LearningRows
-from spinney._data.numeric.reproducible import cholesky, solve_factored
+from spinney._data.reproducible import cholesky, solve_factored
 from spinney._ensemble.functional.dictionary import BY_NAME
 from spinney._ensemble.functional.line_search import LONGEST, least_along
 from spinney._ensemble.functional.losses import make_loss

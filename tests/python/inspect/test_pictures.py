@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from spinney._data.display.digits import grouped
+from spinney._data.display import grouped
 from spinney.inspect.draw.picture import draw
 
 mpl.use("agg")

@@ -12,7 +12,7 @@ import spinney
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from spinney._data import Feature
-from spinney._data.display.digits import distinct_texts, elide, one_line, percent, shortest
+from spinney._data.display import distinct_texts, elide, one_line, percent, shortest
 from spinney.inspect.text.conditions import Condition
 
 TOWNS = ["Ash", "Bow", "Cam", "Dee", "Ely", "Fox", "Gap", "Hay"]

@@ -20,7 +20,7 @@ mpl.use("agg")
 def next_of(model: Any, X: Any, row: int) -> Any:
     """Where a row goes from each node, by the tree's arrays."""
     from spinney._data import read_table
-    from spinney._data.value_arrays import column_values
+    from spinney._data.schema import column_values
 
     numbers = np.column_stack(column_values(model.schema_, read_table(X), "tree", "missing"))[row]
     return lambda node: oracle.goes(model.tree_, node, numbers)

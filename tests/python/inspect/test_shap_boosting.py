@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import shap as oracle
 from spinney._data import read_table
-from spinney._data.value_arrays import column_values
+from spinney._data.schema import column_values
 from spinney._model.tree import FittedTree
 from sweep import examples
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from spinney import _engine
-from spinney._data.hashing import GOLDEN, mixed
+from spinney._data.reproducible import GOLDEN, mixed
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.target import _factorise
 from spinney._forest.samples import row_keys

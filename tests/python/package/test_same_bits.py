@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.sparse import random_array
-from spinney._data.numeric import reproducible as same_bits
+from spinney._data import reproducible as same_bits
 
 EDGES = [0.0, -0.0, 5e-324, 2.2e-308, 1e-300, 0.5, 1 - 2**-53, 1.0, 2.0, 1e300, 1.7e308, math.inf]
 

@@ -16,8 +16,8 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss
 from spinney._cluster.blocks import Args, LocalBlocks, RowBlocks
 from spinney._data import Feature, Schema
-from spinney._data.dates import RESOLUTIONS
-from spinney._data.partitioned import RemoteTable
+from spinney._data.cells import RESOLUTIONS
+from spinney._data.feature import RemoteTable
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.options.recipe_table import SEARCH
 from spinney._boosting.settings import BoostingSettings
 from spinney._data import Schema
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._estimator.parameters import (
     COUNT,
     count_features,

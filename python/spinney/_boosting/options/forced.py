@@ -10,7 +10,7 @@ from typing import Any
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.dates import seconds_of
+from spinney._data.cells import seconds_of
 from spinney._data.feature import Feature
 from spinney._estimator.parameters import column_index
 

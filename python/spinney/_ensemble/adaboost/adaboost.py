@@ -23,7 +23,7 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.row_splits import set_aside
 from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.adaboost.rules import R2Rule, ScoresRule, make_rule

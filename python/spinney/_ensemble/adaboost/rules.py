@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import dot, exp, log, log_sum_exp
+from spinney._data.reproducible import dot, exp, log, log_sum_exp
 from spinney._ensemble.rounds import CHANCE, PERFECT, Rule, Step
 from spinney._model.adaboost import VOTES, Sayings
 

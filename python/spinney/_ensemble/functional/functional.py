@@ -23,7 +23,7 @@ from spinney._boosting.options.recipe import fixed
 from spinney._boosting.row_splits import set_aside
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema, read_table
-from spinney._data.column_names import match_columns
+from spinney._data.columns import match_columns
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.select import pick_table

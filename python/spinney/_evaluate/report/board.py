@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
-from spinney._data.display.digits import plural
+from spinney._data.display import plural
 from spinney._data.types import Floats
 from spinney._evaluate.scoring import is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from spinney._data.display.digits import elide, one_line
+from spinney._data.display import elide, one_line
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, class_codes
 from spinney._evaluate.study.findings import Findings

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.digits import elide, one_line
+from spinney._data.display import elide, one_line
 from spinney._data.types import Floats
 from spinney._evaluate.report.models import affordable
 from spinney._evaluate.report.view import View, sample

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
-from spinney._data.display.digits import one_line
+from spinney._data.display import one_line
 from spinney._evaluate.report.board import metric_words
 from spinney._evaluate.report.models import affordable
 from spinney._evaluate.report.view import View, sample

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.display.digits import elide, one_line, shortest
+from spinney._data.display import elide, one_line, shortest
 from spinney._evaluate.report.view import View, class_codes
 from spinney._evaluate.study.findings import Findings
 from spinney._evaluate.study.profile import ColumnProfile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from spinney._data.display.digits import one_line
+from spinney._data.display import one_line
 from spinney._evaluate.study.findings import Findings
 
 _FLAGS = {"models": "--model", "random_state": "--seed"}  # others: the option's own name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinney._data.display.digits import one_line
+from spinney._data.display import one_line
 from spinney._evaluate.report.board import board_section
 from spinney._evaluate.report.decide import decide_section
 from spinney._evaluate.report.dependence import dependence_section

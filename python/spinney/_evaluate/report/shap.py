@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.display.digits import one_line
+from spinney._data.display import one_line
 from spinney._evaluate.report.models import explainable
 from spinney._evaluate.report.view import View, sample
 from spinney._evaluate.study.findings import Findings

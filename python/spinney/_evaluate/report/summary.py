@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.display.digits import elide, fixed, one_line, percent, plural, shortest
+from spinney._data.display import elide, fixed, one_line, percent, plural, shortest
 from spinney._evaluate.report.board import mean_interval, metric_words, shown_ends
 from spinney._evaluate.scoring import is_loss, shown_value
 from spinney._evaluate.study.findings import Findings

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from spinney._data.display.digits import elide, grouped, one_line
+from spinney._data.display import elide, grouped, one_line
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.report.view import View, class_codes, sample
 from spinney._evaluate.study.findings import Findings

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from spinney._data.display.digits import one_line
-from spinney._data.numeric.reproducible import log
+from spinney._data.display import one_line
+from spinney._data.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, class_codes, sample

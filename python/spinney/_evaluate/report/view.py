@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import read_table
-from spinney._data.column_names import match_columns
-from spinney._data.columns import column_label
-from spinney._data.display.digits import elide, one_line, shortest
+from spinney._data.columns import column_label, match_columns
+from spinney._data.display import elide, one_line, shortest
+from spinney._data.schema import codes_by_name
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
-from spinney._data.value_arrays import codes_by_name
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader
 

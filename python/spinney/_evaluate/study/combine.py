@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.types import Floats
 from spinney._ensemble.stack_members import GreedySelection
 from spinney._estimator.folds import Fold

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney._data.display.digits import elide, fixed, one_line, plural
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, elide, fixed, frame_of, one_line, plural
 from spinney._data.types import Floats
 from spinney._evaluate.board import align, finite_or_none, p_text, with_error
 from spinney._evaluate.problem import Array, Rows

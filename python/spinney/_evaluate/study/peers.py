@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from spinney._data import Schema, read_table
+from spinney._data.schema import input_values
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._data.value_arrays import input_values
 from spinney._engine import available_threads
 from spinney._evaluate.runner import Candidate
 from spinney._evaluate.study.plan import Size

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import read_table
-from spinney._data.column_names import listed
-from spinney._data.columns import CodedColumn, Column, NumberColumn, RawTable, comes_from
+from spinney._data.columns import CodedColumn, Column, NumberColumn, RawTable, comes_from, listed
 from spinney._data.date_parts import USUAL, date_parts, part_name
-from spinney._data.display.digits import plural
-from spinney._data.replace import missing_rows
-from spinney._data.select import PickTable, pick_table
+from spinney._data.display import plural
+from spinney._data.select import PickTable, missing_rows, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._evaluate.problem import Array, Problem, Rows
 from spinney._evaluate.study.leaks import find_leaks

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Schema, read_table
+from spinney._data.cells import date_text
 from spinney._data.columns import RawTable
-from spinney._data.dates import date_text
-from spinney._data.display.digits import elide, one_line, shortest
+from spinney._data.display import elide, one_line, shortest
 from spinney._data.feature import Feature
+from spinney._data.schema import feature_values
 from spinney._data.types import Floats, TableLike
-from spinney._data.value_arrays import feature_values
 
 _EXAMPLES = 3
 _ROWS_TO_JUDGE_BY = 20  # with fewer rows, distinct values prove nothing

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spinney._data.display.digits import plural
+from spinney._data.display import plural
 from spinney._estimator.estimator import Estimator
 from spinney._evaluate.budget import Budget
 from spinney._evaluate.folds import LARGEST_SEED, TEST_SHARE, draw_folds, split_test

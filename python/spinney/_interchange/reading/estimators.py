@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.sum_of_trees import SumOfTrees
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.summary import About, counted
 from spinney._model.boosting import FittedImport

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Feature, Schema
-from spinney._data.column_names import position_names
+from spinney._data.columns import position_names
 from spinney._interchange.reading.estimators import Imported, ImportedClassifier, ImportedRegressor
 from spinney._model.boosting import FittedImport
 from spinney._model.file.container import refuse

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
-from spinney._data.numeric.reproducible import exp
+from spinney._data.reproducible import exp
 from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.functional.steps import Inputs, KeptSteps

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
 from spinney._model.file.container import field, refuse
 from spinney._model.model import FittedModel, Frame

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Schema
-from spinney._data.column_names import match_columns
+from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._model.calibration import calibrated

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._cluster.predictions import lazy_for_collections
-from spinney._data.numeric.reproducible import log
+from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 

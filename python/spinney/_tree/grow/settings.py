@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.display.warn import warn
+from spinney._data.display import warn
 from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, Floats
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.estimator import Estimator

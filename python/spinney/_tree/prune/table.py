@@ -102,7 +102,7 @@ class ComplexityTable:
         frame
             alpha, cp, n_splits, n_leaves, relative_error, cv_error (or cv_score) and cv_se.
         """
-        from spinney._data.display.frames import frame_of
+        from spinney._data.display import frame_of
 
         return frame_of(self.columns(), backend)
 

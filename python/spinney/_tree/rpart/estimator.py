@@ -16,7 +16,7 @@ from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._data.arguments import given_array, masked_array
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
-from spinney._data.numeric.reproducible import log2
+from spinney._data.reproducible import log2
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import read_cost_matrix, read_priors
 from spinney._estimator.exposure import hazard_exposure, read_survival

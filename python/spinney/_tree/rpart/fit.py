@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.numeric.reproducible import dot
+from spinney._data.reproducible import dot
 from spinney._model.tree import FittedTree
 from spinney._tree.rpart.complexity import Scale, weigh_subtrees
 from spinney._tree.rpart.methods import Method, NodeSummaries, Rounding

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.numeric.reproducible import dot, log, times
+from spinney._data.reproducible import dot, log, times
 from spinney._model.tree import FittedTree
 
 Floats = NDArray[np.float64]

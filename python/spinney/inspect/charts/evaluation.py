@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.digits import elide, one_line, plural
+from spinney._data.display import elide, one_line, plural
 from spinney.inspect.charts.axes import (
     CLASS_COLOURS,
     CLASS_MARKERS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.digits import elide, one_line, percent, shortest
+from spinney._data.display import elide, one_line, percent, shortest
 from spinney.inspect.charts.axes import CLASS_MARKERS, INK, PALE, VALUE_COLOUR, axes_of, class_colour, pyplot, tint
 
 if TYPE_CHECKING:

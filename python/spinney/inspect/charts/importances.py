@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.digits import elide, grouped, one_line, plural, shortest
+from spinney._data.display import elide, grouped, one_line, plural, shortest
 from spinney.inspect.charts.axes import (
     CATEGORY_COLOURS,
     CLASS_COLOURS,

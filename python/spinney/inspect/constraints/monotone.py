@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Feature
-from spinney._data.dates import cells_of
+from spinney._data.cells import cells_of
 
 Floats = NDArray[np.float64]
 Box = dict[int, int]

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.display.digits import one_line, shortest
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, frame_of, one_line, shortest
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.model import FittedModel, ModelOfTrees

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.display.digits import elide, one_line
+from spinney._data.display import elide, one_line
 from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney.inspect.charts.axes import CLASS_COLOURS, INK, VALUE_COLOUR, axes_of
 from spinney.inspect.charts.evaluation import draw_complexity

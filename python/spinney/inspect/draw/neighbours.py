@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import read_table
-from spinney._data.display.digits import elide, one_line
+from spinney._data.display import elide, one_line
+from spinney._data.schema import column_values
 from spinney._data.types import ColumnLike
-from spinney._data.value_arrays import column_values
 from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_values

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
-from spinney._data.display.digits import elide, grouped, one_line, percent, plural
+from spinney._data.display import elide, grouped, one_line, percent, plural
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts.axes import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
 from spinney.inspect.draw.layout import Shape, place

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Feature
-from spinney._data.dates import date_text
-from spinney._data.display.digits import elide, one_line
+from spinney._data.cells import date_text
+from spinney._data.display import elide, one_line
 from spinney._data.types import ColumnLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import encode_labels, read_values

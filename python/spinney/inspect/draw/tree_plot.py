@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from spinney._data.display.digits import plural
+from spinney._data.display import plural
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts.axes import pyplot
 from spinney.inspect.draw.picture import Picture, Rectangle, Style, Text, draw

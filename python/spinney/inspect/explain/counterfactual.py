@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._data.display.digits import one_line, plural, shortest
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, frame_of, one_line, plural, shortest
 from spinney._data.types import TableLike
 from spinney.inspect.explain.counterfactual_search import (
     Alternative,

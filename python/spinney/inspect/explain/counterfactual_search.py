@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from spinney._data.display.digits import shortest
+from spinney._data.display import shortest
+from spinney._data.schema import row_table
 from spinney._data.select import pick_table
 from spinney._data.types import TableLike
-from spinney._data.value_arrays import row_table
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.model import ModelOfTrees
 from spinney._model.tree import FittedTree

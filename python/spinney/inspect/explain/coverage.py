@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.display.digits import shortest
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, frame_of, shortest
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.folds import read_row_groups
 from spinney._estimator.single_target import known_codes

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Feature
-from spinney._data.column_names import listed
-from spinney._data.display.digits import plural
-from spinney._data.display.frames import Backend, frame_of
-from spinney._data.object_columns import read_cells
+from spinney._data.cells import read_cells
+from spinney._data.columns import listed
+from spinney._data.display import Backend, frame_of, plural
+from spinney._data.schema import feature_values
 from spinney._data.types import ColumnLike, TableLike
-from spinney._data.value_arrays import feature_values
 from spinney._estimator.target import read_weights
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 import math
 from typing import TYPE_CHECKING
 
-from spinney._data.display.digits import elide, one_line, plural, shortest
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, elide, frame_of, one_line, plural, shortest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from spinney._data.display.digits import elide, one_line, plural
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, elide, frame_of, one_line, plural
 from spinney._estimator.target import read_weights
 from spinney.inspect.explain.target_model import Asked, Floats, Points
 

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from spinney._data.columns import comes_from
-from spinney._data.display.digits import plural
-from spinney._data.display.frames import Backend, frame_of
-from spinney._data.replace import Constant, with_columns
-from spinney._data.select import PickTable, pick_table
+from spinney._data.display import Backend, frame_of, plural
+from spinney._data.select import Constant, PickTable, pick_table, with_columns
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting

@@ -15,8 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from spinney._data import Schema, read_table
-from spinney._data.replace import with_columns
-from spinney._data.select import PickTable, pick_table
+from spinney._data.select import PickTable, pick_table, with_columns
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.known_predictions import KnownScores, KnownShares, KnownValues
 from spinney._estimator.parameters import read_column_groups

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from spinney._data import RawTable, Schema
-from spinney._data.dates import cells_of, date_text
-from spinney._data.display.digits import plural, shortest
-from spinney._data.display.frames import Backend, frame_of
-from spinney._data.value_arrays import column_values
+from spinney._data.cells import cells_of, date_text
+from spinney._data.display import Backend, frame_of, plural, shortest
+from spinney._data.schema import column_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

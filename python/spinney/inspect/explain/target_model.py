@@ -22,15 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Feature, Schema, read_table
-from spinney._data.column_names import match_columns
-from spinney._data.dates import cells_of, date_text
-from spinney._data.display.digits import shortest
+from spinney._data.cells import cells_of, date_text
+from spinney._data.columns import match_columns
+from spinney._data.display import shortest
 from spinney._data.feature import Unseen
-from spinney._data.numeric.reproducible import times
-from spinney._data.replace import Cells, Constant, with_columns
-from spinney._data.select import PickTable, pick_table
+from spinney._data.reproducible import times
+from spinney._data.schema import feature_values
+from spinney._data.select import Cells, Constant, PickTable, pick_table, with_columns
 from spinney._data.types import TableLike
-from spinney._data.value_arrays import feature_values
 from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.model import ModelOfTrees

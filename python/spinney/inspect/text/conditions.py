@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Feature
-from spinney._data.dates import date_text
-from spinney._data.display.digits import distinct_texts, elide, one_line, packed, strict_texts
+from spinney._data.cells import date_text
+from spinney._data.display import distinct_texts, elide, one_line, packed, strict_texts
 
 # Category names shown before the rest is only counted.
 MOST_NAMES = 5

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Feature, read_table
-from spinney._data.dates import date_text
-from spinney._data.display.digits import fixed, one_line, percent, plural, shortest, thousands
-from spinney._data.value_arrays import column_values, row_table
+from spinney._data.cells import date_text
+from spinney._data.display import fixed, one_line, percent, plural, shortest, thousands
+from spinney._data.schema import column_values, row_table
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.user_criterion import name_of
 from spinney.inspect.explain.weighted_importance import WeighedSplit, WeighedSplits

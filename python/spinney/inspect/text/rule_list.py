@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display.digits import one_line, percent, plural, shortest, thousands
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, frame_of, one_line, percent, plural, shortest, thousands
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import TreeReader

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.display.frames import Backend, frame_of
+from spinney._data.display import Backend, frame_of
 from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney._estimator.user_criterion import name_of
 from spinney._model.functional.model import FittedFunctions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import pairwise
 
-from spinney._data.display.digits import one_line, percent, plural
+from spinney._data.display import one_line, percent, plural
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.text.reader import Step, TreeReader
 

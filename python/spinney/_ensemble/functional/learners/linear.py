@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from spinney._data.numeric.reproducible import cholesky, solve_factored
+from spinney._data.reproducible import cholesky, solve_factored
 from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
 from spinney._model.functional.steps import LinearSteps, LogisticSteps, bent
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from spinney._data.numeric.reproducible import cholesky, solve_factored
+from spinney._data.reproducible import cholesky, solve_factored
 from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
 from spinney._model.functional.local import KernelSteps, NeighbourSteps, bumps
 

@@ -1,11 +1,15 @@
-"""Numbers and names as people read them."""
+"""Numbers and names as people read them, results as frames, warnings."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
+import warnings
 from collections.abc import Iterable
+from importlib.util import find_spec
 from itertools import pairwise
+from typing import Any, Literal
 
 # Digits of a number that is not a short decimal, such as a cut drawn at random.
 _DIGITS = 5
@@ -130,3 +134,32 @@ def packed(words: list[str], most: int) -> list[str]:
             lines[-1] += ","
             lines.append(word)
     return lines
+
+
+Backend = Literal["pandas", "polars"]
+
+
+def frame_of(columns: dict[str, list[Any]], backend: Backend | None) -> Any:
+    """Make a frame of columns in the library asked for, or in the one that is installed."""
+    if backend not in ("pandas", "polars", None):
+        raise ValueError(f"backend must be 'pandas', 'polars' or None, not {backend!r}.")
+    if backend is None:
+        backend = "pandas" if find_spec("pandas") is not None else "polars"
+    try:
+        if backend == "pandas":
+            import pandas as pd
+
+            return pd.DataFrame(columns)
+        import polars as pl
+
+        return pl.DataFrame(columns, strict=False)
+    except ImportError as error:
+        raise ImportError("A frame needs pandas or polars: pip install pandas") from error
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn the nearest caller that is not spinney's own code."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spinney":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,1 +1,0 @@
-"""Numbers as short text, results as frames."""

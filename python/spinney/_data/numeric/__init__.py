@@ -1,1 +1,0 @@
-"""Arithmetic that does not depend on the processor."""
