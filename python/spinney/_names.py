@@ -99,7 +99,7 @@ MODULE_OF = {
     "importance_frame": "spinney.inspect.text.tables",
     "interaction_strength": "spinney.inspect.explain.interactions",
     "james_stein": "spinney._evaluate.james_stein",
-    "load": "spinney._estimator.saving",
+    "load": "spinney._estimator.estimator",
     "load_predictor": "spinney._model.saving.predictor",
     "nearest_rows": "spinney.inspect.explain.nearest",
     "partial_dependence": "spinney.inspect.explain.dependence",

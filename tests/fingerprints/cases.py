@@ -51,7 +51,7 @@ def saved(model):
     inner = getattr(model, "forest_", None)  # an imputer's own forest has a number of threads as well
     if hasattr(inner, "set_params"):
         inner.set_params(n_jobs=None)
-    with mock.patch("spinney._estimator.saving.__version__", "0"):
+    with mock.patch("spinney._estimator.estimator.__version__", "0"):
         model.set_params(n_jobs=None).save(file)
     return file.getvalue()
 

@@ -28,9 +28,8 @@ from spinney._cluster import dask
 from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.scan import client_of
 from spinney._data.types import TableLike
-from spinney._estimator.fit_inputs import FitInputs, validation_sets
-from spinney._estimator.streams import batches_with
-from spinney._estimator.summary import About, counted
+from spinney._estimator.estimator import About, counted
+from spinney._estimator.fit_inputs import FitInputs, batches_with, validation_sets
 from spinney._model.boosting import FittedBoosting
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.offsets import read_offset

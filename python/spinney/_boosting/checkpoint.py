@@ -22,7 +22,7 @@ from spinney._boosting.member import Member
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.task import Task
-from spinney._estimator.row_fingerprint import in_order
+from spinney._estimator.rows import in_order
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import CHECKPOINT, faults_named, field, from_bytes, refuse, to_bytes

@@ -27,8 +27,8 @@ from spinney._boosting.target import ClassificationTarget
 from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.reproducible import log
 from spinney._data.types import TableLike
-from spinney._estimator import abstention
-from spinney._estimator.attributes import only_if
+from spinney._estimator import support
+from spinney._estimator.estimator import only_if
 from spinney._estimator.parameters import store_parameters
 
 Floats = NDArray[np.float64]
@@ -127,8 +127,8 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     coverage_report = intervals.coverage_report
     importances = importances.importances
     refit = refit.refit
-    predict_support = abstention.predict_support
-    predict_or_abstain = abstention.predict_or_abstain
+    predict_support = support.predict_support
+    predict_or_abstain = support.predict_or_abstain
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data.formulas import derivatives, recorded
-from spinney._estimator.threads import count_threads, in_order
+from spinney._estimator.parallel import count_threads, in_order
 from spinney._model.links import is_link, is_of_classes
 
 Floats = NDArray[np.float64]

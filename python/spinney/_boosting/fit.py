@@ -46,10 +46,8 @@ from spinney._data.schema import Input, check_categories
 from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import UNNAMED, FitInputs, RowInputs, ValidationSet
 from spinney._estimator.parameters import count_features
-from spinney._estimator.single_target import check_held_out, check_scoring
 from spinney._estimator.support import ColumnRanges
-from spinney._estimator.target import read_weights
-from spinney._estimator.warm_start import check_target_goes_on
+from spinney._estimator.target import check_held_out, check_scoring, check_target_goes_on, read_weights
 from spinney._model.boosting import FittedBoosting
 from spinney._model.model import decision_costs
 from spinney._model.offsets import read_offset

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.calibration import Calibration
 from spinney._data.types import TableLike
-from spinney._estimator.attributes import only_if
 from spinney._estimator.conformal import KnownClasses, check_coverage, class_sets
+from spinney._estimator.estimator import only_if
 from spinney._estimator.target import read_weights
 from spinney.inspect.explain import coverage as coverage_methods
 

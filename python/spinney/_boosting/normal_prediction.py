@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.boosting import BaseBoosting
 from spinney._data.reproducible import exp
 from spinney._data.types import TableLike
-from spinney._estimator.attributes import only_if
+from spinney._estimator.estimator import only_if
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from spinney._boosting.ranking import RANKING_LOSSES, RankingTarget, metric_of_l
 from spinney._boosting.refit import refit_leaves
 from spinney._data.scan import client_of
 from spinney._data.types import TableLike
-from spinney._estimator import abstention
+from spinney._estimator import support
 from spinney._estimator.fit_inputs import FitInputs, RowInputs, validation_sets
 from spinney._estimator.parameters import store_parameters
 from spinney._estimator.target import read_weights
@@ -51,8 +51,8 @@ class GradientBoostingRanker(BaseBoosting):
 
     _target_type = RankingTarget
     importances = importances.importances
-    predict_support = abstention.predict_support
-    predict_or_abstain = abstention.predict_or_abstain
+    predict_support = support.predict_support
+    predict_or_abstain = support.predict_or_abstain
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions(set(RANKING_LOSSES))],

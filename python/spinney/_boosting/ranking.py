@@ -20,8 +20,7 @@ from spinney._data.arguments import given_array
 from spinney._data.reproducible import any_order_sum, exp
 from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import FitInputs
-from spinney._estimator.single_target import read_one_value
-from spinney._estimator.target import is_missing_label, read_weights
+from spinney._estimator.target import is_missing_label, read_one_value, read_weights
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]

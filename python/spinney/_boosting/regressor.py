@@ -26,7 +26,7 @@ from spinney._boosting.options.option_objects import (
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.target import RegressionTarget
 from spinney._data.types import TableLike
-from spinney._estimator import abstention
+from spinney._estimator import support
 from spinney._estimator.parameters import store_parameters
 
 
@@ -115,8 +115,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     predict_distribution = normal_prediction.predict_distribution
     predict_std = normal_prediction.predict_std
     predict_uncertainty = normal_prediction.predict_uncertainty
-    predict_support = abstention.predict_support
-    predict_or_abstain = abstention.predict_or_abstain
+    predict_support = support.predict_support
+    predict_or_abstain = support.predict_or_abstain
 
     @property
     def alpha(self) -> Any:

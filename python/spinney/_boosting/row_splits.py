@@ -14,7 +14,7 @@ import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows, stored_with
 from spinney._data.schema import rows_of
 from spinney._data.select import pick_table
-from spinney._estimator.folds import read_folds, read_row_groups, read_time
+from spinney._estimator.held_out import read_folds, read_row_groups, read_time
 
 Floats = NDArray[np.float64]
 Parts = list[tuple[LearningRows, LearningRows | None]]  # for each booster the rows it learns from, and those held out

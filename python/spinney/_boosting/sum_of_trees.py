@@ -15,9 +15,8 @@ from spinney._boosting.evaluation import Labels
 from spinney._boosting.options.constraints import read_monotone_of_outputs
 from spinney._data import read_table
 from spinney._data.types import TableLike
-from spinney._estimator.members import SequenceOfMembers
-from spinney._estimator.streams import batches_with
-from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.fit_inputs import batches_with
+from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.lazy_sequence import LazyGrid
 from spinney._model.tree import FittedTree

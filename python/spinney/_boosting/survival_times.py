@@ -21,8 +21,7 @@ from spinney._data.arguments import given_array, given_numbers
 from spinney._data.reproducible import exp, log
 from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import FitInputs
-from spinney._estimator.single_target import read_one_value
-from spinney._estimator.target import check_length
+from spinney._estimator.target import check_length, read_one_value
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]

@@ -19,8 +19,7 @@ from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._data.types import TableLike
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.fit_inputs import FitInputs
-from spinney._estimator.single_target import check_scoring, known_codes, read_one_value, read_some_classes
-from spinney._estimator.target import read_values
+from spinney._estimator.target import check_scoring, known_codes, read_one_value, read_some_classes, read_values
 from spinney._model.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]

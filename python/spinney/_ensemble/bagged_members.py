@@ -18,8 +18,8 @@ from spinney._data.select import PickTable
 from spinney._data.types import TableLike
 from spinney._ensemble.member_fits import random_state_names, rows_of, set_random_states, takes_weights
 from spinney._ensemble.resampling import Places, Sampling, out_of
-from spinney._estimator.known_predictions import KnownShares, KnownValues
-from spinney._estimator.threads import count_threads, in_order
+from spinney._estimator.held_out import KnownShares, KnownValues
+from spinney._estimator.parallel import count_threads, in_order
 from spinney._model.predictions import codes_said, onehot, shares_said
 from spinney._tree.tree_estimator import BaseTree
 

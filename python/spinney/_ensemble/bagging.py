@@ -45,20 +45,13 @@ from spinney._ensemble.bagged_members import (
 from spinney._ensemble.member_fits import LARGEST_SEED, takes_weights
 from spinney._ensemble.resampling import Places, Sampling, Stratum, count_columns, count_drawn, row_strata
 from spinney._ensemble.saved_members import matched_table
-from spinney._estimator.attributes import only_if
-from spinney._estimator.estimator import Estimator, class_name
-from spinney._estimator.folds import read_row_groups
-from spinney._estimator.members import SequenceOfMembers
-from spinney._estimator.parameter_fields import estimator, parameter
-from spinney._estimator.parameters import COUNT
-from spinney._estimator.progress import Progress
-from spinney._estimator.row_fingerprint import RowPrint, refuse_other_rows
-from spinney._estimator.saving import class_named, opening, unfitted
-from spinney._estimator.summary import About
-from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import read_classes, read_values, read_weights
-from spinney._estimator.threads import count_threads, in_order
-from spinney._estimator.warm_start import check_target_goes_on
+from spinney._estimator.estimator import About, Estimator, class_name, class_named, only_if, opening, unfitted
+from spinney._estimator.held_out import read_row_groups
+from spinney._estimator.parallel import Progress, count_threads, in_order
+from spinney._estimator.parameters import COUNT, estimator, parameter
+from spinney._estimator.rows import RowPrint, refuse_other_rows
+from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
+from spinney._estimator.target import check_target_goes_on, read_classes, read_values, read_weights
 from spinney._forest.growing import MOST_MEMBERS, batch_size, has_settled
 from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse

@@ -22,12 +22,9 @@ from spinney._data.types import TableLike
 from spinney._ensemble.member_fits import MemberRows, gets_codes, takes_weights
 from spinney._ensemble.named_members import estimator_of_word, members_from_json, members_to_json, read_members
 from spinney._ensemble.saved_members import fingerprint_of, matched_table, models_of, models_parts
-from spinney._estimator.estimator import Estimator
-from spinney._estimator.parameter_fields import N_JOBS, estimator, parameter
-from spinney._estimator.saving import opening, unfitted
-from spinney._estimator.single_target import read_one_class, read_one_value
-from spinney._estimator.summary import About
-from spinney._estimator.target import read_weights
+from spinney._estimator.estimator import About, Estimator, opening, unfitted
+from spinney._estimator.parameters import N_JOBS, estimator, parameter
+from spinney._estimator.target import read_one_class, read_one_value, read_weights
 from spinney._model.file.container import refuse
 from spinney._model.file.values import labels_to_json
 from spinney._model.saving.members import read_frame

@@ -14,9 +14,8 @@ from threadpoolctl import ThreadpoolController
 
 from spinney._data.select import PickTable, Places
 from spinney._estimator.estimator import Estimator
-from spinney._estimator.folds import told_of_rows
-from spinney._estimator.joblib_backend import is_spread, spread
-from spinney._estimator.threads import count_threads, in_order
+from spinney._estimator.held_out import told_of_rows
+from spinney._estimator.parallel import count_threads, in_order, is_spread, spread
 
 Result = TypeVar("Result")
 Weights = NDArray[np.float64] | None

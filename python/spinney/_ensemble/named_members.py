@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from spinney._estimator.saving import template_from_json, template_to_json
+from spinney._estimator.estimator import template_from_json, template_to_json
 from spinney._model.file.container import refuse
 from spinney._names import FITTED_BY_COMMAND, estimator_of, public
 

@@ -13,8 +13,7 @@ import spinney._engine as _engine
 from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
-from spinney._estimator.estimator import Estimator, class_name
-from spinney._estimator.saving import class_named
+from spinney._estimator.estimator import Estimator, class_name, class_named
 from spinney._model.saving.members import read_models
 
 

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 
 from spinney._data.reproducible import log
 from spinney._data.types import TableLike
-from spinney._estimator.attributes import only_if
-from spinney._estimator.folds import Fold, Rows
+from spinney._estimator.estimator import only_if
+from spinney._estimator.held_out import Fold, Rows
 from spinney._model.calibration import Calibration, Curve, calibrated
 from spinney._model.predictions import (
     as_shares,

@@ -32,12 +32,10 @@ from spinney._ensemble.member_fits import (
 )
 from spinney._ensemble.named_members import estimator_of_word, members_from_json, members_to_json
 from spinney._ensemble.stack_members import FoldAverage, GreedySelection, OutOfFold, answers, folds_among
-from spinney._estimator.attributes import only_if
-from spinney._estimator.estimator import Estimator
-from spinney._estimator.folds import Fold, read_folds, read_row_groups
-from spinney._estimator.parameter_fields import estimator, parameter
-from spinney._estimator.progress import Progress
-from spinney._estimator.saving import template_from_json, template_to_json
+from spinney._estimator.estimator import Estimator, only_if, template_from_json, template_to_json
+from spinney._estimator.held_out import Fold, read_folds, read_row_groups
+from spinney._estimator.parallel import Progress
+from spinney._estimator.parameters import estimator, parameter
 from spinney._linear.linear_model import LinearClassifier, LinearRegressor
 from spinney._model.calibration import Calibration
 from spinney._model.file.container import refuse

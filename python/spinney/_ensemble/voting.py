@@ -19,8 +19,8 @@ from spinney._data.types import TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named
 from spinney._ensemble.member_fits import Sharing, are_foreign, released, seeded
 from spinney._estimator.estimator import Estimator
-from spinney._estimator.parameter_fields import estimator, parameter
-from spinney._estimator.progress import Progress
+from spinney._estimator.parallel import Progress
+from spinney._estimator.parameters import estimator, parameter
 from spinney._model.file.container import refuse
 from spinney._model.predictions import mean_said, member_says
 from spinney._model.saving.members import check_member

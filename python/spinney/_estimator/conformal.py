@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._estimator.row_copies import whole_weights
+from spinney._estimator.rows import whole_weights
 
 Floats = NDArray[np.float64]
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._estimator.attributes import NotHereError
 from spinney._estimator.docstrings import EstimatorDocstring
 from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
-from spinney._estimator.summary import About
-from spinney._model.file.container import faults_named, refuse, to_bytes
-from spinney._model.file.disk import Target, write_file
+from spinney._model.file.container import faults_named, field, from_bytes, refuse, to_bytes
+from spinney._model.file.disk import Target, label_of, read_file, write_file
+from spinney._model.file.values import parameters_from_json, parameters_to_json
 from spinney._model.saving.pickle import is_own, seal, unseal
-from spinney._names import MODULE_OF, public
+from spinney._names import MODULE_OF, __version__, public
 
 MODEL_FILE = "_model_file"  # entry of a pickled estimator: its model as the bytes of a file
 _SEALED, _OUTSIDE = "_sealed", "_outside"  # entries of a pickled estimator
@@ -288,3 +289,157 @@ def _taking_other_names(init: Callable[..., None]) -> Callable[..., None]:
         init(self, *args, **self._in_own_names(kwargs))
 
     return taking
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class NotHereError(AttributeError):
+    """The sentence says why an estimator lacks an attribute."""
+
+
+def only_if(why_not: Callable[[Any], str | None]) -> Callable[[Method], Method]:
+    """Have a method only where ``why_not(estimator)`` is None; else `hasattr` is false, and a call says why.
+
+    The reason goes on after the name of the method: "needs ...".
+    """
+
+    def decorate(method: Method) -> Method:
+        def check(estimator: object) -> bool:
+            reason = why_not(estimator)
+            if reason is not None:
+                raise NotHereError(f"{type(estimator).__name__}.{method.__name__} {reason}")
+            return True
+
+        return cast(Method, available_if(check)(method))
+
+    return decorate
+
+
+@dataclasses.dataclass(frozen=True)
+class About:
+    """What the command line and reports say of a model without knowing its family.
+
+    Attributes
+    ----------
+    noun : str
+        What people call it: a tree, a forest, boosting.
+    size : dict
+        Its size and scores by name, as JSON can hold them.
+    lines : dict
+        The same for a table: label and text of each line.
+    sentence : str
+        The same in one line.
+    trees : sequence of estimators, or None
+        The trees that can be read one by one.
+    why_no_trees : str
+        Why there are none, as a sentence that says what to do.
+    title_of_tree : callable, or None
+        From the number of one of the trees, counted from 0, to what it is; None: it speaks for itself.
+    is_shown : bool
+        Whether there is anything to show of it but a sentence.
+    """
+
+    noun: str
+    size: dict[str, Any] = dataclasses.field(default_factory=dict)
+    lines: dict[str, str] = dataclasses.field(default_factory=dict)
+    sentence: str = ""
+    trees: Sequence[Any] | None = None
+    why_no_trees: str = ""
+    title_of_tree: Callable[[int], str] | None = None
+    is_shown: bool = True
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """Return a number with its noun, such as "1 leaf" or "1,024 leaves"."""
+    return f"{n:,} {one if n == 1 else many}"
+
+
+Wanted = TypeVar("Wanted", bound=Estimator)
+
+
+def opening(estimator: Estimator, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the first entries of every header: which spinney, which estimator, its parameters."""
+    estimator._validate_params()
+    return {"spinney": __version__, "estimator": class_name(estimator), "parameters": parameters_to_json(parameters)}
+
+
+def unfitted(kind: type[Wanted], header: dict[str, Any], **more: Estimator | None) -> Wanted:
+    """Make an estimator with the parameters of a header."""
+    parameters = kind._loaded_parameters(parameters_from_json(field(header, "parameters", dict)))
+    estimator = kind(**parameters | more)
+    estimator._validate_params()
+    return estimator
+
+
+def template_to_json(estimator: object) -> dict[str, Any]:
+    """Return an unfitted estimator of spinney, which may have others as parameters, as parameters hold it."""
+    if not isinstance(estimator, Estimator) or class_name(estimator) is None:
+        raise TypeError(
+            f"A model file holds models of spinney; one of the parameters is a {type(estimator).__name__}. Pickle the "
+            "model instead."
+        )
+    parameters = estimator._saved_parameters()
+    inner = {name: template_to_json(value) for name, value in parameters.items() if isinstance(value, Estimator)}
+    plain = {name: value for name, value in parameters.items() if name not in inner}
+    return {"estimator": class_name(estimator), "parameters": parameters_to_json(plain), "templates": inner}
+
+
+def template_from_json(fields: object) -> Estimator:
+    """Turn back what `template_to_json` gives."""
+    if not isinstance(fields, dict):
+        refuse("is damaged: one of its parameters is no estimator")
+    inner = {name: template_from_json(value) for name, value in field(fields, "templates", dict).items()}
+    return unfitted(class_named(fields, Estimator), fields, **inner)
+
+
+def class_named(header: dict[str, Any], wanted: type[Wanted]) -> type[Wanted]:
+    """Return the estimator that a header names, if it is of the kind that is wanted."""
+    name = field(header, "estimator", str)
+    kind = public(name) if name in MODULE_OF else None
+    if not isinstance(kind, type) or not issubclass(kind, Estimator):
+        refuse(f"holds a model that this spinney does not know, {name[:100]!r}: upgrade spinney")
+    if not issubclass(kind, wanted):
+        refuse(f"is damaged: one of its models is a {name}, which is made of several")
+    return kind
+
+
+def load(file: Target) -> Any:
+    """Read a model that its `save` method has written.
+
+    Parameters
+    ----------
+    file : str, path or binary file
+        What to read.
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved, fitted, with its parameters.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, not a model file, or written by a newer spinney.
+    OSError
+        If there is no such file, or it cannot be read.
+
+    See Also
+    --------
+    load_predictor : Predicts only, without scikit-learn.
+
+    Examples
+    --------
+    >>> import io
+    >>> import spinney
+    >>> model = spinney.DecisionTreeClassifier().fit([[1.0], [2.0]], ["low", "high"])
+    >>> file = io.BytesIO()
+    >>> model.save(file)
+    >>> _ = file.seek(0)
+    >>> spinney.load(file).predict([[1.2]])
+    array(['low'], dtype='<U4')
+    """
+    data = read_file(file)
+    with faults_named(label_of(file)):
+        header, model_file = from_bytes(data)
+        return class_named(header, Estimator)._from_file(header, model_file)

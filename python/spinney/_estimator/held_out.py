@@ -1,17 +1,23 @@
-"""Growth that stops where the error on held-out rows is lowest."""
+"""Rows that are held out: folds, growth that stops where their error is lowest, and their known predictions."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.model_selection import GroupKFold
+from sklearn.utils.validation import has_fit_parameter
 
 import spinney._engine as _engine
+from spinney._data.arguments import given_array
+from spinney._data.types import ColumnLike
 from spinney._model.tree import FittedTree
 
 # (nodes, tree, rows) -> loss of each row if it stopped at its node
@@ -108,3 +114,229 @@ def cut_back(tree: FittedTree, gains: NDArray[np.float64], held_out: HeldOut, n_
     leaf = np.ones(tree.node_count, dtype=np.uint8)
     leaf[order[:n_best]] = 0
     return tree.engine.collapsed(leaf)
+
+
+Rows = NDArray[np.intp]
+CrossValidation = int | object  # a number of folds, a splitter, an iterable of splits, or an array of fold numbers
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows to grow a tree on and rows to judge it by."""
+
+    grown_on: Rows
+    held_out: Rows
+
+
+def read_folds(
+    cv: object,
+    strata: NDArray[Any] | None,
+    target: NDArray[Any],
+    weight: NDArray[np.float64],
+    groups: ColumnLike,
+    random: np.random.RandomState,
+) -> list[Fold]:
+    """Make the folds.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable of splits, or array of fold numbers
+        As the parameter of the trees.
+    strata : ndarray of int or None
+        Classes (n_rows, n_outputs) to spread over folds; None in a regression.
+    target : ndarray
+        Target, for splitters that look at it.
+    weight : ndarray
+        Weights; rows of weight 0 are in no fold.
+    groups : array-like or None
+        Rows of one group are held out together.
+    random : RandomState
+        Draws the folds.
+
+    Returns
+    -------
+    list of Fold
+        At least one; each has rows of positive weight on both sides.
+    """
+    n_rows = len(weight)
+    groups = None if groups is None else read_row_groups(groups, n_rows)
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        folds = _from_numbers(_deal(int(cv), strata, weight, groups, random))
+    elif hasattr(cv, "split"):
+        y = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+        folds = _from_splits(cv.split(np.zeros((n_rows, 1)), y, groups), n_rows)
+    elif groups is not None:
+        raise ValueError("groups goes with a number of folds or a splitter; cv already says which rows go together.")
+    elif _is_vector(cv):
+        numbers = given_array(cv, "cv")
+        if len(numbers) != n_rows:
+            raise ValueError(f"cv has {len(numbers)} fold numbers and the table {n_rows} rows. Give one per row.")
+        folds = _from_numbers(numbers)
+    elif isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)):
+        folds = _from_splits(cv, n_rows)
+    else:
+        raise ValueError(f"cv must be a number of folds, a splitter, splits or fold numbers by row. Got {cv!r}.")
+    if not folds:
+        raise ValueError("cv gives no folds. Use at least 2.")
+    return [_weighted(fold, k, weight) for k, fold in enumerate(folds)]
+
+
+def read_row_groups(groups: ColumnLike, n_rows: int) -> NDArray[Any]:
+    """Check `groups`: one label per row."""
+    labels = given_array(groups, "groups")
+    if labels.shape != (n_rows,):
+        raise ValueError(f"groups has shape {labels.shape} and the table {n_rows} rows. Give one group per row.")
+    return labels
+
+
+def read_time(time: ColumnLike, n_rows: int) -> NDArray[Any]:
+    """Check `time`: one moment per row."""
+    moments = given_array(time, "time")
+    if moments.shape != (n_rows,):
+        raise ValueError(f"time has shape {moments.shape} and the table {n_rows} rows. Give one moment per row.")
+    missing = np.flatnonzero(moments != moments)
+    if len(missing):
+        raise ValueError(f"time lacks the moment of {len(missing)} row(s), the first of which is row {missing[0]}.")
+    return moments
+
+
+def told_of_rows(estimator: Any, groups: Any, time: Any = None, weight: Any = None) -> dict[str, Any]:
+    """Return what goes with X and y into a fit that holds rows out by itself: which belong together, or their moments.
+
+    Estimators that hold none out refuse both, and those of other libraries do not know them. Groups that are fewer than
+    the folds, of the rows that have a weight, cannot be kept together.
+    """
+    parts = getattr(estimator, "_n_parts_held_out", None)
+    n_parts = 0 if parts is None else parts()
+    if n_parts == 0:
+        return {}
+    if time is not None and has_fit_parameter(estimator, "time"):
+        return {"time": time}
+    if groups is None or len(np.unique(groups if weight is None else groups[weight > 0])) < n_parts:
+        return {}
+    return {"groups": groups}
+
+
+def _is_vector(cv: object) -> bool:
+    if not isinstance(cv, (list, tuple)) and not hasattr(cv, "__array__"):
+        return False
+    try:
+        array = np.asarray(cv)
+    except ValueError:  # splits of different lengths
+        return False
+    return array.ndim == 1 and array.dtype.kind in "biufUS"
+
+
+def check_fold_count(n_folds: int, rows: Rows, groups: NDArray[Any] | None) -> None:
+    """Refuse a number of folds that some rows, or their groups, are too few for."""
+    n_parts, what = (len(rows), "samples") if groups is None else (len(np.unique(groups[rows])), "groups")
+    if n_folds < 2:
+        raise ValueError(f"cv={n_folds} makes no folds. Use at least 2.")
+    if n_parts < n_folds:
+        raise ValueError(
+            f"cv={n_folds} asks for more folds than there are {what} of positive weight: n_{what}={n_parts}."
+        )
+
+
+def _deal(
+    n_folds: int,
+    strata: NDArray[Any] | None,
+    weight: NDArray[np.float64],
+    groups: NDArray[Any] | None,
+    random: np.random.RandomState,
+) -> NDArray[np.int64]:
+    """Deal the rows out: at random, each class evenly, groups together. -1: in no fold."""
+    rows = np.flatnonzero(weight > 0)
+    check_fold_count(n_folds, rows, groups)
+    numbers = np.full(len(weight), -1, dtype=np.int64)
+    if groups is not None:
+        for k, (_, held_out) in enumerate(GroupKFold(n_folds).split(rows, groups=groups[rows])):
+            numbers[rows[held_out]] = k
+        return numbers
+    order = random.permutation(rows)
+    if strata is not None:
+        order = order[np.lexsort(strata[order].T)]
+    numbers[order] = np.arange(len(order)) % n_folds
+    return numbers
+
+
+def _from_numbers(numbers: NDArray[Any]) -> list[Fold]:
+    """One fold per distinct number; a negative one means never held out."""
+    never = numbers < 0 if numbers.dtype.kind in "if" else np.zeros(len(numbers), dtype=bool)
+    distinct = np.unique(numbers[~never])
+    if len(distinct) < 2 and not never.any():
+        raise ValueError("cv puts all rows into one fold, which leaves none to grow on. Use at least 2 folds.")
+    return [Fold(np.flatnonzero(numbers != k), np.flatnonzero(numbers == k)) for k in distinct]
+
+
+def _from_splits(splits: Iterable[Any], n_rows: int) -> list[Fold]:
+    folds = []
+    for split in splits:
+        try:
+            sides = [_read_rows(side, n_rows) for side in split]
+        except TypeError:
+            sides = []
+        if len(sides) != 2:
+            raise ValueError("Each split of cv must be a pair: rows to grow on, rows to hold out.")
+        folds.append(Fold(*sides))
+    return folds
+
+
+def _read_rows(rows: object, n_rows: int) -> Rows:
+    array = given_array(rows, "A split of cv")
+    if array.dtype.kind == "b" and array.shape == (n_rows,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError("The splits of cv must hold row numbers.")
+    if array.size and not (-n_rows <= array.min() and array.max() < n_rows):
+        raise ValueError(f"A split of cv names row {int(array.max())}; the table has {n_rows} rows, counted from 0.")
+    return np.unique(array.astype(np.intp) % n_rows)
+
+
+def _weighted(fold: Fold, k: int, weight: NDArray[np.float64]) -> Fold:
+    """Drop rows of weight 0, and see that something is left."""
+    grown_on, held_out = (rows[weight[rows] > 0] for rows in (fold.grown_on, fold.held_out))
+    if not len(grown_on) or not len(held_out):
+        side = "to grow on" if not len(grown_on) else "held out"
+        raise ValueError(f"Fold {k} of cv has no row of positive weight {side}.")
+    return Fold(grown_on, held_out)
+
+
+class KnownShares(ClassifierMixin, BaseEstimator):
+    """Known predictions in the shape of a fitted classifier, for scorers; X is row numbers."""
+
+    def __init__(self, shares: Any, labels: Any, classes: Any) -> None:
+        self.shares = shares
+        self.labels = labels
+        self.classes_ = classes[0] if len(classes) == 1 else classes
+
+    def predict(self, X: object) -> Any:
+        """Return the labels of rows."""
+        return self.labels[X]
+
+    def predict_proba(self, X: object) -> Any:
+        """Return the shares of rows."""
+        return [shares[X] for shares in self.shares] if isinstance(self.shares, list) else self.shares[X]
+
+
+class KnownScores(KnownShares):
+    """The same of a classifier that gives scores too."""
+
+    def __init__(self, shares: Any, labels: Any, classes: Any, scores: Any) -> None:
+        super().__init__(shares, labels, classes)
+        self.scores = scores
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the scores of rows."""
+        return self.scores[X]
+
+
+class KnownValues(RegressorMixin, BaseEstimator):
+    """Known predictions in the shape of a fitted regressor, for scorers; X is row numbers."""
+
+    def __init__(self, values: Any) -> None:
+        self.values_ = values
+
+    def predict(self, X: Any) -> Any:
+        """Return the values of rows."""
+        return self.values_[X]

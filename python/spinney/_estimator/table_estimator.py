@@ -1,9 +1,9 @@
-"""The base class of estimators that read a table themselves and hold one fitted model."""
+"""The base class of estimators that read a table themselves and hold one fitted model, and methods for some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.columns import RawTable
+from spinney._data.reproducible import log
 from spinney._data.schema import check_categories
 from spinney._data.types import TableLike
-from spinney._estimator.attributes import only_if
-from spinney._estimator.estimator import MODEL_FILE, Estimator
+from spinney._estimator.estimator import MODEL_FILE, Estimator, only_if, opening, unfitted
+from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.parameters import read_monotone
-from spinney._estimator.saving import opening, unfitted
-from spinney._estimator.streams import batches_of
 from spinney._model.file.container import from_bytes, refuse
 from spinney._model.model import FittedModel, ModelOfTrees
 from spinney._model.row_predictors import BoostingRowPredictor, ForestRowPredictor, RowPredictor
@@ -226,3 +225,82 @@ def trees_of(model: object) -> ModelOfTrees:
     if not isinstance(model._fitted, ModelOfTrees):
         raise TypeError(f"{type(model).__name__} is not made of trees. Pass a tree, a forest or a boosted model.")
     return model._fitted
+
+
+class SequenceOfMembers:
+    """Mixin: length, items and iteration are those of ``estimators_``."""
+
+    estimators_: Any
+
+    def __len__(self) -> int:
+        return len(self.estimators_)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.estimators_)
+
+    def __getitem__(self, i: object) -> Any:
+        return self.estimators_[i]
+
+    def __bool__(self) -> bool:
+        return True  # else Python would ask __len__, which an unfitted estimator refuses
+
+
+class ScoringEstimator(Protocol):
+    """A classifier that gives scores."""
+
+    @property
+    def _fitted(self) -> FittedModel: ...
+
+    def _scores(self, X: TableLike, /) -> Floats:
+        """Return the scores of each row: one number for two classes, or one for each class."""
+
+
+def predict_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
+    """Class probabilities of each row.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Columns in the order of `classes_`.
+    """
+    scores = estimator._scores(X)
+    fitted: Any = estimator._fitted
+    return np.asarray(fitted.predicted(scores))
+
+
+def predict_log_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
+    """Logarithm of the class probabilities.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        As `predict_proba`.
+    """
+    return log(predict_proba(estimator, X))
+
+
+def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
+    """Scores of each row: of the second of two classes, or one number per class.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Scores.
+    """
+    scores = estimator._scores(X)
+    return scores[:, 0] if scores.shape[1] == 1 else scores

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.resampling import out_of
-from spinney._estimator.folds import read_row_groups, read_time
+from spinney._estimator.held_out import read_row_groups, read_time
 from spinney._estimator.target import read_classes, read_values
 from spinney._evaluate.bias_variance_rows import Learner, members_say, onehot, predictions, read_truth
 from spinney._evaluate.folds import split_latest

@@ -15,7 +15,7 @@ from spinney._data.display import warn
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.member_fits import Sharing, seeded, takes_weights
-from spinney._estimator.folds import CrossValidation, Fold
+from spinney._estimator.held_out import CrossValidation, Fold
 from spinney._evaluate.budget import Budget
 from spinney._evaluate.comparison import Comparison
 from spinney._evaluate.folds import LARGEST_SEED, read_cv

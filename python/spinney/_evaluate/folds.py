@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
 
-from spinney._estimator.folds import CrossValidation, Fold, check_fold_count, read_folds
+from spinney._estimator.held_out import CrossValidation, Fold, check_fold_count, read_folds
 from spinney._evaluate.problem import Array, Problem, Rows
 
 TEST_SHARE = 0.2

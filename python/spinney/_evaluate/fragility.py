@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from spinney._data.display import Backend, elide, frame_of, one_line, percent, plural, shortest
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._estimator.folds import read_row_groups, told_of_rows
+from spinney._estimator.held_out import read_row_groups, told_of_rows
 from spinney._estimator.parameters import count_rows
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_values, read_weights

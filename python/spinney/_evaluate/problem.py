@@ -13,9 +13,8 @@ from sklearn.base import is_classifier, is_regressor
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats
 from spinney._ensemble.named_members import estimator_of_word, read_members
-from spinney._estimator.folds import read_row_groups, read_time
-from spinney._estimator.single_target import read_one_class, read_one_value
-from spinney._estimator.target import read_weights
+from spinney._estimator.held_out import read_row_groups, read_time
+from spinney._estimator.target import read_one_class, read_one_value, read_weights
 from spinney._evaluate.baseline import ConstantClassifier, ConstantRegressor
 from spinney._evaluate.task import Task
 

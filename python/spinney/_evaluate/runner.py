@@ -15,9 +15,8 @@ from sklearn.base import clone
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.member_fits import MemberRows, Sharing, gets_codes, open_threads
 from spinney._estimator.estimator import Estimator
-from spinney._estimator.folds import Fold
-from spinney._estimator.joblib_backend import is_spread, spread
-from spinney._estimator.progress import Progress
+from spinney._estimator.held_out import Fold
+from spinney._estimator.parallel import Progress, is_spread, spread
 from spinney._evaluate.budget import Budget
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error

@@ -25,7 +25,7 @@ from spinney._cluster.single_worker import Arguments, conversation, fit_copy, wi
 from spinney._cluster.transport import Reply
 from spinney._cluster.waits import WorkerLostError, thread_left_to_others, threads_of
 from spinney._cluster.whole_table import WholeTable
-from spinney._estimator.progress import Progress
+from spinney._estimator.parallel import Progress
 from spinney._forest.fitting import FitInputs
 from spinney._forest.growing import MOST_MEMBERS, ForestRequest
 from spinney._model.forest import FittedForest

@@ -15,8 +15,7 @@ from spinney._data.reproducible import any_order_sum
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.parameters import count_features
-from spinney._estimator.row_copies import relative_weights, weight_of_one_row, whole_weights
-from spinney._estimator.row_fingerprint import RowPrint
+from spinney._estimator.rows import RowPrint, relative_weights, weight_of_one_row, whole_weights
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.user_criterion import check_shares, is_user, prepare
 from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, grow_in_batches

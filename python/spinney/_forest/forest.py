@@ -20,17 +20,14 @@ import spinney._engine as _engine
 from spinney._data import read_table
 from spinney._data.scan import client_of
 from spinney._data.types import ColumnGroups, ColumnLike, Floats, RandomState, TableLike
-from spinney._estimator.abstention import predict_or_abstain, predict_support
-from spinney._estimator.attributes import only_if
 from spinney._estimator.conformal import check_coverage, class_sets
-from spinney._estimator.known_predictions import KnownShares, KnownValues
+from spinney._estimator.estimator import About, counted, only_if
+from spinney._estimator.fit_inputs import check_files, taken_apart
+from spinney._estimator.held_out import KnownShares, KnownValues
 from spinney._estimator.parameters import COUNT
-from spinney._estimator.streams import check_files, taken_apart
-from spinney._estimator.summary import About, counted
-from spinney._estimator.support import ColumnRanges
-from spinney._estimator.target import read_weights
+from spinney._estimator.support import ColumnRanges, predict_or_abstain, predict_support
+from spinney._estimator.target import check_target_goes_on, read_weights, same_classes
 from spinney._estimator.user_criterion import is_user
-from spinney._estimator.warm_start import check_target_goes_on, same_classes
 from spinney._forest.fitting import FitInputs, FitResult, ForestFit, ForestSettings, check_n_estimators
 from spinney._forest.growing import ForestRequest, TreeGrower, balanced_weights
 from spinney._forest.growth_record import GrowthRecord

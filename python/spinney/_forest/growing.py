@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.reproducible import sums_by_code
 from spinney._data.types import Floats
-from spinney._estimator.progress import Progress
+from spinney._estimator.parallel import Progress
 from spinney._forest.out_of_bag import OutOfBag
 from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.types import Floats
-from spinney._estimator.row_fingerprint import RowPrint
+from spinney._estimator.rows import RowPrint
 from spinney._estimator.support import ColumnRanges, ranges_from_json, ranges_to_json
 from spinney._forest.growing import balanced_weights
 from spinney._forest.samples import Draws

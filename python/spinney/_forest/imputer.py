@@ -26,10 +26,8 @@ from spinney._data.reproducible import row_dots
 from spinney._data.schema import column_values
 from spinney._data.select import Fills, fill_table, missing_rows, pick_table
 from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, TableLike
-from spinney._estimator.estimator import Estimator
+from spinney._estimator.estimator import About, Estimator, class_named, opening, unfitted
 from spinney._estimator.parameters import COUNT, store_parameters
-from spinney._estimator.saving import class_named, opening, unfitted
-from spinney._estimator.summary import About
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.proximities import Kind, Proximities, RowLeaves
 from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor

@@ -17,7 +17,7 @@ import spinney._engine as _engine
 from spinney._data.reproducible import exp, log
 from spinney._data.types import ColumnLike, ColumnNames, Floats, Integers, RandomState, TableLike
 from spinney._estimator.parameters import count_features, store_parameters
-from spinney._estimator.row_copies import relative_weights
+from spinney._estimator.rows import relative_weights
 from spinney._forest.growing import ForestRequest
 from spinney._forest.growth_record import GrowthRecord
 from spinney._forest.samples import draw_rows

@@ -17,7 +17,7 @@ from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
 from spinney._data.types import Floats
-from spinney._estimator.known_predictions import KnownShares, KnownValues
+from spinney._estimator.held_out import KnownShares, KnownValues
 from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest
 

@@ -27,7 +27,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 import spinney._engine as _engine
 from spinney._data.types import Floats, Integers
-from spinney._estimator.threads import count_threads, in_order
+from spinney._estimator.parallel import count_threads, in_order
 from spinney._model.forest import FittedForest
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.reproducible import exp, keys_of
 from spinney._data.types import ColumnLike, Floats
-from spinney._estimator.folds import read_row_groups
+from spinney._estimator.held_out import read_row_groups
 
 _NEVER = 2**32 - 1
 _SUBSAMPLE = 0.632  # share of the rows that a bootstrap of all draws at least once

@@ -23,10 +23,9 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.reproducible import mixed
 from spinney._data.types import ColumnLike, Floats, Integers, TableLike
-from spinney._estimator.members import SequenceOfMembers
+from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import COUNT
-from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._forest.fitting import check_n_estimators
 from spinney._forest.growing import Finisher, ForestRequest, GrowingForest, grow_in_batches

@@ -17,12 +17,11 @@ from spinney._data import read_table
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.types import TableLike
-from spinney._estimator import class_scores
-from spinney._estimator.parameter_fields import UNSEEN, estimator, parameter
-from spinney._estimator.single_target import read_one_class, read_one_value
-from spinney._estimator.summary import About, counted
+from spinney._estimator import table_estimator
+from spinney._estimator.estimator import About, counted
+from spinney._estimator.parameters import UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import read_weights
+from spinney._estimator.target import read_one_class, read_one_value, read_weights
 from spinney._linear.solve import Logistic, Ridge
 from spinney._model.linear import FittedLinear
 from spinney._model.saving.saved_attributes import SavedState, number
@@ -160,9 +159,9 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
 
     C: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0, kw_only=False)
     _is_class_target = True
-    predict_proba = class_scores.predict_proba
-    predict_log_proba = class_scores.predict_log_proba
-    decision_function = class_scores.decision_function
+    predict_proba = table_estimator.predict_proba
+    predict_log_proba = table_estimator.predict_log_proba
+    decision_function = table_estimator.decision_function
 
     def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
         codes, classes = read_one_class(y, n_rows, "a linear model")

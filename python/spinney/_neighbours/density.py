@@ -17,8 +17,8 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.arguments import given_numbers
 from spinney._data.types import TableLike
-from spinney._estimator.parameter_fields import N_JOBS, estimator, parameter
-from spinney._estimator.summary import About, counted
+from spinney._estimator.estimator import About, counted
+from spinney._estimator.parameters import N_JOBS, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.neighbours.histogram import FittedDensity, Grid, Places, table_values

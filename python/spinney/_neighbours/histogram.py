@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.design import mean_and_spread
 from spinney._data.types import TableLike
-from spinney._estimator.parameter_fields import estimator, parameter
-from spinney._estimator.scaling import SCALE, scale_word
-from spinney._estimator.summary import About, counted
+from spinney._estimator.estimator import About, counted
+from spinney._estimator.parameters import SCALE, estimator, parameter, scale_word
 from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
 from spinney._model.neighbours.model import Ballot, Rows
 from spinney._model.saving.saved_attributes import SavedState, columns, number

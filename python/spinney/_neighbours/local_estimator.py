@@ -21,12 +21,10 @@ from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
 from spinney._data.types import TableLike
-from spinney._estimator.attributes import only_if
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
-from spinney._estimator.folds import Fold, read_folds
-from spinney._estimator.known_predictions import KnownShares, KnownValues
-from spinney._estimator.parameter_fields import N_JOBS, UNSEEN, estimator, parameter
-from spinney._estimator.summary import About
+from spinney._estimator.estimator import About, only_if
+from spinney._estimator.held_out import Fold, KnownShares, KnownValues, read_folds
+from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_classes, read_values, read_weights
 from spinney._model.model import FittedModel

@@ -15,10 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.types import TableLike
-from spinney._estimator.parameter_fields import estimator, parameter
-from spinney._estimator.parameters import COUNT
-from spinney._estimator.scaling import SCALE, scale_word
-from spinney._estimator.summary import About, counted
+from spinney._estimator.estimator import About, counted
+from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, scale_word
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.neighbours.measure import METRICS, Measure

@@ -21,10 +21,9 @@ import spinney._engine as _engine
 from spinney._data.display import warn
 from spinney._data.reproducible import log
 from spinney._data.types import TableLike
-from spinney._estimator.attributes import only_if
-from spinney._estimator.parameter_fields import estimator, parameter
-from spinney._estimator.single_target import read_one_value
-from spinney._estimator.summary import About, counted
+from spinney._estimator.estimator import About, counted, only_if
+from spinney._estimator.parameters import estimator, parameter
+from spinney._estimator.target import read_one_value
 from spinney._model.saving.saved_attributes import SavedState, columns, number, numbers
 from spinney._model.svm.model import KERNELS, FittedMachines
 from spinney._svm.margin_estimator import (

@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data.display import warn
 from spinney._data.types import TableLike
-from spinney._estimator.parameter_fields import estimator, parameter
-from spinney._estimator.single_target import read_one_value
-from spinney._estimator.summary import About, counted
+from spinney._estimator.estimator import About, counted
+from spinney._estimator.parameters import estimator, parameter
+from spinney._estimator.target import read_one_value
 from spinney._model.saving.saved_attributes import SavedState, bounds, columns, number, numbers
 from spinney._model.svm.model import FittedPlanes
 from spinney._svm.linear_solve import Plane, PlaneProblem, Terms, fit_plane

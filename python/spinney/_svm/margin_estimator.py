@@ -20,12 +20,10 @@ from spinney._data.feature import Unseen
 from spinney._data.reproducible import sums_by_code
 from spinney._data.types import TableLike
 from spinney._estimator.costs import read_cost_matrix
-from spinney._estimator.folds import Fold
-from spinney._estimator.parameter_fields import N_JOBS, UNSEEN, estimator, parameter
-from spinney._estimator.scaling import SCALE, scale_word
-from spinney._estimator.single_target import read_one_class
+from spinney._estimator.held_out import Fold
+from spinney._estimator.parameters import N_JOBS, SCALE, UNSEEN, estimator, parameter, scale_word
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import read_weights
+from spinney._estimator.target import read_one_class, read_weights
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.svm.model import FittedMachines, FittedMargin

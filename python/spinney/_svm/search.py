@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._data.arguments import given_numbers
-from spinney._estimator.folds import Fold, read_folds
+from spinney._estimator.held_out import Fold, read_folds
 
 Floats = NDArray[np.float64]
 PENALTY: list[Any] = [Interval(Real, 0.0, np.inf, closed="right"), StrOptions({"cv"}), "array-like"]  # what C may be

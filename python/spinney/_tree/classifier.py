@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, RandomState
-from spinney._estimator.folds import CrossValidation
+from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.parameters import store_parameters
 from spinney._tree.grow.settings import Scorer
 from spinney._tree.rpart import report

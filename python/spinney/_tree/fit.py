@@ -17,9 +17,9 @@ from spinney._data import Schema, read_table
 from spinney._data.reproducible import any_order_sum
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.costs import ClassCosts
+from spinney._estimator.fit_inputs import taken_apart
 from spinney._estimator.held_out import HeldOut
-from spinney._estimator.row_copies import weight_of_one_row
-from spinney._estimator.streams import taken_apart
+from spinney._estimator.rows import weight_of_one_row
 from spinney._estimator.target import read_weights
 from spinney._estimator.user_criterion import UserTarget, check_shares, prepare
 from spinney._model.tree import FittedTree

@@ -22,8 +22,8 @@ from spinney._cluster.single_worker import fit_on_one_worker
 from spinney._data import Schema
 from spinney._data.scan import client_of
 from spinney._data.types import ColumnLike, TableLike
-from spinney._estimator.streams import check_files
-from spinney._estimator.summary import About, counted
+from spinney._estimator.estimator import About, counted
+from spinney._estimator.fit_inputs import check_files
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree

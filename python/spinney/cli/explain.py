@@ -17,7 +17,7 @@ from rich.text import Text
 from spinney._data import Schema
 from spinney._data.display import shortest
 from spinney._data.types import Floats
-from spinney._estimator.saving import load
+from spinney._estimator.estimator import load
 from spinney._evaluate.board import finite_or_none
 from spinney._model.saving.predictor import load_predictor
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words

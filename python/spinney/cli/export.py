@@ -28,7 +28,7 @@ def written_as(model: Estimator, to: str, name: str | None) -> bytes:
 
 def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None) -> None:
     """Write a saved model in another format."""
-    from spinney._estimator.saving import load
+    from spinney._estimator.estimator import load
     from spinney._model.file.disk import write_file
 
     if out is None and to in _BINARY and sys.stdout.isatty():

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spinney._estimator.estimator import Estimator
-from spinney._estimator.summary import About
+from spinney._estimator.estimator import About, Estimator
 from spinney._evaluate.board import finite_or_none
 from spinney.cli.fit_table import FitTable
 from spinney.cli.source import Source

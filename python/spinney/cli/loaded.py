@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spinney._data import Schema
 from spinney._data.types import Floats, TableLike
-from spinney._estimator.summary import About
+from spinney._estimator.estimator import About
 from spinney.inspect.explain.shap import ShapValues
 
 

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spinney._estimator.saving import load
-from spinney._estimator.summary import About
+from spinney._estimator.estimator import About, load
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.file.disk import write_file
 from spinney.cli.failures import fail, failures_in_words

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import spinney
 from dask_rows import make_frame, partitioned
-from spinney._estimator.progress import Progress
+from spinney._estimator.parallel import Progress
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")

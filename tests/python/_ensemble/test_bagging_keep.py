@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
-from spinney._estimator.progress import Progress
+from spinney._estimator.parallel import Progress
 from spinney._forest.growing import has_settled
 from spinney._model.file.container import from_bytes, to_bytes
 

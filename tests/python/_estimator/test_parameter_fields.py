@@ -5,7 +5,7 @@ import inspect
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import InvalidParameterError, StrOptions
-from spinney._estimator.parameter_fields import estimator, parameter
+from spinney._estimator.parameters import estimator, parameter
 
 
 @estimator

@@ -156,7 +156,7 @@ def test_members_of_a_stack_have_temperatures(task):
 
 def test_a_stack_takes_members_that_are_too_unsure_of_themselves():
     """They know more than others, and a temperature lets them say so."""
-    from spinney._estimator.folds import Fold
+    from spinney._estimator.held_out import Fold
 
     random, n = np.random.default_rng(0), 600
     truth = random.standard_normal(n)
@@ -185,7 +185,7 @@ def test_the_best_temperature_is_that_of_the_whole_list(temperature):
 
 
 def test_calibration_is_judged_by_other_folds():
-    from spinney._estimator.folds import Fold
+    from spinney._estimator.held_out import Fold
 
     random = np.random.default_rng(0)
     share = random.uniform(0.05, 0.95, 800)
@@ -201,7 +201,7 @@ def test_calibration_is_judged_by_other_folds():
 
 
 def test_a_curve_is_taken_where_a_temperature_does_not_do():
-    from spinney._estimator.folds import Fold
+    from spinney._estimator.held_out import Fold
     from spinney._model.calibration import Curve
 
     random, n = np.random.default_rng(0), 4000
@@ -281,7 +281,7 @@ def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
 
 
 def test_weights_of_a_fold_come_from_the_others():
-    from spinney._estimator.folds import Fold
+    from spinney._estimator.held_out import Fold
 
     folds = [Fold(np.arange(10, 20), np.arange(10)), Fold(np.arange(10), np.arange(10, 20))]
     y = np.arange(20.0)

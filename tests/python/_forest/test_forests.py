@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from spinney._data import reproducible as same_bits
-from spinney._estimator.row_copies import relative_weights
+from spinney._estimator.rows import relative_weights
 from spinney._forest.samples import _stable_order
 from sweep import examples
 

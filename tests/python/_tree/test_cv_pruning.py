@@ -16,7 +16,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, RepeatedKFold, TimeSeriesSplit
 from spinney import DecisionTreeClassifier as Classifier
 from spinney import DecisionTreeRegressor as Regressor
-from spinney._estimator.folds import read_folds
+from spinney._estimator.held_out import read_folds
 from spinney._tree.prune.cross_validation import choose
 from sweep import examples
 

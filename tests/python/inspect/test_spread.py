@@ -7,7 +7,7 @@ import pytest
 import spinney
 from joblib.parallel import ThreadingBackend
 from sklearn.model_selection import cross_validate
-from spinney._estimator.joblib_backend import is_spread, spread
+from spinney._estimator.parallel import is_spread, spread
 
 distributed = pytest.importorskip("distributed")
 

@@ -17,7 +17,7 @@ from spinney._cluster.blocks import Range
 from spinney._cluster.worker_rows import n_rows_of, rows_between
 from spinney._data import Feature, Schema, read_table
 from spinney._data.feature import Unseen, learn_feature
-from spinney._estimator.row_fingerprint import in_order
+from spinney._estimator.rows import in_order
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32] | Floats

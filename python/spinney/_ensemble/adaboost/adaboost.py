@@ -31,20 +31,25 @@ from spinney._ensemble.readers import AnyReader, Reader, TreeReader
 from spinney._ensemble.rounds import REASONS, HeldOutRounds, Rounds, RoundSettings, Rule
 from spinney._ensemble.saved_members import fingerprint_of, models_of, models_parts
 from spinney._ensemble.weak import WeakLearner, is_plain_tree
-from spinney._estimator.members import SequenceOfMembers
-from spinney._estimator.parameter_fields import N_JOBS, UNSEEN, estimator, parameter
-from spinney._estimator.parameters import COUNT
-from spinney._estimator.saving import class_named, opening, template_from_json, template_to_json, unfitted
-from spinney._estimator.single_target import (
+from spinney._estimator.estimator import (
+    About,
+    class_named,
+    counted,
+    opening,
+    template_from_json,
+    template_to_json,
+    unfitted,
+)
+from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, estimator, parameter
+from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
+from spinney._estimator.target import (
     check_held_out,
     check_scoring,
     known_codes,
     read_one_class,
     read_one_value,
+    read_weights,
 )
-from spinney._estimator.summary import About, counted
-from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import read_weights
 from spinney._model.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, FittedMedian, Sayings, weighted_medians
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.arrays import numbers_from_json

@@ -40,13 +40,18 @@ from spinney._ensemble.functional.learners.weak import LearningTable, WeakLearne
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
 from spinney._ensemble.functional.stages import FunctionMember, FunctionRounds, HeldOutRows, Stages, StepSettings
-from spinney._estimator import class_scores
-from spinney._estimator.parameter_fields import N_JOBS, UNSEEN, estimator, parameter
-from spinney._estimator.parameters import COUNT
-from spinney._estimator.single_target import check_held_out, check_scoring, known_codes, read_one_class, read_one_value
-from spinney._estimator.summary import About, counted
+from spinney._estimator import table_estimator
+from spinney._estimator.estimator import About, counted
+from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import read_weights
+from spinney._estimator.target import (
+    check_held_out,
+    check_scoring,
+    known_codes,
+    read_one_class,
+    read_one_value,
+    read_weights,
+)
 from spinney._model.file.container import refuse
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import Inputs
@@ -450,9 +455,9 @@ class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBo
         StrOptions({"log_loss", "exponential"}), HasMethods(["loss", "gradient"]), callable, default="log_loss"
     )
     _is_class_target = True
-    predict_proba = class_scores.predict_proba
-    predict_log_proba = class_scores.predict_log_proba
-    decision_function = class_scores.decision_function
+    predict_proba = table_estimator.predict_proba
+    predict_log_proba = table_estimator.predict_log_proba
+    decision_function = table_estimator.decision_function
 
     def _read_target(self, y: ArrayLike, n_rows: int) -> FunctionTarget:
         codes, classes = read_one_class(y, n_rows, "boosting")

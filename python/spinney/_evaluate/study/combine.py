@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spinney._data.reproducible import log
 from spinney._data.types import Floats
 from spinney._ensemble.stack_members import GreedySelection
-from spinney._estimator.folds import Fold
+from spinney._estimator.held_out import Fold
 from spinney._evaluate.statistics import corrected_error
 from spinney._model.calibration import Calibration, Curve, calibrated, rising_curve
 from spinney._model.predictions import as_columns, mean_said, tempered

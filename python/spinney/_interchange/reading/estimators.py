@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike, TableLike
-from spinney._estimator.summary import About, counted
+from spinney._estimator.estimator import About, counted
 from spinney._model.boosting import FittedImport
 from spinney._model.file.container import field, refuse
 from spinney._model.lazy_sequence import LazySequence

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import HasMethods
 
 from spinney._data import Schema
 from spinney._data.types import Floats
-from spinney._estimator.parameter_fields import UNSEEN, allowed_values
+from spinney._estimator.parameters import UNSEEN, allowed_values
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.settings import GrowthSettings

@@ -16,18 +16,18 @@ from spinney._data.display import warn
 from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, Floats
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.estimator import Estimator
-from spinney._estimator.folds import CrossValidation
-from spinney._estimator.held_out import split_gains
-from spinney._estimator.parameter_fields import N_JOBS, parameter
+from spinney._estimator.held_out import CrossValidation, split_gains
 from spinney._estimator.parameters import (
+    N_JOBS,
     count_features,
     count_rows,
+    parameter,
     read_drawn_columns,
     read_feature_costs,
     read_groups,
     read_monotone,
 )
-from spinney._estimator.row_copies import times_there
+from spinney._estimator.rows import times_there
 from spinney._estimator.user_criterion import UserTarget, is_user, name_of
 from spinney._model.tree import FittedTree
 from spinney.criteria import Criterion

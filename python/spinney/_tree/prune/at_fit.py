@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._estimator.folds import read_folds, read_row_groups
-from spinney._estimator.held_out import HeldOut, cut_back, node_losses
+from spinney._estimator.held_out import HeldOut, cut_back, node_losses, read_folds, read_row_groups
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.growth import Growth
 from spinney._tree.grow.settings import GrowthSettings, Scorer

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.types import Floats
-from spinney._estimator.folds import Fold
+from spinney._estimator.held_out import Fold
 from spinney._model.tree import FittedTree
 from spinney._tree.grow.growth import Growth
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Schema
-from spinney._estimator.attributes import only_if
+from spinney._estimator.estimator import only_if
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._tree.rpart.record import RpartRecord
 

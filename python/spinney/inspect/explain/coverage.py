@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display import Backend, frame_of, shortest
 from spinney._data.types import ColumnLike, TableLike
-from spinney._estimator.folds import read_row_groups
-from spinney._estimator.single_target import known_codes
+from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import read_values, read_weights
+from spinney._estimator.target import known_codes, read_values, read_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import read_table
 from spinney._data.types import TableLike
-from spinney._estimator.streams import batches_of
+from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.table_estimator import TableEstimator
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from sklearn.utils import check_random_state
 from spinney._data import Schema, read_table
 from spinney._data.select import PickTable, pick_table, with_columns
 from spinney._data.types import ColumnLike, TableLike
-from spinney._estimator.known_predictions import KnownScores, KnownShares, KnownValues
+from spinney._estimator.held_out import KnownScores, KnownShares, KnownValues
+from spinney._estimator.parallel import count_threads, in_order
 from spinney._estimator.parameters import read_column_groups
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
-from spinney._estimator.threads import count_threads, in_order
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees

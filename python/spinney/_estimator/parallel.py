@@ -1,0 +1,180 @@
+"""Long work: on threads with results in order, on other machines by joblib, and its progress."""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sklearn import config_context, get_config
+
+import spinney._engine as _engine
+
+Result = TypeVar("Result")
+_PATIENCE = 0.5  # seconds that an interrupted call waits for tasks that may be about to end
+
+
+def count_threads(n_jobs: int | None, n_tasks: int) -> int:
+    """Return the number of threads for so many tasks.
+
+    None stands for all cores that the process may use, -1 too, -2 for all but one; inside another parallel computation
+    of joblib it is one.
+    """
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+    from joblib import effective_n_jobs
+
+    return max(1, min(int(effective_n_jobs(-1 if n_jobs is None else n_jobs)), n_tasks))
+
+
+def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Iterator[Result]:
+    """Yield work(0), work(1) and so on, computed on threads.
+
+    At most two tasks per thread are under way or waiting to be fetched, so that results do not pile up. After an error
+    no further task is started, and those that run are waited for. After an interruption the engine's calls stop, and
+    what else runs is waited for briefly: a task that cannot be stopped runs to its end, and its result is dropped.
+
+    Parameters
+    ----------
+    work : callable
+        From the number of a task to its result.
+    n_tasks, n_threads : int
+        With one thread everything runs in the caller's.
+
+    Yields
+    ------
+    object
+        Results, in order.
+    """
+    if n_threads == 1:
+        yield from map(work, range(n_tasks))
+        return
+    settings = get_config()  # scikit-learn keeps them by thread
+
+    stop = _engine.StopFlag()
+
+    def task(k: int) -> Result:
+        stop.obey()
+        with config_context(**settings):
+            return work(k)
+
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="spinney")
+    waiting: deque[Future[Any]] = deque()
+    numbers = iter(range(n_tasks))
+    try:
+        for k in islice(numbers, 2 * n_threads):
+            waiting.append(pool.submit(contextvars.copy_context().run, task, k))
+        while waiting:
+            result = waiting[0].result()
+            waiting.popleft()
+            for k in islice(numbers, 1):
+                waiting.append(pool.submit(contextvars.copy_context().run, task, k))
+            yield result
+    except (KeyboardInterrupt, GeneratorExit):
+        stop.request()
+        pool.shutdown(wait=False, cancel_futures=True)
+        wait([future for future in waiting if future.running()], timeout=_PATIENCE)
+        raise
+    except BaseException:
+        pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+_LOCAL = ("sequential", "threading", "loky", "multiprocessing")  # what joblib calls the backends of one machine
+
+
+def is_spread() -> bool:
+    """Tell whether the caller has set a backend of joblib that works on other machines, such as Dask's."""
+    from joblib.parallel import BACKENDS, get_active_backend
+
+    here = tuple(BACKENDS[name] for name in _LOCAL if name in BACKENDS)
+    return not isinstance(get_active_backend()[0], here)
+
+
+def spread(work: Callable[[Any], Result], given: list[Any]) -> list[Result]:
+    """Do some work for each of several things, wherever the backend has room; return the results in order."""
+    from joblib import Parallel, delayed
+
+    found: list[Result] = Parallel(n_jobs=-1)(delayed(work)(one) for one in given)
+    return found
+
+
+_LINES = 10  # of output per fit, where the output is not a terminal
+_TERMINAL_SECONDS = 0.1  # between two changes of the line
+
+
+class Progress:
+    """Reports to standard error; use it as a context manager, so that the line ends.
+
+    Parameters
+    ----------
+    noun : str
+        What is counted, in the plural.
+    n_wanted : int
+        How many there will be, or may be.
+    is_most : bool
+        Whether there may be fewer.
+    n_before : int
+        How many there were at the start.
+    verbose : int
+        0: say nothing; 2: if the output is not a terminal, one line for every report.
+    """
+
+    def __init__(self, noun: str, n_wanted: int, is_most: bool, n_before: int, verbose: int) -> None:
+        self._noun = noun
+        self._n_wanted = n_wanted
+        self._is_most = is_most
+        self._n_before = n_before
+        self._verbose = verbose
+        self._is_terminal = sys.stderr.isatty()
+        self._start = time.monotonic()
+        self._shown_at = self._start - _TERMINAL_SECONDS
+        self._n_shown = n_before
+        self._pending = ""  # the last line that was not shown
+        self._has_shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pending:
+            self._show(self._pending)
+        if self._is_terminal and self._has_shown:
+            print(file=sys.stderr, flush=True)
+
+    def report(self, n_done: int, error: float | None = None) -> None:
+        """Say how many are done, and the out-of-bag error so far."""
+        if not self._verbose or n_done <= self._n_before:
+            return
+        now = time.monotonic()
+        self._pending = self._line(n_done, error, now - self._start)
+        if self._is_terminal:
+            is_due = now - self._shown_at >= _TERMINAL_SECONDS
+        else:
+            step = 1 if self._verbose > 1 else max(1, self._n_wanted // _LINES)
+            is_due = n_done // step > self._n_shown // step
+        if is_due or n_done == self._n_wanted:
+            self._shown_at, self._n_shown = now, n_done
+            self._show(self._pending)
+
+    def _line(self, n_done: int, error: float | None, seconds: float) -> str:
+        left = seconds / (n_done - self._n_before) * (self._n_wanted - n_done)
+        judged = "" if error is None else f", out-of-bag error {error:.4g}"
+        most = "at most " if self._is_most else ""
+        return f"{n_done} of {most}{self._n_wanted} {self._noun}{judged}, {seconds:.1f} s, {most}{left:.1f} s left"
+
+    def _show(self, line: str) -> None:
+        self._pending, self._has_shown = "", True
+        if self._is_terminal:
+            print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
