@@ -14,6 +14,7 @@ MAX_BYTES = 10_000_000
 REQUIRED = (
     r"spinney/__init__\.py",
     r"spinney/__init__\.pyi",
+    r"spinney/_estimator/other_libraries\.toml",
     r"spinney/_estimator/parameter_texts\.toml",
     r"spinney/py\.typed",
     r"spinney/_engine\.[^/]*\.?(so|pyd)",

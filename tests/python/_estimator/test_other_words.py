@@ -5,7 +5,7 @@ import re
 
 import pytest
 import spinney
-from spinney._estimator.other_libraries import ARGUMENTS, PARAMETERS, advise_parameter
+from spinney._estimator.other_libraries import advise_parameter, words
 
 ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name), "fit")]
 
@@ -126,11 +126,11 @@ def test_an_option_by_anothers_name(word, advice):
 
 
 def test_every_word_of_the_table_has_an_answer_as_an_option_of_boosting():
-    from spinney._estimator.other_libraries import _ADVICE, advise_option
+    from spinney._estimator.other_libraries import advise_option
     from spinney.cli.commands import fit
 
     options = [name for option in fit.params for name in option.opts]
-    for word in (*PARAMETERS, *ARGUMENTS, *_ADVICE):
+    for word in (*words().parameters, *words().arguments, *words().advice):
         option = f"--{word.replace('_', '-')}"
         if option in options:
             continue
@@ -206,7 +206,7 @@ def test_an_argument_of_fit_by_anothers_name(name, word, ours):
 def test_every_hint_names_what_is_there(name):
     kind = getattr(spinney, name)
     known, arguments = set(inspect.signature(kind).parameters), set(inspect.signature(kind.fit).parameters)
-    for word in PARAMETERS.keys() - known - set(kind._other_names):
+    for word in words().parameters.keys() - known - set(kind._other_names):
         with pytest.raises(TypeError) as error:
             kind(**{word: 1})
         for quoted in re.findall(r"Here it is '(\w+)'", str(error.value)):
@@ -214,7 +214,7 @@ def test_every_hint_names_what_is_there(name):
         for parameter, options, option in re.findall(r"Here it is (\w+)=spinney\.(\w+)\((\w+)=", str(error.value)):
             assert parameter in known, str(error.value)
             assert option in inspect.signature(getattr(spinney, options)).parameters, str(error.value)
-    for word in ARGUMENTS.keys() - arguments:
+    for word in words().arguments.keys() - arguments:
         with pytest.raises(TypeError) as error:
             kind.fit(object.__new__(kind), [[1.0], [2.0]], **{word: 1})
         for quoted in re.findall(r"Here it is '(\w+)'", str(error.value)):

@@ -145,6 +145,7 @@ def test_every_public_name_has_an_example_that_runs(name):
 GOOD_WHEEL = [
     "spinney/__init__.py",
     "spinney/__init__.pyi",
+    "spinney/_estimator/other_libraries.toml",
     "spinney/_estimator/parameter_texts.toml",
     "spinney/py.typed",
     "spinney/_engine.cpython-311-x86_64-linux-gnu.so",
