@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.calibration import Calibration
 from spinney._boosting.first_model import first_scores
 from spinney._boosting.fit import BoostingFit, EarlierFit
-from spinney._boosting.options.engine_options import CONSTRAINTS
 from spinney._boosting.options.option_objects import (
     OPTION_CLASSES,
     check_option_values,
@@ -21,7 +21,7 @@ from spinney._boosting.options.option_objects import (
     with_options,
 )
 from spinney._boosting.saved_state import BY_ROUND, boosting_from_json, boosting_to_json
-from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.settings import BoosterParameters, BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._boosting.target import BoostingTarget
 from spinney._cluster import dask
@@ -30,6 +30,7 @@ from spinney._data.scan import client_of
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.fit_inputs import FitInputs, batches_with, validation_sets
+from spinney._estimator.parameters import estimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.offsets import read_offset
@@ -39,22 +40,19 @@ from spinney._model.saving.model_part import FittedPart
 Floats = NDArray[np.float64]
 
 
-class BaseBoosting(SumOfTrees):
+@estimator
+class BaseBoosting(BoosterParameters, SumOfTrees):
     """Gradient boosting of any target."""
 
     _target_type: ClassVar[type[BoostingTarget]]  # what is predicted
     _leaf_share: ClassVar[float] = 1.0  # of small tables: fewest rows of a leaf, unless the user says how many
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
-    boosting_: FittedBoosting
-    train_score_: Floats
-    stopped_because_: str
-    monotonic_cst: Any
-    max_depth: int | None
-    loss: Any
-    init_: Any  # the model that scores start at, if it is one
-    _seed: int
-    _step: float
-    _calibration: Calibration
+    boosting_: FittedBoosting = field(init=False)
+    train_score_: Floats = field(init=False)
+    stopped_because_: str = field(init=False)
+    init_: Any = field(init=False)  # the model that scores start at, if it is one
+    _seed: int = field(init=False)
+    _step: float = field(init=False)
+    _calibration: Calibration = field(init=False)
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "criterion": "Splits are compared by the loss that they save. Leave it out.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,22 +14,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from spinney._boosting import importances, intervals, refit
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.loss import TWO_CLASS_LOSSES
-from spinney._boosting.options.option_objects import (
-    CategoryOptions,
-    Dart,
-    FeatureSampling,
-    Goss,
-    Growth,
-    LinearLeaves,
-    Regularization,
-)
 from spinney._boosting.target import ClassificationTarget
 from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._estimator import support
 from spinney._estimator.estimator import only_if
-from spinney._estimator.parameters import store_parameters
+from spinney._estimator.parameters import estimator, parameter
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +34,7 @@ def _why_no_scores(model: BaseBoosting) -> str | None:
     return "is for one output: those of several differ in number. Use predict_proba." if n_outputs > 1 else None
 
 
+@estimator
 class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     """Gradient boosting of classes.
 
@@ -59,68 +51,24 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     array(['Adelie', 'Adelie'], dtype=object)
     """
 
+    loss: Any = parameter(
+        StrOptions({"log_loss", *TWO_CLASS_LOSSES}),
+        HasMethods(["loss", "gradient"]),
+        callable,
+        default="log_loss",
+        kw_only=False,
+    )
+    focal_gamma: float = parameter(Interval(Real, 0.0, 10.0, closed="both"), default=2.0)
+    leaves: str = parameter(StrOptions({"single", "vector"}), default="single")
+    init: Any = parameter(
+        StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"]), default="constant"
+    )
+    class_weight: Any = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    cost_matrix: Any = parameter("array-like", dict, None, default=None)
+    priors: Any = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
+
     _is_class_target = True
     _target_type = ClassificationTarget
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseBoosting._parameter_constraints,
-        "leaves": [StrOptions({"single", "vector"})],
-        "loss": [StrOptions({"log_loss", *TWO_CLASS_LOSSES}), HasMethods(["loss", "gradient"]), callable],
-        "focal_gamma": [Interval(Real, 0.0, 10.0, closed="both")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "cost_matrix": ["array-like", dict, None],
-        "priors": ["array-like", dict, StrOptions({"uniform"}), None],
-        "init": [StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"])],
-    }
-
-    def __init__(
-        self,
-        loss: Any = "log_loss",
-        *,
-        focal_gamma: float = 2.0,
-        n_estimators: int | str = "auto",
-        effort: float | str = 0.5,
-        learning_rate: float | str = "auto",
-        max_leaf_nodes: int | str | None = "auto",
-        max_depth: int | None = None,
-        growth: str | Growth | dict[str, Any] = "leaf",
-        leaves: str = "single",
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float | str = "auto",
-        min_impurity_decrease: float = 0.0,
-        l2_regularization: float | str = "auto",
-        regularization: Regularization | dict[str, Any] | None = None,
-        subsample: float | str = "auto",
-        sampling: str | Goss | dict[str, Any] = "uniform",
-        dart: bool | float | Dart | dict[str, Any] | None = None,
-        max_features: int | float | str | None = "auto",
-        feature_sampling: float | FeatureSampling | dict[str, Any] | None = None,
-        max_bins: int | str = "auto",
-        categories: CategoryOptions | dict[str, Any] | None = None,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
-        feature_costs: Any = None,
-        linear_leaves: bool | LinearLeaves | dict[str, Any] = False,
-        init: Any = "constant",
-        class_weight: Any = None,
-        cost_matrix: Any = None,
-        priors: Any = None,
-        early_stopping: bool | None = None,
-        scoring: Any = None,
-        validation_fraction: float | int = 0.1,
-        n_iter_no_change: int | None = None,
-        tol: float = 1e-7,
-        keep_best: bool = True,
-        categorical_features: Any = None,
-        unseen: str = "missing",
-        warm_start: bool = False,
-        verbose: int = 0,
-        callbacks: Any = None,
-        keep_interrupted: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store_parameters(self, locals())
 
     calibrate = intervals.calibrate
     predict_set = intervals.predict_set

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from spinney._boosting import importances
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.options.option_objects import (
-    CategoryOptions,
-    Dart,
-    FeatureSampling,
-    Goss,
-    Growth,
-    LinearLeaves,
-    Regularization,
-)
 from spinney._boosting.ranking import RANKING_LOSSES, RankingTarget, metric_of_lists, read_lists, read_relevance
 from spinney._boosting.refit import refit_leaves
+from spinney._boosting.settings import FROM_ONE
 from spinney._data.scan import client_of
 from spinney._data.types import TableLike
 from spinney._estimator import support
 from spinney._estimator.fit_inputs import FitInputs, RowInputs, validation_sets
-from spinney._estimator.parameters import store_parameters
+from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.target import read_weights
 
 
+@estimator
 class GradientBoostingRanker(BaseBoosting):
     """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
 
@@ -49,61 +41,14 @@ class GradientBoostingRanker(BaseBoosting):
     1.0
     """
 
+    loss: str = parameter(StrOptions(set(RANKING_LOSSES)), default="lambdamart", kw_only=False)
+    truncation: int | None = parameter(FROM_ONE, None, default=30)
+    gains: str = parameter(StrOptions({"exponential", "linear"}), default="exponential")
+
     _target_type = RankingTarget
     importances = importances.importances
     predict_support = support.predict_support
     predict_or_abstain = support.predict_or_abstain
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseBoosting._parameter_constraints,
-        "loss": [StrOptions(set(RANKING_LOSSES))],
-        "truncation": [Interval(Integral, 1, None, closed="left"), None],
-        "gains": [StrOptions({"exponential", "linear"})],
-    }
-
-    def __init__(
-        self,
-        loss: str = "lambdamart",
-        *,
-        truncation: int | None = 30,
-        gains: str = "exponential",
-        n_estimators: int | str = "auto",
-        effort: float | str = 0.5,
-        learning_rate: float | str = "auto",
-        max_leaf_nodes: int | str | None = "auto",
-        max_depth: int | None = None,
-        growth: str | Growth | dict[str, Any] = "leaf",
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float | str = "auto",
-        min_impurity_decrease: float = 0.0,
-        l2_regularization: float | str = "auto",
-        regularization: Regularization | dict[str, Any] | None = None,
-        subsample: float | str = "auto",
-        sampling: str | Goss | dict[str, Any] = "uniform",
-        dart: bool | float | Dart | dict[str, Any] | None = None,
-        max_features: int | float | str | None = "auto",
-        feature_sampling: float | FeatureSampling | dict[str, Any] | None = None,
-        max_bins: int | str = "auto",
-        categories: CategoryOptions | dict[str, Any] | None = None,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
-        feature_costs: Any = None,
-        linear_leaves: bool | LinearLeaves | dict[str, Any] = False,
-        early_stopping: bool | None = None,
-        scoring: Any = None,
-        validation_fraction: float | int = 0.1,
-        n_iter_no_change: int | None = None,
-        tol: float = 1e-7,
-        keep_best: bool = True,
-        categorical_features: Any = None,
-        unseen: str = "missing",
-        warm_start: bool = False,
-        verbose: int = 0,
-        callbacks: Any = None,
-        keep_interrupted: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store_parameters(self, locals())
 
     def fit(
         self,

@@ -14,22 +14,14 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from spinney._boosting import importances, intervals, normal_prediction, refit
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.loss import NUMBER_LOSSES, TRAITS
-from spinney._boosting.options.option_objects import (
-    CategoryOptions,
-    Dart,
-    FeatureSampling,
-    Goss,
-    Growth,
-    LinearLeaves,
-    Regularization,
-)
-from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.settings import FRACTION, BoostingSettings
 from spinney._boosting.target import RegressionTarget
 from spinney._data.types import TableLike
 from spinney._estimator import support
-from spinney._estimator.parameters import store_parameters
+from spinney._estimator.parameters import estimator, parameter
 
 
+@estimator
 class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     """Gradient boosting of values.
 
@@ -46,66 +38,21 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     (2,)
     """
 
+    loss: Any = parameter(
+        StrOptions(set(NUMBER_LOSSES)),
+        HasMethods(["loss", "gradient"]),
+        callable,
+        default="squared_error",
+        kw_only=False,
+    )
+    quantile: Any = parameter(FRACTION, "array-like", default=0.5)
+    huber_share: float = parameter(FRACTION, default=0.9)
+    tweedie_power: float = parameter(Interval(Real, 1.0, 2.0, closed="neither"), default=1.5)
+    leaves: str = parameter(StrOptions({"single", "vector"}), default="single")
+    init: Any = parameter(StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"]), default="constant")
+
     _target_type = RegressionTarget
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseBoosting._parameter_constraints,
-        "leaves": [StrOptions({"single", "vector"})],
-        "loss": [StrOptions(set(NUMBER_LOSSES)), HasMethods(["loss", "gradient"]), callable],
-        "quantile": [Interval(Real, 0.0, 1.0, closed="neither"), "array-like"],
-        "huber_share": [Interval(Real, 0.0, 1.0, closed="neither")],
-        "tweedie_power": [Interval(Real, 1.0, 2.0, closed="neither")],
-        "init": [StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"])],
-    }
-
     _other_names: ClassVar[dict[str, tuple[str, ...]]] = {"alpha": ("quantile", "huber_share")}
-
-    def __init__(
-        self,
-        loss: Any = "squared_error",
-        *,
-        quantile: Any = 0.5,
-        huber_share: float = 0.9,
-        tweedie_power: float = 1.5,
-        n_estimators: int | str = "auto",
-        effort: float | str = 0.5,
-        learning_rate: float | str = "auto",
-        max_leaf_nodes: int | str | None = "auto",
-        max_depth: int | None = None,
-        growth: str | Growth | dict[str, Any] = "leaf",
-        leaves: str = "single",
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float | str = "auto",
-        min_impurity_decrease: float = 0.0,
-        l2_regularization: float | str = "auto",
-        regularization: Regularization | dict[str, Any] | None = None,
-        subsample: float | str = "auto",
-        sampling: str | Goss | dict[str, Any] = "uniform",
-        dart: bool | float | Dart | dict[str, Any] | None = None,
-        max_features: int | float | str | None = "auto",
-        feature_sampling: float | FeatureSampling | dict[str, Any] | None = None,
-        max_bins: int | str = "auto",
-        categories: CategoryOptions | dict[str, Any] | None = None,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
-        feature_costs: Any = None,
-        linear_leaves: bool | LinearLeaves | dict[str, Any] = False,
-        init: Any = "constant",
-        early_stopping: bool | None = None,
-        scoring: Any = None,
-        validation_fraction: float | int = 0.1,
-        n_iter_no_change: int | None = None,
-        tol: float = 1e-7,
-        keep_best: bool = True,
-        categorical_features: Any = None,
-        unseen: str = "missing",
-        warm_start: bool = False,
-        verbose: int = 0,
-        callbacks: Any = None,
-        keep_interrupted: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store_parameters(self, locals())
 
     calibrate = intervals.calibrate
     predict_interval = intervals.predict_interval

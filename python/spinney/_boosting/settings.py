@@ -7,19 +7,88 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import pairwise
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from spinney._boosting.options.option_objects import flat_settings
+from spinney._boosting.options.option_objects import (
+    ORDERS,
+    CategoryOptions,
+    Dart,
+    FeatureSampling,
+    Goss,
+    Growth,
+    LinearLeaves,
+    Regularization,
+    bounds,
+    flat_settings,
+)
 from spinney._data.arguments import given_array
 from spinney._data.feature import Unseen
+from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, parameter
 
+SEARCH = "search"  # the effort that tries several recipes
+AUTO = StrOptions({"auto"})
+FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
+FROM_ONE = Interval(Integral, 1, None, closed="left")
 Auto = str  # the value "auto": chosen by the recipe
 Metric = str | Callable[..., float] | None  # by name, as a function, or None for the loss
 Callback = Callable[[dict[str, Any]], object]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoosterParameters:
+    """The parameters that all boosters have, with the values that they may take."""
+
+    n_estimators: int | Auto = parameter(COUNT, AUTO, default="auto")
+    effort: float | str = parameter(Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH}), default=0.5)
+    learning_rate: float | Auto = parameter(bounds("learning_rate"), AUTO, default="auto")
+    max_leaf_nodes: int | Auto | None = parameter(bounds("max_leaf_nodes"), None, AUTO, default="auto")
+    max_depth: int | None = parameter(bounds("max_depth"), None, default=None)
+    growth: str | Growth | dict[str, Any] = parameter(ORDERS, Growth, dict, default="leaf")
+    min_samples_split: int | float = parameter(
+        bounds("min_samples_split"), Interval(RealNotInt, 0.0, 1.0, closed="right"), default=2
+    )
+    min_samples_leaf: int | float | Auto = parameter(bounds("min_samples_leaf"), FRACTION, AUTO, default="auto")
+    min_impurity_decrease: float = parameter(bounds("min_gain"), default=0.0)
+    l2_regularization: float | Auto = parameter(bounds("l2_regularization"), AUTO, default="auto")
+    regularization: Regularization | dict[str, Any] | None = parameter(Regularization, dict, None, default=None)
+    subsample: float | Auto = parameter(bounds("subsample"), AUTO, default="auto")
+    sampling: str | Goss | dict[str, Any] = parameter(
+        StrOptions({"uniform", "gradient", "goss"}), Goss, dict, default="uniform"
+    )
+    dart: bool | float | Dart | dict[str, Any] | None = parameter(
+        "boolean", bounds("drop_rate"), Dart, dict, None, default=None
+    )
+    max_features: int | float | str | None = parameter(
+        FROM_ONE, bounds("max_features"), StrOptions({"auto", "sqrt", "log2"}), None, default="auto"
+    )
+    feature_sampling: float | FeatureSampling | dict[str, Any] | None = parameter(
+        bounds("max_features_per_tree"), FeatureSampling, dict, None, default=None
+    )
+    max_bins: int | Auto = parameter(bounds("max_bins"), AUTO, default="auto")
+    categories: CategoryOptions | dict[str, Any] | None = parameter(CategoryOptions, dict, None, default=None)
+    monotonic_cst: Any = parameter("array-like", dict, None, default=None)
+    interaction_cst: Any = parameter(list, tuple, StrOptions({"pairwise", "no_interactions"}), None, default=None)
+    feature_costs: Any = parameter("array-like", dict, None, default=None)
+    linear_leaves: bool | LinearLeaves | dict[str, Any] = parameter("boolean", LinearLeaves, dict, default=False)
+    early_stopping: bool | None = parameter("boolean", None, default=None)
+    scoring: Metric | Sequence[Metric] = parameter(str, callable, list, tuple, None, default=None)
+    validation_fraction: float | int = parameter(FRACTION, FROM_ONE, default=0.1)
+    n_iter_no_change: int | None = parameter(FROM_ONE, None, default=None)
+    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-7)
+    keep_best: bool = parameter("boolean", default=True)
+    categorical_features: Any = parameter("array-like", None, default=None)
+    unseen: Unseen = parameter(UNSEEN, default="missing")
+    warm_start: bool = parameter("boolean", default=False)
+    verbose: int = parameter("verbose", default=0)
+    callbacks: Any = parameter(callable, list, tuple, None, default=None)
+    keep_interrupted: bool = parameter("boolean", default=False)
+    random_state: Any = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
 
 
 class BoostingEstimator(Protocol):
@@ -34,7 +103,7 @@ class BoostingEstimator(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class RoundSettings:
     """What the loop over rounds needs to know, of trees or of other functions.
 
@@ -66,8 +135,8 @@ class RoundSettings:
         return self.sampling in ("gradient", "goss")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class BoostingSettings(RoundSettings):
+@dataclass(eq=False, kw_only=True)
+class BoostingSettings(RoundSettings, BoosterParameters):
     """All parameters of a booster.
 
     Parameters that only some of the estimators have are neutral for the others.
@@ -102,56 +171,32 @@ class BoostingSettings(RoundSettings):
     scale: float | Auto = "auto"
     ties: str = "breslow"
 
-    n_estimators: int | Auto = "auto"
-    effort: float | str = 0.5
-    learning_rate: float | Auto = "auto"
-    early_stopping: bool | None = None
-    validation_fraction: float | int = 0.1
-    n_iter_no_change: int | None = None
-    warm_start: bool = False
     init: Any = "constant"
-    random_state: Any = None
+    class_weight: Any = None
+    cost_matrix: Any = None
+    priors: Any = None
 
     growth: str = "leaf"
+    forced_splits: dict[str, Any] | None = None
     leaves: str = "single"
-    max_leaf_nodes: int | Auto | None = "auto"
-    max_depth: int | None = None
-    min_samples_split: int | float = 2
-    min_samples_leaf: int | float | Auto = "auto"
+    linear_leaves: bool = False
+    linear_l2: float = 5.0
     min_hessian_leaf: float = 1e-3
     min_gain: float = 0.0
-    min_impurity_decrease: float = 0.0
-    l2_regularization: float | Auto = "auto"
     l1_regularization: float = 0.0
     max_step: float | Auto | None = "auto"
     hierarchical_shrinkage: float = 0.0
-    linear_leaves: bool = False
-    linear_l2: float = 5.0
-
-    subsample: float | Auto = "auto"
+    sampling: str = "uniform"
     top_share: float = 0.2
     skip_drop: float = 0.0
     max_drop: int | None = None
     drop_by: str = "uniform"
-
-    max_features: int | float | str | None = "auto"
     max_features_per_level: float = 1.0
     max_features_per_tree: float = 1.0
-    max_bins: int | Auto = "auto"
+    feature_weights: Any = None
     max_one_hot: int = 4
     category_smoothing: float = 10.0
     category_l2: float = 10.0
-    monotonic_cst: Any = None
-    interaction_cst: Any = None
-    feature_costs: Any = None
-    feature_weights: Any = None
-    forced_splits: dict[str, Any] | None = None
-    categorical_features: Any = None
-    unseen: Unseen = "missing"
-
-    class_weight: Any = None
-    cost_matrix: Any = None
-    priors: Any = None
 
     @classmethod
     def of(cls, estimator: BoostingEstimator) -> BoostingSettings:

@@ -33,7 +33,6 @@ class SumOfTrees(SequenceOfMembers, TableEstimator):
 
     _model_attribute = "boosting_"
     boosting_: FittedBoosting
-    unseen: str
     n_jobs: int | None
     classes_: NDArray[Any] | Labels
     n_outputs_: int
@@ -71,7 +70,7 @@ class SumOfTrees(SequenceOfMembers, TableEstimator):
         return LazyGrid((self.boosting_.n_rounds, self.boosting_.n_scores), self._tree_estimator)
 
     def _tree_estimator(self, t: int) -> BoostedTree:
-        tree = BoostedTree(max_depth=self._depth_limit, unseen=self.unseen, n_jobs=self.n_jobs)
+        tree = BoostedTree(max_depth=self._depth_limit, unseen=self._unseen_policy, n_jobs=self.n_jobs)
         tree.criterion = "gain"
         tree._keep(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
         return tree

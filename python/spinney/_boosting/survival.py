@@ -12,27 +12,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import spinney._engine as _engine
 from spinney._boosting import importances
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.options.option_objects import (
-    CategoryOptions,
-    Dart,
-    FeatureSampling,
-    Goss,
-    Growth,
-    LinearLeaves,
-    Regularization,
-)
 from spinney._boosting.saved_state import times_from_json, times_to_json
 from spinney._boosting.survival_times import DISTRIBUTIONS, SurvivalTarget, read_times, steps_at
 from spinney._data.arguments import given_numbers
 from spinney._data.reproducible import exp, log
 from spinney._data.types import TableLike
-from spinney._estimator.parameters import store_parameters
+from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.target import read_weights
 from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]
 
 
+@estimator
 class GradientBoostingSurvival(BaseBoosting):
     """Gradient boosting of times until an event, such as failure or death, that may not have happened yet.
 
@@ -54,62 +46,14 @@ class GradientBoostingSurvival(BaseBoosting):
     (3, 2)
     """
 
+    loss: str = parameter(StrOptions({"cox", "aft"}), default="cox", kw_only=False)
+    distribution: str = parameter(StrOptions(set(DISTRIBUTIONS)), default="normal")
+    scale: float | str = parameter(Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"}), default="auto")
+    ties: str = parameter(StrOptions({"breslow", "efron"}), default="breslow")
+
     _target_type = SurvivalTarget
     importances = importances.importances
     _leaf_share: ClassVar[float] = 0.05  # censored rows say little: shares of events matter more than counts of rows
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseBoosting._parameter_constraints,
-        "loss": [StrOptions({"cox", "aft"})],
-        "distribution": [StrOptions(set(DISTRIBUTIONS))],
-        "ties": [StrOptions({"breslow", "efron"})],
-        "scale": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
-    }
-
-    def __init__(
-        self,
-        loss: str = "cox",
-        *,
-        distribution: str = "normal",
-        scale: float | str = "auto",
-        ties: str = "breslow",
-        n_estimators: int | str = "auto",
-        effort: float | str = 0.5,
-        learning_rate: float | str = "auto",
-        max_leaf_nodes: int | str | None = "auto",
-        max_depth: int | None = None,
-        growth: str | Growth | dict[str, Any] = "leaf",
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float | str = "auto",
-        min_impurity_decrease: float = 0.0,
-        l2_regularization: float | str = "auto",
-        regularization: Regularization | dict[str, Any] | None = None,
-        subsample: float | str = "auto",
-        sampling: str | Goss | dict[str, Any] = "uniform",
-        dart: bool | float | Dart | dict[str, Any] | None = None,
-        max_features: int | float | str | None = "auto",
-        feature_sampling: float | FeatureSampling | dict[str, Any] | None = None,
-        max_bins: int | str = "auto",
-        categories: CategoryOptions | dict[str, Any] | None = None,
-        monotonic_cst: Any = None,
-        interaction_cst: Any = None,
-        feature_costs: Any = None,
-        linear_leaves: bool | LinearLeaves | dict[str, Any] = False,
-        early_stopping: bool | None = None,
-        scoring: Any = None,
-        validation_fraction: float | int = 0.1,
-        n_iter_no_change: int | None = None,
-        tol: float = 1e-7,
-        keep_best: bool = True,
-        categorical_features: Any = None,
-        unseen: str = "missing",
-        warm_start: bool = False,
-        verbose: int = 0,
-        callbacks: Any = None,
-        keep_interrupted: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store_parameters(self, locals())
 
     def _to_header(self) -> dict[str, Any]:
         return super()._to_header() | times_to_json(self.__dict__)

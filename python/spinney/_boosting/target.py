@@ -177,7 +177,7 @@ class ClassificationTarget(BoostingTarget):
         """Return the loss."""
         settings = self.settings
         if not isinstance(settings.loss, str):
-            return _user_loss(settings.loss, True, settings.parameters["n_jobs"])
+            return _user_loss(settings.loss, True, settings.n_jobs)
         if self.n_outputs > 1:
             return loss_of_outputs([class_loss("log_loss", len(labels)) for labels in self._labels], "by_output")
         return class_loss(settings.loss, len(self._labels[0]), float(settings.focal_gamma))
@@ -286,7 +286,7 @@ class RegressionTarget(BoostingTarget):
         if not isinstance(settings.loss, str):
             if self.n_outputs > 1:
                 raise ValueError("A loss of your own is for one output. Fit one model per column of y.")
-            return _user_loss(settings.loss, False, settings.parameters["n_jobs"])
+            return _user_loss(settings.loss, False, settings.n_jobs)
         parameter = TRAITS[settings.loss].parameter
         loss = named_loss(settings.loss, 0.0 if parameter is None else settings.loss_parameter(parameter.name))
         return loss if self.n_outputs == 1 else loss_of_outputs([loss] * self.n_outputs, loss.link)

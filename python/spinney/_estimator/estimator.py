@@ -46,8 +46,6 @@ class Estimator(BaseEstimator):
             cls.__doc__ = EstimatorDocstring(cls.__doc__)  # type: ignore[assignment]
         if "fit" in cls.__dict__:
             cls.fit = _named_arguments(cls.__dict__["fit"])
-        if "__init__" in cls.__dict__ and cls._other_names:
-            cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
         store_signature(cls)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
@@ -206,6 +204,12 @@ class Estimator(BaseEstimator):
             state = self._unpickled(inside | rest)
         super().__setstate__(state)
 
+    def __dask_tokenize__(self) -> object:
+        """Return what tells models apart; by default Dask would see no more than the parameters of a dataclass."""
+        from dask.tokenize import normalize_token
+
+        return normalize_token((type(self), self.__getstate__()))
+
 
 def class_name(estimator: object) -> str | None:
     """Return the name under which an estimator is found again; None if it is not one of spinney's own."""
@@ -283,7 +287,9 @@ def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def _taking_other_names(init: Callable[..., None]) -> Callable[..., None]:
+def taking_other_names(init: Callable[..., None]) -> Callable[..., None]:
+    """Have an `__init__` take the names that scikit-learn has for parameters."""
+
     @wraps(init)
     def taking(self: Estimator, *args: object, **kwargs: object) -> None:
         init(self, *args, **self._in_own_names(kwargs))

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._data import Schema
 from spinney._data.arguments import given_array, given_numbers
-from spinney._estimator.estimator import store_signature
+from spinney._estimator.estimator import store_signature, taking_other_names
 
 COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the engine has an array of
 
@@ -272,6 +272,8 @@ def _make(kind: Any) -> None:
     known |= allowed_values(kind)
     kind._parameter_constraints = known
     kind.__init__.__signature__ = _own_first(kind)
+    if getattr(kind, "_other_names", {}):
+        kind.__init__ = taking_other_names(kind.__init__)
     store_signature(kind)
 
 

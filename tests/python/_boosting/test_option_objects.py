@@ -9,8 +9,9 @@ import pytest
 import spinney
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from spinney._boosting.options.option_objects import OPTION_CLASSES
+from spinney._boosting.options.option_objects import OPTION_CLASSES, setting_names
 from spinney._boosting.settings import BoostingSettings
+from spinney._estimator.parameters import allowed_values
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(120, 3))
@@ -34,7 +35,7 @@ def test_options_are_immutable_values(kind):
     options = kind()
     assert repr(options) == f"{kind.__name__}()"
     assert options == kind(**options.get_params()) == clone(options) == pickle.loads(pickle.dumps(options))
-    assert kind.constraints.keys() == options.get_params().keys() == {field.name for field in fields(kind)}
+    assert allowed_values(kind).keys() == options.get_params().keys() == {field.name for field in fields(kind)}
     with pytest.raises(FrozenInstanceError):
         setattr(options, fields(kind)[0].name, 1)
     for name in options.get_params():
@@ -47,7 +48,7 @@ def test_defaults_of_options_are_those_of_the_settings(parameter):
     kind, plain = OPTION_CLASSES[parameter], BoostingSettings.of(values())
     given = BoostingSettings.of(values(**{parameter: kind()}))
     for option in set(kind().get_params()) - ({"rate"} if parameter == "dart" else set()):
-        name = kind.settings.get(option, option)
+        name = setting_names(kind)[option]
         assert getattr(given, name) == getattr(plain, name)
 
 

@@ -291,3 +291,14 @@ def test_a_worker_that_is_lost_takes_no_booster_with_it(monkeypatch):
         there.callbacks = None
         assert there.fingerprint() == here.fingerprint()
         assert there.train_score_.tolist() == here.train_score_.tolist()
+
+
+def test_dask_tells_models_apart_that_have_the_same_parameters():
+    from dask.base import tokenize
+
+    rows = np.arange(40.0).reshape(20, 2) % 7
+    one, same, other = (
+        spinney.GradientBoostingRegressor(n_estimators=2).fit(rows, target)
+        for target in (rows[:, 0], rows[:, 0], rows[:, 1])
+    )
+    assert tokenize(one) == tokenize(same) != tokenize(other)

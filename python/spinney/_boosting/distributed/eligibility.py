@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from spinney._boosting.evaluation import takes_predictions
 from spinney._boosting.loss import TRAITS
-from spinney._boosting.options.recipe_table import SEARCH, makes_folds
-from spinney._boosting.settings import BoostingSettings, Metric
+from spinney._boosting.options.recipe_table import makes_folds
+from spinney._boosting.settings import SEARCH, BoostingSettings, Metric
 
 
 def why_all_rows(settings: BoostingSettings, arguments: Mapping[str, object]) -> str | None:

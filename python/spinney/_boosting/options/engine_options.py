@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-
 from spinney._boosting.loss import Loss
-from spinney._boosting.options.bounds import bounds, traits
 from spinney._boosting.options.constraints import promised_directions
 from spinney._boosting.options.forced import ForcedSplit, read_forced_splits
-from spinney._boosting.options.option_objects import PARAMETER_CONSTRAINTS
+from spinney._boosting.options.option_objects import traits
 from spinney._boosting.options.recipe import Recipe
-from spinney._boosting.options.recipe_table import SEARCH
 from spinney._boosting.settings import BoostingSettings
 from spinney._data import Schema
 from spinney._data.display import warn
 from spinney._estimator.parameters import (
-    COUNT,
     count_features,
     count_rows,
     read_drawn_columns,
@@ -28,50 +22,8 @@ from spinney._estimator.parameters import (
     read_groups,
 )
 
-AUTO = StrOptions({"auto"})
 NO_LIMIT = 2**32 - 1
 _USUAL_LEAF, _LEAF_OF_FEW = 20, 3  # rows, unless the user says how many; the latter where the former leaves no split
-
-CONSTRAINTS: dict[str, list[Any]] = {
-    **PARAMETER_CONSTRAINTS,
-    "n_estimators": [COUNT, AUTO],
-    "effort": [Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH})],
-    "learning_rate": [bounds("learning_rate"), AUTO],
-    "max_leaf_nodes": [bounds("max_leaf_nodes"), None, AUTO],
-    "max_depth": [bounds("max_depth"), None],
-    "min_samples_split": [bounds("min_samples_split"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
-    "min_samples_leaf": [bounds("min_samples_leaf"), Interval(Real, 0.0, 1.0, closed="neither"), AUTO],
-    "min_impurity_decrease": [bounds("min_gain")],
-    "l2_regularization": [bounds("l2_regularization"), AUTO],
-    "subsample": [bounds("subsample"), AUTO],
-    "feature_costs": ["array-like", dict, None],
-    "max_features": [
-        Interval(Integral, 1, None, closed="left"),
-        bounds("max_features"),
-        StrOptions({"auto", "sqrt", "log2"}),
-        None,
-    ],
-    "max_bins": [bounds("max_bins"), AUTO],
-    "monotonic_cst": ["array-like", dict, None],
-    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-    "early_stopping": ["boolean", None],
-    "scoring": [str, callable, list, tuple, None],
-    "validation_fraction": [
-        Interval(Real, 0.0, 1.0, closed="neither"),
-        Interval(Integral, 1, None, closed="left"),
-    ],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
-    "tol": [Interval(Real, 0.0, None, closed="left")],
-    "keep_best": ["boolean"],
-    "categorical_features": ["array-like", None],
-    "unseen": [StrOptions({"missing", "error", "other"})],
-    "warm_start": ["boolean"],
-    "verbose": ["verbose"],
-    "callbacks": [callable, list, tuple, None],
-    "keep_interrupted": ["boolean"],
-    "random_state": ["random_state"],
-    "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-}
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from numbers import Integral, Real
+from typing import Any
 
 from numpy import bool_
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from spinney._boosting.options.bounds import bounds
-from spinney._estimator.parameters import COUNT
+import spinney._engine as _engine
+from spinney._estimator.parameters import COUNT, allowed_values
 from spinney._model.file.options import Options
+
+ORDERS = StrOptions({"leaf", "depth", "symmetric"})
+
+
+@cache
+def traits() -> dict[str, _engine.OptionTraits]:
+    """Return the engine's options that are numbers, by name."""
+    return {option.name: option for option in _engine.boosting_options()}
+
+
+def bounds(name: str) -> Interval:
+    """Return the numbers that the engine takes for an option, as scikit-learn checks them."""
+    option = traits()[name]
+    number = int if option.type == "int" else float
+    high = None if math.isinf(option.high) else number(option.high)
+    return Interval(Integral if option.type == "int" else Real, number(option.low), high, closed=option.closed)
+
+
+def option(setting: str, *allowed: object, default: object) -> Any:
+    """Declare an option: what a fit calls it, and its values, where these are not the bounds of the engine."""
+    return field(default=default, metadata={"setting": setting, "allowed": list(allowed) or [bounds(setting)]})
+
+
+def setting_names(kind: type[Options]) -> dict[str, str]:
+    """Return what a fit calls each option."""
+    return {one.name: one.metadata["setting"] for one in fields(kind)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,16 +73,9 @@ class Growth(Options):
     GradientBoostingRegressor(growth=Growth(forced_splits={'feature': 0, 'threshold': 0.5}))
     """
 
-    order: str = "leaf"
-    forced_splits: Mapping[str, Any] | None = None
-    n_parallel_trees: int = 1
-
-    settings: ClassVar[dict[str, str]] = {"order": "growth"}
-    constraints: ClassVar[dict[str, list[Any]]] = {
-        "order": [StrOptions({"leaf", "depth", "symmetric"})],
-        "forced_splits": [dict, None],
-        "n_parallel_trees": [COUNT],
-    }
+    order: str = option("growth", ORDERS, default="leaf")
+    forced_splits: Mapping[str, Any] | None = option("forced_splits", dict, None, default=None)
+    n_parallel_trees: int = option("n_parallel_trees", COUNT, default=1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,20 +104,11 @@ class Regularization(Options):
     GradientBoostingRegressor(regularization=Regularization(l1=0.5, min_gain=1.0))
     """
 
-    l1: float = 0.0
-    max_step: float | str | None = "auto"
-    min_hessian_leaf: float = 1e-3
-    min_gain: float = 0.0
-    hierarchical_shrinkage: float = 0.0
-
-    settings: ClassVar[dict[str, str]] = {"l1": "l1_regularization"}
-    constraints: ClassVar[dict[str, list[Any]]] = {
-        "l1": [bounds("l1_regularization")],
-        "max_step": [bounds("max_step"), StrOptions({"auto"}), None],
-        "min_hessian_leaf": [bounds("min_hessian_leaf")],
-        "min_gain": [bounds("min_gain")],
-        "hierarchical_shrinkage": [bounds("hierarchical_shrinkage")],
-    }
+    l1: float = option("l1_regularization", default=0.0)
+    max_step: float | str | None = option("max_step", bounds("max_step"), StrOptions({"auto"}), None, default="auto")
+    min_hessian_leaf: float = option("min_hessian_leaf", default=1e-3)
+    min_gain: float = option("min_gain", default=0.0)
+    hierarchical_shrinkage: float = option("hierarchical_shrinkage", default=0.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,10 +131,7 @@ class Goss(Options):
     GradientBoostingRegressor(sampling=Goss(top_rate=0.3))
     """
 
-    top_rate: float = 0.2
-
-    settings: ClassVar[dict[str, str]] = {"top_rate": "top_share"}
-    constraints: ClassVar[dict[str, list[Any]]] = {"top_rate": [bounds("top_share")]}
+    top_rate: float = option("top_share", default=0.2)
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,23 +161,10 @@ class Dart(Options):
     GradientBoostingRegressor(dart=Dart(rate=0.05, skip=0.5))
     """
 
-    rate: float = 0.1
-    skip: float = 0.0
-    max_rounds: int | None = None
-    by: str = "uniform"
-
-    settings: ClassVar[dict[str, str]] = {
-        "rate": "drop_rate",
-        "skip": "skip_drop",
-        "max_rounds": "max_drop",
-        "by": "drop_by",
-    }
-    constraints: ClassVar[dict[str, list[Any]]] = {
-        "rate": [bounds("drop_rate")],
-        "skip": [bounds("skip_drop")],
-        "max_rounds": [bounds("max_drop"), None],
-        "by": [StrOptions({"uniform", "weight"})],
-    }
+    rate: float = option("drop_rate", default=0.1)
+    skip: float = option("skip_drop", default=0.0)
+    max_rounds: int | None = option("max_drop", bounds("max_drop"), None, default=None)
+    by: str = option("drop_by", StrOptions({"uniform", "weight"}), default="uniform")
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,20 +190,9 @@ class FeatureSampling(Options):
     GradientBoostingRegressor(feature_sampling=FeatureSampling(per_tree=0.8, per_level=0.5))
     """
 
-    per_tree: float = 1.0
-    per_level: float = 1.0
-    weights: ArrayLike | Mapping[Any, float] | None = None
-
-    settings: ClassVar[dict[str, str]] = {
-        "per_tree": "max_features_per_tree",
-        "per_level": "max_features_per_level",
-        "weights": "feature_weights",
-    }
-    constraints: ClassVar[dict[str, list[Any]]] = {
-        "per_tree": [bounds("max_features_per_tree")],
-        "per_level": [bounds("max_features_per_level")],
-        "weights": ["array-like", dict, None],
-    }
+    per_tree: float = option("max_features_per_tree", default=1.0)
+    per_level: float = option("max_features_per_level", default=1.0)
+    weights: ArrayLike | Mapping[Any, float] | None = option("feature_weights", "array-like", dict, None, default=None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,16 +217,9 @@ class CategoryOptions(Options):
     GradientBoostingRegressor(categories=CategoryOptions(max_one_hot=10))
     """
 
-    max_one_hot: int = 4
-    smoothing: float = 10.0
-    l2: float = 10.0
-
-    settings: ClassVar[dict[str, str]] = {"smoothing": "category_smoothing", "l2": "category_l2"}
-    constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_one_hot": [bounds("max_one_hot")],
-        "smoothing": [bounds("category_smoothing")],
-        "l2": [bounds("category_l2")],
-    }
+    max_one_hot: int = option("max_one_hot", default=4)
+    smoothing: float = option("category_smoothing", default=10.0)
+    l2: float = option("category_l2", default=10.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -265,10 +244,7 @@ class LinearLeaves(Options):
     GradientBoostingRegressor(linear_leaves=LinearLeaves(l2=1.0))
     """
 
-    l2: float = 5.0
-
-    settings: ClassVar[dict[str, str]] = {"l2": "linear_l2"}
-    constraints: ClassVar[dict[str, list[Any]]] = {"l2": [bounds("linear_l2")]}
+    l2: float = option("linear_l2", default=5.0)
 
 
 Value = Options | Mapping[str, Any] | str | float | bool | None  # of a parameter that takes option objects
@@ -284,16 +260,6 @@ OPTION_CLASSES: dict[str, type[Options]] = {
 }
 for _kind in OPTION_CLASSES.values():
     _kind.__module__ = "spinney"  # where users find it, and what messages call it
-
-PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
-    "growth": [StrOptions({"leaf", "depth", "symmetric"}), Growth, dict],
-    "regularization": [Regularization, dict, None],
-    "sampling": [StrOptions({"uniform", "gradient", "goss"}), Goss, dict],
-    "dart": ["boolean", bounds("drop_rate"), Dart, dict, None],
-    "feature_sampling": [bounds("max_features_per_tree"), FeatureSampling, dict, None],
-    "categories": [CategoryOptions, dict, None],
-    "linear_leaves": ["boolean", LinearLeaves, dict],
-}
 
 
 def read_options(parameter: str, value: Value) -> Options | None:
@@ -317,7 +283,7 @@ def flat_settings(parameters: Mapping[str, Value]) -> dict[str, Any]:
     for parameter, kind in OPTION_CLASSES.items():
         options = read_options(parameter, parameters[parameter])
         if options is not None:
-            found |= {kind.settings.get(name, name): value for name, value in options.get_params().items()}
+            found |= {setting: getattr(options, name) for name, setting in setting_names(kind).items()}
         if parameter == "sampling" and options is not None:
             found["sampling"] = "goss"
         if parameter == "linear_leaves":
@@ -348,6 +314,6 @@ def check_option_values(parameter: str, value: Value, estimator: str) -> None:
     """Refuse options that may not have their values, by nested names such as ``dart__rate``."""
     options = read_options(parameter, value)
     if options is not None:
-        allowed = {f"{parameter}__{name}": constraints for name, constraints in options.constraints.items()}
+        allowed = {f"{parameter}__{name}": constraints for name, constraints in allowed_values(type(options)).items()}
         values = {f"{parameter}__{name}": found for name, found in options.get_params().items()}
         validate_parameter_constraints(allowed, values, caller_name=estimator)

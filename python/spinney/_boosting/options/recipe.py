@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from spinney._boosting.options.recipe_table import FEW_COLUMNS, FEWEST_ROWS, PLAIN, SEARCH, Situation, decide
-from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.options.recipe_table import FEW_COLUMNS, FEWEST_ROWS, PLAIN, Situation, decide
+from spinney._boosting.settings import SEARCH, BoostingSettings
 
 _SOME_ROWS = 0.7  # fraction that every second booster of a small table draws
 _SOME_COLUMNS = 0.35  # fraction that a node of every other pair of them considers, of numeric targets

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.settings import SEARCH, BoostingSettings
 
 FEWEST_ROWS = 10  # with fewer rows, folds say nothing
-SEARCH = "search"  # the effort that tries several recipes
 FEW_COLUMNS = 0.2  # fraction of many columns that a node of a small table considers
 _TINY, _SMALL, _LARGE, VERY_LARGE_TABLE = 1000, 3000, 20_000, 1_000_000  # rows
 _OPEN = ("learning_rate", "max_leaf_nodes", "l2_regularization", "subsample", "max_features", "max_bins")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any
 
 
 @dataclass(frozen=True, repr=False)
 class Options:
     """A group of parameters. Subclasses are frozen dataclasses, which a model file holds by the name of the class."""
-
-    constraints: ClassVar[dict[str, list[Any]]] = {}  # the values that each option may have, as scikit-learn says it
-    settings: ClassVar[dict[str, str]] = {}  # what a fit calls an option, where that is another name
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the options by name, as scikit-learn asks for them.
