@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import spinney
-import spinney._evaluate.budget as budget
+import spinney._evaluate.runner as budget
 import spinney._evaluate.runner as runner
 import spinney._evaluate.study.study as entry
-from spinney._evaluate.study.peers import peer_candidates
-from spinney._evaluate.study.plan import Size
+from spinney._evaluate.study.plan import Size, peer_candidates
 
 STUDY = "study"
 TEST_SHARE = 0.3  # of the rows of a set: more than a study locks away, so that differences show

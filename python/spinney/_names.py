@@ -21,7 +21,7 @@ MODULE_OF = {
     "BiasVariance": "spinney._evaluate.bias_variance",
     "BrokenPromise": "spinney.inspect.constraints.verify",
     "CategoryOptions": "spinney._boosting.options.option_objects",
-    "Comparison": "spinney._evaluate.comparison",
+    "Comparison": "spinney._evaluate.compare",
     "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._tree.prune.table",
     "Counterfactual": "spinney.inspect.explain.counterfactual",

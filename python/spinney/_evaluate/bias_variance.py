@@ -23,10 +23,9 @@ from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.member_fits import random_state_names, set_random_states
 from spinney._estimator.held_out import told_of_rows
 from spinney._estimator.parallel import count_threads, in_order
-from spinney._evaluate.bias_variance_rows import Learners, read_estimators
-from spinney._evaluate.bias_variance_samples import Generator, Origin, Source, read_source
-from spinney._evaluate.board import align
+from spinney._evaluate.bias_variance_samples import Generator, Learners, Origin, Source, read_estimators, read_source
 from spinney._evaluate.problem import EstimatorLike
+from spinney._evaluate.statistics import align
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,8 +23,8 @@ from spinney._estimator.held_out import read_row_groups, told_of_rows
 from spinney._estimator.parameters import count_rows
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_values, read_weights
-from spinney._evaluate.board import align
 from spinney._evaluate.runner_up import RunnerUp, runner_ups
+from spinney._evaluate.statistics import align
 from spinney._model.tree import FittedTree
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader

@@ -8,14 +8,13 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 
 from spinney._data.select import PickTable, pick_table
-from spinney._data.types import ColumnLike, Floats
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.named_members import estimator_of_word, read_members
 from spinney._estimator.held_out import read_row_groups, read_time
 from spinney._estimator.target import read_one_class, read_one_value, read_weights
-from spinney._evaluate.baseline import ConstantClassifier, ConstantRegressor
 from spinney._evaluate.task import Task
 
 Rows = NDArray[np.intp]
@@ -149,3 +148,35 @@ def estimators_of(models: dict[str, EstimatorLike | str], task: Task, baseline: 
 def baseline_of(task: str) -> EstimatorLike:
     """Return the model that looks at no column."""
     return ConstantRegressor() if task == "regression" else ConstantClassifier()
+
+
+class ConstantRegressor(RegressorMixin, BaseEstimator):
+    """Says the mean of the training rows."""
+
+    def fit(self, X: TableLike, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
+        """Find the mean."""
+        self.mean_ = float(np.average(y, weights=sample_weight))
+        return self
+
+    def predict(self, X: TableLike) -> Floats:
+        """Say it of every row."""
+        return np.full(pick_table(X).n_rows, self.mean_)
+
+
+class ConstantClassifier(ClassifierMixin, BaseEstimator):
+    """Says the shares of the classes among the training rows."""
+
+    def fit(self, X: TableLike, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
+        """Count the classes."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        counts = np.bincount(codes, weights=sample_weight)
+        self.shares_ = counts / counts.sum()
+        return self
+
+    def predict_proba(self, X: TableLike) -> Floats:
+        """Say the shares of every row."""
+        return np.tile(self.shares_, (pick_table(X).n_rows, 1))
+
+    def predict(self, X: TableLike) -> NDArray[Any]:
+        """Say the most frequent class of every row."""
+        return np.full(pick_table(X).n_rows, self.classes_[self.shares_.argmax()])

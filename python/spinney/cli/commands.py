@@ -12,9 +12,14 @@ import rich  # noqa: F401  (asked for here, so that a missing extra shows at onc
 
 import spinney._engine as _engine
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE
-from spinney.cli.boosting_options import BOOSTING_OPTIONS, boosting_options
-from spinney.cli.group import (
+from spinney.cli.options import (
+    BOOSTING_OPTIONS,
     FILE,
+    LARGEST_SEED,
+    Number,
+    NumberOrWord,
+    Whole,
+    boosting_options,
     delimiter_option,
     drop_option,
     encoding_option,
@@ -23,7 +28,6 @@ from spinney.cli.group import (
     target_option,
     task_option,
 )
-from spinney.cli.numbers import LARGEST_SEED, Number, NumberOrWord, Whole
 
 __all__ = ["spinney"]
 
@@ -242,7 +246,7 @@ def fit(
     """
     _check_options(kind, options, folds)
     from spinney.cli.fit import FitOptions, run_fit
-    from spinney.cli.source import Source
+    from spinney.cli.fit_table import Source
     from spinney.cli.tables import require_target
 
     columns = {name: options.pop(name) for name in _OF_SOURCE}
@@ -341,8 +345,8 @@ def compare(
       spinney compare loans.csv --target repaid --model forest --model boosting
       spinney compare loans.csv --target repaid --metric roc_auc --plot loans.png
     """
-    from spinney.cli.compare import run_compare
-    from spinney.cli.source import Source
+    from spinney.cli.fit_table import Source
+    from spinney.cli.study import run_compare
     from spinney.cli.tables import require_target
 
     source = Source(table, require_target(target, table, columns["delimiter"]), **columns)

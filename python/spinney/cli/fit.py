@@ -11,23 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 from sklearn.metrics import accuracy_score, r2_score, root_mean_squared_error
 
 from spinney import _engine
 from spinney._boosting.ranking import ranking_score
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
-from spinney._estimator.estimator import Estimator
-from spinney._evaluate.budget import Budget
+from spinney._estimator.estimator import About, Estimator
 from spinney._evaluate.folds import draw_folds
 from spinney._evaluate.problem import BASELINE, Array, EstimatorLike, Problem, baseline_of
-from spinney._evaluate.runner import Candidate, EvaluationProgress, Runner
+from spinney._evaluate.runner import Budget, Candidate, EvaluationProgress, Runner
+from spinney._evaluate.statistics import finite_or_none
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of, public
 from spinney.cli.failures import fail, failures_in_words, warnings_in_words
-from spinney.cli.fit_summary import Scores, print_summary, summary
-from spinney.cli.fit_table import FitTable, read_fit_table
-from spinney.cli.large import MOST_BINS, MOST_ROUNDS, files_of, in_words, large_rows, memory_allowed, read_large_table
-from spinney.cli.source import Source
+from spinney.cli.fit_table import (
+    MOST_BINS,
+    MOST_ROUNDS,
+    FitTable,
+    Source,
+    files_of,
+    in_words,
+    large_rows,
+    memory_allowed,
+    read_fit_table,
+    read_large_table,
+)
 from spinney.cli.tables import check_writable
 
 if TYPE_CHECKING:
@@ -242,3 +253,73 @@ def _as_scored(model: EstimatorLike, predictions: Array) -> Array:
     if predictions.ndim == 2:
         predictions = predictions[:, int(np.abs(np.array(params["quantile"]) - 0.5).argmin())]
     return -predictions if params.get("loss") == "cox" else predictions
+
+
+Scores = dict[str, dict[str, list[float]]]  # by metric, then "model" and "baseline", by fold
+_MOST_NAMED = 4  # columns in the report
+_BASELINES = {"classification": "most frequent class", "regression": "mean"}
+
+
+def summary(
+    source: Source, table: FitTable, model: Estimator, scores: Scores, n_folds: int, out: Path | None
+) -> dict[str, Any]:
+    """Gather what is printed, as JSON can hold it."""
+    from spinney.inspect.text.tables import importance_columns
+
+    about = model._about()
+    ranked = importance_columns(model) if hasattr(model, "feature_importances_") else {"column": [], "importance": []}
+    return {
+        "table": str(source.path),
+        "rows": table.n_rows,
+        "rows_without_target": table.n_without_target,
+        "columns": table.columns,
+        "target": source.target,
+        "task": table.task,
+        "classes": [str(label) for label in model.classes_] if table.task == "classification" else None,
+        "folds": n_folds,
+        "baseline": _BASELINES.get(table.task, "any order"),
+        "scores": {
+            name: {about.noun: _mean_and_sd(by_side["model"]), "baseline": _mean_and_sd(by_side["baseline"])}
+            for name, by_side in scores.items()
+        },
+        **about.size,
+        "importances": dict(zip(ranked["column"], ranked["importance"], strict=True)),
+        "model": None if out is None else str(out),
+    }
+
+
+def _mean_and_sd(values: list[float]) -> dict[str, object]:
+    return {
+        "mean": finite_or_none(float(np.mean(values))),
+        "sd": finite_or_none(float(np.std(values, ddof=1))),
+    }
+
+
+def print_summary(result: dict[str, Any], why: str, about: About) -> None:
+    """Print the summary as a table."""
+    table = Table(show_header=False)
+    without = result["rows_without_target"]
+    left_out = f" ({without:,} more without a target, left out)" if without else ""
+    table.add_row("rows", f"{result['rows']:,}{left_out}")
+    table.add_row("columns", str(len(result["columns"])))
+    table.add_row("target", Text(result["target"]))
+    table.add_row("task", Text(f"{result['task']} ({why.rstrip('.')})"))
+    for name, score in result["scores"].items():
+        table.add_row(f"{name}, {result['folds']} folds", _in_words(name, score[about.noun]))
+        table.add_row(f"  {result['baseline']}", _in_words(name, score["baseline"]))
+    for label, text in about.lines.items():
+        table.add_row(label, text)
+    ranked = [f"{name} {share:.2f}" for name, share in result["importances"].items() if share > 0]
+    if ranked:
+        more = ", …" if len(ranked) > _MOST_NAMED else ""
+        table.add_row("importances", Text(", ".join(ranked[:_MOST_NAMED]) + more))
+    if result["model"] is not None:
+        table.add_row("model", Text(result["model"]))
+    Console(highlight=False).print(table)
+
+
+def _in_words(metric: str, score: dict[str, float | None]) -> str:
+    mean, sd = score["mean"], score["sd"]
+    if mean is None or sd is None:
+        return "–"
+    return f"{mean:.1%} ± {sd:.1%}" if metric == "accuracy" else f"{mean:.4g} ± {sd:.2g}"

@@ -8,8 +8,11 @@ from typing import Any
 import click
 
 from spinney._names import FITTED_BY_COMMAND
-from spinney.cli.group import (
+from spinney.cli.options import (
     FILE,
+    LARGEST_SEED,
+    Number,
+    Whole,
     delimiter_option,
     drop_option,
     encoding_option,
@@ -18,7 +21,6 @@ from spinney.cli.group import (
     target_option,
     task_option,
 )
-from spinney.cli.numbers import LARGEST_SEED, Number, Whole
 
 _WITHOUT_SHARES = ("stack", "vote", "linear_svm", "perceptron")
 STUDIED = [*(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_SHARES), "log-boosting", "symmetric-boosting"]
@@ -56,7 +58,7 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
       spinney demo
       spinney demo --model tree --model forest --out penguins
     """
-    from spinney.cli.demo import run_demo
+    from spinney.cli.study import run_demo
 
     run_demo(out=out, minutes=minutes, models=list(dict.fromkeys(models)) or None, repeats=repeats, seed=seed)
 
@@ -131,7 +133,7 @@ def study(
       spinney predict loans-study/best.model applicants.csv
       spinney explain loans-study/best.model loans.csv --row 3
     """
-    from spinney.cli.source import Source
+    from spinney.cli.fit_table import Source
     from spinney.cli.study import run_study
     from spinney.cli.tables import require_target
 
@@ -171,8 +173,8 @@ def bench(
       spinney bench
       spinney bench loans.csv --target repaid --rounds 5
     """
-    from spinney.cli.bench import MadeTable, run_bench
-    from spinney.cli.source import Source
+    from spinney.cli.fit_table import Source
+    from spinney.cli.study import MadeTable, run_bench
 
     if (table is None) != (target is None):
         raise click.UsageError("TABLE and --target go together. Pass both, or neither.")

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from spinney.cli.group import FILE, delimiter_option, encoding_option, json_option, spinney
-from spinney.cli.numbers import Whole
+from spinney.cli.options import FILE, Whole, delimiter_option, encoding_option, json_option, spinney
 
 _FORMATS = ["onnx", "c", "sql", "xgboost", "lightgbm", "treelite", "pmml"]
 
@@ -60,7 +59,7 @@ def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None,
       spinney show loans.tree --max-depth 3 --svg loans.svg
       spinney show loans.model --tree 1
     """
-    from spinney.cli.show import run_show
+    from spinney.cli.use import run_show
 
     run_show(model, svg=svg, max_depth=max_depth, number=tree, as_json=as_json)
 
@@ -88,7 +87,7 @@ def explain(model: Path, table: Path, encoding: str | None, delimiter: str | Non
         raise click.UsageError("Say what to explain: one of --target COL, --column COL and --row N.")
     if asked["want"] is not None and asked["row"] is None:
         raise click.UsageError("--want goes with --row.")
-    from spinney.cli.explain import Question, run_explain
+    from spinney.cli.use import Question, run_explain
 
     run_explain(model, table, Question(**asked), delimiter=delimiter, encoding=encoding, as_json=as_json)
 
@@ -108,7 +107,7 @@ def export(model: Path, to: str, out: Path | None, name: str | None) -> None:
       spinney export loans.tree --to sql --name applicants > predict.sql
       spinney export loans.model --to onnx --out loans.onnx
     """
-    from spinney.cli.export import run_export
+    from spinney.cli.use import run_export
 
     run_export(model, to=to, out=out, name=name)
 
@@ -127,7 +126,7 @@ def convert(file: Path, out: Path | None) -> None:
       spinney convert model.ubj
       spinney predict model.spinney applicants.csv
     """
-    from spinney.cli.convert import run_convert
+    from spinney.cli.use import run_convert
 
     run_convert(file, out)
 

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold, RepeatedStratifiedKFold, cross_validate
 from sklearn.tree import DecisionTreeClassifier
-from spinney._evaluate.budget import Budget
+from spinney._evaluate.runner import Budget
 from spinney._evaluate.statistics import corrected_error, holm, paired_differences
 
 X, Y = WHOLE, VALUES

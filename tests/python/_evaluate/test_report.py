@@ -13,15 +13,10 @@ import spinney
 from report_stand_in import TABLES, stand_in
 from spinney import DecisionTreeRegressor
 from spinney._evaluate.report import write_report
-from spinney._evaluate.report.board import board_section, mean_interval, shown_ends
-from spinney._evaluate.report.decide import _area_error, _one_class
-from spinney._evaluate.report.dependence import dependence_section
-from spinney._evaluate.report.encode import short, to_json
-from spinney._evaluate.report.learning import learning_section
-from spinney._evaluate.report.page import asset, page
-from spinney._evaluate.report.report import gather
-from spinney._evaluate.report.summary import summary
-from spinney._evaluate.report.trust import _distance, _outside, _told_apart
+from spinney._evaluate.report.errors import _area_error, _distance, _one_class, _outside, _told_apart
+from spinney._evaluate.report.explain import dependence_section
+from spinney._evaluate.report.overview import board_section, learning_section, mean_interval, shown_ends, summary
+from spinney._evaluate.report.page import asset, gather, page, short, to_json
 from spinney._evaluate.report.view import View
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -36,8 +31,8 @@ def studies():
 def few_fits():
     """Learning curves of one fold: what they hold is tested, not how good they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinney._evaluate.report.learning._FOLDS", 1)
-        patch.setattr("spinney._evaluate.report.importances._REPEATS", 3)
+        patch.setattr("spinney._evaluate.report.overview._FOLDS", 1)
+        patch.setattr("spinney._evaluate.report.explain._REPEATS", 3)
         yield
 
 
@@ -447,7 +442,7 @@ def test_learning_curves_pass_errors_of_a_metric_on(studies, few_fits, monkeypat
     def broken(model, X, y):
         raise ValueError("the metric is broken")
 
-    monkeypatch.setattr("spinney._evaluate.report.learning.get_scorer", lambda name: broken)
+    monkeypatch.setattr("spinney._evaluate.report.overview.get_scorer", lambda name: broken)
     for name in ("binary", "regression"):
         with pytest.raises(ValueError, match="the metric is broken"):
             learning_section(studies[name])

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import spinney
 import spinney._data.file_readers as read
-import spinney._evaluate.budget as budget
+import spinney._evaluate.runner as budget
 import spinney._evaluate.runner as runner
 import spinney._evaluate.study.study as entry
 from hypothesis import given, settings
@@ -20,14 +20,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
 from spinney._data.file_readers import ReadTable
 from spinney._data.select import pick_table
-from spinney._evaluate.budget import Budget
 from spinney._evaluate.folds import draw_folds, split_test
+from spinney._evaluate.runner import Budget
 from spinney._evaluate.scoring import Scorers
+from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
 from spinney._evaluate.study.plan import CARES, Size, make_plan
 from spinney._evaluate.study.prepare import Wishes, prepare
-from spinney._evaluate.study.profile import Columns
-from spinney._evaluate.study.screen import screened
 from spinney._model.predictions import tempered
 
 QUICK = {"models": ["tree", "linear"], "repeats": 1, "folds": 3}

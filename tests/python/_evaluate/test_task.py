@@ -12,7 +12,7 @@ import spinney
 from click.testing import CliRunner
 from sklearn.base import is_classifier
 from spinney._evaluate.task import read_target
-from spinney.cli import bench
+from spinney.cli import study as bench
 from spinney.cli.commands import spinney as command
 
 N = 60

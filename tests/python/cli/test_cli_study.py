@@ -131,7 +131,7 @@ def test_predict_reads_standard_input(folder, tree):
 
 
 def test_bench_prints_times_and_losses(folder, monkeypatch):
-    from spinney.cli import bench
+    from spinney.cli import study as bench
 
     monkeypatch.setattr(bench, "_OWN", ("tree",))
     monkeypatch.setattr(bench, "peer_candidates", lambda *_: [])
@@ -214,8 +214,7 @@ def test_examples_of_the_help_run(tmp_path, monkeypatch, short_report):
 @pytest.mark.slow
 def test_peers_are_judged_beside_our_models():
     pytest.importorskip("lightgbm")
-    from spinney._evaluate.study.peers import peer_candidates
-    from spinney._evaluate.study.plan import Size
+    from spinney._evaluate.study.plan import Size, peer_candidates
 
     X, y = load_penguins(as_frame="polars")
     for peer in peer_candidates("multiclass", Size(344, 7, 7, 3), 0):
@@ -226,7 +225,7 @@ def test_peers_are_judged_beside_our_models():
 
 
 def test_the_report_says_the_whole_command():
-    from spinney.cli.source import Source
+    from spinney.cli.fit_table import Source
     from spinney.cli.study import command_of
 
     options = {

@@ -1,13 +1,35 @@
-"""The HTML file: one text that holds styles, programs and data, and forbids the browser to fetch anything."""
+"""The HTML file: sections gathered, and one text of styles, programs and data that fetches nothing."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import math
+import os
+from dataclasses import dataclass, is_dataclass
 from html import escape
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
-from spinney._evaluate.report.encode import to_json
+import numpy as np
+
+from spinney._data.display import one_line
+from spinney._evaluate.report.errors import decide_section, residuals_section, trust_section
+from spinney._evaluate.report.explain import dependence_section, importances_section, shap_section
+from spinney._evaluate.report.overview import (
+    board_section,
+    eyebrow,
+    learning_section,
+    made_section,
+    profile_section,
+    summary,
+)
+from spinney._evaluate.report.tree import tree_section
+from spinney._evaluate.report.view import View
+from spinney._evaluate.study.findings import Findings
+from spinney._names import __version__
 
 _STYLES = ("report.css", "tree.css", "print.css")
 _LIBRARIES = ("d3.min.js", "plot.umd.min.js")
@@ -61,3 +83,132 @@ def _filled(template: str, holes: dict[str, str]) -> str:
 
 def _digest(program: str) -> str:
     return base64.b64encode(hashlib.sha256(program.encode("utf-8")).digest()).decode("ascii")
+
+
+_DIGITS = 5
+# A browser that reads HTML looks for these before it knows that it is inside JSON.
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def to_json(value: object) -> str:
+    """Encode nested dicts, lists, arrays, numbers and texts.
+
+    Numbers keep five digits and what is not finite becomes null. No tag, comment or entity can begin in the text, so
+    that a name out of the table stays a name.
+    """
+    text = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for letter, escaped in _UNSAFE.items():
+        text = text.replace(letter, escaped)
+    return text.encode("utf-8", "replace").decode("utf-8")  # half of a surrogate pair has no UTF-8
+
+
+def plain(value: object) -> object:
+    """Turn NumPy's types into Python's and shorten numbers."""
+    if is_dataclass(value):
+        return plain(vars(value))
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset | range):
+        return [plain(entry) for entry in value]
+    if value is None or isinstance(value, bool | str):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return short(float(value))
+    return str(value)
+
+
+def short(value: float, digits: int = _DIGITS) -> float | int | None:
+    """Round to some digits; whole numbers without a point, None for what is not finite."""
+    if not math.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+
+
+def write_report(study: Findings, path: str | os.PathLike[str]) -> Path:
+    """Write a study as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    study : Study
+        What `spinney.study` found, or an object with the same attributes.
+    path : str or path
+        Where to write.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    title, sentences, data = gather(study)
+    file = Path(path)
+    file.write_text(page(data, title, sentences), encoding="utf-8", newline="\n")
+    return file
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page; `content` is what its program draws, None if there is nothing to draw."""
+
+    id: str
+    name: str
+    title: str
+    content: dict[str, Any] | None
+    lede: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What stands on the page.
+
+    Attributes
+    ----------
+    target, task, eyebrow, made_by : str
+    tiles : list of dict
+        Figures beside the answer.
+    sections : list of Section
+    """
+
+    target: str
+    task: str
+    eyebrow: str
+    made_by: str
+    tiles: list[dict[str, Any]]
+    sections: list[Section]
+
+
+def gather(study: Findings) -> tuple[str, list[str], Page]:
+    """Return the title, the sentences of the answer, and the data of all sections."""
+    train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
+    shap = shap_section(study, test)
+    importances = importances_section(study, test, shap)
+    columns = [] if importances is None else [column["name"] for column in importances["columns"]]
+    sentences, tiles = summary(study, columns)
+    sections = [
+        Section("board", "Leader board", "Leader board", board_section(study)),
+        Section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
+        Section("importances", "Importances", "Which columns matter", importances),
+        Section(
+            "dependence",
+            "Dependence",
+            "How predictions change with a column",
+            dependence_section(study, test, columns),
+        ),
+        Section("shap", "Single rows", "What moves single predictions", shap),
+        Section("decide", "Decisions", "Probabilities and decisions", decide_section(study, test)),
+        Section("residuals", "Residuals", "Where predictions miss", residuals_section(study, test)),
+        Section("learning", "Learning curves", "Would more rows help?", learning_section(study)),
+        Section("trust", "Trust", "Where not to trust it", trust_section(study, train, test)),
+        Section("profile", "The data", "The data", profile_section(study, train)),
+    ]
+    left_out = [one.title for one in sections if one.id in ("importances", "dependence") and one.content is None]
+    sections.append(Section("made", "How it was made", "How it was made", made_section(study, left_out)))
+    name = one_line(study.target)
+    page_data = Page(name, study.task, eyebrow(study), f"spinney {__version__}", tiles, sections)
+    return f"What tells {name}?", sentences, page_data

@@ -15,6 +15,7 @@ from spinney._data.display import elide, one_line, shortest
 from spinney._data.schema import codes_by_name
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
+from spinney._evaluate.study.findings import Findings
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader
 
@@ -115,3 +116,33 @@ def sample(n_rows: int, most: int, seed: int = 0) -> Places:
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:most]).astype(np.intp)
+
+
+SECONDS = 3.0  # that one section may spend on asking
+
+
+def affordable(study: Findings, n_rows: int, method: str = "predict") -> str | None:
+    """Name the best model that can predict so many rows in time, by what the study measured; None if none can.
+
+    Parameters
+    ----------
+    study : Study
+    n_rows : int
+        Rows to be predicted, all questions together.
+    method : str, default="predict"
+        What the model must have.
+    """
+    held_out = float(np.mean([len(held) for _, held in study.folds]))
+    for entry in study.leaderboard:
+        is_quick = entry.predict_seconds / max(held_out, 1.0) * n_rows <= SECONDS
+        if is_quick and not entry.is_baseline and hasattr(study.models.get(entry.name), method):
+            return entry.name
+    return None
+
+
+def explainable(study: Findings) -> str | None:
+    """Name the best model whose predictions can be parted among the columns; None if there is none."""
+    for entry in study.leaderboard:
+        if hasattr(study.models.get(entry.name), "shap_values"):
+            return entry.name
+    return None

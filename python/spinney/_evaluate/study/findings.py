@@ -8,11 +8,10 @@ from typing import Any
 
 from spinney._data.display import Backend, elide, fixed, frame_of, one_line, plural
 from spinney._data.types import Floats
-from spinney._evaluate.board import align, finite_or_none, p_text, with_error
 from spinney._evaluate.problem import Array, Rows
 from spinney._evaluate.scoring import TestScore, is_loss, shown_name, shown_value
-from spinney._evaluate.statistics import Difference
-from spinney._evaluate.study.profile import ColumnProfile
+from spinney._evaluate.statistics import Difference, align, finite_or_none, p_text, with_error
+from spinney._evaluate.study.columns import ColumnProfile
 
 
 @dataclass(frozen=True, eq=False)

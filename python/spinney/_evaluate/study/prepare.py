@@ -17,8 +17,7 @@ from spinney._data.display import plural
 from spinney._data.select import PickTable, missing_rows, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._evaluate.problem import Array, Problem, Rows
-from spinney._evaluate.study.leaks import find_leaks
-from spinney._evaluate.study.profile import ColumnProfile, Columns, profile_columns, row_groups
+from spinney._evaluate.study.columns import ColumnProfile, Columns, find_leaks, profile_columns, row_groups
 from spinney._evaluate.task import Target, column_table, decide_task, read_task
 
 FEWEST_ROWS = 20

@@ -8,12 +8,12 @@ import numpy as np
 
 from spinney._data.display import plural
 from spinney._estimator.estimator import Estimator
-from spinney._evaluate.budget import Budget
 from spinney._evaluate.folds import LARGEST_SEED, TEST_SHARE, draw_folds, split_test
 from spinney._evaluate.problem import BASELINE, Models, baseline_of, read_models
 from spinney._evaluate.runner import (
     REFIT,
     REFIT_ALL,
+    Budget,
     Candidate,
     EvaluationProgress,
     FoldRunner,
@@ -23,12 +23,10 @@ from spinney._evaluate.runner import (
     Trial,
 )
 from spinney._evaluate.scoring import Scorers, Scoring, read_metrics
+from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import HeldOut, stacked
-from spinney._evaluate.study.peers import peer_candidates
-from spinney._evaluate.study.plan import STACK, Plan, Size, estimator_for, make_plan, quicker, work_of
+from spinney._evaluate.study.plan import STACK, Plan, Size, estimator_for, make_plan, peer_candidates, quicker, work_of
 from spinney._evaluate.study.prepare import Prepared
-from spinney._evaluate.study.profile import Columns
-from spinney._evaluate.study.screen import screened
 
 _METRICS = {
     "binary": ["neg_log_loss", "roc_auc", "accuracy"],

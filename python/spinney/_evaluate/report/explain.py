@@ -1,0 +1,244 @@
+"""What the model has learned: importances, partial dependence, and contributions to single rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t
+
+from spinney._data.display import elide, one_line
+from spinney._data.types import Floats
+from spinney._evaluate.report.overview import metric_words
+from spinney._evaluate.report.view import View, affordable, explainable, sample
+from spinney._evaluate.scoring import is_loss
+from spinney._evaluate.study.findings import Findings
+from spinney.inspect.explain.dependence import PartialDependence, partial_dependence
+from spinney.inspect.explain.interactions import interaction_strength
+from spinney.inspect.explain.permutation import permutation_importance
+from spinney.inspect.explain.shap import ShapValues
+
+_RANKED_COLUMNS = 20
+_PERMUTED_ROWS, _FEWEST_PERMUTED = 2000, 60
+_REPEATS = 10
+_MOST_PERMUTED = 300  # columns
+_PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 50
+
+
+def importances_section(study: Findings, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Measure what the model loses when a column is shuffled; where that takes too long, what columns add."""
+    found = _permuted(study, test) or _added(shap)
+    if found is None:
+        return None
+    names = [column["name"] for column in found["columns"][:_PAIR_COLUMNS]]
+    return found | {"pairs": _pairs(study, test, names)}
+
+
+def _permuted(study: Findings, test: View) -> dict[str, Any] | None:
+    n_columns = len(test.names)
+    if n_columns > _MOST_PERMUTED:
+        return None
+    for most in (_PERMUTED_ROWS, 500, _FEWEST_PERMUTED):
+        rows = sample(test.n_rows, most)
+        name = affordable(study, len(rows) * n_columns * _REPEATS)
+        if name == study.best or (name is not None and most == _FEWEST_PERMUTED):
+            break
+    else:
+        return None
+    y = study.y_test[rows]
+    if study.classes is not None and len(np.unique(y)) < len(study.classes):
+        return None  # scores need every class
+    found = permutation_importance(
+        study.models[name], test.take(rows), y, scoring=study.metric, n_repeats=_REPEATS, random_state=0
+    )
+    reach = float(t.ppf(0.975, _REPEATS - 1)) * found.standard_error
+    words = metric_words(study.metric)
+    change = "rise" if is_loss(study.metric) else "fall"
+    return {
+        "title": f"What {name} loses when a column is shuffled",
+        "note": (
+            f"{change.capitalize()} of the {words} on {len(rows):,} test rows when the values of a column change "
+            f"places. Lines are 95 % intervals over {_REPEATS} shuffles; columns that say the same share their worth."
+        ),
+        "unit": f"{change} of the {words}",
+        "columns": [_importance(found.names[j], found.importance[j], reach[j]) for j in found.order[:_RANKED_COLUMNS]],
+    }
+
+
+def _importance(name: str, value: float, reach: float) -> dict[str, Any]:
+    return {"name": name, "value": value, "low": value - reach, "high": value + reach}
+
+
+def _added(shap: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Mean size of what each column adds, over the rows that were explained."""
+    if shap is None:
+        return None
+    values = np.mean([np.abs(np.asarray(part["values"])) for part in shap["outputs"]], axis=0)
+    mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    order = np.argsort(-mean, kind="stable")[:_RANKED_COLUMNS]
+    over = ", mean of the classes" if len(shap["outputs"]) > 1 else ""
+    return {
+        "title": f"Mean size of what each column adds, {shap['model']}",
+        "note": f"In the {shap['of']}{over}, over {len(values)} test rows; lines are 95 % intervals.",
+        "unit": "mean size of what the column adds",
+        "columns": [_importance(shap["columns"][j], mean[j], 1.96 * error[j]) for j in order],
+    }
+
+
+def _pairs(study: Findings, test: View, names: list[str]) -> dict[str, Any] | None:
+    """Find columns that act together, in the best model made of trees: Friedman's H."""
+    n_asked = len(names) * (len(names) + 1) // 2
+    name = affordable(study, n_asked * _PAIR_ROWS**2, "shap_values")
+    if name is None or len(names) < 2 or test.n_rows < 20:
+        return None
+    found = interaction_strength(
+        study.models[name], test.table.native, columns=names, max_columns=_PAIR_COLUMNS, n_rows=_PAIR_ROWS
+    )
+    shown = [
+        {"name": f"{one_line(a)} × {one_line(b)}", "value": float(strength), "size": float(size)}
+        for (a, b), strength, size in zip(found.pairs, found.pairwise, found.size, strict=True)
+        if np.isfinite(strength) and strength > 0
+    ]
+    return {"model": name, "of": found.of, "n_rows": found.n_rows, "pairs": shown[:_PAIRS]} if shown else None
+
+
+_CURVE_COLUMNS = 9
+_POINTS = 24
+_CURVE_ROWS = 200
+_CURVES = 40  # of single rows
+_MOST_CATEGORIES = 8
+
+
+def dependence_section(study: Findings, test: View, columns: list[str]) -> dict[str, Any] | None:
+    """Ask the model about the columns that matter most; None if no model answers in time."""
+    rows = sample(test.n_rows, _CURVE_ROWS)
+    has_values = {
+        name for name, values in zip(test.names, test.numbers, strict=True) if (~np.isnan(values[rows])).any()
+    }
+    shown = [name for name in columns if name in has_values][:_CURVE_COLUMNS]
+    name = affordable(study, len(rows) * _POINTS * max(len(shown), 1))
+    if name is None or not shown:
+        return None
+    classes = None if study.classes is None else study.classes.tolist()
+    X = test.take(rows)
+    drawn = np.unique(np.linspace(0, len(rows) - 1, min(_CURVES, len(rows))).round().astype(int))
+    found = [
+        partial_dependence(study.models[name], X, column, individual=True, n_points=_POINTS, percentiles=(0.02, 0.98))
+        for column in shown
+    ]
+    labels = classes if classes is None or len(classes) > 2 else classes[1:]
+    return {
+        "model": name,
+        "is_best": name == study.best,
+        "of": found[0].of,
+        "n_rows": len(rows),
+        "outputs": None if labels is None else [elide(one_line(label), 40) for label in labels[:_MOST_CLASSES]],
+        "columns": [
+            _curves_of(part, drawn, test.numbers[test.names.index(name)][rows])
+            for part, name in zip(found, shown, strict=True)
+        ],
+    }
+
+
+def _curves_of(part: PartialDependence, drawn: NDArray[np.intp], values: Floats) -> dict[str, Any]:
+    """Lay out one column: the mean by output, and the curves of some rows; of many categories, the commonest."""
+    average, alone = part.average, part.individual
+    assert alone is not None
+    if part.outputs is None:
+        average, alone = average[:, None], alone[:, :, None]
+    texts = part.texts()
+    kept = np.arange(len(texts))
+    if part.is_category():
+        counts = np.array([(values == number).sum() for number in part.numbers[0]])
+        kept = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES])
+    digits = 3 if float(np.abs(average).max()) <= 1 else 5
+    single = [[_rounded(alone[row, kept, k], digits) for row in drawn] for k in range(alone.shape[2])][:_MOST_CLASSES]
+    return {
+        "name": one_line(part.columns[0]),
+        "is_category": part.is_category(),
+        "is_date": bool(part.features[0].clock),
+        "texts": [elide(texts[k], 20) for k in kept],
+        "at": None if part.is_category() else part.numbers[0],
+        "deciles": part.deciles[0],
+        "average": [average[kept, k] for k in range(average.shape[1])][:_MOST_CLASSES],
+        "single": single,
+    }
+
+
+def _rounded(values: Floats, digits: int) -> list[float]:
+    found: list[float] = values.round(digits).tolist()
+    return found
+
+
+_MOST_NUMBERS = 40_000  # in the file, all classes together
+_MOST_STEPS = 100_000_000  # rows times leaves that are walked: some seconds
+_MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
+
+
+def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
+    """Explain test rows by the best model that can tell; None if none can."""
+    name = explainable(study)
+    if name is None:
+        return None
+    model = study.models[name]
+    classes = _explained_classes(study)
+    n_columns = min(len(test.names), _MOST_COLUMNS)
+    n_leaves = getattr(getattr(model, "_fitted", None), "n_leaves", 1)
+    most = min(_MOST_NUMBERS // (n_columns * len(classes)), _MOST_STEPS // max(int(n_leaves), 1))
+    n_rows = int(np.clip(most, _FEWEST_ROWS, _MOST_ROWS))
+    rows = sample(test.n_rows, n_rows)
+    explained = model.shap_values(test.take(rows))
+    parts = [explained.output(label) for label in classes] if explained.output_names is not None else [explained]
+    size = np.max([np.abs(part.values).mean(axis=0) for part in parts], axis=0)
+    order = np.argsort(-size, kind="stable")
+    shown, rest = order[:n_columns], order[n_columns:]
+    return {
+        "model": name,
+        "is_best": name == study.best,
+        "of": explained.of,
+        "columns": [explained.feature_names[j] for j in shown],
+        "is_category": [explained.is_category(int(j)) for j in shown],
+        "n_rest": len(rest),
+        "rows": rows,
+        "cells": [[_cell(explained, test, i, int(rows[i]), int(j)) for j in shown] for i in range(len(rows))],
+        "place": [_places(explained.numbers[:, j]) for j in shown],
+        "truth": [_text(value) for value in study.y_test[rows].tolist()],
+        "outputs": [
+            {
+                "name": None if part is explained else one_line(label),
+                "base": part.base_values,
+                "values": part.values[:, shown],
+                "rest": part.values[:, rest].sum(axis=1),
+            }
+            for part, label in zip(parts, classes, strict=False)
+        ],
+    }
+
+
+def _explained_classes(study: Findings) -> list[Any]:
+    if study.classes is None:
+        return [None]
+    classes: list[Any] = study.classes.tolist()
+    return classes[1:] if len(classes) == 2 else classes[:_MOST_CLASSES]
+
+
+def _places(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:
+    """Place of each value among the others, 0 to 1: how the page colours it. None: missing."""
+    known = ~np.isnan(values)
+    places = np.full(len(values), np.nan)
+    if known.any():
+        low, high = np.quantile(values[known], [0.05, 0.95])
+        places[known] = np.clip((values[known] - low) / (high - low), 0, 1) if high > low else 0.5
+    return [None if np.isnan(place) else round(float(place), 2) for place in places]
+
+
+def _cell(explained: ShapValues, test: View, i: int, row: int, column: int) -> str:
+    """Write a cell; of categories, also those that the model does not know."""
+    place = test.names.index(explained.feature_names[column]) if explained.feature_names[column] in test.names else None
+    known = place is not None and test.is_category(place)
+    return test.text(row, place) if known and place is not None else str(explained.text_of(i, column))
+
+
+def _text(value: object) -> str:
+    return one_line(value) if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else str(value)
