@@ -255,6 +255,18 @@ class ScoringEstimator(Protocol):
         """Return the scores of each row: one number for two classes, or one for each class."""
 
 
+class StagedEstimator(Protocol):
+    """A classifier that gives scores after each of its rounds."""
+
+    def _staged_scores(self, X: TableLike, /) -> Iterator[Floats]: ...
+
+
+class ProbabilityEstimator(Protocol):
+    """A classifier that gives class probabilities."""
+
+    def predict_proba(self, X: TableLike, /) -> Floats: ...
+
+
 def predict_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
     """Class probabilities of each row.
 
@@ -273,7 +285,7 @@ def predict_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
     return np.asarray(fitted.predicted(scores))
 
 
-def predict_log_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
+def predict_log_proba(estimator: ProbabilityEstimator, X: TableLike) -> Floats:
     """Logarithm of the class probabilities.
 
     Parameters
@@ -286,7 +298,7 @@ def predict_log_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
     ndarray of shape (n_samples, n_classes)
         As `predict_proba`.
     """
-    return log(predict_proba(estimator, X))
+    return log(estimator.predict_proba(X))
 
 
 def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
@@ -304,3 +316,20 @@ def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
     """
     scores = estimator._scores(X)
     return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def staged_decision_function(estimator: StagedEstimator, X: TableLike) -> Iterator[Floats]:
+    """Scores of each row after each round.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Yields
+    ------
+    ndarray of shape (n_samples,) or (n_samples, n_classes)
+        As `decision_function`.
+    """
+    for scores in estimator._staged_scores(X):
+        yield scores[:, 0] if scores.shape[1] == 1 else scores

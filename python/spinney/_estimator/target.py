@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,6 +258,58 @@ def check_length(n_values: int, n_rows: int, name: str = "y") -> None:
 
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SingleTarget:
+    """What is predicted of each row: one number, or one class.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows,)
+        Numbers, or class codes.
+    classes : ndarray of shape (n_classes,) or None
+        Labels.
+    """
+
+    values: Floats
+    classes: NDArray[Any] | None = None
+
+    @classmethod
+    def read(cls, y: ColumnLike, n_rows: int, method: str, is_class_target: bool) -> Self:
+        """Read the target of a fit; `method` is what takes no more outputs."""
+        return cls(*read_one_class(y, n_rows, method)) if is_class_target else cls(read_one_value(y, n_rows, method))
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes; None: numbers."""
+        return None if self.classes is None else len(self.classes)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Labels of the classes, where the target is known to hold classes."""
+        assert self.classes is not None
+        return self.classes
+
+    @property
+    def codes(self) -> NDArray[np.intp]:
+        """Class codes as integers."""
+        return self.values.astype(np.intp)
+
+    def require_rows(self, weight: Floats) -> None:
+        """Refuse classes that have no row of positive weight."""
+        lost = np.setdiff1d(np.arange(self.n_classes or 0), self.values[weight > 0])
+        if len(lost):
+            raise ValueError(
+                f"The class {self.labels.tolist()[lost[0]]!r} has no row of positive weight to learn from. Drop its "
+                "rows, or give some of them a weight."
+            )
+
+    def of_other_rows(self, y: Any, n_rows: int, method: str, name: str) -> Floats:
+        """Return the target of rows that are not learned from, as numbers; `name` is what the caller calls it."""
+        if self.classes is None:
+            return read_one_value(y, n_rows, method, name)
+        return known_codes(y, self.classes, n_rows, name)
 
 
 def read_one_class(y: ColumnLike, n_rows: int, method: str) -> tuple[Floats, NDArray[Any]]:

@@ -19,36 +19,37 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.display import warn
-from spinney._data.reproducible import log
 from spinney._data.types import TableLike
+from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, counted, only_if
 from spinney._estimator.parameters import estimator, parameter
-from spinney._estimator.target import read_one_value
 from spinney._model.saving.saved_attributes import SavedState, columns, number, numbers
 from spinney._model.svm.model import KERNELS, FittedMachines
 from spinney._svm.margin_estimator import (
+    GAMMA_STEPS,
+    PENALTY,
     BaseMargin,
     Chosen,
     Floats,
+    Grid,
+    MarginRows,
     MarginSearch,
     MarginTable,
-    MarginTarget,
     TermRows,
     class_weights,
+    is_searched,
+    read_penalties,
+    read_values,
 )
-from spinney._svm.platt import fit_curve
-from spinney._svm.rows import MarginRows
-from spinney._svm.search import GAMMA_STEPS, PENALTY, Grid, is_searched, read_penalties, read_values
 from spinney._svm.solve import (
-    Effort,
-    KernelChoice,
     Problems,
     Solution,
+    Solver,
     class_problems,
+    fit_curve,
     machines_of,
     nu_class_problems,
     nu_value_problem,
-    solve,
     value_problem,
 )
 
@@ -104,19 +105,12 @@ class BaseKernelMachine(BaseMargin):
     cv: Any = parameter("cv_object", "array-like", default=5)
 
     margin_: FittedMachines = field(init=False)
+    probability = False
     _saved: ClassVar[SavedState] = SavedState("fitted", {**_OF_MACHINES, "C_": number(0.0), "cv_results_": columns()})
 
     @abstractmethod
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
         """Return the duals."""
-
-    def _penalties(self) -> Floats:
-        """Values of C to try."""
-        return np.ones(1)
-
-    def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats | None:
-        """Return the curves that make probabilities of scores."""
-        return None
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -132,47 +126,60 @@ class BaseKernelMachine(BaseMargin):
         _refuse_missing(found)
         return np.ascontiguousarray(found)
 
-    @property
-    def _needs_curves(self) -> bool:
-        """Whether scores become probabilities."""
-        return False
-
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
         rows = table.learn(table.weight)
         grid = self._grid(rows.merged)
         chosen = Chosen(float(grid.penalties[0]), float(grid.gammas[0]))
-        if not grid.is_one or self._needs_curves:
+        if not grid.is_one or self.probability:
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if not grid.is_one:
             search = MarginSearch(table, self.cv, groups, RandomState(seed), self._n_threads)
             chosen = search.choose(grid, lambda own, gamma, Cs: (s.model for s in self._solve(table, own, gamma, Cs)))
         solved = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C])))
         self._check_solutions(solved.solutions, chosen.C)
-        if self._needs_curves:
+        if self.probability:
             search = MarginSearch(table, self.cv, groups, RandomState((seed + 1) % 2**32), self._n_threads)
             solved.model.calibration = self._calibrate(table, chosen, search)
         self._keep(solved, chosen)
 
+    def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats:
+        """Fit the curves that make probabilities of scores to rows in folds that the machines have not seen."""
+        found: Floats | None = None
+        for fold in search.folds:
+            rows = table.learn_without(fold)
+            model = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C]))).model
+            scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_threads)
+            if found is None:
+                found = np.full((len(table.weight), scores.shape[1]), np.nan)
+            found[fold.held_out] = scores
+        assert found is not None
+        seen, target = ~np.isnan(found[:, 0]), table.target.values
+        curves = []
+        for m, (positive, negative) in enumerate(_sides(len(table.target.labels), model.strategy)):
+            is_positive = np.isin(target, positive)
+            used = seen & (is_positive | np.isin(target, negative))
+            curves.append(fit_curve(found[used, m], is_positive[used], table.weight[used]))
+        return np.array(curves)
+
     def _solve(self, table: MarginTable, rows: TermRows, gamma: float, penalties: Floats) -> Iterator[Solved]:
         """Yield the machines for each of ascending penalties."""
         merged = rows.merged
-        kernel = KernelChoice(self.kernel, gamma, float(self.coef0), int(self.degree))
-        problems = self._problems(merged, table)
-        for solutions in solve(merged, problems, kernel, penalties, self._effort):
-            model = machines_of(merged, problems, solutions, kernel, rows.design, table.target.n_classes)
-            yield Solved(merged, problems, solutions, model)
-
-    @property
-    def _effort(self) -> Effort:
-        most = _MOST_STEPS if self.max_iter == -1 else min(int(self.max_iter), 2**62)
-        return Effort(
-            float(self.tol),
-            float(self.cache_size),
-            most,
-            bool(self.shrinking),
-            self.precision == "double",
-            self._n_threads,
+        solver = Solver(
+            kernel=self.kernel,
+            gamma=gamma,
+            coef0=float(self.coef0),
+            degree=int(self.degree),
+            tol=float(self.tol),
+            cache_size=float(self.cache_size),
+            max_iter=_MOST_STEPS if self.max_iter == -1 else min(int(self.max_iter), 2**62),
+            shrinking=bool(self.shrinking),
+            is_double=self.precision == "double",
+            n_jobs=self._n_threads,
         )
+        problems = self._problems(merged, table)
+        for solutions in solver.solve(merged, problems, penalties):
+            model = machines_of(merged, problems, solutions, solver, rows.design, table.target.n_classes)
+            yield Solved(merged, problems, solutions, model)
 
     def _grid(self, rows: MarginRows) -> Grid:
         """Values of C and gamma to try: one of each, unless a search is asked for."""
@@ -186,7 +193,7 @@ class BaseKernelMachine(BaseMargin):
             gammas = np.array([float(self.gamma)])  # type: ignore[arg-type]
         if not np.isfinite(gammas).all():
             raise ValueError(f"gamma must be finite. Got {self.gamma!r}.")
-        return Grid(self._penalties(), gammas if uses_gamma else gammas[:1])
+        return Grid(read_penalties(getattr(self, "C", 1.0)), gammas if uses_gamma else gammas[:1])
 
     def _check_solutions(self, solutions: list[Solution], C: float) -> None:
         """Refuse what is no number, and a hard margin that is none; warn if the steps did not suffice."""
@@ -270,7 +277,7 @@ class BaseKernelMachine(BaseMargin):
         lines = {"support vector machine": f"{vectors}, {name} kernel"}
         penalty = float(self.C_) if np.ndim(self.C_) == 0 else None
         lines |= {} if penalty is None else {"C": f"{penalty:g}"}
-        lines |= self._about_nu()
+        lines |= {"nu": f"{self.nu:g}"} if hasattr(self, "nu") else {}
         if name in ("poly", "rbf", "sigmoid"):
             lines["gamma"] = f"{self.gamma_:.4g}"
         size = {"support_vectors": n, "machines": self.margin_.n_machines, "kernel": name, "gamma": self.gamma_}
@@ -283,10 +290,6 @@ class BaseKernelMachine(BaseMargin):
             f"{vectors}; {name} kernel",
             why_no_trees="the model is a sum over support vectors. Use its support_vectors_ and coef_ in Python.",
         )
-
-    def _about_nu(self) -> dict[str, str]:
-        """Return nu as a line of the summary, where there is one."""
-        return {}
 
     def _scores(self, X: TableLike) -> Floats:
         """Scores of each row by machine."""
@@ -333,47 +336,6 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
     decision_function_shape: str = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
     _is_class_target = True
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
-        return MarginTarget.of_classes(y, n_rows, "a support vector machine", None)
-
-    @property
-    def _needs_curves(self) -> bool:
-        return bool(self.probability)
-
-    def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats | None:
-        """Fit the curves to the scores of rows in folds that the machines have not seen."""
-        found: Floats | None = None
-        for fold in search.folds:
-            rows = table.learn_without(fold)
-            model = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C]))).model
-            scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_threads)
-            if found is None:
-                found = np.full((len(table.weight), scores.shape[1]), np.nan)
-            found[fold.held_out] = scores
-        assert found is not None
-        seen, target = ~np.isnan(found[:, 0]), table.target.values
-        curves = []
-        for m, (positive, negative) in enumerate(_sides(table.target.n_classes or 0, model.strategy)):
-            is_positive = np.isin(target, positive)
-            used = seen & (is_positive | np.isin(target, negative))
-            curves.append(fit_curve(found[used, m], is_positive[used], table.weight[used]))
-        return np.array(curves)
-
-    def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        return self._predicted_labels(X)
-
     def decision_function(self, X: TableLike) -> Floats:
         """Scores of each row: of two classes, the signed distance from the boundary in units of the margin.
 
@@ -410,22 +372,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         scores = self._scores(X)
         return self.margin_.predicted(scores)
 
-    @only_if(_why_no_probabilities)
-    def predict_log_proba(self, X: TableLike) -> Floats:
-        """Logarithm of the class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        shares: Floats = self.predict_proba(X)
-        return log(shares)
+    predict_log_proba = only_if(_why_no_probabilities)(table_estimator.predict_log_proba)
 
 
 def _sides(n_classes: int, strategy: str) -> list[tuple[list[int], list[int]]]:
@@ -467,17 +414,9 @@ class SVC(BaseKernelClassifier):
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
     multi_class: str = parameter(StrOptions({"ovo", "ovr"}), default="ovo")
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
-        return MarginTarget.of_classes(y, n_rows, "a support vector machine", self.cost_matrix)
-
-    def _penalties(self) -> Floats:
-        return read_penalties(self.C)
-
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
-        target = table.target
-        assert target.classes is not None
-        by_class = class_weights(self.class_weight, target.values.astype(np.intp), table.weight, target.classes)
-        return class_problems(rows, by_class, self.multi_class, target.cost)
+        by_class = class_weights(self.class_weight, table.target.codes, table.weight, table.target.labels)
+        return class_problems(rows, by_class, self.multi_class, table.cost)
 
 
 @estimator
@@ -505,15 +444,11 @@ class NuSVC(BaseKernelClassifier):
     _saved = SavedState("fitted", {**_OF_MACHINES, "C_": numbers(), "cv_results_": columns()})
 
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
-        assert table.target.classes is not None
-        return nu_class_problems(rows, float(self.nu), table.target.classes)
+        return nu_class_problems(rows, float(self.nu), table.target.labels)
 
     def _keep(self, solved: Solved, chosen: Chosen) -> None:
         super()._keep(solved, chosen)
         self.C_ = np.array([solution.penalty for solution in solved.solutions])
-
-    def _about_nu(self) -> dict[str, str]:
-        return {"nu": f"{self.nu:g}"}
 
 
 # ---- values ------------------------------------------------------------------------------------------------------
@@ -524,27 +459,6 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
     """One machine, whose score is the prediction."""
 
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
-
-    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
-        return MarginTarget(read_one_value(y, n_rows, "a support vector machine"))
-
-    def _penalties(self) -> Floats:
-        return read_penalties(self.C)
-
-    def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Values.
-        """
-        return self._scores(X)[:, 0]
 
 
 @estimator
@@ -605,6 +519,3 @@ class NuSVR(BaseKernelRegressor):
     def _keep(self, solved: Solved, chosen: Chosen) -> None:
         super()._keep(solved, chosen)
         self.epsilon_ = np.array([solution.epsilon for solution in solved.solutions])
-
-    def _about_nu(self) -> dict[str, str]:
-        return {"nu": f"{self.nu:g}"}

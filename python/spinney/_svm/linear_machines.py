@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -18,48 +17,28 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.display import warn
-from spinney._data.types import TableLike
+from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import estimator, parameter
-from spinney._estimator.target import read_one_value
 from spinney._model.saving.saved_attributes import SavedState, bounds, columns, number, numbers
 from spinney._model.svm.model import FittedPlanes
 from spinney._svm.linear_solve import Plane, PlaneProblem, Terms, fit_plane
 from spinney._svm.margin_estimator import (
+    PENALTY,
     BaseMargin,
     Chosen,
     Floats,
+    Grid,
+    MarginRows,
     MarginSearch,
     MarginTable,
-    MarginTarget,
     TermRows,
     class_weights,
+    is_searched,
+    read_penalties,
 )
-from spinney._svm.rows import MarginRows
-from spinney._svm.search import Grid, is_searched, read_penalties
 
 _LARGEST_C = 1e30
-
-
-@dataclass(frozen=True)
-class PlaneRows:
-    """What one plane is fitted to: sides ±1 or values, and weights, of the rows of positive weight."""
-
-    terms: Floats
-    target: Floats
-    weight: Floats
-
-    def merged(self) -> PlaneRows:
-        """Return the same with equal rows taken together."""
-        rows = MarginRows.of(self.terms, self.target, self.weight)
-        return PlaneRows(rows.terms, rows.target, rows.weight)
-
-    def used(self) -> PlaneRows:
-        """Return the rows of positive weight."""
-        used = self.weight > 0
-        if used.all():
-            return self
-        return PlaneRows(np.ascontiguousarray(self.terms[:, used]), self.target[used], self.weight[used])
 
 
 @estimator
@@ -67,19 +46,14 @@ class BasePlanes(BaseMargin):
     """Learners whose model is a plane for each machine."""
 
     margin_: FittedPlanes = field(init=False)
-    _noun: ClassVar[str] = "linear support vector machine"
+    _noun = "linear support vector machine"
 
-    @abstractmethod
-    def _machines(self, rows: PlaneRows, target: MarginTarget) -> list[PlaneRows]:
-        """Return what each machine is fitted to."""
-
-    @staticmethod
-    def _rows(rows: TermRows) -> PlaneRows:
-        return PlaneRows(rows.terms, rows.target, rows.weight).used()
+    def _machines(self, rows: TermRows, table: MarginTable) -> list[TermRows]:
+        """Return what each machine is fitted to: sides ±1 or values, and weights, of the rows of positive weight."""
+        return [rows.used()]
 
     @staticmethod
-    def _model(planes: Floats, rows: TermRows, target: MarginTarget) -> FittedPlanes:
-        n_classes = target.n_classes
+    def _model(planes: Floats, rows: TermRows, n_classes: int | None) -> FittedPlanes:
         return FittedPlanes(
             planes=np.ascontiguousarray(planes[:, :-1]),
             design=rows.design,
@@ -109,134 +83,103 @@ class BasePlanesOfClasses(ClassifierMixin, BasePlanes):
     class_weight: dict[Any, float] | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
     _is_class_target = True
+    decision_function = table_estimator.decision_function
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
-        return MarginTarget.of_classes(y, n_rows, "a margin", self.cost_matrix)
-
-    def _machines(self, rows: PlaneRows, target: MarginTarget) -> list[PlaneRows]:
-        assert target.classes is not None
-        classes, codes, cost = target.classes, rows.target.astype(np.intp), target.cost
+    def _machines(self, rows: TermRows, table: MarginTable) -> list[TermRows]:
+        rows, classes, cost = rows.used(), table.target.labels, table.cost
+        codes = rows.target.astype(np.intp)
         weight = rows.weight * class_weights(self.class_weight, codes, rows.weight, classes)[codes]
         found = []
         for k in [1] if len(classes) == 2 else range(len(classes)):
             z = np.where(codes == k, 1.0, -1.0)
             price = np.ones(len(z)) if cost is None else np.where(z > 0, cost[k].sum(), cost[codes, k])
-            found.append(PlaneRows(rows.terms, z, weight * price))
+            found.append(replace(rows, target=z, weight=weight * price))
         return found
-
-    def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        return self._predicted_labels(X)
-
-    def decision_function(self, X: TableLike) -> Floats:
-        """Scores of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for the second. More: of each class against all others.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
 
 
 # ---- planes of least penalty and loss ----------------------------------------------------------------------------
 
 
-class PenalisedPlanes:
-    """The planes of a linear support vector machine, by a penalty that may be chosen on folds."""
+@estimator
+class BaseLinearMachine(BasePlanes):
+    """Planes of least penalty and loss; the penalty may be chosen on folds."""
 
-    def __init__(self, owner: LinearSVC | LinearSVR, squared: bool, epsilon: float | None) -> None:
-        self._owner, self._squared, self._epsilon = owner, squared, epsilon
+    loss: str = parameter(str, default="squared_hinge")
+    C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
+    tol: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1e-4)
+    max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=200)
+    cv: Any = parameter("cv_object", "array-like", default=5)
+    _saved: ClassVar[SavedState] = SavedState(
+        "fitted",
+        {
+            "objective_": numbers(),
+            "dual_gap_": numbers(),
+            "n_iter_": numbers(np.int64),
+            "C_": number(0.0),
+            "cv_results_": columns(),
+        },
+    )
 
-    def fit(self, table: MarginTable, groups: ArrayLike | None) -> None:
-        """Choose C, find the planes and set the fitted attributes of the estimator."""
-        owner = self._owner
-        grid = Grid(read_penalties(owner.C), np.ones(1))
+    @property
+    def _tube(self) -> float | None:
+        """Errors up to it cost nothing; None: of sides."""
+        return None
+
+    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
+        grid = Grid(read_penalties(self.C), np.ones(1))
         if grid.penalties.max() > _LARGEST_C:
             raise ValueError(
                 f"C={grid.penalties.max():g} is more than numbers can be weighted by. Pass at most {_LARGEST_C:g}; a "
                 "margin that no row crosses is found by SVC(kernel='linear', C=inf)."
             )
         chosen = Chosen(float(grid.penalties[0]), 1.0)
-        if is_searched(owner.C):
-            random = check_random_state(owner.random_state)
-            search = MarginSearch(table, owner.cv, groups, random, owner._n_threads)
-            chosen = search.choose(grid, lambda rows, _, Cs: self._path(table.target, rows, Cs))
+        if is_searched(self.C):
+            search = MarginSearch(table, self.cv, groups, check_random_state(self.random_state), self._n_threads)
+            chosen = search.choose(grid, lambda rows, _, penalties: self._path(table, rows, penalties))
             assert chosen.results is not None
             del chosen.results["gamma"]
         rows = table.learn(table.weight)
-        planes = self._planes(table.target, rows, chosen.C, None)
+        planes = self._planes(table, rows, chosen.C, None)
         self._warn(planes, chosen.C)
-        owner.margin_ = owner._model(np.array([plane.weights for plane in planes]), rows, table.target)
-        owner.objective_ = np.array([plane.objective for plane in planes])
-        owner.dual_gap_ = np.array([plane.gap for plane in planes])
-        owner.n_iter_ = np.array([plane.n_iter for plane in planes])
-        owner._keep_choice(chosen)
+        self.margin_ = self._model(np.array([plane.weights for plane in planes]), rows, table.target.n_classes)
+        self.objective_ = np.array([plane.objective for plane in planes])
+        self.dual_gap_ = np.array([plane.gap for plane in planes])
+        self.n_iter_ = np.array([plane.n_iter for plane in planes])
+        self._keep_choice(chosen)
 
-    def _path(self, target: MarginTarget, rows: TermRows, penalties: Floats) -> Iterator[FittedPlanes]:
+    def _path(self, table: MarginTable, rows: TermRows, penalties: Floats) -> Iterator[FittedPlanes]:
         """Yield a model for each of ascending penalties, each starting from the one before."""
         planes: list[Plane] | None = None
         for C in penalties.tolist():
-            planes = self._planes(target, rows, C, planes)
-            yield self._owner._model(np.array([plane.weights for plane in planes]), rows, target)
+            planes = self._planes(table, rows, C, planes)
+            yield self._model(np.array([plane.weights for plane in planes]), rows, table.target.n_classes)
 
-    def _planes(self, target: MarginTarget, rows: TermRows, C: float, start: list[Plane] | None) -> list[Plane]:
+    def _planes(self, table: MarginTable, rows: TermRows, C: float, start: list[Plane] | None) -> list[Plane]:
         """Fit a plane for each machine; equal rows count as one where the method asks for it."""
-        owner, planes = self._owner, []
-        for m, machine in enumerate(owner._machines(owner._rows(rows), target)):
-            own = (machine if self._squared else machine.merged()).used()
-            first = start[m].weights if start is not None and self._squared else None
-            table = Terms(own.terms, owner._n_threads)
-            problem = PlaneProblem(table, own.target, C * own.weight, self._epsilon, float(owner.tol), owner.max_iter)
-            planes.append(fit_plane(problem, self._squared, first))
+        squared, planes = self.loss.startswith("squared"), []
+        for m, machine in enumerate(self._machines(rows, table)):
+            own = machine.used() if squared else machine.merged
+            first = start[m].weights if start is not None and squared else None
+            terms = Terms(own.terms, self._n_threads)
+            problem = PlaneProblem(terms, own.target, C * own.weight, self._tube, float(self.tol), self.max_iter)
+            planes.append(fit_plane(problem, squared, first))
         return planes
 
     def _warn(self, planes: list[Plane], C: float) -> None:
-        owner, worst = self._owner, max(planes, key=lambda plane: plane.gap)
-        if not worst.gap <= owner.tol:
+        worst = max(planes, key=lambda plane: plane.gap)
+        if not worst.gap <= self.tol:
             warn(
-                f"The fit stopped after max_iter={owner.max_iter} rounds before tol={owner.tol:g} was reached: "
+                f"The fit stopped after max_iter={self.max_iter} rounds before tol={self.tol:g} was reached: "
                 f"{worst.gap:.3g} is left. Raise max_iter, or scale the columns (scale='standard')."
-                if worst.n_iter >= owner.max_iter
-                else f"The fit came as near as rounding allows before tol={owner.tol:g} was reached: {worst.gap:.3g} "
+                if worst.n_iter >= self.max_iter
+                else f"The fit came as near as rounding allows before tol={self.tol:g} was reached: {worst.gap:.3g} "
                 f"is left. Raise tol, lower C={C:g}, or scale the columns (scale='standard').",
                 ConvergenceWarning,
             )
 
 
-_SAVED_PLANES = SavedState(
-    "fitted",
-    {
-        "objective_": numbers(),
-        "dual_gap_": numbers(),
-        "n_iter_": numbers(np.int64),
-        "C_": number(0.0),
-        "cv_results_": columns(),
-    },
-)
-_C = (Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), "array-like")
-_TOL, _ROUNDS = Interval(Real, 0.0, None, closed="neither"), Interval(Integral, 1, None, closed="left")
-
-
 @estimator
-class LinearSVC(BasePlanesOfClasses):
+class LinearSVC(BasePlanesOfClasses, BaseLinearMachine):
     """Linear support vector classification of many rows.
 
     A plane between two classes, or one for each class against all others, of least ½|w|² plus ``C`` times what rows pay
@@ -260,18 +203,10 @@ class LinearSVC(BasePlanesOfClasses):
     """
 
     loss: str = parameter(StrOptions({"hinge", "squared_hinge"}), default="squared_hinge")
-    C: float | str | ArrayLike = parameter(*_C, default=1.0)
-    tol: float = parameter(_TOL, default=1e-4)
-    max_iter: int = parameter(_ROUNDS, default=200)
-    cv: Any = parameter("cv_object", "array-like", default=5)
-    _saved = _SAVED_PLANES
-
-    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
-        PenalisedPlanes(self, self.loss == "squared_hinge", None).fit(table, groups)
 
 
 @estimator
-class LinearSVR(RegressorMixin, BasePlanes):
+class LinearSVR(RegressorMixin, BaseLinearMachine):
     """Linear support vector regression of many rows.
 
     The plane of least ½|w|² plus ``C`` times what rows pay that lie farther away than ``epsilon``. Unlike in liblinear,
@@ -295,36 +230,10 @@ class LinearSVR(RegressorMixin, BasePlanes):
     loss: str = parameter(
         StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"}), default="epsilon_insensitive"
     )
-    C: float | str | ArrayLike = parameter(*_C, default=1.0)
-    tol: float = parameter(_TOL, default=1e-4)
-    max_iter: int = parameter(_ROUNDS, default=200)
-    cv: Any = parameter("cv_object", "array-like", default=5)
-    _saved = _SAVED_PLANES
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
-        return MarginTarget(read_one_value(y, n_rows, "a support vector machine"))
-
-    def _machines(self, rows: PlaneRows, target: MarginTarget) -> list[PlaneRows]:
-        return [rows]
-
-    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
-        squared = self.loss == "squared_epsilon_insensitive"
-        PenalisedPlanes(self, squared, float(self.epsilon)).fit(table, groups)
-
-    def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Values.
-        """
-        return self._scores(X)[:, 0]
+    @property
+    def _tube(self) -> float | None:
+        return float(self.epsilon)
 
 
 # ---- the perceptron ----------------------------------------------------------------------------------------------
@@ -367,8 +276,7 @@ class Perceptron(BasePlanesOfClasses):
         rows = table.learn(table.weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if self.shuffle else 0
         planes, updates, epochs, clean, novikoff = [], [], [], [], []
-        for machine in self._machines(self._rows(rows), table.target):
-            own = machine.merged()
+        for own in (machine.merged for machine in self._machines(rows, table)):
             radius = float((own.terms**2).sum(axis=0).max(initial=0.0))
             plane, n_updates, n_epochs, is_clean = _engine.fit_perceptron(
                 np.ascontiguousarray(own.terms.T),
@@ -392,12 +300,12 @@ class Perceptron(BasePlanesOfClasses):
                 "classes. Use averaged=True, or LinearSVC.",
                 ConvergenceWarning,
             )
-        self.margin_ = self._model(np.array(planes), rows, table.target)
+        self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
         self.n_updates_, self.n_iter_ = np.array(updates), np.array(epochs)
         self.novikoff_bound_ = np.array(novikoff)
 
 
-def _novikoff(plane: Floats, rows: PlaneRows, squared_radius: float) -> float:
+def _novikoff(plane: Floats, rows: MarginRows, squared_radius: float) -> float:
     """Return 2 R²/M² with M the least score of a row on its side, over the plane's length with the intercept over R.
 
     Where weights are factors of the steps, times the square of the largest over the smallest. Infinite if the plane

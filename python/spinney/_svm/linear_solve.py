@@ -157,32 +157,22 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
         matrix = _penalised(table.products(2.0 * bound * (beyond != 0)))
         step = _solved(matrix, -slope[np.newaxis])[0]
         along = table.scores(step)
-        length = _line_search(problem, _Search(weights, scores, step, along, value, float((slope * step).sum())))
+        length = _line_search(problem, weights, scores, step, along, value, float((slope * step).sum()))
         if length == 0.0:
             break
         weights, scores = weights + length * step, scores + length * along
     return Plane(weights, value, size / first if first > 0 else 0.0, n_iter)
 
 
-@dataclass(frozen=True)
-class _Search:
-    """A line search: where it starts, its direction in weights and in scores, and value and slope of the objective."""
-
-    weights: Floats
-    scores: Floats
-    step: Floats
-    along: Floats
-    value: float
-    slope: float
-
-
-def _line_search(problem: PlaneProblem, search: _Search) -> float:
-    """Return how far to go; 0 if nothing lowers the objective."""
+def _line_search(
+    problem: PlaneProblem, weights: Floats, scores: Floats, step: Floats, along: Floats, value: float, slope: float
+) -> float:
+    """Return how far to go in a direction, given in weights and in scores; 0 if nothing lowers the objective."""
     length = 1.0
     while length > _SHORTEST:
-        beyond = problem.beyond(search.scores + length * search.along)
-        tried = _square(search.weights + length * search.step) / 2 + float((problem.bound * beyond * beyond).sum())
-        if tried <= search.value + 1e-4 * length * search.slope:
+        beyond = problem.beyond(scores + length * along)
+        tried = _square(weights + length * step) / 2 + float((problem.bound * beyond * beyond).sum())
+        if tried <= value + 1e-4 * length * slope:
             return length
         length /= 2
     return 0.0

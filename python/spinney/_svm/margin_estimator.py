@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
+from spinney._data.arguments import given_numbers
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import sums_by_code
 from spinney._data.types import TableLike
 from spinney._estimator.costs import read_cost_matrix
-from spinney._estimator.held_out import Fold
+from spinney._estimator.held_out import Fold, read_folds
 from spinney._estimator.parameters import N_JOBS, SCALE, UNSEEN, estimator, parameter, scale_word
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import read_one_class, read_weights
+from spinney._estimator.target import SingleTarget, read_weights
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.svm.model import FittedMachines, FittedMargin
-from spinney._svm.rows import MarginRows
-from spinney._svm.search import Grid, folds_of
 
 Floats = NDArray[np.float64]
 
@@ -53,42 +54,6 @@ def class_weights(
 
 
 @dataclass(frozen=True)
-class MarginTarget:
-    """What is predicted.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows,)
-        Values, or class codes.
-    classes : ndarray of shape (n_classes,) or None
-        Labels.
-    cost : ndarray of shape (n_classes, n_classes) or None
-        Costs of mistakes, true class first.
-    """
-
-    values: Floats
-    classes: NDArray[Any] | None = None
-    cost: Floats | None = None
-
-    @property
-    def n_classes(self) -> int | None:
-        """Number of classes; None: values."""
-        return None if self.classes is None else len(self.classes)
-
-    @classmethod
-    def of_classes(cls, y: ArrayLike, n_rows: int, method: str, cost_matrix: ArrayLike | None) -> MarginTarget:
-        """Read classes."""
-        codes, classes = read_one_class(y, n_rows, method)
-        return cls(codes, classes, None if cost_matrix is None else read_cost_matrix(cost_matrix, classes))
-
-    def errors(self, model: FittedMargin, scores: Floats, rows: NDArray[np.intp]) -> Floats:
-        """Return what the prediction of each of some rows costs: 1 for a wrong class, or the squared error."""
-        if self.classes is None:
-            return np.asarray((scores[:, 0] - self.values[rows]) ** 2)
-        return np.asarray(model.score_codes(scores)[:, 0] != self.values[rows], dtype=np.float64)
-
-
-@dataclass(frozen=True)
 class TermRows:
     """All rows in terms that were learned from those of positive weight.
 
@@ -108,6 +73,14 @@ class TermRows:
     terms: Floats
     target: Floats
     weight: Floats
+
+    def used(self) -> TermRows:
+        """Return the rows of positive weight."""
+        used = self.weight > 0
+        if used.all():
+            return self
+        terms = np.ascontiguousarray(self.terms[:, used])
+        return replace(self, terms=terms, target=self.target[used], weight=self.weight[used])
 
     @cached_property
     def merged(self) -> MarginRows:
@@ -133,7 +106,7 @@ class MarginTable:
         The table as the engine reads it.
     schema : Schema
         Its columns.
-    target : MarginTarget
+    target : SingleTarget
         What is predicted.
     weight : ndarray of shape (n_rows,)
         Weights.
@@ -141,23 +114,21 @@ class MarginTable:
         How columns are brought to one scale.
     matrix : ndarray of shape (n_rows, n_rows) or None
         Kernel values of all pairs of rows, where these are given.
+    cost : ndarray of shape (n_classes, n_classes) or None
+        Costs of mistakes, true class first.
     """
 
     columns: _engine.Table
     schema: Schema
-    target: MarginTarget
+    target: SingleTarget
     weight: Floats
     scale: str | None
-    matrix: Floats | None = None
+    matrix: Floats | None
+    cost: Floats | None
 
     def learn(self, weight: Floats) -> TermRows:
         """Learn terms from the rows of positive weight; refuse classes that have none."""
-        for k in range(self.target.n_classes or 0):
-            if not (self.target.values[weight > 0] == k).any():
-                raise ValueError(
-                    f"The class with index {k} in classes_ has no row of positive weight to learn from. Drop its rows, "
-                    "or give some of them a weight."
-                )
+        self.target.require_rows(weight)
         if self.matrix is not None:
             return TermRows(None, self.matrix, self.target.values, weight)
         design = Design.learn(self.columns, self.schema, weight, self.scale)
@@ -191,10 +162,7 @@ class BaseMargin(TableEstimator):
 
     margin_: FittedMargin = field(init=False)
     _model_attribute = "margin_"
-
-    @abstractmethod
-    def _read_target(self, y: ArrayLike, n_rows: int) -> MarginTarget:
-        """Check y."""
+    _noun: ClassVar[str] = "support vector machine"
 
     @abstractmethod
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
@@ -230,16 +198,18 @@ class BaseMargin(TableEstimator):
         self._check_parameters()
         raw = read_table(X)
         schema = self._learn_schema(raw)
-        target = self._read_target(y, raw.n_rows)
+        target = SingleTarget.read(y, raw.n_rows, f"a {self._noun}", self._is_class_target)
+        costs: ArrayLike | None = getattr(self, "cost_matrix", None)
+        cost = None if costs is None else read_cost_matrix(costs, target.labels)
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)
         given = read_weights(sample_weight, raw.n_rows)
         weight = np.ones(raw.n_rows) if given is None else given
         matrix = self._read_matrix(columns)
-        self._fit_table(MarginTable(columns, schema, target, weight, scale_word(self.scale), matrix), groups)
+        self._fit_table(MarginTable(columns, schema, target, weight, scale_word(self.scale), matrix, cost), groups)
         self._keep_schema(schema)
         if target.classes is not None:
             self.classes_, self.n_classes_ = target.classes, len(target.classes)
-            self.cost_matrix_ = target.cost
+            self.cost_matrix_ = cost
         return self
 
     def _keep_choice(self, chosen: Chosen) -> None:
@@ -260,8 +230,22 @@ class BaseMargin(TableEstimator):
         """Scores of each row by machine."""
         return self._by_blocks(X, lambda columns: self.margin_.scores(columns, self._n_threads))
 
-    def _predicted_labels(self, X: TableLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
+        """Predict each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, or values.
+        """
         scores = self._scores(X)
+        if not self._is_class_target:
+            return scores[:, 0]
         return self.margin_.labels(self.margin_.score_codes(scores), [self.classes_])
 
     @property
@@ -285,9 +269,9 @@ class MarginSearch:
     """The choice of C and gamma on folds, along a path of penalties; each fold has terms of its own."""
 
     def __init__(self, table: MarginTable, cv: Any, groups: ArrayLike | None, random: RandomState, n_jobs: int) -> None:
-        self._table, self._n_jobs = table, n_jobs
-        has_classes = table.target.classes is not None
-        self.folds = folds_of(cv, table.target.values, has_classes, table.weight, groups, random)
+        self._table, self._n_jobs, target = table, n_jobs, table.target
+        strata = None if target.classes is None else target.codes[:, np.newaxis]
+        self.folds = read_folds(5 if cv is None else cv, strata, target.values, table.weight, groups, random)
 
     def choose(self, grid: Grid, path: Path) -> Chosen:
         """Try all pairs of C and gamma."""
@@ -299,7 +283,148 @@ class MarginSearch:
             for g, gamma in enumerate(grid.gammas.tolist()):
                 for p, model in enumerate(path(rows, gamma, grid.penalties)):
                     scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_jobs)
-                    cost = table.target.errors(model, scores, fold.held_out)
+                    actual = table.target.values[fold.held_out]
+                    if table.target.classes is None:
+                        cost = (scores[:, 0] - actual) ** 2
+                    else:
+                        cost = np.asarray(model.score_codes(scores)[:, 0] != actual, dtype=np.float64)
                     errors[g, p, f] = (cost * judged).sum() / judged.sum()
-        g, p, means = grid.chosen(errors, total)
-        return Chosen(float(grid.penalties[p]), float(grid.gammas[g]), grid.table(errors, means))
+        means = (errors * total).sum(axis=2) / total.sum()
+        best_p, best_g = np.unravel_index(int(means.T.argmin()), means.T.shape)  # of equals the smallest C
+        return Chosen(float(grid.penalties[best_p]), float(grid.gammas[best_g]), grid.table(errors, means))
+
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class MarginRows:
+    """Rows of positive weight, equal ones taken together, sorted: neither their order nor how often each occurs shows.
+
+    Attributes
+    ----------
+    terms : ndarray of shape (n_terms, n)
+        Terms of the rows; or the kernel matrix, (n, n).
+    target : ndarray of shape (n,)
+        Class codes, or values.
+    weight : ndarray of shape (n,)
+        Sums of the weights of equal rows.
+    first : ndarray of shape (n,)
+        The first row of the table that each stands for.
+    place : ndarray of shape (n_rows,)
+        Where each row of the table is; -1 if its weight is 0.
+    """
+
+    terms: Floats
+    target: Floats
+    weight: Floats
+    first: Places
+    place: Places
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @classmethod
+    def of(cls, terms: Floats, target: Floats, weight: Floats) -> MarginRows:
+        """Sort rows of terms, by target first, and take equal ones together."""
+        used = np.flatnonzero(weight > 0)
+        order, is_new = _sorted([target[used], *(term[used] for term in terms)])
+        group = np.cumsum(is_new) - 1
+        total = np.bincount(group, weight[used][order]).astype(np.float64)
+        rows = used[order]
+        first = np.full(len(total), len(weight))
+        np.minimum.at(first, group, rows)
+        place = np.full(len(weight), -1)
+        place[rows] = group
+        return cls(np.ascontiguousarray(terms[:, first]), target[first], total, first, place)
+
+    @classmethod
+    def of_matrix(cls, matrix: Floats, target: Floats, weight: Floats) -> MarginRows:
+        """Sort the rows of a kernel matrix by target, which is all that is known of them."""
+        used = np.flatnonzero(weight > 0)
+        rows = used[np.argsort(target[used], kind="stable")]
+        place = np.full(len(weight), -1)
+        place[rows] = np.arange(len(rows))
+        return cls(np.ascontiguousarray(matrix[np.ix_(rows, rows)]), target[rows], weight[rows], rows, place)
+
+
+def _sorted(keys: list[Floats]) -> tuple[Places, NDArray[np.bool_]]:
+    """Order by the first key, then the second and so on; and where in it a row differs from the one before.
+
+    Each further key only sorts what those before it leave equal.
+    """
+    order = np.argsort(keys[0], kind="stable")
+    is_new = _differs(keys[0][order])
+    for key in keys[1:]:
+        alone = is_new & np.append(is_new[1:], True)
+        equal = np.flatnonzero(~alone)
+        if not len(equal):
+            break
+        group = np.cumsum(is_new[equal])
+        order[equal] = order[equal][np.lexsort((key[order[equal]], group))]
+        is_new[equal] |= _differs(key[order[equal]])
+    return order, is_new
+
+
+def _differs(values: Floats) -> NDArray[np.bool_]:
+    """Whether each value differs from the one before; the first does."""
+    found = np.ones(len(values), dtype=bool)
+    found[1:] = values[1:] != values[:-1]
+    return found
+
+
+PENALTY: list[Any] = [Interval(Real, 0.0, np.inf, closed="right"), StrOptions({"cv"}), "array-like"]  # what C may be
+C_GRID = tuple(10.0 ** (k / 2) for k in range(-4, 7))
+GAMMA_STEPS = tuple(4.0**k for k in range(-2, 3))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Penalties and widths of kernels to try.
+
+    Attributes
+    ----------
+    penalties, gammas : ndarray
+        Ascending, each value once.
+    """
+
+    penalties: Floats
+    gammas: Floats
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is nothing to choose."""
+        return len(self.penalties) == 1 and len(self.gammas) == 1
+
+    def table(self, errors: Floats, means: Floats) -> dict[str, Floats]:
+        """Return the results as columns: one line for each pair tried."""
+        g, p = np.indices(means.shape)
+        spread = errors.std(axis=2, ddof=1) if errors.shape[2] > 1 else np.zeros_like(means)
+        columns = {
+            "C": self.penalties[p.ravel()],
+            "gamma": self.gammas[g.ravel()],
+            "error": means.ravel(),
+            "sd": spread.ravel(),
+        }
+        folds = {f"fold_{k}": errors[:, :, k].ravel() for k in range(errors.shape[2])}
+        return columns | folds
+
+
+def is_searched(value: Any) -> bool:
+    """Whether a parameter asks for a search: the word "cv", or several values."""
+    return (isinstance(value, str) and value == "cv") or (not isinstance(value, str) and np.ndim(value) > 0)
+
+
+def read_values(value: Any, name: str) -> Floats:
+    """Check values to try."""
+    numbers = np.asarray(given_numbers(value, name), dtype=np.float64).ravel()
+    if not len(numbers) or not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise ValueError(f"{name} must hold positive, finite numbers to try. Got {value!r}.")
+    return np.unique(numbers)
+
+
+def read_penalties(C: Any) -> Floats:
+    """Values of C to try: one, unless a search is asked for."""
+    if isinstance(C, str):
+        return np.array(C_GRID)
+    return read_values(C, "C") if is_searched(C) else np.array([float(C)])

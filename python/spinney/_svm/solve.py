@@ -11,48 +11,12 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.design import Design
-from spinney._model.svm.model import FittedMachines
-from spinney._svm.rows import MarginRows
+from spinney._data.reproducible import exp, log
+from spinney._model.svm.model import FittedMachines, curve
+from spinney._svm.margin_estimator import MarginRows
 
 Floats = NDArray[np.float64]
 _LEAST_MARGIN = 1e-12  # below it the classes lie on top of each other, and nothing is scaled
-
-
-@dataclass(frozen=True)
-class KernelChoice:
-    """A kernel and its parameters, as the engine takes them."""
-
-    name: str | Callable[..., Any]
-    gamma: float
-    coef0: float
-    degree: int
-
-    def matrix(self, terms: Floats) -> tuple[str, Floats]:
-        """Return the engine's kernel and what it works on; a function's values are computed here, all of them."""
-        if not callable(self.name):
-            return self.name, terms
-        rows = np.ascontiguousarray(terms.T)
-        found = np.ascontiguousarray(self.name(rows, rows), dtype=np.float64)
-        if found.shape != (len(rows), len(rows)):
-            raise ValueError(
-                f"kernel gave an array of shape {found.shape} for {len(rows)} rows and themselves. It must return a "
-                "value for every pair, (n_rows, n_rows)."
-            )
-        if not np.isfinite(found).all():
-            raise ValueError("kernel gave values that are not finite. Return a finite number for every pair of rows.")
-        return "precomputed", found
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How a dual is solved."""
-
-    tol: float
-    cache_size: float
-    max_iter: int
-    shrinking: bool
-    is_double: bool
-    n_jobs: int
 
 
 @dataclass(frozen=True)
@@ -210,36 +174,64 @@ class Solution:
     is_bounded: bool
 
 
-def solve(
-    rows: MarginRows, problems: Problems, kernel: KernelChoice, penalties: Floats, effort: Effort
-) -> list[list[Solution]]:
-    """Solve all machines for ascending penalties; for each penalty, a solution per machine."""
-    name, terms = kernel.matrix(rows.terms)
-    found = _engine.fit_machines(
-        np.ascontiguousarray(terms),
-        name,
-        kernel.gamma,
-        kernel.coef0,
-        kernel.degree,
-        problems.rows,
-        problems.ends,
-        np.ascontiguousarray(problems.z),
-        problems.lowest,
-        problems.highest,
-        problems.insensitive,
-        np.zeros(len(problems.ends)) if problems.side_sums is None else problems.side_sums,
-        np.ascontiguousarray(penalties, dtype=np.float64),
-        effort.tol,
-        effort.cache_size,
-        effort.max_iter,
-        effort.shrinking,
-        effort.is_double,
-        effort.n_jobs,
-    )
-    return [
-        [_solution(problems, m, float(penalty), found[m][p]) for m in range(len(problems.ends))]
-        for p, penalty in enumerate(penalties)
-    ]
+@dataclass(frozen=True)
+class Solver:
+    """A kernel with its parameters, and how duals are solved."""
+
+    kernel: str | Callable[..., Any]
+    gamma: float
+    coef0: float
+    degree: int
+    tol: float
+    cache_size: float
+    max_iter: int
+    shrinking: bool
+    is_double: bool
+    n_jobs: int
+
+    def matrix(self, terms: Floats) -> tuple[str, Floats]:
+        """Return the engine's kernel and what it works on; a function's values are computed here, all of them."""
+        if not callable(self.kernel):
+            return self.kernel, terms
+        rows = np.ascontiguousarray(terms.T)
+        found = np.ascontiguousarray(self.kernel(rows, rows), dtype=np.float64)
+        if found.shape != (len(rows), len(rows)):
+            raise ValueError(
+                f"kernel gave an array of shape {found.shape} for {len(rows)} rows and themselves. It must return a "
+                "value for every pair, (n_rows, n_rows)."
+            )
+        if not np.isfinite(found).all():
+            raise ValueError("kernel gave values that are not finite. Return a finite number for every pair of rows.")
+        return "precomputed", found
+
+    def solve(self, rows: MarginRows, problems: Problems, penalties: Floats) -> list[list[Solution]]:
+        """Solve all machines for ascending penalties; for each penalty, a solution per machine."""
+        name, terms = self.matrix(rows.terms)
+        found = _engine.fit_machines(
+            np.ascontiguousarray(terms),
+            name,
+            self.gamma,
+            self.coef0,
+            self.degree,
+            problems.rows,
+            problems.ends,
+            np.ascontiguousarray(problems.z),
+            problems.lowest,
+            problems.highest,
+            problems.insensitive,
+            np.zeros(len(problems.ends)) if problems.side_sums is None else problems.side_sums,
+            np.ascontiguousarray(penalties, dtype=np.float64),
+            self.tol,
+            self.cache_size,
+            self.max_iter,
+            self.shrinking,
+            self.is_double,
+            self.n_jobs,
+        )
+        return [
+            [_solution(problems, m, float(penalty), found[m][p]) for m in range(len(problems.ends))]
+            for p, penalty in enumerate(penalties)
+        ]
 
 
 def _solution(problems: Problems, m: int, penalty: float, found: Any) -> Solution:
@@ -284,7 +276,7 @@ def machines_of(
     rows: MarginRows,
     problems: Problems,
     solutions: list[Solution],
-    kernel: KernelChoice,
+    solver: Solver,
     design: Design | None,
     n_classes: int | None,
 ) -> FittedMachines:
@@ -308,10 +300,10 @@ def machines_of(
         coefficients[lines, columns] = values[m]
     codes = rows.target[at].astype(np.intp) if n_classes else np.zeros(len(at), dtype=np.intp)
     return FittedMachines(
-        kernel=kernel.name,
-        gamma=kernel.gamma,
-        coef0=kernel.coef0,
-        degree=kernel.degree,
+        kernel=solver.kernel,
+        gamma=solver.gamma,
+        coef0=solver.coef0,
+        degree=solver.degree,
         vectors=np.empty((len(at), 0)) if design is None else np.ascontiguousarray(rows.terms[:, at].T),
         rows=rows.first[at].astype(np.int64),
         coefficients=coefficients,
@@ -321,3 +313,46 @@ def machines_of(
         intercepts=np.array([problems.sign * solution.intercept for solution in solutions]),
         n_classes=None if n_classes is None else [n_classes],
     )
+
+
+_ROUNDS = 100
+_LEAST_SLOPE = 1e-5
+_LEAST_STEP = 1e-10
+_RIDGE = 1e-12
+
+
+def fit_curve(scores: Floats, is_positive: NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
+    """Find A and B of 1 / (1 + exp(A f + B)), by Newton's method (Lin, Lin and Weng 2007).
+
+    Targets are Platt's: as if each class had one more row, of the other class by half.
+    """
+    above, below = float(weight[is_positive].sum()), float(weight[~is_positive].sum())
+    target = np.where(is_positive, (above + 1.0) / (above + 2.0), 1.0 / (below + 2.0))
+    a, b = 0.0, float(log(np.array([(below + 1.0) / (above + 1.0)]))[0])
+    value = _loss(scores, target, weight, a, b)
+    for _ in range(_ROUNDS):
+        p = curve(scores[:, np.newaxis], np.array([[a, b]]))[:, 0]
+        d1, d2 = (target - p) * weight, p * (1.0 - p) * weight
+        g1, g2 = float((scores * d1).sum()), float(d1.sum())
+        if max(abs(g1), abs(g2)) < _LEAST_SLOPE:
+            break
+        h11, h22 = float((scores * scores * d2).sum()) + _RIDGE, float(d2.sum()) + _RIDGE
+        h21 = float((scores * d2).sum())
+        determinant = h11 * h22 - h21 * h21
+        step_a, step_b = -(h22 * g1 - h21 * g2) / determinant, -(h11 * g2 - h21 * g1) / determinant
+        slope, length = g1 * step_a + g2 * step_b, 1.0
+        while length >= _LEAST_STEP:
+            tried = _loss(scores, target, weight, a + length * step_a, b + length * step_b)
+            if tried < value + 0.0001 * length * slope:
+                a, b, value = a + length * step_a, b + length * step_b, tried
+                break
+            length /= 2
+        else:
+            break
+    return a, b
+
+
+def _loss(scores: Floats, target: Floats, weight: Floats, a: float, b: float) -> float:
+    along = a * scores + b
+    rest = log(1.0 + exp(-np.abs(along)))
+    return float(((np.where(along >= 0, target * along, (target - 1.0) * along) + rest) * weight).sum())

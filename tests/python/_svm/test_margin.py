@@ -365,7 +365,7 @@ def test_wrong_wishes_are_refused_in_words():
     ]:
         with pytest.raises(ValueError, match=words):
             spinney.SVC(**options).fit(X, y)
-    with pytest.raises(ValueError, match="class with index 1"):
+    with pytest.raises(ValueError, match="class 1 has no row"):
         spinney.SVC().fit(X, y, y == 0)
     with pytest.raises(AttributeError, match="kernel is linear"):
         _ = spinney.SVC().fit(X, y).coef_

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from spinney import _engine
-from spinney._svm.search import C_GRID
+from spinney._svm.margin_estimator import C_GRID
 from sweep import examples
 
 
