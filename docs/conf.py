@@ -1,7 +1,7 @@
 """Sphinx configuration: `sphinx-build -W -b html docs docs/_build`."""
 
 import spinney
-from spinney._boosting.options.recipe_table import to_markdown
+from spinney._boosting.options.recipe import to_markdown
 
 project = "spinney"
 author = "The spinney developers"

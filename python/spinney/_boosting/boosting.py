@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.calibration import Calibration
-from spinney._boosting.first_model import first_scores
 from spinney._boosting.fit import BoostingFit, EarlierFit
 from spinney._boosting.options.option_objects import (
     OPTION_CLASSES,
@@ -23,11 +22,11 @@ from spinney._boosting.options.option_objects import (
 from spinney._boosting.saved_state import BY_ROUND, boosting_from_json, boosting_to_json
 from spinney._boosting.settings import BoosterParameters, BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
-from spinney._boosting.target import BoostingTarget
+from spinney._boosting.target import BoostingTarget, first_scores
 from spinney._cluster import dask
 from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.scan import client_of
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.fit_inputs import FitInputs, batches_with, validation_sets
 from spinney._estimator.parameters import estimator
@@ -36,8 +35,6 @@ from spinney._model.lazy_sequence import LazySequence
 from spinney._model.offsets import read_offset
 from spinney._model.row_predictors import BoostingRowPredictor, ForestRowPredictor, RowPredictor
 from spinney._model.saving.model_part import FittedPart
-
-Floats = NDArray[np.float64]
 
 
 @estimator

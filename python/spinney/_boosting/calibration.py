@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._boosting.boosters import Task
 from spinney._boosting.member import Member
-from spinney._boosting.task import Task
+from spinney._data.types import Floats
 from spinney._estimator.conformal import conformal_quantile
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.arrays import array_from_json, array_to_json
 from spinney._model.file.container import refuse
 
-Floats = NDArray[np.float64]
 _MANY = 20_000  # rows tell the coverage to a fifth of a percent
 _BIN, _MOST_BINS = 50, 20  # rows of a bin of predictions, and bins
 _LEAST_SPREAD = 1e-3  # of a bin, as a share of the mean spread

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._boosting.boosters import Task
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.member import Member
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings
-from spinney._boosting.task import Task
+from spinney._data.types import Floats
 from spinney._estimator.rows import in_order
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.arrays import array_from_json, array_to_json
@@ -30,7 +31,6 @@ from spinney._model.file.disk import label_of, read_file, write_file
 from spinney._model.file.values import parameters_to_json
 from spinney._names import __version__
 
-Floats = NDArray[np.float64]
 _SHARE = 0.05  # of the time, at most, that is spent on writing
 _NO_MATTER = ("n_jobs", "verbose", "callbacks", "keep_interrupted")  # parameters that leave the model as it is
 _CURVES = ("train_score_", "validation_score_", "oob_scores_", "oob_improvement_", "scales_")

@@ -15,9 +15,8 @@ import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.settings import Metric
 from spinney._data.select import pick_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 
-Floats = NDArray[np.float64]
 Labels = list[NDArray[Any]]  # of each output
 _LEAST_IS_BEST = ("_error", "_loss", "_deviance")  # ends of the names of scikit-learn's metrics that are losses
 

@@ -11,39 +11,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.boosters import coded_table, scores_so_far, start_booster, tables_of_members, weights_for_bins
+from spinney._boosting.boosters import (
+    Task,
+    coded_table,
+    scores_so_far,
+    start_booster,
+    tables_of_members,
+    weights_for_bins,
+)
 from spinney._boosting.calibration import Calibration
 from spinney._boosting.checkpoint import Checkpoint
-from spinney._boosting.custom_loss import CustomLosses
 from spinney._boosting.evaluation import EvaluatedSet, Evaluations, name_of, sign_of
-from spinney._boosting.first_model import fit_first, from_first_model
-from spinney._boosting.learning_rows import LearningRows, stored_with
-from spinney._boosting.loss import Loss
-from spinney._boosting.mean_then_spread import MeanThenSpread, fits_mean_first
-from spinney._boosting.member import Member
-from spinney._boosting.options.compatibility import check_options
-from spinney._boosting.options.constraints import promised_directions
+from spinney._boosting.learning_rows import LearningRows, Parts, in_folds, rows_of_weight, set_aside, stored_with
+from spinney._boosting.loss import CustomLosses, Loss
+from spinney._boosting.member import Member, best_factors
+from spinney._boosting.options.compatibility import check_options, check_partitioned, check_stream
 from spinney._boosting.options.engine_options import (
     BoosterInputs,
+    check_forced,
     engine_options,
     forced_splits,
+    promised_directions,
     smallest_leaf,
     step_size,
 )
-from spinney._boosting.options.forced import check_forced
 from spinney._boosting.options.recipe import Recipe, draw_seed, resolve, searched
-from spinney._boosting.rounds import Rounds
-from spinney._boosting.row_splits import Parts, in_folds, rows_of_weight, set_aside
+from spinney._boosting.rounds import MeanThenSpread, Rounds, fits_mean_first
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.survival_times import SurvivalTarget
-from spinney._boosting.table_checks import check_partitioned, check_stream
-from spinney._boosting.target import BoostingTarget, TargetRows
-from spinney._boosting.task import Task
-from spinney._boosting.tree_factors import best_factors
+from spinney._boosting.target import BoostingTarget, TargetRows, fit_first, from_first_model
 from spinney._data import Schema
 from spinney._data.display import warn
 from spinney._data.schema import Input, check_categories
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import UNNAMED, FitInputs, RowInputs, ValidationSet
 from spinney._estimator.parameters import count_features
 from spinney._estimator.support import ColumnRanges
@@ -51,8 +51,6 @@ from spinney._estimator.target import check_held_out, check_scoring, check_targe
 from spinney._model.boosting import FittedBoosting
 from spinney._model.model import decision_costs
 from spinney._model.offsets import read_offset
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,25 @@
-"""A booster of a fit, with its learning curves; a fit has one, or one for each fold."""
+"""A booster of a fit, with its learning curves; a fit has one, or one for each fold, whose trees are added up."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.category_statistics import Statistic
-from spinney._boosting.custom_loss import CustomLosses, LossOfRows
+from spinney._boosting.boosters import Statistic
 from spinney._boosting.evaluation import Judge, SoFar
 from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.loss import CustomLosses, Loss, LossOfRows
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import RoundSettings
+from spinney._data.types import Floats
 
-Floats = NDArray[np.float64]
 Losses = tuple[float, float, float, float]  # of rows learned from, held out, and out of bag before and after
 
 _FOR_EVER = 2**32 - 1  # rounds
@@ -262,3 +264,74 @@ def sum_in_turns(members: Sequence[Member], factors: Floats) -> list[_engine.Tre
         return _engine.add_up_in_turns(engines, shares.tolist(), [member.statistics for member in members], n_kept)
     trees, n_scores = [member.trees(shares, n) for member, n in zip(members, n_kept, strict=True)], len(factors)
     return [trees[m][r * n_scores + k] for m, r in in_turns(n_kept).tolist() for k in range(n_scores)]
+
+
+_STEPS = 32  # to a factor of 1
+_MOST = 48
+_MANY = 20_000  # rows are enough to tell one factor from another
+_DOUBT = 200  # rows that speak for a factor of 1
+
+
+def best_factors(
+    members: Sequence[Member], held_out: Sequence[LearningRows], targets: Floats, first: Floats, loss: Loss
+) -> Floats:
+    """Factors of the trees, by score, with the least loss of the rows that each member has held out.
+
+    Those of a part of the loss share one. Drawn towards 1 where rows are few. Losses are convex in it, so that one step
+    after the other finds it.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        Boosters that hold the held-out scores of their best rounds.
+    held_out : sequence of LearningRows
+        The rows that each has held out.
+    targets : ndarray of shape (n_parts, n_rows)
+        Targets as the engine sees them.
+    first : ndarray of shape (n_scores, n_rows)
+        Scores before the first tree.
+    loss : Loss
+        The loss.
+
+    Returns
+    -------
+    ndarray of shape (n_scores,)
+        The factors, at least 0.
+    """
+    base, trees, targets, weight = _together(members, held_out, targets, first)
+    found: list[float] = []
+    for part, target in zip(loss.parts, targets, strict=True):
+        mine = slice(len(found), len(found) + part.n_scores)
+        found += [_best_factor(base[mine], trees[mine], target, weight, part)] * part.n_scores
+    return np.array(found)
+
+
+def _best_factor(base: Floats, trees: Floats, target: Floats, weight: Floats, part: Loss) -> float:
+    """Factor of the scores of one part."""
+    alone, targets = replace(part, weight=1.0), np.ascontiguousarray(target)[np.newaxis]
+
+    def loss_at(step: int) -> float:
+        losses = alone.values(targets, base + step / _STEPS * trees, weight)
+        return fsum((weight * losses).tolist())
+
+    here, least = _STEPS, loss_at(_STEPS)
+    for way in (1, -1):
+        while 0 <= here + way <= _MOST and (there := loss_at(here + way)) < least:
+            here, least = here + way, there
+        if here != _STEPS:
+            break
+    n = len(weight)
+    return 1 + (here / _STEPS - 1) * n / (n + _DOUBT)
+
+
+def _together(
+    members: Sequence[Member], held_out: Sequence[LearningRows], targets: Floats, first: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Scores before the first tree, what the trees add, (n_scores, n_rows), targets and weights, of all folds."""
+    total = sum(rows.n_used for rows in held_out)
+    step = -(-total // _MANY)
+    chosen = [np.flatnonzero(rows.weights() > 0)[::step] for rows in held_out]
+    base = np.concatenate([first[:, rows] for rows in chosen], axis=1)
+    found = np.concatenate([m.best_scores[:, rows] for m, rows in zip(members, chosen, strict=True)], axis=1)
+    weight = np.concatenate([part.weights()[rows] for part, rows in zip(held_out, chosen, strict=True)])
+    return base, found - base, np.concatenate([targets[:, rows] for rows in chosen], axis=1), weight

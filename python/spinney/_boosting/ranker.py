@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._boosting import importances
+from spinney._boosting import other_rows
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.ranking import RANKING_LOSSES, RankingTarget, metric_of_lists, read_lists, read_relevance
-from spinney._boosting.refit import refit_leaves
 from spinney._boosting.settings import FROM_ONE
 from spinney._data.scan import client_of
 from spinney._data.types import TableLike
@@ -46,7 +45,7 @@ class GradientBoostingRanker(BaseBoosting):
     gains: str = parameter(StrOptions({"exponential", "linear"}), default="exponential")
 
     _target_type = RankingTarget
-    importances = importances.importances
+    importances = other_rows.importances
     predict_support = support.predict_support
     predict_or_abstain = support.predict_or_abstain
 
@@ -188,7 +187,7 @@ class GradientBoostingRanker(BaseBoosting):
             A fitted model with the new values; this one does not change. Its ``train_score_`` is the loss of the new
             rows after each round; other curves are those of the fit, and are gone.
         """
-        return refit_leaves(self, RowInputs(X, y, sample_weight, offset, groups), decay)
+        return other_rows.refit_leaves(self, RowInputs(X, y, sample_weight, offset, groups), decay)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

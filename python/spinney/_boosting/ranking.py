@@ -10,20 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.custom_loss import LossOfRows
 from spinney._boosting.evaluation import Judge
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import Loss
+from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, Encode, TargetRows
 from spinney._data.arguments import given_array
 from spinney._data.reproducible import any_order_sum, exp
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.target import is_missing_label, read_one_value, read_weights
 from spinney._model.boosting import FittedBoosting
 
-Floats = NDArray[np.float64]
 RANKING_LOSSES = ("lambdamart", "pairwise")
 METRICS = ("ndcg", "map", "mrr")
 _LN2 = 0.6931471805599453

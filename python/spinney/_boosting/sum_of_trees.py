@@ -1,31 +1,29 @@
-"""Estimators that are sums of trees, of gradient boosting here or of another library."""
+"""Estimators that are sums of trees, of gradient boosting here or of another library, and one tree of such a sum."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.boosted_tree import BoostedTree
 from spinney._boosting.evaluation import Labels
-from spinney._boosting.options.constraints import read_monotone_of_outputs
+from spinney._boosting.options.engine_options import read_monotone_of_outputs
 from spinney._data import read_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import batches_with
 from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.lazy_sequence import LazyGrid
 from spinney._model.tree import FittedTree
+from spinney._tree.regressor import DecisionTreeRegressor
 from spinney.inspect.constraints import verify
 
 if TYPE_CHECKING:
     from spinney.inspect.explain.shap import ShapValues
-
-Floats = NDArray[np.float64]
 
 
 class SumOfTrees(SequenceOfMembers, TableEstimator):
@@ -177,3 +175,33 @@ class SumOfTrees(SequenceOfMembers, TableEstimator):
             "softmax": "score of the class",
         }
         return words.get(link, "prediction before quantiles are put in order")
+
+
+class BoostedTree(DecisionTreeRegressor):
+    """One step of a boosted model: a tree that predicts what it adds to the score, the learning rate included.
+
+    It is made by ``model.estimators_`` and read like any decision tree: by `export_text`, `plot_tree`, `to_frame` and
+    so on. Its impurity is minus the loss that a node's step saves, twice and per unit of weight, so that the gain of a
+    split is what the split saves beyond it.
+    """
+
+    def fit(self, X: object, y: object, sample_weight: object = None, **more: object) -> NoReturn:
+        """Refuse: the tree is part of a model."""
+        raise TypeError("This tree is part of a boosted model. Fit the model, or a decision tree of its own.")
+
+    def predict(self, X: object, **more: Any) -> NDArray[np.float64]:
+        """Predict what the tree adds to the score of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What it adds.
+        """
+        if not self.tree_.has_lines:
+            return super().predict(X, **more)
+        return self.tree_.predictions(self._columns(X), self._n_threads)[:, 0]

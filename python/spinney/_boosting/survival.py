@@ -6,22 +6,20 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import spinney._engine as _engine
-from spinney._boosting import importances
+from spinney._boosting import other_rows
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.saved_state import times_from_json, times_to_json
 from spinney._boosting.survival_times import DISTRIBUTIONS, SurvivalTarget, read_times, steps_at
 from spinney._data.arguments import given_numbers
 from spinney._data.reproducible import exp, log
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.target import read_weights
 from spinney._model.saving.model_part import FittedPart
-
-Floats = NDArray[np.float64]
 
 
 @estimator
@@ -52,7 +50,7 @@ class GradientBoostingSurvival(BaseBoosting):
     ties: str = parameter(StrOptions({"breslow", "efron"}), default="breslow")
 
     _target_type = SurvivalTarget
-    importances = importances.importances
+    importances = other_rows.importances
     _leaf_share: ClassVar[float] = 0.05  # censored rows say little: shares of events matter more than counts of rows
 
     def _to_header(self) -> dict[str, Any]:

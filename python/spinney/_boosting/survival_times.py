@@ -11,20 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.custom_loss import LossOfRows
 from spinney._boosting.evaluation import Judge
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import Loss
+from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, Encode, TargetRows
 from spinney._data.arguments import given_array, given_numbers
 from spinney._data.reproducible import exp, log
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.target import check_length, read_one_value
 from spinney._model.boosting import FittedBoosting
 
-Floats = NDArray[np.float64]
 DISTRIBUTIONS = ("normal", "logistic", "extreme")
 _MOST_STEPS, _CLOSE, _LONGEST = 100, 1e-10, 2.0  # of Newton's method for the constant
 _APART, _FARTHEST = 0.05, 0.5  # logarithms of scales that a step compares, and its length

@@ -7,8 +7,7 @@ from oracle.forest_uncertainty import slow_upper_point
 from oracle.saved import through_bytes
 from spinney import _engine
 from spinney._boosting.calibration import Calibration, errors_of_mean
-from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.row_splits import in_folds
+from spinney._boosting.learning_rows import LearningRows, in_folds
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(300, 3))

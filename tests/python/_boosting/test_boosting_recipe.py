@@ -10,7 +10,7 @@ import spinney
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from spinney._boosting.member import in_turns, mean_curve
-from spinney._boosting.options import recipe_table
+from spinney._boosting.options import recipe as recipe_table
 from spinney._boosting.options.recipe import Recipe, resolve, searched
 from spinney._boosting.settings import BoostingSettings
 

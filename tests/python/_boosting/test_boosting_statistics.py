@@ -7,7 +7,7 @@ import spinney
 from oracle import category_statistics as twin
 from oracle.boosting import losses as slow_losses
 from spinney import _engine
-from spinney._boosting import boosters, category_statistics, fit
+from spinney._boosting import boosters, fit
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import named_loss
 from spinney._model.boosting import FittedBoosting
@@ -37,11 +37,11 @@ def test_statistics_agree_with_the_twin(held_twice):
     for k in range(3):
         held_out[(k + 1) % 3][np.flatnonzero(fold == k)[:held_twice]] = True
     holders = [{k for k in range(3) if held_out[k][i]} for i in range(60)]
-    statistics = category_statistics.CategoryStatistics(LearningRows(table, pull, weight), pull, held_out)
+    statistics = boosters.CategoryStatistics(LearningRows(table, pull, weight), pull, held_out)
     as_numbers = np.where(codes < 0, np.nan, codes)
     for member in range(3):
         grown_on, [(source, of_category, of_missing, of_unseen)] = statistics.of_member(member)
-        wanted = twin.of_member(as_numbers, 14, pull, weight, holders, member, category_statistics._DOUBT)
+        wanted = twin.of_member(as_numbers, 14, pull, weight, holders, member, boosters._DOUBT)
         assert source == 0
         assert grown_on.n_columns == 2
         np.testing.assert_allclose(grown_on.column(1), wanted[0], rtol=1e-12)
@@ -139,19 +139,19 @@ def test_folds_of_a_deal_are_those_it_says_however_uneven():
     rows = LearningRows(table, pull, None)
     deals = [[at < 50, (at >= 40) & (at < 53)], [at >= 55, (at > 5) & (at < 55)]]
     parts = [LearningRows(table, pull, held.astype(float)) for deal in deals for held in deal]
-    found = category_statistics.tables_with_statistics(rows, pull, parts, [2, 2])
+    found = boosters.tables_with_statistics(rows, pull, parts, [2, 2])
     for i, (grown_on, _) in enumerate(found):
         holders = [{k for k in range(2) if deals[i // 2][k][row]} for row in range(60)]
-        wanted = twin.of_member(codes.astype(float), 13, pull, np.ones(60), holders, i % 2, category_statistics._DOUBT)
+        wanted = twin.of_member(codes.astype(float), 13, pull, np.ones(60), holders, i % 2, boosters._DOUBT)
         np.testing.assert_allclose(grown_on.column(1), wanted[0], rtol=1e-12)
 
 
 def test_a_fit_of_two_deals_with_uneven_groups_tells_them_apart(monkeypatch):
-    given = []
+    given, make_tables = [], boosters.tables_with_statistics
 
     def tell(rows, pulls, parts, n_of_splits):
         given.append((len(parts), n_of_splits))
-        return category_statistics.tables_with_statistics(rows, pulls, parts, n_of_splits)
+        return make_tables(rows, pulls, parts, n_of_splits)
 
     monkeypatch.setattr(boosters, "tables_with_statistics", tell)
     groups = np.where(np.arange(N) < 200, 0, np.arange(N))

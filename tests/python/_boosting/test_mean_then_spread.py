@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import spinney
-from spinney._boosting.options import recipe_table
+from spinney._boosting.options import recipe as recipe_table
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(240, 2))

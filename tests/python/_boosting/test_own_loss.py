@@ -6,7 +6,7 @@ import spinney
 from scipy.special import expit
 from sklearn.base import clone
 from spinney import _engine
-from spinney._boosting import custom_loss
+from spinney._boosting import loss as custom_loss
 from spinney._data.formulas import derivatives, recorded
 
 SMALL = {

@@ -15,10 +15,10 @@ import spinney
 import spinney._engine as _engine
 from hypothesis import given
 from hypothesis import strategies as st
-from spinney._boosting.distributed import partitioned_table
-from spinney._boosting.distributed.block_actor import BlockActor
-from spinney._boosting.distributed.eligibility import why_all_rows
-from spinney._boosting.distributed.partitioned_table import PartitionedTable
+from spinney._boosting.distributed import fit as partitioned_table
+from spinney._boosting.distributed.booster import BlockActor
+from spinney._boosting.distributed.fit import PartitionedTable
+from spinney._boosting.options.compatibility import why_all_rows
 from spinney._boosting.settings import BoostingSettings
 from spinney._cluster.actor import Actor
 from spinney._cluster.blocks import CHUNK_ROWS, LocalBlocks, aligned_ranges, slices_of

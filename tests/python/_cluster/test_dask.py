@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import spinney
 from dask_rows import FEW, N, make_frame, partitioned
-from spinney._boosting.distributed import partitioned_table
+from spinney._boosting.distributed import fit as partitioned_table
 from spinney._cluster.dask_blocks import DaskBlocks
 
 distributed = pytest.importorskip("distributed")

@@ -9,7 +9,7 @@ import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
 from spinney._boosting.distributed import fit as boosting_fit
-from spinney._boosting.distributed.block_actor import BlockActor
+from spinney._boosting.distributed.booster import BlockActor
 from spinney._cluster import whole_table
 from spinney._cluster.remote_actor import RemoteActor
 from spinney._cluster.waits import gathered

@@ -18,8 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scanned import FEATURES, FRAME, N_ROWS, pieces
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
-from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.row_splits import set_aside
+from spinney._boosting.learning_rows import LearningRows, set_aside
 from spinney._data.arguments import read_size
 
 CASES = {

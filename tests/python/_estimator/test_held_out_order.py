@@ -5,7 +5,7 @@ import pytest
 import spinney
 from sklearn.model_selection import TimeSeriesSplit
 from spinney._boosting import fit
-from spinney._boosting.row_splits import in_folds
+from spinney._boosting.learning_rows import in_folds
 
 RNG = np.random.default_rng(4)
 N = 200

@@ -1,13 +1,19 @@
-"""Settings of a booster that do not go together."""
+"""Settings of a booster that do not go together, or not with rows in files or on several workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 
+import spinney._engine as _engine
+from spinney._boosting.boosters import columns_of_many
+from spinney._boosting.evaluation import takes_predictions
+from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS
-from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.options.recipe import Recipe, makes_folds
+from spinney._boosting.settings import SEARCH, BoostingSettings, Metric
+from spinney._data.schema import Input
 
 _READ_BY: dict[str, tuple[str, ...]] = {  # parameters of losses: those that read them
     "distribution": ("aft",),
@@ -158,3 +164,92 @@ CONFLICTS = (
     _not_with_lines("dart", "dropped rounds are taken off by the codes of rows, not values", _drops),
     _not_with_lines("leaves='vector'", "a leaf has one line", _has_vectors),
 )
+
+
+def check_stream(X: Input, settings: BoostingSettings, recipe: Recipe, rows: LearningRows) -> None:
+    """Refuse what would take all rows of a stream into memory."""
+    if not X.is_stream:
+        return
+    if recipe.n_folds and 0 < rows.n_used < len(rows.target):
+        raise ValueError(
+            "Some rows of the stream have the weight 0, which n_estimators='auto' leaves out by a copy of the others. "
+            "Leave them out of the stream, or set n_estimators to a number."
+        )
+    if callable(settings.metrics[0]) and recipe.stops_early:
+        raise ValueError(
+            "scoring is a function of the held-out rows as they were given, and those of a stream are in files. Use a "
+            "metric by its name, or the loss."
+        )
+    if settings.linear_leaves:
+        raise ValueError(
+            "linear_leaves reads the values of all rows of a leaf at a time, and those of a stream are in files. Use "
+            "linear_leaves=False."
+        )
+    if settings.starts_at_model:
+        raise ValueError(
+            f"init={type(settings.init).__name__} would be fitted to all rows of the stream in memory. Use "
+            "init='constant', or pass what it predicts as a column with offset."
+        )
+
+
+def check_partitioned(recipe: Recipe, rows: LearningRows) -> None:
+    """Refuse what would need all rows of a table on workers in one place."""
+    if isinstance(rows.columns, _engine.Table) or not recipe.n_folds:
+        return
+    if rows.n_used < len(rows.target):
+        raise ValueError(
+            "Some rows have the weight 0, which n_estimators='auto' leaves out by a copy of the others, and rows on "
+            "several workers are not copied. Leave them out of the collection, or set n_estimators to a number."
+        )
+    if recipe.draws_bins or (recipe.has_statistics and columns_of_many(rows.columns)):
+        raise ValueError(
+            "n_estimators='auto' looks at all rows of a table of this size at once, and they lie on several workers. "
+            "Use larger workers, one of which has room for all rows; or set n_estimators to a number, such as "
+            "n_estimators=300, perhaps with early_stopping=True."
+        )
+
+
+def why_all_rows(settings: BoostingSettings, arguments: Mapping[str, object]) -> str | None:
+    """Say, in words, why a model needs all of its rows in one place; None if it does not.
+
+    Parameters
+    ----------
+    settings : BoostingSettings
+        Of the model.
+    arguments : dict
+        The other parameters of `fit`, by name.
+    """
+    loss = settings.loss
+    folds = makes_folds(settings, arguments.get("X_val") is not None or arguments.get("time") is not None)
+    reasons = {
+        f"effort={SEARCH!r} tries several recipes on the same rows": settings.effort == SEARCH,
+        "growth='symmetric' has one cut for all leaves of a level": settings.growth == "symmetric",
+        "leaves='vector' has several values in a leaf": settings.leaves == "vector",
+        f"sampling={settings.sampling!r} compares the gradients of all rows": (settings.sampling != "uniform"),
+        "dart takes earlier rounds off all rows": settings.drop_rate > 0,
+        "forced_splits in growth cuts between the values of all rows": settings.forced_splits is not None,
+        "hierarchical_shrinkage in regularization draws leaves to the nodes above": settings.hierarchical_shrinkage > 0,
+        "linear_leaves reads the values of all rows of a leaf": bool(settings.linear_leaves),
+        "n_parallel_trees in growth fits several trees to one gradient": settings.n_parallel_trees > 1,
+        f"init={type(settings.init).__name__} is fitted to all rows": settings.starts_at_model,
+        "scoring looks at the rows themselves": any(map(_reads_rows, settings.metrics)),
+        "several sets or metrics are judged after each round": (
+            isinstance(arguments.get("y_val"), dict) or len(settings.metrics) > 1
+        ),
+        f"loss={loss if isinstance(loss, str) else type(loss).__name__!r} looks at all rows of a leaf": (
+            not _adds_up(loss) or (loss == "normal" and folds)
+        ),
+    }
+    return next((reason for reason, is_so in reasons.items() if is_so), None)
+
+
+def _reads_rows(metric: Metric) -> bool:
+    return not (metric is None or isinstance(metric, str) or takes_predictions(metric))
+
+
+def _adds_up(loss: object) -> bool:
+    """Whether leaves of a loss are sums over rows, wherever these are."""
+    if not isinstance(loss, str):
+        return False
+    known = TRAITS.get("logistic" if loss == "log_loss" else loss)  # of classes, however many
+    return known is not None and known.is_additive

@@ -19,8 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 import spinney._engine as _engine
 from spinney._boosting.evaluation import HeldOutScore
-from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.row_splits import set_aside
+from spinney._boosting.learning_rows import LearningRows, set_aside
 from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import log

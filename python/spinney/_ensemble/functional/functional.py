@@ -17,10 +17,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.evaluation import HeldOutScore
-from spinney._boosting.learning_rows import LearningRows
+from spinney._boosting.learning_rows import LearningRows, set_aside
 from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._boosting.options.recipe import fixed
-from spinney._boosting.row_splits import set_aside
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.custom_loss import UserLoss
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import TRAITS, Loss, class_loss, named_loss
+from spinney._boosting.loss import TRAITS, Loss, UserLoss, class_loss, named_loss
 from spinney._ensemble.functional.line_search import least_along
 from spinney._model.links import predicted
 

@@ -1,28 +1,28 @@
-"""Gradient boosting for classes."""
+"""Gradient boosting for classes and for numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import d2_pinball_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from spinney._boosting import importances, intervals, refit
+from spinney._boosting import intervals, other_rows
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.loss import TWO_CLASS_LOSSES
-from spinney._boosting.target import ClassificationTarget
+from spinney._boosting.loss import NUMBER_LOSSES, TRAITS, TWO_CLASS_LOSSES
+from spinney._boosting.settings import FRACTION, BoostingSettings
+from spinney._boosting.target import ClassificationTarget, RegressionTarget
 from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.reproducible import log
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator import support
 from spinney._estimator.estimator import only_if
 from spinney._estimator.parameters import estimator, parameter
-
-Floats = NDArray[np.float64]
 
 
 def _has_one_output(model: BaseBoosting) -> bool:
@@ -73,8 +73,8 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     calibrate = intervals.calibrate
     predict_set = intervals.predict_set
     coverage_report = intervals.coverage_report
-    importances = importances.importances
-    refit = refit.refit
+    importances = other_rows.importances
+    refit = other_rows.refit
     predict_support = support.predict_support
     predict_or_abstain = support.predict_or_abstain
 
@@ -188,3 +188,104 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         """
         for scores in self._staged_scores(X, offset):
             yield self.boosting_.spread(self.boosting_.predicted(scores))
+
+
+@estimator
+class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
+    """Gradient boosting of values.
+
+    Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. The model is the
+    same, bit for bit, for any number of threads and any kind of table.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = spinney.GradientBoostingRegressor(n_estimators=50).fit(X, y)
+    >>> model.predict(X[:2]).shape
+    (2,)
+    """
+
+    loss: Any = parameter(
+        StrOptions(set(NUMBER_LOSSES)),
+        HasMethods(["loss", "gradient"]),
+        callable,
+        default="squared_error",
+        kw_only=False,
+    )
+    quantile: Any = parameter(FRACTION, "array-like", default=0.5)
+    huber_share: float = parameter(FRACTION, default=0.9)
+    tweedie_power: float = parameter(Interval(Real, 1.0, 2.0, closed="neither"), default=1.5)
+    leaves: str = parameter(StrOptions({"single", "vector"}), default="single")
+    init: Any = parameter(StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"]), default="constant")
+
+    _target_type = RegressionTarget
+    _other_names: ClassVar[dict[str, tuple[str, ...]]] = {"alpha": ("quantile", "huber_share")}
+
+    calibrate = intervals.calibrate
+    predict_interval = intervals.predict_interval
+    coverage_report = intervals.coverage_report
+    importances = other_rows.importances
+    refit = other_rows.refit
+    predict_distribution = intervals.predict_distribution
+    predict_std = intervals.predict_std
+    predict_uncertainty = intervals.predict_uncertainty
+    predict_support = support.predict_support
+    predict_or_abstain = support.predict_or_abstain
+
+    @property
+    def alpha(self) -> Any:
+        """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name; other losses have none."""
+        parameter = TRAITS[self.loss].parameter if isinstance(self.loss, str) and self.loss in TRAITS else None
+        if parameter is None or parameter.name not in self._other_names["alpha"]:
+            raise AttributeError("GradientBoostingRegressor.alpha is quantile or huber_share; this loss reads neither.")
+        return getattr(self, parameter.name)
+
+    @alpha.setter
+    def alpha(self, value: float) -> None:
+        self.set_params(alpha=value)
+
+    @property
+    def _levels(self) -> list[float] | None:
+        """Quantiles, if there are several."""
+        return BoostingSettings.of(self).levels
+
+    def _score_names(self) -> list[str]:
+        levels = self._levels
+        return super()._score_names() if levels is None else [f"quantile {level:g}" for level in levels]
+
+    def _explained_names(self) -> list[Any] | None:
+        return self._levels or super()._explained_names()
+
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return how much better than constants the predictions are: 1 at best, 0 for the constant.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their values.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            R²; for several quantiles the mean of D², which counts pinball losses instead of squares.
+        """
+        levels = self._levels
+        if levels is None:
+            return float(super().score(X, y, sample_weight))
+        predicted = self.predict(X)
+        scores = [
+            d2_pinball_score(y, predicted[:, k], sample_weight=sample_weight, alpha=level)
+            for k, level in enumerate(levels)
+        ]
+        return float(np.mean(scores))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
