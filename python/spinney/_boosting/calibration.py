@@ -16,7 +16,7 @@ from spinney._boosting.member import Member
 from spinney._data.types import Floats
 from spinney._estimator.conformal import conformal_quantile
 from spinney._model.boosting import FittedBoosting
-from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import refuse
 
 _MANY = 20_000  # rows tell the coverage to a fifth of a percent

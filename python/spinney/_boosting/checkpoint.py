@@ -25,7 +25,7 @@ from spinney._boosting.settings import BoostingSettings
 from spinney._data.types import Floats
 from spinney._estimator.rows import in_order
 from spinney._model.boosting import FittedBoosting
-from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import CHECKPOINT, faults_named, field, from_bytes, refuse, to_bytes
 from spinney._model.file.disk import label_of, read_file, write_file
 from spinney._model.file.values import parameters_to_json

@@ -9,7 +9,7 @@ import numpy as np
 from spinney._boosting.calibration import Calibration
 from spinney._estimator.support import ranges_from_json, ranges_to_json
 from spinney._model.boosting import FittedBoosting
-from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
+from spinney._model.file.codec import array_from_json, array_to_json, numbers_from_json
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
 

@@ -107,10 +107,14 @@ class Design:
             found.append(f"{feature.name}{f' = {feature.categories[code]}' if suffix is None else suffix}")
         return found
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All numbers, by name."""
+        return {name: numbers for name, numbers in vars(self).items() if numbers is not None}
+
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold and `from_dict` turns back."""
-        names = ("feature", "kind", "code", "center", "scale", *(() if self.fill is None else ("fill",)))
-        return {name: getattr(self, name).tolist() for name in names}
+        return {name: numbers.tolist() for name, numbers in self.arrays.items()}
 
     @classmethod
     def from_dict(cls, fields: Any, schema: Schema) -> Design:

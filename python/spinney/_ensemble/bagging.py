@@ -53,7 +53,7 @@ from spinney._estimator.rows import RowPrint, refuse_other_rows
 from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._estimator.target import check_target_goes_on, read_classes, read_values, read_weights
 from spinney._forest.growing import MOST_MEMBERS, batch_size, has_settled
-from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels_from_json, labels_to_json
 from spinney._model.saving.members import read_columns

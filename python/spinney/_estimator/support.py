@@ -18,7 +18,7 @@ from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import check_length
-from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.codec import array_from_json, array_to_json
 
 Floats = NDArray[np.float64]
 

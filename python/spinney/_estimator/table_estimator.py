@@ -18,11 +18,11 @@ from spinney._data.types import TableLike
 from spinney._estimator.estimator import MODEL_FILE, Estimator, only_if, opening, unfitted
 from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.parameters import read_monotone
+from spinney._model.file.codec import SavedState
 from spinney._model.file.container import from_bytes, refuse
 from spinney._model.model import FittedModel, ModelOfTrees
 from spinney._model.row_predictors import BoostingRowPredictor, ForestRowPredictor, RowPredictor
 from spinney._model.saving.model_part import FittedPart
-from spinney._model.saving.saved_attributes import SavedState
 
 Floats = NDArray[np.float64]
 

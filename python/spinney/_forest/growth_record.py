@@ -21,7 +21,7 @@ from spinney._estimator.rows import RowPrint
 from spinney._estimator.support import ColumnRanges, ranges_from_json, ranges_to_json
 from spinney._forest.growing import balanced_weights
 from spinney._forest.samples import Draws
-from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence

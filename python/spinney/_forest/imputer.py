@@ -31,7 +31,7 @@ from spinney._estimator.parameters import COUNT, store_parameters
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.proximities import Kind, Proximities, RowLeaves
 from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
-from spinney._model.file.arrays import array_from_json, array_to_json
+from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest
 from spinney._model.saving.model_part import FittedPart

@@ -23,8 +23,8 @@ from spinney._estimator.parameters import UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_one_class, read_one_value, read_weights
 from spinney._linear.solve import Logistic, Ridge
+from spinney._model.file.codec import SavedState, number
 from spinney._model.linear import FittedLinear
-from spinney._model.saving.saved_attributes import SavedState, number
 
 Floats = NDArray[np.float64]
 _STRENGTHS = (0.1, 1.0, 10.0)  # tried by alpha="cv", as scikit-learn's RidgeCV

@@ -18,9 +18,9 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.reproducible import log
 from spinney._model.boosting import FittedBoosting
-from spinney._model.file.arrays import numbers_from_json
-from spinney._model.file.container import field, refuse
-from spinney._model.model import Floats, Frame, ModelOfTrees, check_width
+from spinney._model.file.codec import SavedState, numbers, word
+from spinney._model.file.container import refuse
+from spinney._model.model import Floats, Frame, ModelOfTrees, ScoredModel, check_width
 from spinney._model.row_predictors import BoostingRowPredictor, Row, RowReader
 from spinney._model.tree import FittedTree
 
@@ -106,33 +106,28 @@ class Sayings:
         return np.asarray((weight if self.algorithm == "gentle" else step) * said[:, np.newaxis])
 
 
-class FittedAdaBoost(ModelOfTrees):
-    """The members of a fitted AdaBoost, and the sum of trees that they make.
+class WeightedTrees(ModelOfTrees):
+    """The members of a fitted AdaBoost, with their weights.
 
     Attributes
     ----------
-    sayings : Sayings
-        How what members say becomes scores.
     weights : ndarray of shape (n_rounds,)
         Weight of the members of each round.
     n_rounds : int
         Rounds.
     """
 
-    kind = "adaboost"
     attribute = "adaboost_"
     noun = "AdaBoost"
     takes_costs = False
 
-    def __init__(self, members: list[_engine.Tree], weights: Floats, sayings: Sayings, n_categories: list[int]) -> None:
-        super().__init__([sayings.n_classes], 1)
-        self._members = members
+    def __init__(self, trees: list[_engine.Tree], weights: Floats, n_classes: list[int] | None) -> None:
+        super().__init__(n_classes, 1)
+        self._trees = trees
         self.weights = weights
-        self.sayings = sayings
-        self._n_categories = n_categories
 
     def __repr__(self) -> str:
-        return f"<FittedAdaBoost: {self.n_rounds} rounds, {self.node_count} nodes>"
+        return f"<{type(self).__name__}: {self.n_rounds} rounds, {self.node_count} nodes>"
 
     @property
     def n_rounds(self) -> int:
@@ -142,27 +137,66 @@ class FittedAdaBoost(ModelOfTrees):
     @property
     def n_trees(self) -> int:
         """Number of members."""
-        return len(self._members)
+        return len(self._trees)
 
     @property
     def node_count(self) -> int:
         """Number of nodes of all members."""
-        return sum(tree.size for tree in self._members)
+        return sum(tree.size for tree in self._trees)
 
     @property
     def n_leaves(self) -> int:
         """Number of leaves of all members."""
-        return sum(int(np.count_nonzero(tree.feature < 0)) for tree in self._members)
+        return sum(int(np.count_nonzero(tree.feature < 0)) for tree in self._trees)
 
     def trees(self) -> list[_engine.Tree]:
         """Return the members."""
-        return list(self._members)
+        return list(self._trees)
+
+    def importances(self, n_features: int) -> Floats:
+        """Mean of the members' importances by their weights, as shares."""
+        total = np.zeros(n_features)
+        for weight, tree in zip(np.repeat(self.weights, self.n_trees // self.n_rounds), self._trees, strict=True):
+            total += float(weight) * FittedTree(tree, None, tree.value_width).importances(n_features)
+        return np.asarray(total / total.sum() if total.sum() > 0 else total)
+
+    def split_counts(self, n_features: int) -> NDArray[np.intp]:
+        """Count the splits on each column in all members."""
+        feature = np.concatenate([tree.feature for tree in self._trees])
+        return np.bincount(feature[feature >= 0], minlength=n_features)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that come from the model alone."""
+        return {self.attribute: self, "n_iter_": self.n_rounds, "estimator_weights_": self.weights}
+
+
+class FittedAdaBoost(WeightedTrees, ScoredModel):
+    """The members of a fitted AdaBoost, and the sum of trees that they make.
+
+    Attributes
+    ----------
+    sayings : Sayings
+        How what members say becomes scores.
+    """
+
+    kind = "adaboost"
+    saved = SavedState("", {"algorithm": word(ALGORITHMS), "weights": numbers(np.float64, "n_rounds")})
+
+    def __init__(self, members: list[_engine.Tree], weights: Floats, sayings: Sayings, n_categories: list[int]) -> None:
+        super().__init__(members, weights, [sayings.n_classes])
+        self.sayings = sayings
+        self._n_categories = n_categories
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm."""
+        return self.sayings.algorithm
 
     @cached_property
     def scoring(self) -> FittedBoosting:
         """The sum of trees that gives the scores."""
         added: list[_engine.Tree] = []
-        for t, tree in enumerate(self._members):
+        for t, tree in enumerate(self._trees):
             value = tree.value.reshape(tree.size, -1)
             scores = self.sayings.scores(self.sayings.of_nodes(value), float(self.weights[t // self.sayings.n_members]))
             for k in range(scores.shape[1]):
@@ -171,19 +205,6 @@ class FittedAdaBoost(ModelOfTrees):
         return FittedBoosting(
             added, np.zeros(self.sayings.n_scores), self.sayings.link, self._n_categories, self._n_classes
         )
-
-    def importances(self, n_features: int) -> Floats:
-        """Mean of the members' importances by their weights, as shares."""
-        total = np.zeros(n_features)
-        for t, tree in enumerate(self._members):
-            own = FittedTree(tree, None, tree.value_width).importances(n_features)
-            total += float(self.weights[t // self.sayings.n_members]) * own
-        return np.asarray(total / total.sum() if total.sum() > 0 else total)
-
-    def split_counts(self, n_features: int) -> NDArray[np.intp]:
-        """Count the splits on each column in all members."""
-        feature = np.concatenate([tree.feature for tree in self._members])
-        return np.bincount(feature[feature >= 0], minlength=n_features)
 
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
@@ -199,34 +220,19 @@ class FittedAdaBoost(ModelOfTrees):
         """Scores, (n_rows, n_scores)."""
         return self.scoring.scores(columns, n_jobs)
 
-    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Class shares of each row."""
-        return self.scoring.predictions(columns, n_jobs)
-
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, 1)."""
-        return self.scoring.codes(columns, n_jobs)
+    def predicted(self, scores: Floats) -> Floats:
+        """Turn scores into class shares."""
+        return self.scoring.predicted(scores)
 
     # ---- files -----------------------------------------------------------------------------------------------
-
-    def to_header(self) -> dict[str, Any]:
-        """Return the algorithm and the members' weights."""
-        return {
-            "kind": self.kind,
-            "algorithm": self.sayings.algorithm,
-            "weights": self.weights.tolist(),
-        }
 
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Make the ensemble of a file."""
         if frame.n_outputs != 1 or frame.n_classes is None:
             refuse("is damaged: its number of outputs is wrong")
-        algorithm = field(header, "algorithm", str)
-        weights = numbers_from_json(field(header, "weights", list), "weights")
-        if algorithm not in ALGORITHMS:
-            refuse("is damaged: its algorithm is unusable")
-        sayings = Sayings(algorithm, frame.n_classes[0])
+        found = cls.saved.from_header(header)
+        sayings, weights = Sayings(found["algorithm"], frame.n_classes[0]), found["weights"]
         if not len(weights) or len(trees) != len(weights) * sayings.n_members:
             refuse(f"is damaged: it holds {len(trees)} trees for {len(weights)} rounds")
         width = 1 if sayings.says_values else sayings.n_classes
@@ -236,11 +242,7 @@ class FittedAdaBoost(ModelOfTrees):
 
     def identity(self) -> bytes:
         """Return the algorithm and the members' weights."""
-        return self.sayings.algorithm.encode() + np.ascontiguousarray(self.weights).tobytes()
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of an estimator that come from the model alone."""
-        return {self.attribute: self, "n_iter_": self.n_rounds, "estimator_weights_": self.weights}
+        return self.algorithm.encode() + np.ascontiguousarray(self.weights).tobytes()
 
 
 def weighted_medians(values: Floats, weights: Floats) -> Floats:
@@ -261,64 +263,14 @@ def weighted_medians(values: Floats, weights: Floats) -> Floats:
     return np.asarray(values[np.arange(len(values)), order[np.arange(len(values)), middle]])
 
 
-class FittedMedian(ModelOfTrees):
-    """Trees of values, with weights.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rounds,)
-        Weight of each tree.
-    n_rounds : int
-        Rounds.
-    """
+class FittedMedian(WeightedTrees):
+    """Trees of values, with weights."""
 
     kind = "adaboost_r2"
-    attribute = "adaboost_"
-    noun = "AdaBoost"
-    takes_costs = False
+    saved = SavedState("", {"weights": numbers(np.float64, "n_rounds", above=0)})
 
     def __init__(self, trees: list[_engine.Tree], weights: Floats) -> None:
-        super().__init__(None, 1)
-        self._trees = trees
-        self.weights = weights
-
-    def __repr__(self) -> str:
-        return f"<FittedMedian: {self.n_rounds} rounds, {self.node_count} nodes>"
-
-    @property
-    def n_rounds(self) -> int:
-        """Number of rounds."""
-        return len(self.weights)
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self._trees)
-
-    @property
-    def node_count(self) -> int:
-        """Number of nodes of all trees."""
-        return sum(tree.size for tree in self._trees)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves of all trees."""
-        return sum(int(np.count_nonzero(tree.feature < 0)) for tree in self._trees)
-
-    def trees(self) -> list[_engine.Tree]:
-        """Return the trees."""
-        return list(self._trees)
-
-    def importances(self, n_features: int) -> Floats:
-        """Mean of the trees' importances by their weights, as shares."""
-        own = [FittedTree(tree, None, 1).importances(n_features) for tree in self._trees]
-        total = np.asarray(sum(weight * part for weight, part in zip(self.weights, own, strict=True)))
-        return np.asarray(total / total.sum() if total.sum() > 0 else total)
-
-    def split_counts(self, n_features: int) -> NDArray[np.intp]:
-        """Count the splits on each column in all trees."""
-        feature = np.concatenate([tree.feature for tree in self._trees])
-        return np.bincount(feature[feature >= 0], minlength=n_features)
+        super().__init__(trees, weights, None)
 
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
@@ -333,39 +285,22 @@ class FittedMedian(ModelOfTrees):
         """Prepare a handle that predicts single rows."""
         return MedianRowPredictor(self, schema, unseen)
 
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Refuse: there are no classes."""
-        raise TypeError("AdaBoost of numbers has no classes.")
-
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Weighted median of the trees' values, (n_rows, 1)."""
         values = np.column_stack([tree.value[tree.apply(columns, n_jobs)] for tree in self._trees])
         return weighted_medians(values, self.weights)[:, np.newaxis]
 
-    # ---- files -----------------------------------------------------------------------------------------------
-
-    def to_header(self) -> dict[str, Any]:
-        """Return the trees' weights."""
-        return {"kind": self.kind, "weights": self.weights.tolist()}
-
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Make the ensemble of a file."""
-        if frame.n_outputs != 1 or frame.n_classes is not None:
-            refuse("is damaged: its number of outputs is wrong")
-        weights = numbers_from_json(field(header, "weights", list), "weights")
-        if not len(weights) or len(trees) != len(weights) or (weights <= 0).any():
-            refuse("is damaged: its trees and their weights do not go together")
+        if not trees or frame.n_outputs != 1 or frame.n_classes is not None:
+            refuse("is damaged: its number of trees or outputs is wrong")
         check_width(trees, frame)
-        return cls(trees, weights)
+        return cls(trees, **cls.saved.from_header(header, n_rounds=len(trees)))
 
     def identity(self) -> bytes:
         """Return the trees' weights."""
         return np.ascontiguousarray(self.weights).tobytes()
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of an estimator that come from the model alone."""
-        return {self.attribute: self, "n_iter_": self.n_rounds, "estimator_weights_": self.weights}
 
 
 class MedianRowPredictor(RowReader):

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._model.file.arrays import numbers_from_json
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import SavedState, numbers, text
+from spinney._model.file.container import refuse
 from spinney._model.links import is_imported_link, is_link, is_of_classes, predicted, score_columns
-from spinney._model.model import Frame, ModelOfTrees
+from spinney._model.model import Frame, ModelOfTrees, ScoredModel
 from spinney._model.row_predictors import BoostingRowPredictor
 
 Floats = NDArray[np.float64]
 
 
-class FittedBoosting(ModelOfTrees):
+class FittedBoosting(ModelOfTrees, ScoredModel):
     """The trees of a fitted boosting model, added up.
 
     Attributes
@@ -40,6 +40,7 @@ class FittedBoosting(ModelOfTrees):
     noun = "boosting"
     gain_is = "loss that the splits save"
     takes_offset = True
+    saved = SavedState("", {"start": numbers(np.float64, "n_scores"), "link": text()})
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class FittedBoosting(ModelOfTrees):
         self._engine = trees
 
     def __repr__(self) -> str:
-        return f"<FittedBoosting: {self.n_rounds} rounds, {self.node_count} nodes>"
+        return f"<{type(self).__name__}: {self.n_rounds} rounds, {self.node_count} nodes>"
 
     @property
     def engine(self) -> _engine.Additive:
@@ -141,27 +142,32 @@ class FittedBoosting(ModelOfTrees):
         """Prepare a handle that predicts single rows."""
         return BoostingRowPredictor(self, schema, unseen, classes)
 
-    def to_header(self) -> dict[str, Any]:
-        """Return where scores start and their link."""
-        return {"kind": self.kind, "start": self.start.tolist(), "link": self.link}
-
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Make the sum of a file's trees."""
+        found = cls.saved.from_header(header)
+        cls._check_scores(found["link"], len(found["start"]), frame)
+        if not trees or len(trees) % len(found["start"]):
+            refuse(f"is damaged: it holds {len(trees)} trees for {len(found['start'])} scores")
+        return cls(trees, **found, n_categories=frame.schema.n_categories, n_classes=frame.n_classes, cost=frame.cost)
+
+    @classmethod
+    def _check_scores(cls, link: str, n_scores: int, frame: Frame) -> None:
+        """Refuse scores that do not fit the target."""
         n_classes = frame.n_classes
-        link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
         if not is_link(link) or is_of_classes(link) != (n_classes is not None):
             refuse("is damaged: its scores and its target do not go together")
         if n_classes is None:
-            if len(start) != (2 if link == "normal" else frame.n_outputs) or (
-                link == "normal" and frame.n_outputs != 1
-            ):
-                refuse("is damaged: its number of outputs is wrong, or its scores do not fit them")
+            wanted = 2 if link == "normal" else frame.n_outputs
+            fits = n_scores == wanted and (link != "normal" or frame.n_outputs == 1)
+        elif link == "by_output":
+            fits = min(n_classes) >= 2 and score_columns(n_classes)[-1].stop == n_scores
+        elif link == "softmax":
+            fits = len(n_classes) == 1 and n_scores == n_classes[0] >= 2
         else:
-            _check_classes(link, n_classes, len(start))
-        if not trees or len(trees) % len(start):
-            refuse(f"is damaged: it holds {len(trees)} trees for {len(start)} scores")
-        return cls(trees, start, link, frame.schema.n_categories, n_classes, frame.cost)
+            fits = n_classes == [2] and n_scores == 1
+        if not fits:
+            refuse("is damaged: its scores do not fit its classes or outputs")
 
     def identity(self) -> bytes:
         """Return the link, where scores start, and the costs, if they decide."""
@@ -171,15 +177,15 @@ class FittedBoosting(ModelOfTrees):
         """Return the fitted attributes of an estimator that come from the model alone."""
         return super().attributes() | {"n_iter_": self.n_rounds}
 
-    def first(self, n_rounds: int) -> FittedBoosting:
+    def first(self, n_rounds: int) -> Self:
         """Return the model after its first rounds."""
         if n_rounds == self.n_rounds:
             return self
         return self.with_trees(self.trees()[: n_rounds * self.n_scores])
 
-    def with_trees(self, trees: Sequence[_engine.Tree]) -> FittedBoosting:
+    def with_trees(self, trees: Sequence[_engine.Tree]) -> Self:
         """Return a model of other trees that starts and predicts as this one."""
-        return FittedBoosting(trees, self.start, self.link, self._n_categories, self._n_classes, self.cost)
+        return type(self)(trees, self.start, self.link, self._n_categories, self._n_classes, self.cost)
 
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Add up the trees and the start, (n_rows, n_scores)."""
@@ -201,10 +207,6 @@ class FittedBoosting(ModelOfTrees):
         parts = [scores[:, columns] for columns in self.explained_columns]
         return np.hstack([predicted("logit" if part.shape[1] == 1 else "softmax", part) for part in parts])
 
-    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Value, or class shares, of each row."""
-        return self.predicted(self.scores(columns, n_jobs))
-
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
         """Code of the class with the largest score, or of least expected cost, (n_rows, n_outputs)."""
         if self.cost is not None:
@@ -212,10 +214,6 @@ class FittedBoosting(ModelOfTrees):
         parts = [scores[:, columns] for columns in self.explained_columns]
         found = [(part[:, 0] > 0) if part.shape[1] == 1 else part.argmax(axis=1) for part in parts]
         return np.column_stack(found).astype(np.intp)
-
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
-        return self.score_codes(self.scores(columns, n_jobs))
 
     @cached_property
     def _splits(self) -> tuple[NDArray[np.int32], Floats]:
@@ -229,18 +227,6 @@ class FittedBoosting(ModelOfTrees):
         feature, gain = self._splits
         total = np.bincount(feature, weights=np.maximum(gain, 0), minlength=n_features)
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
-
-
-def _check_classes(link: str, n_classes: list[int], n_scores: int) -> None:
-    """Refuse classes that scores do not fit."""
-    if link == "by_output":
-        fits = min(n_classes) >= 2 and score_columns(n_classes)[-1].stop == n_scores
-    elif link == "softmax":
-        fits = len(n_classes) == 1 and n_scores == n_classes[0] >= 2
-    else:
-        fits = n_classes == [2] and n_scores == 1
-    if not fits:
-        refuse("is damaged: its scores do not fit its classes")
 
 
 class FittedImport(FittedBoosting):
@@ -265,32 +251,18 @@ class FittedImport(FittedBoosting):
         link: str,
         n_categories: list[int],
         n_classes: list[int] | None,
+        cost: Floats | None = None,
     ) -> None:
-        super().__init__(trees, start, link, n_categories, n_classes)
+        super().__init__(trees, start, link, n_categories, n_classes, cost)
         self.n_outputs = 1 if n_classes is not None else len(start)
 
-    def __repr__(self) -> str:
-        return f"<FittedImport: {self.n_rounds} rounds, {self.node_count} nodes>"
-
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Make the sum of a file's trees."""
-        n_classes = frame.n_classes
-        link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
-        if n_classes is not None and len(n_classes) != 1:
+    def _check_scores(cls, link: str, n_scores: int, frame: Frame) -> None:
+        if frame.n_classes is not None and len(frame.n_classes) != 1:
             refuse("is damaged: its number of outputs is wrong")
-        n_shares = frame.n_outputs if n_classes is None else n_classes[0]
-        if not is_imported_link(link, n_classes is not None, len(start), n_shares):
+        if not is_imported_link(link, frame.n_classes is not None, n_scores, frame.width):
             refuse("is damaged: its scores and its target do not go together")
-        if not trees or len(trees) % len(start):
-            refuse(f"is damaged: it holds {len(trees)} trees for {len(start)} scores")
-        return cls(trees, start, link, frame.schema.n_categories, n_classes)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
         return super().attributes() | {"n_outputs_": self.n_outputs}
-
-    def first(self, n_rounds: int) -> FittedImport:
-        """Return the model after its first rounds."""
-        trees = self.trees()[: n_rounds * self.n_scores]
-        return FittedImport(trees, self.start, self.link, self._n_categories, self._n_classes)

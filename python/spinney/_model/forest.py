@@ -115,10 +115,6 @@ class FittedForest(ModelOfTrees):
         """Return a view of another forest with the same outputs and classes."""
         return FittedForest(forest, self._n_classes, self.n_outputs, self.cost)
 
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
-        return self.best_codes(self.predictions(columns, n_jobs))
-
     def predictions(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.float64]:
         """Mean over the trees of the flat values of each row's leaf."""
         return self._forest.predict(columns, n_jobs)

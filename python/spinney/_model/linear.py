@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data import Schema
 from spinney._data.design import Design
-from spinney._model.file.arrays import array_from_json, array_to_json
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import SavedState, array, word
+from spinney._model.file.container import refuse
 from spinney._model.links import predicted
-from spinney._model.model import FittedModel, Frame
-from spinney._model.row_predictors import TableRowPredictor
+from spinney._model.model import DESIGN, Floats, Frame, ScoredModel, digest_of
 
-Floats = NDArray[np.float64]
 _LINKS = ("identity", "logit", "softmax")
 
 
-class FittedLinear(FittedModel):
+class FittedLinear(ScoredModel):
     """Scores that are linear in the terms of a table.
 
     Attributes
@@ -40,6 +35,15 @@ class FittedLinear(FittedModel):
     attribute = "linear_"
     noun = "linear model"
     takes_costs = False
+    saved = SavedState(
+        "",
+        {
+            "link": word(_LINKS),
+            "design": DESIGN,
+            "slopes": array("float64", "n_terms", "n_scores"),
+            "constants": array("float64", "n_scores"),
+        },
+    )
 
     def __init__(
         self, design: Design, slopes: Floats, constants: Floats, link: str, n_classes: list[int] | None
@@ -64,57 +68,22 @@ class FittedLinear(FittedModel):
         """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
         return predicted(self.link, scores)
 
-    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Value, or class shares, of each row."""
-        return self.predicted(self.scores(columns, n_jobs))
-
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class with the largest score, (n_rows, 1)."""
-        scores = self.scores(columns, n_jobs)
-        if scores.shape[1] == 1:  # that of the second of two classes
-            return (scores > 0).astype(np.intp)
-        return np.asarray(scores.argmax(axis=1)[:, np.newaxis])
-
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
-        """Prepare a handle that predicts single rows."""
-        return TableRowPredictor(self, schema, unseen, classes)
-
     # ---- files -----------------------------------------------------------------------------------------------
-
-    def to_header(self) -> dict[str, Any]:
-        """Return all there is: the model has no trees."""
-        return {
-            "kind": self.kind,
-            "link": self.link,
-            "design": self.design.to_dict(),
-            "slopes": array_to_json(self.slopes),
-            "constants": array_to_json(self.constants),
-        }
 
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Turn back what `to_header` gives."""
-        link, n_classes = field(header, "link", str), frame.n_classes
-        if trees or frame.n_outputs != 1 or link not in _LINKS or (link == "identity") != (n_classes is None):
+        n_classes = None if frame.n_classes is None else frame.n_classes[0]
+        n_scores = 1 if n_classes is None or n_classes == 2 else n_classes
+        found = cls.saved.from_header(header, schema=frame.schema, n_scores=n_scores)
+        link = "identity" if n_classes is None else "logit" if n_classes == 2 else "softmax"
+        if trees or frame.n_outputs != 1 or found["link"] != link:
             refuse("is damaged: its scores and its target do not go together")
-        n_scores = n_classes[0] if n_classes is not None and link == "softmax" else 1
-        if n_classes is not None and (n_classes[0] == 2) != (link == "logit"):
-            refuse("is damaged: its scores do not fit its classes")
-        design = Design.from_dict(header.get("design"), frame.schema)
-        slopes = array_from_json(header.get("slopes"), ("float64",), (len(design), n_scores))
-        constants = array_from_json(header.get("constants"), ("float64",), (n_scores,))
-        if not np.isfinite(slopes).all() or not np.isfinite(constants).all():
-            refuse("is damaged: a slope or constant is not a number")
-        return cls(design, slopes, constants, link, n_classes)
+        return cls(**found, n_classes=frame.n_classes)
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
-        digest = hashlib.sha256(self.link.encode())
-        design = self.design
-        terms = (design.feature, design.kind, design.code, design.center, design.scale)
-        for array in (*terms, self.slopes, self.constants):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.digest()
+        return digest_of(self.link, *self.design.arrays.values(), self.slopes, self.constants)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""

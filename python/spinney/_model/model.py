@@ -6,6 +6,7 @@ model is a subclass, and a line in the list of kinds in ``spinney._names``.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -15,10 +16,22 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._data.design import Design
 from spinney._data.reproducible import times
+from spinney._model.file.codec import Field, Known, SavedState
 from spinney._model.file.container import refuse
+from spinney._model.row_predictors import Row, RowReader
 
 Floats = NDArray[np.float64]
+
+
+def _read_design(value: Any, name: str, known: Known) -> Design:
+    design = Design.from_dict(value, known["schema"])
+    known["n_terms"] = len(design)
+    return design
+
+
+DESIGN = Field(Design.to_dict, _read_design)
 
 
 class Outputs:
@@ -96,6 +109,11 @@ class Frame:
     n_outputs: int
     cost: Floats | None
 
+    @property
+    def width(self) -> int:
+        """Flat numbers of a prediction."""
+        return self.n_outputs if self.n_classes is None else sum(self.n_classes)
+
 
 class FittedModel(Outputs, ABC):
     """A fitted model: predicts tables and single rows, and says what it is made of.
@@ -112,6 +130,8 @@ class FittedModel(Outputs, ABC):
         Whether a score may be added to those of the model.
     takes_costs, takes_priors : bool
         Whether costs, and whether priors may decide what it predicts.
+    saved : SavedState
+        What a header holds of it, beside its trees and `Frame`.
     """
 
     kind: ClassVar[str]
@@ -120,6 +140,7 @@ class FittedModel(Outputs, ABC):
     takes_offset: ClassVar[bool] = False
     takes_costs: ClassVar[bool] = True
     takes_priors: ClassVar[bool] = True
+    saved: ClassVar[SavedState] = SavedState("", {})
 
     def trees(self) -> list[_engine.Tree]:
         """Return the engine's trees; none if it is not made of trees."""
@@ -134,19 +155,19 @@ class FittedModel(Outputs, ABC):
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Flat values of each row: a value or a class share by column."""
 
-    @abstractmethod
     def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
         """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        return self.best_codes(self.predictions(columns, n_jobs))
 
-    @abstractmethod
     def row_predictor(self, schema: Schema, unseen: str, classes: object) -> Any:
         """Prepare a handle that predicts single rows."""
+        return TableRowPredictor(self, schema, unseen, classes)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
     def to_header(self) -> dict[str, Any]:
         """Return what the header of a model file says of this kind of model, beside its trees and `Frame`."""
-        return {"kind": self.kind}
+        return {"kind": self.kind, **self.saved.to_header(self)}
 
     @classmethod
     @abstractmethod
@@ -160,6 +181,40 @@ class FittedModel(Outputs, ABC):
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
         return {self.attribute: self, "n_outputs_": self.n_outputs}
+
+
+class ScoredModel(FittedModel):
+    """A fitted model whose scores become predictions."""
+
+    @abstractmethod
+    def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Score rows, (n_rows, n_scores)."""
+
+    @abstractmethod
+    def predicted(self, scores: Floats) -> Floats:
+        """Turn scores into values, (n_rows, n_outputs), or class shares, (n_rows, n_classes) of all outputs."""
+
+    def score_codes(self, scores: Floats) -> NDArray[np.intp]:
+        """Code of the class with the largest score, (n_rows, 1); one score is that of the second of two classes."""
+        if scores.shape[1] == 1:
+            return (scores > 0).astype(np.intp)
+        return np.asarray(scores.argmax(axis=1)[:, np.newaxis])
+
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Value, or class shares, of each row."""
+        return self.predicted(self.scores(columns, n_jobs))
+
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        return self.score_codes(self.scores(columns, n_jobs))
+
+
+def digest_of(words: str, *arrays: NDArray[Any] | None) -> bytes:
+    """Hash of words and numbers."""
+    digest = hashlib.sha256(words.encode())
+    for array in arrays:
+        digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.digest()
 
 
 class ModelOfTrees(FittedModel):
@@ -221,6 +276,70 @@ class ModelOfTrees(FittedModel):
 
 def check_width(trees: list[_engine.Tree], frame: Frame) -> None:
     """Refuse trees whose values do not fit the classes or outputs."""
-    width = frame.n_outputs if frame.n_classes is None else sum(frame.n_classes)
-    if any(tree.value_width != width for tree in trees):
+    if any(tree.value_width != frame.width for tree in trees):
         refuse("is damaged: a tree does not fit its classes or outputs")
+
+
+class TableRowPredictor(RowReader):
+    """A fitted model prepared to predict single rows, each as a table of one row.
+
+    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A handle is
+    for one thread at a time.
+    """
+
+    def __init__(self, model: FittedModel, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen)
+        self._model = model
+        self._classes = classes
+        self._sizes = schema.n_categories
+
+    def _table(self, row: Row) -> _engine.Table:
+        table = _engine.Table(1)
+        numbers = self._numbers(row)
+        for j, n_categories in enumerate(self._sizes):
+            if n_categories:
+                known = numbers[j] >= 0  # NaN is not
+                code = np.array([numbers[j] if known else -1], dtype=np.int32)
+                table.add_category(code, n_categories)
+            else:
+                table.add_number(numbers[j : j + 1].copy())
+        return table
+
+    def predict(self, row: Row) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        label or float
+            Prediction; an array if the model has several outputs.
+        """
+        model, table = self._model, self._table(row)
+        if self._classes is None:
+            values = model.predictions(table, 1)[0]
+            return float(values[0]) if model.n_outputs == 1 else values
+        codes = model.codes(table, 1)
+        labels = model.labels(codes, [self._classes] if model.n_outputs == 1 else self._classes)
+        return labels[0]
+
+    def predict_proba(self, row: Row) -> Any:
+        """Class shares of one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,), or a list of these
+            Shares in the order of the classes.
+        """
+        if self._classes is None:
+            raise AttributeError("The model predicts numbers and has no class shares. Use predict.")
+        shares = self._model.spread(self._model.predictions(self._table(row), 1))
+        return [part[0] for part in shares] if isinstance(shares, list) else shares[0]

@@ -21,8 +21,8 @@ from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import N_JOBS, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
+from spinney._model.file.codec import SavedState, columns
 from spinney._model.neighbours.histogram import FittedDensity, Grid, Places, table_values
-from spinney._model.saving.saved_attributes import SavedState, columns
 from spinney.inspect.charts.evaluation import draw_histogram
 
 if TYPE_CHECKING:

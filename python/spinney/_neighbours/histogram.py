@@ -18,9 +18,9 @@ from spinney._data.design import mean_and_spread
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import SCALE, estimator, parameter, scale_word
+from spinney._model.file.codec import SavedState, columns, number
 from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
 from spinney._model.neighbours.model import Ballot, Rows
-from spinney._model.saving.saved_attributes import SavedState, columns, number
 from spinney._neighbours.local_estimator import COSTS, PRIORS, Floats, LocalEstimator, LocalRows, LocalTarget, Results
 
 _FARTHEST = 1e100

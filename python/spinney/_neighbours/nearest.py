@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, scale_word
+from spinney._model.file.codec import SavedState, columns, integer
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.neighbours.measure import METRICS, Measure
 from spinney._model.neighbours.model import ALGORITHMS, TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
-from spinney._model.saving.saved_attributes import SavedState, columns, integer
 from spinney._neighbours.local_estimator import COSTS, PRIORS, Floats, LocalEstimator, LocalRows, LocalTarget, Results
 
 if TYPE_CHECKING:

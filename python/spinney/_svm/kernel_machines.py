@@ -23,7 +23,7 @@ from spinney._data.types import TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, counted, only_if
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.saving.saved_attributes import SavedState, columns, number, numbers
+from spinney._model.file.codec import SavedState, columns, number, numbers
 from spinney._model.svm.model import KERNELS, FittedMachines
 from spinney._svm.margin_estimator import (
     GAMMA_STEPS,

@@ -20,7 +20,7 @@ from spinney._data.display import warn
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.saving.saved_attributes import SavedState, bounds, columns, number, numbers
+from spinney._model.file.codec import SavedState, bounds, columns, number, numbers
 from spinney._model.svm.model import FittedPlanes
 from spinney._svm.linear_solve import Plane, PlaneProblem, Terms, fit_plane
 from spinney._svm.margin_estimator import (

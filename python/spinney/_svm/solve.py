@@ -305,7 +305,7 @@ def machines_of(
         coef0=solver.coef0,
         degree=solver.degree,
         vectors=np.empty((len(at), 0)) if design is None else np.ascontiguousarray(rows.terms[:, at].T),
-        rows=rows.first[at].astype(np.int64),
+        support=rows.first[at].astype(np.int64),
         coefficients=coefficients,
         n_support=np.bincount(codes, minlength=k).astype(np.int32),
         design=design,

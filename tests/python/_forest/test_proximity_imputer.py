@@ -13,7 +13,7 @@ from oracle.saved import bytes_of, through_bytes
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
-from spinney._model.file.arrays import array_to_json
+from spinney._model.file.codec import array_to_json
 from spinney._model.file.container import from_bytes, to_bytes
 
 

@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from spinney._model.file.container import ModelFileError, faults_named
-from spinney._model.saving.saved_attributes import (
+from spinney._model.file.codec import (
     SavedState,
     bounds,
     columns,
@@ -15,6 +14,7 @@ from spinney._model.saving.saved_attributes import (
     word,
     words,
 )
+from spinney._model.file.container import ModelFileError, faults_named
 
 STATE = SavedState(
     "state",

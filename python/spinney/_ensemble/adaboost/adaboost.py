@@ -51,7 +51,7 @@ from spinney._estimator.target import (
 )
 from spinney._model.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, FittedMedian, Sayings, weighted_medians
 from spinney._model.boosting import FittedBoosting
-from spinney._model.file.arrays import numbers_from_json
+from spinney._model.file.codec import SavedState, numbers, numbers_from_json, word
 from spinney._model.file.container import field as header_field
 from spinney._model.file.container import refuse
 from spinney._model.file.values import labels_to_json
@@ -59,7 +59,6 @@ from spinney._model.lazy_sequence import LazySequence
 from spinney._model.model import FittedModel
 from spinney._model.saving.members import check_member, read_frame
 from spinney._model.saving.model_part import FittedPart, kind_of
-from spinney._model.saving.saved_attributes import SavedState, numbers, word
 from spinney._model.tree import FittedTree
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor

@@ -51,11 +51,11 @@ from spinney._estimator.target import (
     read_one_value,
     read_weights,
 )
+from spinney._model.file.codec import SavedState, integer, numbers, words
 from spinney._model.file.container import refuse
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import Inputs
 from spinney._model.model import FittedModel
-from spinney._model.saving.saved_attributes import SavedState, integer, numbers, words
 
 Floats = NDArray[np.float64]
 

@@ -13,16 +13,20 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
-from spinney._model.file.arrays import array_from_json, array_to_json
-from spinney._model.file.container import field, refuse
-from spinney._model.functional.steps import Inputs, KeptSteps
+from spinney._model.file.codec import Field, SavedState, array, integer, number
+from spinney._model.file.container import refuse
+from spinney._model.functional.steps import Inputs, Steps
+from spinney._model.model import Floats
 
-Floats = NDArray[np.float64]
+_ROWS: dict[str, Field] = {
+    "rows": array("float64", "n_rows", "n_terms"),
+    "numbers": array("float64", "n_steps", "n_rows"),
+}
 _SPARE = 8  # neighbours fetched beyond those wanted: the search may round, the choice does not
 _CELLS, _MOST_CELLS = 2**22, 2**25  # numbers of a block, and of those that are kept
 
 
-class _LocalSteps(KeptSteps):
+class _LocalSteps(Steps):
     """Steps that remember rows.
 
     Attributes
@@ -52,23 +56,22 @@ class _LocalSteps(KeptSteps):
         """Return the rows and what is said of them."""
         return np.ascontiguousarray(self.rows).tobytes() + np.ascontiguousarray(self.numbers).tobytes()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the rows and what is said of them."""
-        return {"rows": array_to_json(self.rows), "numbers": array_to_json(self.numbers)}
-
-    @staticmethod
-    def _read_rows(fields: dict[str, Any], design: Design) -> tuple[Floats, Floats]:
-        rows = array_from_json(fields.get("rows"), ("float64",), (None, len(design)))
-        numbers = array_from_json(fields.get("numbers"), ("float64",), (None, len(rows)))
-        if not len(rows) or not np.isfinite(rows).all() or not np.isfinite(numbers).all():
-            refuse("is damaged: a step holds impossible numbers")
-        return rows, numbers
+    @classmethod
+    def make(cls, trees: list[_engine.Tree], found: dict[str, Any], schema: Schema) -> Self:
+        """Turn them back."""
+        if not len(found["rows"]):
+            refuse("is damaged: a step remembers no rows")
+        return cls(**found)
 
 
 class NeighbourSteps(_LocalSteps):
     """Weighted means over the nearest rows; of those equally far, over the first."""
 
     kind = "neighbours"
+    saved = SavedState(
+        "",
+        _ROWS | {"n_neighbours": integer(least=1, most="n_rows"), "weight": array("float64", "n_rows", above=0)},
+    )
 
     def __init__(self, n_neighbours: int, rows: Floats, weight: Floats, numbers: Floats | None = None) -> None:
         super().__init__(rows, numbers)
@@ -97,27 +100,12 @@ class NeighbourSteps(_LocalSteps):
         """Return the rows, what is said of them, and how many count."""
         return super().identity() + self.weight.tobytes() + self.n_neighbours.to_bytes(8, "little")
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the rows, what is said of them, and how many count."""
-        return super().to_json() | {"n_neighbours": self.n_neighbours, "weight": array_to_json(self.weight)}
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
-        """Turn them back."""
-        rows, numbers = cls._read_rows(fields, design)
-        n_neighbours = field(fields, "n_neighbours", int)
-        if not 1 <= n_neighbours <= len(rows):
-            refuse("is damaged: its number of neighbours is impossible")
-        weight = array_from_json(fields.get("weight"), ("float64",), (len(rows),))
-        if not (np.isfinite(weight) & (weight > 0)).all():
-            refuse("is damaged: a row has an impossible weight")
-        return cls(n_neighbours, rows, weight, numbers)
-
 
 class KernelSteps(_LocalSteps):
     """Sums of bumps exp(-gamma · distance²) around the rows remembered."""
 
     kind = "kernels"
+    saved = SavedState("", _ROWS | {"gamma": number(above=0, below=np.inf)})
 
     def __init__(self, gamma: float, rows: Floats, numbers: Floats | None = None) -> None:
         super().__init__(rows, numbers)
@@ -154,19 +142,6 @@ class KernelSteps(_LocalSteps):
     def identity(self) -> bytes:
         """Return the rows, the heights of their bumps, and how narrow these are."""
         return super().identity() + np.float64(self.gamma).tobytes()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the rows, the heights of their bumps, and how narrow these are."""
-        return super().to_json() | {"gamma": self.gamma}
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
-        """Turn them back."""
-        rows, numbers = cls._read_rows(fields, design)
-        gamma = float(field(fields, "gamma", float))
-        if not 0 < gamma < np.inf:
-            refuse("is damaged: its kernel is impossible")
-        return cls(gamma, rows, numbers)
 
 
 def bumps(left: Floats, right: Floats, gamma: float) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -10,25 +9,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._model.boosting import FittedBoosting
-from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import Field, Known, SavedState, array, integer, numbers, text
+from spinney._model.file.container import refuse
 from spinney._model.functional.local import KernelSteps, NeighbourSteps
-from spinney._model.functional.steps import Inputs, KeptSteps, LinearSteps, LogisticSteps, SplineSteps, Steps, TreeSteps
+from spinney._model.functional.steps import Inputs, LinearSteps, LogisticSteps, SplineSteps, Steps, TreeSteps
 from spinney._model.links import is_link, is_of_classes, predicted
-from spinney._model.model import FittedModel, Frame
-from spinney._model.row_predictors import TableRowPredictor
+from spinney._model.model import DESIGN, Floats, Frame, ScoredModel, digest_of
 
-Floats = NDArray[np.float64]
-
-STEP_KINDS: dict[str, type[KeptSteps]] = {
+STEP_KINDS: dict[str, type[Steps]] = {
     kind.kind: kind for kind in (TreeSteps, LinearSteps, LogisticSteps, SplineSteps, NeighbourSteps, KernelSteps)
 }
 
 
-class FittedFunctions(FittedModel):
+_N_TREES = SavedState("", {"n_trees": integer(least=0)})
+
+
+def _write_parts(parts: list[Steps]) -> list[dict[str, Any]]:
+    return [{"kind": part.kind, "n_trees": len(part.trees()), **part.to_json()} for part in parts]
+
+
+def _read_parts(entries: Any, name: str, known: Known) -> list[Steps]:
+    """Read the steps of each learner, which take the trees of the file in turn."""
+    trees: list[_engine.Tree] = known["trees"]
+    parts: list[Steps] = []
+    first = 0
+    for entry in entries if isinstance(entries, list) else [None]:
+        if not isinstance(entry, dict) or entry.get("kind") not in STEP_KINDS:
+            refuse("holds steps of a kind that this spinney does not know: upgrade spinney")
+        n_trees = _N_TREES.from_header(entry)["n_trees"]
+        own = trees[first : first + n_trees]
+        first += n_trees
+        if len(own) < n_trees or any(tree.value_width != 1 for tree in own):
+            refuse("is damaged: it lacks trees, or a tree does not fit its outputs")
+        kind = STEP_KINDS[entry["kind"]]
+        parts.append(kind.make(own, kind.saved.from_header(entry, **known), known["schema"]))
+    if first != len(trees):
+        refuse("is damaged: its steps do not account for its trees")
+    return parts
+
+
+class FittedFunctions(ScoredModel):
     """A start, and functions of several kinds, each times a factor, added up.
 
     Attributes
@@ -53,6 +75,19 @@ class FittedFunctions(FittedModel):
     attribute = "functions_"
     noun = "sum of functions"
     takes_costs = False
+    saved = SavedState(
+        "",
+        {
+            "start": numbers(np.float64, "n_scores"),
+            "link": text(),
+            "design": DESIGN,
+            "parts": Field(_write_parts, _read_parts),
+            "part_of": array("int32", "n_rounds", "n_scores", least=0),
+            "factors": array("float64", "n_rounds", "n_scores"),
+            "means": array("float64", "n_scores", "n_features"),
+            "ranges": array("float64", "n_features", 2, finite=False),
+        },
+    )
 
     def __init__(
         self,
@@ -186,73 +221,29 @@ class FittedFunctions(FittedModel):
         """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
         return predicted(self.link, scores)
 
-    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Value, or class shares, of each row."""
-        return self.predicted(self.scores(columns, n_jobs))
-
-    def score_codes(self, scores: Floats) -> NDArray[np.intp]:
-        """Code of the class with the largest score, (n_rows, 1)."""
-        if self.n_scores == 1:
-            return (scores > 0).astype(np.intp)
-        return np.asarray(scores.argmax(axis=1)[:, np.newaxis])
-
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, 1)."""
-        return self.score_codes(self.scores(columns, n_jobs))
-
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
-        """Prepare a handle that predicts single rows."""
-        return TableRowPredictor(self, schema, unseen, classes)
-
     # ---- files -----------------------------------------------------------------------------------------------
-
-    def to_header(self) -> dict[str, Any]:
-        """Return all but the trees."""
-        return {
-            "kind": self.kind,
-            "start": self.start.tolist(),
-            "link": self.link,
-            "design": self.design.to_dict(),
-            "parts": [{"kind": part.kind, "n_trees": len(part.trees())} | part.to_json() for part in self.parts],
-            "part_of": array_to_json(self.part_of),
-            "factors": array_to_json(self.factors),
-            "means": array_to_json(self.means),
-            "ranges": array_to_json(self.ranges),
-        }
 
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Turn back what `to_header` and `trees` give."""
-        link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
-        n_classes, n_features = frame.n_classes, frame.schema.n_features
+        n_classes, schema = frame.n_classes, frame.schema
+        found = cls.saved.from_header(header, schema=schema, n_features=schema.n_features, trees=trees)
+        link, parts, part_of = found["link"], found["parts"], found["part_of"]
         if frame.n_outputs != 1 or not is_link(link) or is_of_classes(link) != (n_classes is not None):
             refuse("is damaged: its scores and its target do not go together")
         wanted = n_classes[0] if n_classes is not None and link == "softmax" else 1
-        if len(start) != wanted or (n_classes is not None and link != "softmax" and n_classes[0] != 2):
+        if len(found["start"]) != wanted or (n_classes is not None and link != "softmax" and n_classes[0] != 2):
             refuse("is damaged: its scores do not fit its classes")
-        design = Design.from_dict(header.get("design"), frame.schema)
-        parts = _parts_from_json(field(header, "parts", list), trees, frame.schema, design)
-        part_of = array_from_json(header.get("part_of"), ("int32",), (None, len(start)))
-        factors = array_from_json(header.get("factors"), ("float64",), (len(part_of), len(start)))
         counts = [int(np.count_nonzero(part_of == p)) for p in range(len(parts))]
         if not len(part_of) or sum(counts) != part_of.size or counts != [len(part) for part in parts]:
             refuse("is damaged: its rounds and its steps do not go together")
-        means = array_from_json(header.get("means"), ("float64",), (len(start), n_features))
-        ranges = array_from_json(header.get("ranges"), ("float64",), (n_features, 2))
-        if not np.isfinite(factors).all() or not np.isfinite(means).all():
-            refuse("is damaged: a step holds impossible numbers")
-        return cls(start, link, design, parts, part_of, factors, n_classes, means, ranges)
+        return cls(**found, n_classes=n_classes)
 
     def identity(self) -> bytes:
         """Hash of all numbers but those of the trees."""
-        digest = hashlib.sha256(self.link.encode())
-        design = self.design
-        for array in (self.start, self.part_of, self.factors, design.feature, design.kind, design.code, design.center):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        digest.update(np.ascontiguousarray(design.scale).tobytes())
-        for part in self.parts:
-            digest.update(part.kind.encode() + part.identity())
-        return digest.digest()
+        of_parts = b"".join(part.kind.encode() + part.identity() for part in self.parts)
+        arrays: list[NDArray[Any]] = [self.start, self.part_of, self.factors, *self.design.arrays.values()]
+        return digest_of(self.link, *arrays, np.frombuffer(of_parts, dtype=np.uint8))
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
@@ -272,22 +263,3 @@ def _places(part_of: NDArray[np.int32], n_parts: int) -> NDArray[np.intp]:
         mine = np.flatnonzero(flat == p)
         found[mine] = np.arange(len(mine))
     return found.reshape(part_of.shape)
-
-
-def _parts_from_json(entries: list[Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> list[Steps]:
-    parts: list[Steps] = []
-    first = 0
-    for entry in entries:
-        if not isinstance(entry, dict) or entry.get("kind") not in STEP_KINDS:
-            refuse("holds steps of a kind that this spinney does not know: upgrade spinney")
-        n_trees = field(entry, "n_trees", int)
-        if not 0 <= n_trees <= len(trees) - first:
-            refuse("is damaged: it lacks trees")
-        own = trees[first : first + n_trees]
-        if any(tree.value_width != 1 for tree in own):
-            refuse("is damaged: a tree does not fit its outputs")
-        first += n_trees
-        parts.append(STEP_KINDS[entry["kind"]].from_json(entry, own, schema, design))
-    if first != len(trees):
-        refuse("is damaged: its steps do not account for its trees")
-    return parts

@@ -14,10 +14,9 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
-from spinney._model.file.arrays import array_from_json, array_to_json
-from spinney._model.file.container import field, refuse
-
-Floats = NDArray[np.float64]
+from spinney._model.file.codec import SavedState, array, integer, listed, table
+from spinney._model.file.container import refuse
+from spinney._model.model import Floats
 
 
 class Inputs:
@@ -66,9 +65,12 @@ class Steps(ABC):
     ----------
     kind : str
         Its name in model files.
+    saved : SavedState
+        What a header holds of it, beside trees.
     """
 
     kind: ClassVar[str]
+    saved: ClassVar[SavedState] = SavedState("", {})
 
     @abstractmethod
     def __len__(self) -> int:
@@ -101,25 +103,21 @@ class Steps(ABC):
     def first(self, n_steps: int) -> Self:
         """Return the first steps alone."""
 
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """Return what a header says of it, beside trees; TypeError if no file can hold it."""
-
     def trees(self) -> list[_engine.Tree]:
         """Return the trees that a model file holds of it."""
         return []
 
-
-class KeptSteps(Steps):
-    """Steps that model files hold."""
+    def to_json(self) -> dict[str, Any]:
+        """Return what a header says of it, beside trees; TypeError if no file can hold it."""
+        return self.saved.to_header(self)
 
     @classmethod
-    @abstractmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
-        """Turn back what `to_json` and `trees` give; `refuse` what cannot be."""
+    def make(cls, trees: list[_engine.Tree], found: dict[str, Any], schema: Schema) -> Self:
+        """Turn back what `trees` gives and `saved` has read; `refuse` what cannot be."""
+        return cls(**found)
 
 
-class TreeSteps(KeptSteps):
+class TreeSteps(Steps):
     """Regression trees."""
 
     kind = "trees"
@@ -162,12 +160,8 @@ class TreeSteps(KeptSteps):
         """Return the trees."""
         return self._trees
 
-    def to_json(self) -> dict[str, Any]:
-        """Return how many trees there are."""
-        return {"n_trees": len(self)}
-
     @classmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
+    def make(cls, trees: list[_engine.Tree], found: dict[str, Any], schema: Schema) -> Self:
         """Take the trees of the file."""
         return cls(trees)
 
@@ -175,7 +169,7 @@ class TreeSteps(KeptSteps):
 WIDTH = 4  # numbers of a step: its height, a constant, and two slopes
 
 
-class LinearSteps(KeptSteps):
+class LinearSteps(Steps):
     """Lines and planes.
 
     Attributes
@@ -187,6 +181,13 @@ class LinearSteps(KeptSteps):
     """
 
     kind = "linear"
+    saved = SavedState(
+        "",
+        {
+            "terms": array("int32", "n_steps", 2, least=0, below="n_terms"),
+            "numbers": array("float64", "n_steps", WIDTH),
+        },
+    )
 
     def __init__(self, terms: NDArray[np.int32] | None = None, numbers: Floats | None = None) -> None:
         self.terms = np.empty((0, 2), dtype=np.int32) if terms is None else terms
@@ -223,21 +224,6 @@ class LinearSteps(KeptSteps):
     def first(self, n_steps: int) -> LinearSteps:
         """Return the first steps alone."""
         return type(self)(self.terms[:n_steps], self.numbers[:n_steps])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return terms and numbers."""
-        return {"terms": array_to_json(self.terms), "numbers": array_to_json(self.numbers)}
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
-        """Turn them back."""
-        terms = array_from_json(fields.get("terms"), ("int32",), (None, 2))
-        numbers = array_from_json(fields.get("numbers"), ("float64",), (len(terms), WIDTH))
-        if len(terms) and (terms.min() < 0 or terms.max() >= len(design)):
-            refuse("is damaged: a step has a term that is not there")
-        if not np.isfinite(numbers).all():
-            refuse("is damaged: a step holds impossible numbers")
-        return cls(terms, numbers)
 
 
 class LogisticSteps(LinearSteps):
@@ -315,7 +301,18 @@ def _b_splines(knots: Floats, degree: int, x: Floats, piece: NDArray[np.intp]) -
     return heights
 
 
-class SplineSteps(KeptSteps):
+_BASIS = SavedState(
+    "",
+    {
+        "feature": integer(least=0, below="n_features"),
+        "knots": array("float64", None),
+        "degree": integer(least=0, most=3),
+        "n_categories": integer(least=0),
+    },
+)
+
+
+class SplineSteps(Steps):
     """Smooth functions of one column each.
 
     Attributes
@@ -328,6 +325,14 @@ class SplineSteps(KeptSteps):
     """
 
     kind = "splines"
+    saved = SavedState(
+        "",
+        {
+            "bases": listed(table(_BASIS, Basis), "n_bases"),
+            "chosen": array("int32", "n_steps", least=0, below="n_bases"),
+            "heights": array("float64", "n_steps", None),
+        },
+    )
 
     def __init__(
         self, bases: list[Basis], chosen: NDArray[np.int32] | None = None, heights: Floats | None = None
@@ -378,26 +383,19 @@ class SplineSteps(KeptSteps):
         """Return the first steps alone."""
         return SplineSteps(self.bases, self.chosen[:n_steps], self.heights[:n_steps])
 
-    def to_json(self) -> dict[str, Any]:
-        """Return bases and coefficients."""
-        bases = [
-            {"feature": b.feature, "knots": array_to_json(b.knots), "degree": b.degree, "n_categories": b.n_categories}
-            for b in self.bases
-        ]
-        return {"bases": bases, "chosen": array_to_json(self.chosen), "heights": array_to_json(self.heights)}
-
     @classmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
+    def make(cls, trees: list[_engine.Tree], found: dict[str, Any], schema: Schema) -> Self:
         """Turn them back."""
-        bases = [_basis_from_json(entry, schema) for entry in field(fields, "bases", list)]
-        chosen = array_from_json(fields.get("chosen"), ("int32",), (None,))
-        most = max((basis.n_curves + 1 for basis in bases), default=1)
-        heights = array_from_json(fields.get("heights"), ("float64",), (len(chosen), most))
-        if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(bases)):
-            refuse("is damaged: a step has a curve that is not there")
-        if not np.isfinite(heights).all():
-            refuse("is damaged: a step holds impossible numbers")
-        return cls(bases, chosen, heights)
+        for basis in found["bases"]:
+            knots = basis.knots
+            if basis.n_categories != schema.n_categories[basis.feature]:
+                refuse("is damaged: a curve is of a column that is not there")
+            if not basis.n_categories and (len(knots) < 2 or not (np.diff(knots) > 0).all()):
+                refuse("is damaged: a curve has impossible knots")
+        steps = cls(**found)
+        if found["heights"].shape[1:] != cls(steps.bases).heights.shape[1:]:
+            refuse("is damaged: a step has other heights than its curves")
+        return steps
 
 
 def curve(heights: Floats, places: NDArray[np.intp], parts: Floats) -> Floats:
@@ -406,16 +404,3 @@ def curve(heights: Floats, places: NDArray[np.intp], parts: Floats) -> Floats:
     for place, part in zip(places[1:], parts[1:], strict=True):
         total = total + heights[place] * part
     return np.asarray(total)
-
-
-def _basis_from_json(entry: object, schema: Schema) -> Basis:
-    if not isinstance(entry, dict):
-        refuse("is damaged: a curve has no header")
-    feature, degree = field(entry, "feature", int), field(entry, "degree", int)
-    n_categories = field(entry, "n_categories", int)
-    knots = array_from_json(entry.get("knots"), ("float64",), (None,))
-    if not 0 <= feature < schema.n_features or n_categories != schema.n_categories[feature] or not 0 <= degree <= 3:
-        refuse("is damaged: a curve is of a column that is not there")
-    if not n_categories and (len(knots) < 2 or not np.isfinite(knots).all() or not (np.diff(knots) > 0).all()):
-        refuse("is damaged: a curve has impossible knots")
-    return Basis(feature, knots, degree, n_categories)

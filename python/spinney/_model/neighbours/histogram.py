@@ -6,7 +6,6 @@ of a category, its code. Missing values have a coordinate of their own.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -17,12 +16,10 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.reproducible import log
-from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
-from spinney._model.file.container import field, refuse
-from spinney._model.model import FittedModel, Frame
-from spinney._model.row_predictors import TableRowPredictor
+from spinney._model.file.codec import Field, SavedState, array, numbers, optional, word
+from spinney._model.file.container import refuse
+from spinney._model.model import FittedModel, Floats, Frame, TableRowPredictor, digest_of
 
-Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 EMPTY = ("overall", "nearest")
 _MISSING = -(2**40)  # coordinate of a missing value
@@ -118,6 +115,25 @@ class Places:
         return places
 
 
+_CELLS: dict[str, Field] = {
+    "origin": array("float64", "n_features"),
+    "edge": array("float64", "n_features", above=0),
+    "low": array("int64", "n_features"),
+    "high": array("int64", "n_features"),
+    "cells": array("int64", "n_cells", "n_features", least=_MISSING, most=-_MISSING),
+}
+
+
+def _grid_of(found: dict[str, Any]) -> tuple[Grid, Places]:
+    """Take a grid and its cells out of what was read; refuse what cannot be."""
+    grid = Grid(*(found.pop(name) for name in ("origin", "edge", "low", "high")))
+    cells = found.pop("cells")
+    places = Places(cells)
+    if (grid.low > grid.high).any() or not len(cells) or not np.array_equal(places.cells, cells):
+        refuse("is damaged: its grid or its cells are impossible")
+    return grid, places
+
+
 class FittedCells(FittedModel):
     """What the training rows of each cell have.
 
@@ -142,6 +158,17 @@ class FittedCells(FittedModel):
     kind = "cells"
     attribute = "cells_"
     noun = "histogram"
+    saved = SavedState(
+        "",
+        {"empty": word(EMPTY)}
+        | _CELLS
+        | {
+            "value": array("float64", "n_cells", "width"),
+            "weight": array("float64", "n_cells", above=0),
+            "overall": array("float64", "width"),
+            "factor": optional(numbers(np.float64, "n_classes", above=0)),
+        },
+    )
 
     def __init__(
         self,
@@ -223,75 +250,29 @@ class FittedCells(FittedModel):
         """Flat values of each row: a value or a class share by column."""
         return self.answers(self.grid.cells(table_values(columns), self.sizes), n_jobs)
 
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
-        return self.best_codes(self.predictions(columns, n_jobs))
-
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
-        """Prepare a handle that predicts single rows."""
-        return TableRowPredictor(self, schema, unseen, classes)
-
     # ---- files -----------------------------------------------------------------------------------------------
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        grid = self.grid
-        return {
-            "origin": grid.origin,
-            "edge": grid.edge,
-            "low": grid.low,
-            "high": grid.high,
-            "cells": self.places.cells,
-            "value": self.value,
-            "weight": self.weight,
-            "overall": self.overall,
-        }
 
     def to_header(self) -> dict[str, Any]:
         """Return all of it."""
-        found: dict[str, Any] = {"kind": self.kind, "empty": self.empty}
-        found |= {name: array_to_json(array) for name, array in self._arrays().items()}
-        return found if self.factor is None else found | {"factor": self.factor.tolist()}
+        fields = vars(self) | vars(self.grid) | {"cells": self.places.cells}
+        return {"kind": self.kind, **self.saved.to_header(fields)}
 
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Turn back what `to_header` gives."""
-        sizes, empty = frame.schema.n_categories, field(header, "empty", str)
-        if trees or empty not in EMPTY:
+        n_features, one = frame.schema.n_features, frame.n_classes is not None and len(frame.n_classes) == 1
+        n_classes = frame.width if one else -1
+        found = cls.saved.from_header(header, n_features=n_features, width=frame.width, n_classes=n_classes)
+        if trees:
             refuse("is damaged: it cannot be made of cells")
-        width = frame.n_outputs if frame.n_classes is None else sum(frame.n_classes)
-        grid, places = read_grid(header, len(sizes))
-        n_cells = len(places.cells)
-        value = array_from_json(header.get("value"), ("float64",), (n_cells, width))
-        weight = array_from_json(header.get("weight"), ("float64",), (n_cells,))
-        overall = array_from_json(header.get("overall"), ("float64",), (width,))
-        if not all(np.isfinite(array).all() for array in (value, weight, overall)) or not (weight > 0).all():
-            refuse("is damaged: its cells hold impossible numbers")
-        factor = numbers_from_json(field(header, "factor", list), "factor") if "factor" in header else None
-        if factor is not None and ([len(factor)] != frame.n_classes or not (factor > 0).all()):
-            refuse("is damaged: the factors of its classes are impossible")
-        return cls(
-            grid, sizes, places, value, weight, overall, empty, frame.n_classes, frame.n_outputs, factor, frame.cost
-        )
+        grid, places = _grid_of(found)
+        found |= {"n_classes": frame.n_classes, "n_outputs": frame.n_outputs, "cost": frame.cost}
+        return cls(grid, frame.schema.n_categories, places, **found)
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
-        digest = hashlib.sha256(self.empty.encode())
-        for array in (*self._arrays().values(), self.factor, self.cost):
-            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        return digest.digest()
-
-
-def read_grid(header: dict[str, Any], n_features: int) -> tuple[Grid, Places]:
-    """Read the grid and its cells from a header; refuse what cannot be."""
-    origin, edge = (array_from_json(header.get(name), ("float64",), (n_features,)) for name in ("origin", "edge"))
-    low, high = (array_from_json(header.get(name), ("int64",), (n_features,)) for name in ("low", "high"))
-    cells = array_from_json(header.get("cells"), ("int64",), (None, n_features))
-    if not np.isfinite(origin).all() or not (np.isfinite(edge) & (edge > 0)).all() or (low > high).any():
-        refuse("is damaged: its grid is impossible")
-    places = Places(cells)
-    if not len(cells) or not np.array_equal(places.cells, cells) or np.abs(cells).max() > -_MISSING:
-        refuse("is damaged: its cells are impossible")
-    return Grid(origin, edge, low, high), places
+        of_cells = (*vars(self.grid).values(), self.places.cells)
+        return digest_of(self.empty, *of_cells, self.value, self.weight, self.overall, self.factor, self.cost)
 
 
 class FittedDensity(FittedModel):
@@ -313,6 +294,14 @@ class FittedDensity(FittedModel):
     attribute = "histogram_"
     noun = "histogram"
     takes_costs = False
+    saved = SavedState(
+        "",
+        _CELLS
+        | {
+            "share": array("float64", "n_cells", above=0, most=1),
+            "top": array("float64", "n_features"),
+        },
+    )
 
     def __init__(self, grid: Grid, places: Places, share: Floats, top: Floats) -> None:
         super().__init__(None, 1)
@@ -347,43 +336,28 @@ class FittedDensity(FittedModel):
         """Logarithm of the density at each row, (n_rows, 1)."""
         return log(self.densities(table_values(columns)))[:, np.newaxis]
 
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """There are no classes."""
-        raise AttributeError("A histogram of densities has no classes. Use score_samples.")
-
     def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
         """Prepare a handle that gives the logarithm of the density at single rows."""
         return TableRowPredictor(self, schema, unseen, None)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        grid = self.grid
-        found = {"origin": grid.origin, "edge": grid.edge, "low": grid.low, "high": grid.high}
-        return found | {"cells": self.places.cells, "share": self.share, "top": self.top}
-
     def to_header(self) -> dict[str, Any]:
         """Return all of it."""
-        return {"kind": self.kind} | {name: array_to_json(array) for name, array in self._arrays().items()}
+        fields = vars(self) | vars(self.grid) | {"cells": self.places.cells}
+        return {"kind": self.kind, **self.saved.to_header(fields)}
 
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Turn back what `to_header` gives."""
         if trees or frame.n_classes is not None or frame.n_outputs != 1 or any(frame.schema.n_categories):
             refuse("is damaged: it cannot be a density")
-        grid, places = read_grid(header, frame.schema.n_features)
-        share = array_from_json(header.get("share"), ("float64",), (len(places.cells),))
-        top = array_from_json(header.get("top"), ("float64",), (frame.schema.n_features,))
-        if not ((share > 0) & (share <= 1)).all() or not np.isfinite(top).all():
-            refuse("is damaged: its bins hold impossible numbers")
-        return cls(grid, places, share, top)
+        found = cls.saved.from_header(header, n_features=frame.schema.n_features)
+        return cls(*_grid_of(found), **found)
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
-        digest = hashlib.sha256()
-        for array in self._arrays().values():
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.digest()
+        return digest_of("", *vars(self.grid).values(), self.places.cells, self.share, self.top)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""

@@ -17,10 +17,10 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp, log
-from spinney._model.file.arrays import array_from_json, array_to_json
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import SavedState, array, number, optional, word
+from spinney._model.file.container import refuse
+from spinney._model.model import DESIGN, Floats
 
-Floats = NDArray[np.float64]
 # what the engine adds up; those that are not here have columns of their own
 _OF_TERMS = {
     "euclidean": "squares",
@@ -35,6 +35,20 @@ METRICS = (*_OF_TERMS, *_OF_COLUMNS)
 _FARTHEST = 1e100
 _NO_VALUE = np.finfo(np.float64).max  # a value of its own, for Hamming's distance
 _REDUNDANT = 1e-10  # share of its variance that a term has beside those before it
+
+
+_SAVED = SavedState(
+    "",
+    {
+        "metric": word(METRICS),
+        "p": number(above=0, below=np.inf),
+        "design": optional(DESIGN),
+        "low": optional(array("float64", "n_features")),
+        "width": optional(array("float64", "n_features", above=0)),
+        "kept": optional(array("int32", "n_kept", least=0, below="n_terms")),
+        "factor": optional(array("float64", "n_kept", "n_kept")),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -165,39 +179,19 @@ class Measure:
 
     def to_json(self) -> dict[str, Any]:
         """Return what JSON can hold and `from_json` turns back."""
-        found: dict[str, Any] = {"metric": self.metric, "p": self.p}
-        if self.design is not None:
-            found["design"] = self.design.to_dict()
-        for name in ("low", "width", "kept", "factor"):
-            if getattr(self, name) is not None:
-                found[name] = array_to_json(getattr(self, name))
-        return found
+        return _SAVED.to_header(self)
 
     @classmethod
     def from_json(cls, fields: object, schema: Schema) -> Measure:
         """Turn it back; refuse what cannot be a measure of these columns."""
-        if not isinstance(fields, dict):
+        measure = cls(**_SAVED.from_header(fields, schema=schema, n_features=schema.n_features, n_terms=0))
+        needed = {"gower": ("low", "width"), "hamming": (), "mahalanobis": ("design", "kept", "factor")}
+        there = {name for name in ("design", "low", "width", "kept", "factor") if getattr(measure, name) is not None}
+        if there != set(needed.get(measure.metric, ("design",))):
             refuse("is damaged: its distance is unusable")
-        metric, p = field(fields, "metric", str), float(field(fields, "p", float))
-        if metric not in METRICS or not 0 < p < np.inf:
-            refuse("is damaged: its distance is unusable")
-        if metric == "gower":
-            low, width = (
-                array_from_json(fields.get(name), ("float64",), (schema.n_features,)) for name in ("low", "width")
-            )
-            if not np.isfinite(low).all() or not (np.isfinite(width) & (width > 0)).all():
-                refuse("is damaged: its ranges are impossible")
-            return cls(metric, p, low=low, width=width)
-        if metric in _OF_COLUMNS:
-            return cls(metric, p)
-        design = Design.from_dict(fields.get("design"), schema)
-        if metric != "mahalanobis":
-            return cls(metric, p, design)
-        kept = array_from_json(fields.get("kept"), ("int32",), (None,))
-        factor = array_from_json(fields.get("factor"), ("float64",), (len(kept), len(kept)))
-        if ((kept < 0) | (kept >= len(design))).any() or not np.isfinite(factor).all() or not factor.diagonal().all():
+        if measure.factor is not None and not measure.factor.diagonal().all():
             refuse("is damaged: its covariance is impossible")
-        return cls(metric, p, design, kept=kept, factor=factor)
+        return measure
 
 
 def _ranges(columns: _engine.Table, schema: Schema, weight: Floats) -> tuple[Floats, Floats]:

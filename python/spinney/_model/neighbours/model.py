@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data import Schema
 from spinney._data.reproducible import exp
-from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
-from spinney._model.file.container import field, refuse
-from spinney._model.model import FittedModel, Frame
+from spinney._model.file.codec import Field, SavedState, array, integer, numbers, optional, word
+from spinney._model.file.container import refuse
+from spinney._model.model import FittedModel, Floats, Frame, digest_of
 from spinney._model.neighbours.measure import Measure
-from spinney._model.row_predictors import TableRowPredictor
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Find = Callable[[Rows, int], tuple[Rows, Floats]]
 ALGORITHMS = ("auto", "brute", "tree")
@@ -164,14 +160,6 @@ class FittedNeighbours(FittedModel):
         """Flat values of each row: a value or a class share by column."""
         return self.answers(self.measure.terms(columns), n_jobs)
 
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
-        return self.best_codes(self.predictions(columns, n_jobs))
-
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
-        """Prepare a handle that predicts single rows."""
-        return TableRowPredictor(self, schema, unseen, classes)
-
     # ---- files -----------------------------------------------------------------------------------------------
 
     def to_header(self) -> dict[str, Any]:
@@ -179,80 +167,34 @@ class FittedNeighbours(FittedModel):
         if self.measure.function is not None or callable(self.counting.weights):
             what = "metric" if self.measure.function is not None else "weights"
             raise TypeError(f"{what} is a function, which no model file can hold. Pickle the model instead.")
-        found: dict[str, Any] = {
-            "kind": self.kind,
-            "measure": self.measure.to_json(),
-            "rows": array_to_json(self.rows),
-            "target": array_to_json(self.ballot.target),
-            "n_neighbours": self.counting.k,
-            "weights": self.counting.weights,
-            "ties": self.counting.ties,
-            "algorithm": self.algorithm,
-        }
-        for name, array in (("weight", self.weight), ("row_numbers", self.row_numbers)):
-            if array is not None:
-                found[name] = array_to_json(array)
-        return found if self.factor is None else found | {"factor": self.factor.tolist()}
+        counting = {"n_neighbours": self.counting.k, "weights": self.counting.weights, "ties": self.counting.ties}
+        fields = vars(self) | {"target": self.ballot.target} | counting
+        return {"kind": self.kind, **_SAVED.to_header(fields)}
 
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Turn back what `to_header` gives."""
         if trees:
             refuse("is damaged: it holds trees, which neighbours do not have")
-        measure = Measure.from_json(header.get("measure"), frame.schema)
-        n_terms = measure.n_terms(frame.schema.n_features)
-        rows = array_from_json(header.get("rows"), ("float64",), (None, n_terms))
-        if not len(rows) or not (np.isfinite(rows) | (np.isnan(rows) & (measure.metric == "gower"))).all():
+        saved = _SAVED if frame.n_classes is None else _SAVED_OF_CLASSES
+        n_classes = [-1] if frame.n_classes is None else frame.n_classes
+        sizes = {"n_outputs": frame.n_outputs, "n_classes": n_classes[0] if len(n_classes) == 1 else -1}
+        found = saved.from_header(header, schema=frame.schema, most_codes=np.array(n_classes), **sizes)
+        measure, rows, numbers = found["measure"], found["rows"], found.get("row_numbers")
+        if not len(rows) or rows.shape[1] != measure.n_terms(frame.schema.n_features):
+            refuse("is damaged: its rows do not fit its distance")
+        if not (np.isfinite(rows) | (np.isnan(rows) & (measure.metric == "gower"))).all():
             refuse("is damaged: its rows hold impossible numbers")
-        ballot = _read_ballot(header, len(rows), frame)
-        weight = array_from_json(header["weight"], ("float64",), (len(rows),)) if "weight" in header else None
-        if weight is not None and not (np.isfinite(weight) & (weight > 0)).all():
-            refuse("is damaged: a row has an impossible weight")
-        numbers = array_from_json(header["row_numbers"], ("int64",), (len(rows),)) if "row_numbers" in header else None
-        if numbers is not None and (numbers[0] < 0 or (np.diff(numbers) <= 0).any()):
+        if numbers is not None and (np.diff(numbers) <= 0).any():
             refuse("is damaged: its rows have impossible numbers")
-        counting = Counting(
-            field(header, "n_neighbours", int), field(header, "weights", str), field(header, "ties", str)
-        )
-        algorithm = field(header, "algorithm", str)
-        if (
-            counting.k < 1
-            or counting.weights not in WEIGHTS
-            or counting.ties not in TIES
-            or algorithm not in ALGORITHMS
-        ):
-            refuse("is damaged: its way to count neighbours is unusable")
-        factor = _read_factor(header, frame)
-        return cls(measure, rows, weight, ballot, counting, algorithm, factor, numbers, frame.cost)
+        ballot = Ballot(found.pop("target"), frame.n_classes)
+        counting = Counting(*(found.pop(name) for name in ("n_neighbours", "weights", "ties")))
+        return cls(**{"weight": None} | found, ballot=ballot, counting=counting, cost=frame.cost)
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
         words = (self.measure.to_json(), self.counting.k, str(self.counting.weights), self.counting.ties)
-        digest = hashlib.sha256(json.dumps(words).encode())
-        for array in (self.rows, self.ballot.target, self.weight, self.factor, self.cost):
-            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        return digest.digest()
-
-
-def _read_ballot(header: dict[str, Any], n_rows: int, frame: Frame) -> Ballot:
-    kind = "float64" if frame.n_classes is None else "int32"
-    target = array_from_json(header.get("target"), (kind,), (n_rows, frame.n_outputs))
-    if frame.n_classes is None:
-        fits = np.isfinite(target).all()
-    else:
-        fits = ((target >= 0) & (target < np.array(frame.n_classes))).all()
-    if not fits:
-        refuse("is damaged: a row has an impossible target")
-    return Ballot(target, frame.n_classes)
-
-
-def _read_factor(header: dict[str, Any], frame: Frame) -> Floats | None:
-    if "factor" not in header:
-        return None
-    factor = numbers_from_json(field(header, "factor", list), "factor")
-    if frame.n_classes is None or [len(factor)] != frame.n_classes or not (factor > 0).all():
-        refuse("is damaged: the factors of its classes are impossible")
-    return factor
+        return digest_of(json.dumps(words), self.rows, self.ballot.target, self.weight, self.factor, self.cost)
 
 
 def _nearest_by(
@@ -286,6 +228,24 @@ KERNELS: dict[str, Callable[[Floats], Floats]] = {
 }
 WEIGHTS = ("uniform", "distance", *KERNELS)
 TIES = ("first", "all")
+
+
+_FIELDS = {
+    "measure": Field(Measure.to_json, lambda value, name, known: Measure.from_json(value, known["schema"])),
+    "rows": array("float64", "n_rows", None, finite=False),
+    "target": array("float64", "n_rows", "n_outputs"),
+    "n_neighbours": integer(least=1),
+    "weights": word(WEIGHTS),
+    "ties": word(TIES),
+    "algorithm": word(ALGORITHMS),
+    "weight": optional(array("float64", "n_rows", above=0)),
+    "row_numbers": optional(array("int64", "n_rows", least=0)),
+    "factor": optional(numbers(np.float64, "n_classes", above=0)),
+}
+_SAVED = SavedState("", _FIELDS)
+_SAVED_OF_CLASSES = SavedState(
+    "", _FIELDS | {"target": array("int32", "n_rows", "n_outputs", least=0, below="most_codes")}
+)
 
 
 @dataclass(frozen=True)

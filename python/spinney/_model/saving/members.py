@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._model.calibration import Calibration, Curve
-from spinney._model.file.arrays import numbers_from_json
+from spinney._model.file.codec import numbers_from_json
 from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels_from_json
 from spinney._model.predictions import METHODS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
@@ -11,18 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
-from spinney._model.file.arrays import array_from_json, array_to_json, numbers_from_json
-from spinney._model.file.container import field, refuse
-from spinney._model.model import FittedModel, Frame
-from spinney._model.row_predictors import TableRowPredictor
+from spinney._model.file.codec import Field, SavedState, array, integer, nullable, number, numbers, optional, word
+from spinney._model.file.container import refuse
+from spinney._model.model import DESIGN, Floats, Frame, ScoredModel, digest_of
 
-Floats = NDArray[np.float64]
+_MACHINES: dict[str, Field] = {
+    "strategy": word(("one", "ovo", "ovr")),
+    "design": nullable(DESIGN),
+    "intercepts": numbers(np.float64, "n_machines"),
+    "calibration": optional(array("float64", "n_machines", 2)),
+}
 
 
-class FittedMargin(FittedModel):
+class FittedMargin(ScoredModel):
     """Machines that score rows by the side of a margin they lie on.
 
     With two classes there is one machine, whose positive side is the second class. With more, machines tell two classes
@@ -117,84 +119,40 @@ class FittedMargin(FittedModel):
         total = shares.sum(axis=1, keepdims=True)
         return np.asarray(np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1]))
 
-    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Value, or class shares, of each row."""
-        return self.predicted(self.scores(columns, n_jobs))
-
-    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, 1)."""
-        return self.score_codes(self.scores(columns, n_jobs))
-
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
-        """Prepare a handle that predicts single rows."""
-        model: Any = self
-        return TableRowPredictor(model, schema, unseen, classes)
-
     # ---- files -----------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _numbers(self) -> dict[str, Any]:
-        """Return what the machines are made of, as JSON can hold it."""
-
-    @classmethod
-    @abstractmethod
-    def _from_numbers(cls, header: dict[str, Any], base: dict[str, Any], frame: Frame) -> Self:
-        """Turn back what `_numbers` gives; `base` are the arguments that all machines have."""
 
     @abstractmethod
     def _arrays(self) -> list[NDArray[Any]]:
         """All numbers that the scores rest on."""
-
-    def to_header(self) -> dict[str, Any]:
-        """Return all of it."""
-        entry: dict[str, Any] = {
-            "kind": self.kind,
-            "strategy": self.strategy,
-            "design": None if self.design is None else self.design.to_dict(),
-            "intercepts": self.intercepts.tolist(),
-        }
-        if self.calibration is not None:
-            entry["calibration"] = array_to_json(self.calibration)
-        return entry | self._numbers()
 
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Turn back what `to_header` gives."""
         if trees or frame.n_outputs != 1:
             refuse("is damaged: it has trees or outputs that its model cannot have")
-        strategy, n_classes = field(header, "strategy", str), frame.n_classes
-        intercepts = numbers_from_json(field(header, "intercepts", list), "intercepts")
+        n_classes = frame.n_classes
         k = 0 if n_classes is None else n_classes[0]
-        wanted = {"one": 1, "ovo": k * (k - 1) // 2, "ovr": k}.get(strategy, -1)
-        if len(intercepts) != wanted or (strategy == "one" and k not in (0, 2)) or (strategy != "one" and k < 3):
+        known = {"schema": frame.schema, "n_terms": 0, "n_sides": max(1, k)}
+        found = cls.saved.from_header(header, **known)
+        strategy, n_machines = found["strategy"], len(found["intercepts"])
+        wanted = {"one": 1, "ovo": k * (k - 1) // 2, "ovr": k}[strategy]
+        if n_machines != wanted or (strategy == "one" and k not in (0, 2)) or (strategy != "one" and k < 3):
             refuse("is damaged: its machines do not fit its classes")
-        design = None if header.get("design") is None else Design.from_dict(header["design"], frame.schema)
-        calibration = None
-        if header.get("calibration") is not None:
-            calibration = array_from_json(header["calibration"], ("float64",), (len(intercepts), 2))
-            if n_classes is None or not np.isfinite(calibration).all():
-                refuse("is damaged: its probabilities are unusable")
-        base = {
-            "design": design,
-            "strategy": strategy,
-            "intercepts": intercepts,
-            "n_classes": n_classes,
-            "calibration": calibration,
-        }
-        return cls._from_numbers(header, base, frame)
+        if n_classes is None and "calibration" in found:
+            refuse("is damaged: its probabilities are unusable")
+        cls._check(found, frame)
+        return cls(**found, n_classes=n_classes)
+
+    @classmethod
+    @abstractmethod
+    def _check(cls, found: dict[str, Any], frame: Frame) -> None:
+        """Refuse what does not go together."""
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
-        digest = hashlib.sha256(self.strategy.encode())
-        arrays = [self.intercepts, *self._arrays()]
-        if self.design is not None:
-            design = self.design
-            arrays += [design.feature, design.kind, design.code, design.center, design.scale]
-            arrays += [] if design.fill is None else [design.fill]
-        arrays += [] if self.calibration is None else [self.calibration]
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.digest()
+        design = {} if self.design is None else self.design.arrays
+        calibration = [] if self.calibration is None else [self.calibration]
+        return digest_of(self.strategy, self.intercepts, *self._arrays(), *design.values(), *calibration)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
@@ -307,6 +265,20 @@ class FittedMachines(FittedMargin):
 
     kind = "kernel_machines"
     noun = "support vector machine"
+    saved = SavedState(
+        "",
+        _MACHINES
+        | {
+            "kernel": word((*KERNELS, "precomputed")),
+            "gamma": number(below=np.inf),
+            "coef0": number(below=np.inf),
+            "degree": integer(least=0, below=2**31),
+            "vectors": array("float64", None, "n_terms"),
+            "support": array("int64", "n_vectors", least=0, key="rows"),
+            "coefficients": array("float64", None, "n_vectors"),
+            "n_support": array("int32", "n_sides", least=0),
+        },
+    )
 
     def __init__(
         self,
@@ -316,7 +288,7 @@ class FittedMachines(FittedMargin):
         coef0: float,
         degree: int,
         vectors: Floats,
-        rows: NDArray[np.int64],
+        support: NDArray[np.int64],
         coefficients: Floats,
         n_support: NDArray[np.int32],
         **base: Any,
@@ -327,7 +299,7 @@ class FittedMachines(FittedMargin):
         self.coef0 = coef0
         self.degree = degree
         self.vectors = vectors
-        self.support = rows
+        self.support = support
         self.coefficients = coefficients
         self.n_support = n_support
 
@@ -386,46 +358,23 @@ class FittedMachines(FittedMargin):
 
     # ---- files -----------------------------------------------------------------------------------------------
 
-    def _numbers(self) -> dict[str, Any]:
+    def to_header(self) -> dict[str, Any]:
+        """Return all of it."""
         if callable(self.kernel):
             raise TypeError("The kernel is a function, which a model file cannot hold. Pickle the model instead.")
-        return {
-            "kernel": self.kernel,
-            "gamma": self.gamma,
-            "coef0": self.coef0,
-            "degree": self.degree,
-            "vectors": array_to_json(self.vectors),
-            "rows": array_to_json(self.support),
-            "coefficients": array_to_json(self.coefficients),
-            "n_support": array_to_json(self.n_support),
-        }
+        return super().to_header()
 
     @classmethod
-    def _from_numbers(cls, header: dict[str, Any], base: dict[str, Any], frame: Frame) -> Self:
-        kernel, design = field(header, "kernel", str), base["design"]
-        if kernel not in (*KERNELS, "precomputed") or (kernel == "precomputed") != (design is None):
+    def _check(cls, found: dict[str, Any], frame: Frame) -> None:
+        design, coefficients, n = found["design"], found["coefficients"], len(found["support"])
+        if (found["kernel"] == "precomputed") != (design is None):
             refuse("is damaged: its kernel is unusable")
-        gamma, coef0 = field(header, "gamma", float), field(header, "coef0", float)
-        degree = field(header, "degree", int)
-        if not np.isfinite([gamma, coef0]).all() or not 0 <= degree < 2**31:
-            refuse("is damaged: its kernel is unusable")
-        n_terms = 0 if design is None else len(design)
-        vectors = array_from_json(header.get("vectors"), ("float64",), (None, n_terms))
-        k = 1 if base["n_classes"] is None else base["n_classes"][0]
-        n_support = array_from_json(header.get("n_support"), ("int32",), (k,))
-        n_rows = {"one": 1, "ovo": k - 1, "ovr": k}[base["strategy"]]
-        coefficients = array_from_json(header.get("coefficients"), ("float64",), (n_rows, None))
-        n = coefficients.shape[1]
-        rows = array_from_json(header.get("rows"), ("int64",), (n,))
-        if (n_support < 0).any() or n_support.sum() != n or (design is not None and len(vectors) != n):
+        k = len(found["n_support"])
+        fits = len(coefficients) == {"one": 1, "ovo": k - 1, "ovr": k}[found["strategy"]]
+        if not fits or found["n_support"].sum() != n or (design is not None and len(found["vectors"]) != n):
             refuse("is damaged: its support vectors and their coefficients do not go together")
-        if (rows < 0).any() or (design is None and n and rows.max() >= frame.schema.n_features):
+        if design is None and n and found["support"].max() >= frame.schema.n_features:
             refuse("is damaged: a support vector is of a row that it cannot have")
-        if not np.isfinite(coefficients).all() or not np.isfinite(vectors).all():
-            refuse("is damaged: its support vectors hold impossible numbers")
-        parameters = {"kernel": kernel, "gamma": gamma, "coef0": coef0, "degree": degree}
-        numbers = {"vectors": vectors, "rows": rows, "coefficients": coefficients, "n_support": n_support}
-        return cls(**parameters, **numbers, **base)  # type: ignore[arg-type]
 
     def _arrays(self) -> list[NDArray[Any]]:
         kernel = np.frombuffer(str(self.kernel).encode(), dtype=np.uint8)
@@ -444,6 +393,7 @@ class FittedPlanes(FittedMargin):
 
     kind = "planes"
     noun = "hyperplane"
+    saved = SavedState("", _MACHINES | {"planes": array("float64", "n_machines", "n_terms")})
 
     def __init__(self, *, planes: Floats, **base: Any) -> None:
         super().__init__(**base)
@@ -456,17 +406,10 @@ class FittedPlanes(FittedMargin):
         """Score rows, (n_rows, n_machines)."""
         return plane_scores(rows, self.planes, self.intercepts, n_jobs)
 
-    def _numbers(self) -> dict[str, Any]:
-        return {"planes": array_to_json(self.planes)}
-
     @classmethod
-    def _from_numbers(cls, header: dict[str, Any], base: dict[str, Any], frame: Frame) -> Self:
-        if base["design"] is None or base["strategy"] == "ovo":
+    def _check(cls, found: dict[str, Any], frame: Frame) -> None:
+        if found["design"] is None or found["strategy"] == "ovo":
             refuse("is damaged: its planes and its terms do not go together")
-        planes = array_from_json(header.get("planes"), ("float64",), (len(base["intercepts"]), len(base["design"])))
-        if not np.isfinite(planes).all():
-            refuse("is damaged: its planes hold impossible numbers")
-        return cls(planes=planes, **base)
 
     def _arrays(self) -> list[NDArray[Any]]:
         return [self.planes]

@@ -1,0 +1,311 @@
+"""Values ⇄ entries of a header: tables of fields, by which files are both written and read.
+
+A `Field` declares one entry: its type, its bounds, of arrays the shape. `SavedState` is a table of them. What is read
+is checked; lengths and bounds may be names, which stand for what the caller knows or what was read before: the first
+array with a length "n_rows" says how many there are, and all others must have as many.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import operator
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._model.file.container import field, refuse
+
+Known = dict[str, Any]
+Size = int | str | None
+Bound = float | str
+_PACKED = frozenset({"bool", "uint8", "uint16", "uint32", "int32", "int64", "float64"})
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "least": operator.ge,
+    "above": operator.gt,
+    "most": operator.le,
+    "below": operator.lt,
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """How files hold one value.
+
+    Attributes
+    ----------
+    write : callable
+        From the value to what JSON can hold.
+    read : callable
+        Turns that back, given the key and what is known of lengths and bounds; refuses what cannot be.
+    key : str
+        Key in the header; empty: the name of the attribute.
+    is_optional : bool
+        Whether it may be left out: where it is None or a fit does not have it.
+    """
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any, str, Known], Any]
+    key: str = ""
+    is_optional: bool = False
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """Entries of a header, by the names of attributes.
+
+    Attributes
+    ----------
+    entry : str
+        Where they stand in the header; empty: at its top.
+    fields : dict of Field
+        By name.
+    """
+
+    entry: str
+    fields: Mapping[str, Field]
+
+    def to_header(self, source: Any) -> dict[str, Any]:
+        """Return the entries of an object, or of attributes by name."""
+        found = {}
+        for name, one in self.fields.items():
+            value = source.get(name) if isinstance(source, Mapping) else getattr(source, name)
+            if value is not None or not one.is_optional:
+                found[one.key or name] = one.write(value)
+        return {self.entry: found} if self.entry else found
+
+    def from_header(self, header: object, **known: Any) -> dict[str, Any]:
+        """Return the attributes of a header, given what is known already, but those that were left out."""
+        entries = header if isinstance(header, dict) else refuse("is damaged: an entry is no table of names and values")
+        if self.entry:
+            entries = field(entries, self.entry, dict)
+        found: dict[str, Any] = {}
+        for name, one in self.fields.items():
+            key = one.key or name
+            if key in entries:
+                found[name] = known[name] = one.read(entries[key], key, known)
+            elif not one.is_optional:
+                _lack(key)
+        return found
+
+
+def _lack(key: str) -> NoReturn:
+    refuse(f"is damaged: its header lacks a usable {key!r}")
+
+
+def optional(one: Field) -> Field:
+    """Leave an entry out where its value is None."""
+    return replace(one, is_optional=True)
+
+
+def nullable(one: Field) -> Field:
+    """Write null where a value is None."""
+    return replace(
+        one,
+        write=lambda value: None if value is None else one.write(value),
+        read=lambda value, name, known: None if value is None else one.read(value, name, known),
+    )
+
+
+# ---- single values ------------------------------------------------------------------------------------------
+
+
+def _is_within(values: Any, bounds: Mapping[str, Bound], known: Known) -> bool:
+    limits = {name: known[bound] if isinstance(bound, str) else bound for name, bound in bounds.items()}
+    return all(bool(np.all(_COMPARISONS[name](values, limit))) for name, limit in limits.items())
+
+
+def number(least: Bound = -math.inf, *, key: str = "", **bounds: Bound) -> Field:
+    """Save a number, which may be infinite unless a bound forbids it: JSON has no such number, so that it is a word."""
+    limits = bounds | {"least": least}
+
+    def read(value: Any, name: str, known: Known) -> float:
+        found = math.inf if value == "inf" else value
+        if type(found) not in (int, float) or not _is_within(found, limits, known):
+            _lack(name)
+        return float(found)
+
+    return Field(lambda value: "inf" if math.isinf(value) else float(value), read, key)
+
+
+def integer(*, key: str = "", **bounds: Bound) -> Field:
+    """Save an integer."""
+
+    def read(value: Any, name: str, known: Known) -> int:
+        if type(value) is not int or not _is_within(value, bounds, known):
+            _lack(name)
+        return int(value)
+
+    return Field(int, read, key)
+
+
+def flag() -> Field:
+    """Save whether."""
+    return Field(bool, lambda value, name, known: value if isinstance(value, bool) else _lack(name))
+
+
+def word(allowed: Collection[str], *, key: str = "") -> Field:
+    """Save one of some words."""
+
+    def read(value: Any, name: str, known: Known) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            _lack(name)
+        return value
+
+    return Field(str, read, key)
+
+
+def text(longest: int | None = None) -> Field:
+    """Save a string."""
+
+    def read(value: Any, name: str, known: Known) -> str:
+        if not isinstance(value, str) or (longest is not None and len(value) > longest):
+            _lack(name)
+        return value
+
+    return Field(str, read)
+
+
+# ---- several values -----------------------------------------------------------------------------------------
+
+
+def listed(one: Field, length: Size = None, *, key: str = "") -> Field:
+    """Save a list of values of one kind."""
+
+    def read(value: Any, name: str, known: Known) -> list[Any]:
+        if not isinstance(value, list):
+            _lack(name)
+        _check_shape((len(value),), (length,), name, known)
+        return [one.read(item, name, known) for item in value]
+
+    return Field(lambda values: [one.write(value) for value in values], read, key)
+
+
+def words(length: Size = None, *, key: str = "") -> Field:
+    """Save a list of strings."""
+    return listed(text(), length, key=key)
+
+
+def table(state: SavedState, make: Callable[..., Any] = dict) -> Field:
+    """Save an object, or a dict, whose fields stand in a table of their own."""
+    return Field(state.to_header, lambda value, name, known: make(**state.from_header(value, **known)))
+
+
+def _check_shape(found: tuple[int, ...], shape: tuple[Size, ...], name: str, known: Known) -> None:
+    """Refuse another shape; a length that was not known is from here on."""
+    wanted = [
+        known.setdefault(size, n) if isinstance(size, str) else size for size, n in zip(shape, found, strict=False)
+    ]
+    if len(found) != len(shape) or any(n is not None and n != m for n, m in zip(wanted, found, strict=True)):
+        refuse(f"is damaged: its {name!r} has the wrong {'length' if len(shape) == 1 else 'shape'}")
+
+
+def _checked(
+    found: NDArray[Any], shape: tuple[Size, ...], name: str, known: Known, finite: bool, bounds: Mapping[str, Bound]
+) -> NDArray[Any]:
+    _check_shape(found.shape, shape, name, known)
+    if (finite and not np.isfinite(found).all()) or not _is_within(found, bounds, known):
+        refuse(f"is damaged: its {name!r} holds impossible numbers")
+    return found
+
+
+def array(dtype: str | tuple[str, ...], *shape: Size, finite: bool = True, key: str = "", **bounds: Bound) -> Field:
+    """Save an array, packed."""
+    types = (dtype,) if isinstance(dtype, str) else dtype
+
+    def read(value: Any, name: str, known: Known) -> NDArray[Any]:
+        found = array_from_json(value, types, (None,) * len(shape))
+        return _checked(found, shape, name, known, finite, bounds)
+
+    return Field(array_to_json, read, key)
+
+
+def numbers(dtype: type = np.float64, *shape: Size, key: str = "", is_optional: bool = False, **bounds: Bound) -> Field:
+    """Save an array of finite numbers as lists; without a shape it has one axis."""
+
+    def read(value: Any, name: str, known: Known) -> NDArray[Any]:
+        if not isinstance(value, list):
+            _lack(name)
+        found = numbers_from_json(value, name, len(shape) or 1)
+        if issubclass(dtype, np.integer) and (found != np.floor(found)).any():
+            refuse(f"is damaged: its {name!r} does not hold whole numbers")
+        return _checked(found, shape or (None,), name, known, True, bounds).astype(dtype)
+
+    return Field(lambda values: np.asarray(values).tolist(), read, key, is_optional)
+
+
+def bounds() -> Field:
+    """Save an array of numbers, (n,), some of which may be infinite, as a list with None for these."""
+
+    def read(value: Any, name: str, known: Known) -> NDArray[np.float64]:
+        if not isinstance(value, list) or any(type(one) not in (float, int, type(None)) for one in value):
+            _lack(name)
+        return np.array([np.inf if one is None else float(one) for one in value])
+
+    return Field(lambda values: [None if np.isinf(one) else float(one) for one in values], read)
+
+
+def columns(*integers: str) -> Field:
+    """Save a table, where there is one, as columns of one length; all but those named hold float64."""
+
+    def read(value: Any, name: str, known: Known) -> dict[str, NDArray[Any]]:
+        if not isinstance(value, dict) or not value:
+            _lack(name)
+        found = {}
+        for key, column in value.items():
+            dtype = "int64" if key in integers else "float64"
+            n_axes = len(column["shape"]) if isinstance(column, dict) and isinstance(column.get("shape"), list) else 0
+            found[str(key)] = array_from_json(column, (dtype,), (None,) * n_axes)
+        if len({len(column) if column.ndim else 0 for column in found.values()} | {0}) != 2:
+            refuse("is damaged: its cross-validation is unusable")
+        return found
+
+    return Field(
+        lambda table: {name: array_to_json(np.asarray(column)) for name, column in table.items()}, read, "", True
+    )
+
+
+# ---- arrays -------------------------------------------------------------------------------------------------
+
+
+def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
+    """Pack an array."""
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    packed = base64.b64encode(zlib.compress(little.tobytes(), 6)).decode("ascii")
+    return {"type": array.dtype.name, "shape": list(array.shape), "data": packed}
+
+
+def array_from_json(fields: object, types: tuple[str, ...], shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """Unpack an array of one of some types and of a shape, in which None stands for any length."""
+    if not isinstance(fields, dict) or fields.get("type") not in _PACKED & set(types):
+        refuse("is damaged: it lacks an array it should hold")
+    found, packed = fields.get("shape"), fields.get("data")
+    if not isinstance(found, list) or any(type(n) is not int or n < 0 for n in found) or not isinstance(packed, str):
+        refuse("is damaged: an array has no shape or no data")
+    if len(found) != len(shape) or any(n is not None and n != m for n, m in zip(shape, found, strict=True)):
+        refuse("is damaged: an array has the wrong shape")
+    dtype = np.dtype(fields["type"]).newbyteorder("<")
+    n_bytes = math.prod(found) * dtype.itemsize
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(packed, validate=True), n_bytes + 1)
+    except (zlib.error, ValueError):
+        refuse("is damaged: an array cannot be unpacked")
+    if len(data) != n_bytes:
+        refuse("is damaged: an array is too short or too long")
+    return np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("=")).reshape(found)
+
+
+def numbers_from_json(values: list[Any], name: str, n_axes: int = 1) -> NDArray[np.float64]:
+    """Return lists of finite numbers, as deep as there are axes at most, as an array."""
+    cells = np.array(values, dtype=object)
+    if cells.ndim > n_axes or any(type(value) not in (int, float) for value in cells.ravel().tolist()):
+        refuse(f"is damaged: its {name!r} does not hold numbers")
+    found: NDArray[np.float64] = cells.astype(np.float64)
+    if not np.isfinite(found).all():
+        refuse(f"is damaged: its {name!r} holds impossible numbers")
+    return found
