@@ -1,5 +1,5 @@
-// A tree of boosting that is being grown: its leaves, whose turn it is, and the nodes so far. Where rows are, and who splits
-// a leaf of them, is known to those that derive from it. Leaves hold one value, or a value for each of several scores.
+// A tree of boosting that is being grown: its leaves, which of them is split next, and the nodes so far. TreeGrower
+// (boost/grower.h) derives from it and splits the leaves. Leaves have one value, or a value for each of several scores.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "base/random.h"
+#include "boost/boosted_tree.h"
 #include "boost/codes.h"
 #include "boost/columns.h"
-#include "boost/grow.h"
 #include "boost/histograms.h"
+#include "boost/rows.h"
 #include "boost/split.h"
 
 namespace spinney {
@@ -38,7 +39,7 @@ struct GrowingNode {
   std::size_t made = 0;                      // order of creation
   std::size_t at = 0;                        // its place among the nodes
   int made_by = 0;                           // worker
-  std::uint32_t name = 0;                    // of its rows, where these are elsewhere
+  std::uint32_t name = 0;                    // its number in messages, where rows are distributed
 
   Row n() const { return static_cast<Row>(end - begin); }
   bool is_split() const { return left != nullptr; }
@@ -61,6 +62,17 @@ class TreeGrowth {
     nodes_.resize(1);
   }
 
+  bool may_split(const Leaf& leaf) const {
+    const std::size_t fewest =
+        std::max<std::size_t>(2 * std::max<Row>(1, params_.min_samples_leaf), params_.min_samples_split);
+    return leaf.n() >= fewest && leaf.depth < params_.max_depth;
+  }
+
+  const DrawnColumns& columns() const { return columns_; }
+  std::vector<std::uint8_t> columns_of(const Leaf& leaf) const {
+    return columns_.of_node(leaf.depth, leaf.path, leaf.groups);
+  }
+
  protected:
   static constexpr std::size_t most_nodes_foreseen = 128;
 
@@ -75,14 +87,9 @@ class TreeGrowth {
     bool left_heavier = false;
   };
 
-  struct Outcome {  // the children, or a leaf's best split after its rows were counted
-    std::unique_ptr<Leaf> left, right;
-    Split recounted;
-  };
-
   ~TreeGrowth() = default;
-  virtual void let_go(Leaf& leaf) = 0;  // its histograms are not needed any more
-  virtual void rejoin(Leaf& leaf) = 0;  // the rows of a leaf that was parted in vain
+  virtual void release(Leaf& leaf) = 0;  // its histograms are not needed any more
+  virtual void rejoin(Leaf& leaf) = 0;   // a leaf whose split did not become part of the tree
   virtual void describe(NodeRecord& node, BoostedTree& grown, std::size_t at) = 0;  // in the tree, but for its children
 
   // ---- whose turn it is ------------------------------------------------------------------------------
@@ -164,7 +171,7 @@ class TreeGrowth {
 
   // A node is a leaf for good, whatever was made ahead below it.
   void finish(Leaf& leaf) {
-    let_go(leaf);
+    release(leaf);
     if (!leaf.is_split()) return;
     finish(*leaf.left);
     finish(*leaf.right);
@@ -172,11 +179,12 @@ class TreeGrowth {
   }
 
   // The leaf has its children now; or a lesser split, and takes its place behind others, or no split at all.
-  void settle(Leaf& leaf, Outcome outcome) {
-    leaf.left = std::move(outcome.left);
-    leaf.right = std::move(outcome.right);
+  void settle(LeafSplit<Leaf>& split) {
+    Leaf& leaf = *split.leaf;
+    leaf.left = std::move(split.left);
+    leaf.right = std::move(split.right);
     if (leaf.is_split()) return;
-    leaf.best = std::move(outcome.recounted);
+    leaf.best = std::move(split.recounted);
     if (!leaf.is_placed) return;
     std::erase_if(heap_, [&](const auto& other) {
       if (other.get() != &leaf || leaf.best.gain > 0) return false;
@@ -208,12 +216,6 @@ class TreeGrowth {
       if (std::find(group.begin(), group.end(), leaf.best.feature) != group.end()) child->groups.push_back(g);
     }
     return child;
-  }
-
-  bool may_split(const Leaf& leaf) const {
-    const std::size_t fewest =
-        std::max<std::size_t>(2 * std::max<Row>(1, params_.min_samples_leaf), params_.min_samples_split);
-    return leaf.n() >= fewest && leaf.depth < params_.max_depth;
   }
 
   bool has_too_few(const Leaf& leaf, std::size_t n_left) const {
@@ -275,11 +277,16 @@ class TreeGrowth {
   std::size_t n_made_ = 0, n_leaves_ = 1;
 };
 
-// A tree whose leaves hold one value.
+// A tree whose leaves have one value.
 class GrowingTree : public TreeGrowth<GrowingLeaf> {
  public:
-  GrowingTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key)
+  using Terms = Units;
+  GrowingTree(const Coding& coding, const BoostParams& params, std::uint64_t key, Units units)
       : TreeGrowth(coding, params, key), units_(units), search_(coding, params, units) {}
+
+  const SplitSearch& search() const { return search_; }
+  Units units() const { return units_; }
+  NodeTerms terms_of(const Leaf& leaf) const { return search_.terms(leaf.sums, leaf.n(), leaf.bounds); }
 
  protected:
   ~GrowingTree() = default;

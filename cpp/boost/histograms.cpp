@@ -50,16 +50,7 @@ HistogramScratch::HistogramScratch(std::size_t cells, int n_threads)
 HistogramSearch::HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
                                  const Packed* pairs, HistogramScratch& scratch, Interrupt& interrupt)
     : tiles_(tiles), search_(search), pairs_(pairs), scratch_(scratch), interrupt_(interrupt) {
-  for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t) {
-    bool is_used = false;
-    for (const std::uint32_t l : tiles.lanes(t)) {
-      const auto columns = tiles.columns(l);
-      if (std::none_of(columns.begin(), columns.end(), [&](std::uint32_t f) { return in_use[f]; })) continue;
-      lanes_in_use_.push_back(l);
-      is_used = true;
-    }
-    if (is_used) tiles_in_use_.push_back(t);
-  }
+  tiles.find_in_use(in_use, tiles_in_use_, lanes_in_use_);
 }
 
 void HistogramSearch::fill_tile(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n) const {
@@ -123,12 +114,12 @@ void HistogramSearch::search_counted(SearchedNode& node, const Counts& counts, i
   if (!tiles_.listed().empty()) search_listed(0, tiles_.listed().n_columns(), node, scratch, &counts);
 }
 
-// A tree adds the rows of its root to all lanes, and about as many again in the smaller children; or to a share of them at
-// each of its levels, and then has no more cells to clear and to subtract. 1,000 rows of 60 columns and 20 classes: 0.85 of
-// the time with a share of 0.2, as long with 0.35, 1.08 with 0.5.
-bool HistogramSearch::are_few(std::size_t n_rows, double share) const {
+// A tree adds the rows of its root to all lanes, and about as many again in the smaller children; or to a fraction of them
+// at each of its levels, and then has no more cells to clear and to subtract. 1,000 rows of 60 columns and 20 classes: 0.85 of
+// the time with a fraction of 0.2, as long with 0.35, 1.08 with 0.5.
+bool HistogramSearch::are_few(std::size_t n_rows, double fraction) const {
   constexpr std::size_t most_rows = 1 << 14;  // near enough to be read lane by lane
-  return n_rows <= most_rows && share <= 0.3 && tiles_.listed().empty() && !lanes_in_use_.empty();
+  return n_rows <= most_rows && fraction <= 0.3 && tiles_.listed().empty() && !lanes_in_use_.empty();
 }
 
 // Sums of a node's rows.
@@ -272,25 +263,6 @@ void HistogramSearch::plant(SearchedNode& root, const Packed* known, int n_threa
   });
   choose(root, roots);
   plant_listed(root, n_threads);
-}
-
-Packed HistogramSearch::fill(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const {
-  std::vector<std::uint8_t> used;
-  if (lanes_in_use_.empty()) {
-    Packed sum = 0;
-    for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
-    return sum;
-  }
-  if (shares_tiles(n_threads) || n_threads == 1)
-    parallel_for(tiles_in_use_.size(), n_threads,
-                 [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], histogram, rows, n); });
-  else
-    used = fill_parts(histogram, rows, n, n_threads);
-  for_each_lane(n_threads, [&](std::uint32_t lane, int) {
-    add_parts(lane, histogram, used);
-    tiles_.sum_up(lane, histogram);
-  });
-  return sum_of_lane(lanes_in_use_[0], histogram, {});
 }
 
 void HistogramSearch::plant_listed(SearchedNode& root, int n_threads) const {

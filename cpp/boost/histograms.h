@@ -60,15 +60,12 @@ struct HistogramScratch {
 
 class HistogramSearch {
  public:
-  // `in_use` says which columns any node of the tree may be split on.
+  // `in_use`: which columns any node of the tree may be split on.
   HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
                   const Packed* pairs, HistogramScratch& scratch, Interrupt& interrupt);
 
-  // The histogram of the root, unless it is `known` (else null), its sums and its best split.
+  // The histogram of the root, unless it is `known` (else null), its sums and, if its columns are not empty, its best split.
   void plant(SearchedNode& root, const Packed* known, int n_threads) const;
-
-  // The histogram alone of some rows, which are searched elsewhere; no column is listed. Returns the sum of the rows.
-  Packed fill(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const;
 
   // `large` comes with the histograms of the parent. `small` has one of the listed columns only if `large` has.
   void divide(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const;
@@ -78,8 +75,8 @@ class HistogramSearch {
     add_and_divide(small, large, {}, n_threads);
   }
 
-  // Is it less work to add up the columns of each node alone, of trees of n_rows that look at a share of them?
-  bool are_few(std::size_t n_rows, double share) const;
+  // Is it less work to add up the columns of each node alone, of trees of n_rows that look at a fraction of them?
+  bool are_few(std::size_t n_rows, double fraction) const;
 
   // The same as `plant` and, for one of the children, `divide`, for nodes that have no histograms.
   void plant_drawn(SearchedNode& root) const;

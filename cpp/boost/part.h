@@ -1,6 +1,7 @@
 // Parting the rows of a node into those of its children.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,6 +11,11 @@
 #include "boost/split.h"
 
 namespace spinney {
+
+// The rows of a node in ascending order again, after they were partitioned in vain.
+inline void join_rows(Row* rows, std::size_t n_left, std::size_t n) {
+  std::inplace_merge(rows, rows + n_left, rows + n);
+}
 
 class RowParter {
  public:

@@ -1,8 +1,8 @@
-// A tree that is grown on rows which are partitioned among processes: see boost/rows.h.
+// A tree that is grown on rows which are partitioned among processes, by messages (boost/row_messages.h).
 //
-// It is the tree that the same rows would grow in one place. Leaves whose turn will come soon are split ahead of it, a batch
-// at a time, as each batch is a way to all partitions and back. Partitions answer in the order in which they are asked, so that a
-// batch may be asked for before the answers to another one are there.
+// It is the tree that the same rows would grow in one place. Leaves that will be split soon are split ahead of their turn, a
+// batch at a time, as each batch is a round trip to all partitions. Requests are sent ahead, and the calls of boost/rows.h read
+// their answers: partitions answer in the order of the requests, so a batch may be sent before another one is answered.
 #pragma once
 
 #include <cstdint>
@@ -13,83 +13,122 @@
 #include <vector>
 
 #include "base/message.h"
-#include "boost/growing.h"
+#include "boost/grower.h"
 #include "boost/row_messages.h"
 
 namespace spinney {
 
-class PartitionedTree final : private GrowingTree {
+class RemoteRows {
  public:
-  // `least_gain`: that the tree before it made a split for; it tells which leaves this one is likely to split.
-  PartitionedTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, double least_gain,
-                  int n_threads);
+  using Growth = GrowingTree;
+  using Leaf = GrowingLeaf;
 
-  // The root, from what the partitions say of it, each its sum and cells.
-  void plant(std::size_t n_rows, std::span<MessageReader> partitions);
+  RemoteRows(const GrowingTree& tree, const Coding& coding, int n_threads, Interrupt& interrupt);
 
-  bool is_grown() const { return batches_.empty() && is_done(); }
+  // The calls read from these answers, one of each partition.
+  void read_from(std::span<MessageReader> partitions) {
+    partitions_ = partitions;
+    n_partitions_ = partitions.size();
+  }
 
-  // How much work each partition has with what it would ask for: rows times columns.
-  double work_to_ask_for() const;
+  void plant(Leaf& root);
+  void partition(std::span<LeafSplit<Leaf>> splits, Crew crew);
+  void histograms(std::span<LeafSplit<Leaf>> splits, Crew crew);
 
-  // What it wants to know next; `some`: about half of that.
-  RowBatch ask(std::uint32_t tree, bool some);
+  void release(Leaf& leaf, int) { leaf.histogram.reset(); }
+  void rejoin(Leaf&, std::size_t) {}  // partitions sort the rows where need be
 
-  // Reads the answers to the first batch that was asked for and not read yet.
-  void read(std::span<MessageReader> partitions);
+  double work_of(const Leaf& leaf) const {  // of each partition: rows times columns
+    return static_cast<double>(leaf.n()) * static_cast<double>(cells_.columns().size()) /
+           static_cast<double>(n_partitions_);
+  }
+  std::uint32_t name_children(const Leaf& leaf);  // returns the name of the left one; the right one's is the next
 
-  // Whether no split will be wanted beyond those that are made or asked for, as far as it is known.
-  bool is_end_in_sight() const;
-
-  // Nodes that have no children, nor sums yet: the sums of all leaves can be told from them.
-  std::vector<std::uint32_t> without_sums() const;
-
-  // Reads sums of nodes; those of a leaf, if they are known, or those of the nodes below it.
-  void read_sums(std::span<const std::uint32_t> names, std::span<MessageReader> partitions);
-  std::optional<LeafSums> sums_of(std::uint32_t name) const;
-
-  BoostedTree finished();
-
-  // That a split was made for; 0: for any.
-  double least_gain() const;
-
- private:
-  struct Counting {                        // a leaf of fewer rows than its hessian had promised
-    Leaf* leaf;                            // null: it is counted
+  struct Counting {  // a leaf of fewer rows than its hessian had indicated
+    Leaf* leaf;
     std::vector<std::vector<Row>> counts;  // by column, then by code; empty: not counted
     std::uint32_t column;                  // to be counted next
-    bool is_asked = false;
+    bool is_requested = false;
   };
-  struct Asked {
-    Leaf* leaf;
-    ChildHistogram histogram = ChildHistogram::none;
-    std::uint32_t left = 0;        // name of the left child; the right one's is the next
-    Counting* counting = nullptr;  // null: it is to be parted
-  };
+  std::vector<std::unique_ptr<Counting>>& counting() { return counting_; }
+  const std::vector<std::unique_ptr<Counting>>& counting() const { return counting_; }
+
+  // Reads the counts of a leaf's column; true if the leaf's best split is found, with `best` set.
+  bool read_count(Counting& counting, BoostSplit& best);
+
+  // Nodes that have neither children nor sums yet: the sums of all leaves follow from theirs.
+  std::vector<std::uint32_t> without_sums() const;
+  void read_sums(std::span<const std::uint32_t> names);
+  std::optional<LeafSums> sums_of(std::uint32_t name) const;
+
+ private:
   struct Named {
     std::uint32_t left = 0;  // name of the left child; 0: there is none
     std::optional<LeafSums> sums;
   };
 
-  void let_go(Leaf& leaf) override { leaf.histogram.reset(); }
-  void rejoin(Leaf&) override {}  // the order of a leaf's rows is of no matter
-
-  std::vector<Leaf*> leaves_to_ask_for() const;
-  ChildHistogram child_to_add_up(const Leaf& leaf) const;
-  Histogram read_cells(std::span<MessageReader> partitions) const;
-  void read_split(const Asked& asked, std::size_t n_left, std::span<MessageReader> partitions);
-  void read_count(Counting& counting, std::span<MessageReader> partitions);
-  void search_children(Leaf& leaf, Leaf& small, Leaf& large, Histogram cells);
+  template <class T>
+  T read_sum() {
+    T sum{};
+    for (MessageReader& partition : partitions_) sum += partition.get<T>();
+    return sum;
+  }
+  Histogram read_cells(std::size_t n_cells);
+  void search_children(LeafSplit<Leaf>& split, Histogram cells);
   BoostSplit best_of(const Leaf& leaf, const std::vector<std::vector<Row>>* counts = nullptr);
 
-  const double least_gain_before_;
+  const GrowingTree& tree_;
+  const Coding& coding_;
   const int n_threads_;
   const PlainCells cells_;
+  std::span<MessageReader> partitions_;
   std::size_t n_partitions_ = 1;
-  std::vector<SplitScratch> scratch_;       // by thread
-  std::deque<std::vector<Asked>> batches_;  // that were asked for and not read yet
+  std::vector<SplitScratch> scratch_;  // by thread
   std::vector<std::unique_ptr<Counting>> counting_;
   std::vector<Named> named_{1};  // by name: the root's is 0
+};
+
+class PartitionedTree final : private TreeGrower<RemoteRows> {
+ public:
+  // `least_gain`: the gain of the last split of the tree before it; leaves of such gains are likely to be split.
+  PartitionedTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, double least_gain,
+                  int n_threads, Interrupt& interrupt);
+
+  // The root, from the answers of the partitions, each its sum and cells.
+  void plant(std::size_t n_rows, std::span<MessageReader> partitions);
+
+  bool is_grown() const { return batches_.empty() && is_done(); }
+
+  // How much work each partition has with the next request: rows times columns.
+  double work_to_request() const;
+
+  // The next request; `some`: about half of it.
+  RowBatch request(std::uint32_t tree, bool some);
+
+  // Reads the answers to the first batch that was requested and not read yet.
+  void read(std::span<MessageReader> partitions);
+
+  // Whether no split will be wanted beyond those that are made or requested, as far as it is known.
+  bool is_end_in_sight() const;
+
+  RemoteRows& rows() { return rows_; }
+  const RemoteRows& rows() const { return rows_; }
+  using TreeGrower::finished;
+
+  // Of the splits that were made; 0 if there were leaves left to come.
+  double least_gain() const;
+
+ private:
+  struct Batch {
+    std::vector<LeafSplit<Leaf>> splits;
+    std::vector<RemoteRows::Counting*> counts;
+  };
+
+  std::vector<Leaf*> leaves_to_request() const;
+  ChildHistogram child_to_add_up(const Leaf& leaf) const;
+
+  const double least_gain_before_;
+  std::deque<Batch> batches_;  // that were requested and not read yet
 };
 
 }  // namespace spinney

@@ -1,27 +1,28 @@
-// Requests to rows of other processes, as bytes; see boost/rows.h.
+// Requests to the rows of other processes, as bytes: the calls of boost/rows.h by number of node.
 //
-// Partitions answer messages in the order in which they are sent, so that one may be sent before another is answered.
+// The root's number is 0, those of two children follow each other. Partitions answer in the order of the requests.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "base/message.h"
-#include "boost/rows.h"
+#include "boost/codes.h"
+#include "boost/kernels.h"
+#include "boost/split.h"
 
 namespace spinney {
 
 enum class Request : std::uint8_t {
   gradients,    // at the present scores: their sums, and the rows' losses, chunk by chunk
-  plant,        // Rows::plant
-  split,        // batches of trees: counts, partition, histograms; then leaf_sums
-  leaf_sums,    // Rows::leaf_sums
-  add,          // finished trees: Rows::add, and rows that they were not grown on
+  plant,        // draws rows, and makes the roots of some trees: DrawnRows, then the sum and the cells of each root
+  split,        // batches of trees: rows that go left, histograms; then sums of leaves
+  leaf_sums,    // of nodes
+  add,          // finished trees, for rows that they were grown on and others
   out_of_bag,   // targets, weights and scores of some rows that were not drawn
-  held_scores,  // scores of all rows, as those held out have them
+  held_scores,  // scores of all rows, as the validation set has them
   keep_scores,  // nothing: these scores are the best so far
-  kept_scores,  // those that were kept last
+  kept_scores,  // those of the last keep_scores
 };
 
 inline MessageWriter message_of(Request kind) {
@@ -30,14 +31,46 @@ inline MessageWriter message_of(Request kind) {
   return to;
 }
 
-// What a tree wants to know next. The answer: counts, rows that went left, histograms.
-struct RowBatch {
-  std::uint32_t tree = 0;
-  std::vector<ColumnCount> counts;
-  std::vector<NodeSplit> splits;
-  std::vector<std::uint32_t> histograms;  // of nodes
+struct RootsRequest {
+  std::uint32_t round = 0;
+  std::vector<GradientSums> totals;           // by score: units follow from them
+  std::uint32_t first_tree = 0, n_trees = 0;  // scores
+  bool takes_all = false;                     // no partition has drawn a row
+};
 
-  bool empty() const { return counts.empty() && splits.empty(); }
+struct DrawnRows {  // of a round
+  std::uint64_t first_row = 0, n_in_bag = 0;
+  std::uint64_t n_weighted = 0, n_out_of_bag = 0;  // of these, so many have a weight and come first
+};
+
+struct NodeSplit {
+  std::uint32_t node = 0;
+  BoostSplit split;
+  std::uint32_t left = 0;  // the number of the left child; a node that is split again gets new children
+};
+
+struct NodeHistogram {  // of pairs in the columns that the tree may use; or of rows by code of one column
+  static constexpr std::uint32_t all_columns = UINT32_MAX;
+  std::uint32_t node = 0, counted_column = all_columns;
+};
+
+struct RowBatch {  // answered by the numbers of rows that go left, then the histograms
+  std::uint32_t tree = 0;
+  std::vector<NodeSplit> splits = {};
+  std::vector<NodeHistogram> histograms = {};
+
+  bool empty() const { return splits.empty() && histograms.empty(); }
+};
+
+struct LeafSums {  // of a node's rows, in whole numbers, so that those of its children add up to them
+  std::int64_t gradient = 0, hessian = 0, weight = 0;
+
+  LeafSums& operator+=(const LeafSums& other) {
+    gradient += other.gradient;
+    hessian += other.hessian;
+    weight += other.weight;
+    return *this;
+  }
 };
 
 void put_batch(MessageWriter& to, const RowBatch& batch);
@@ -45,9 +78,26 @@ RowBatch get_batch(MessageReader& from);
 void put_roots(MessageWriter& to, const RootsRequest& roots);
 RootsRequest get_roots(MessageReader& from);
 
-// Have rows do what a message asks for, and write the answer.
-void answer_plant(Rows& rows, MessageReader& from, MessageWriter& to, Interrupt& interrupt);
-void answer_batches(Rows& rows, MessageReader& from, MessageWriter& to, Interrupt& interrupt);
-void answer_leaf_sums(Rows& rows, MessageReader& from, MessageWriter& to);
+// A histogram as a message: the cells of the columns that the tree may use, column by column.
+class PlainCells {
+ public:
+  PlainCells(const Coding& coding, const std::vector<std::uint8_t>& in_use) : first_(coding.columns.size(), none) {
+    for (std::uint32_t f = 0; f < coding.columns.size(); ++f) {
+      if (!in_use[f] || coding.columns[f].n_codes < 2) continue;
+      columns_.push_back(f);
+      first_[f] = n_cells_;
+      n_cells_ += coding.columns[f].n_codes;
+    }
+  }
+  std::size_t n_cells() const { return n_cells_; }
+  const std::vector<std::uint32_t>& columns() const { return columns_; }
+  std::size_t first(std::uint32_t column) const { return first_[column]; }
+
+ private:
+  static constexpr std::size_t none = SIZE_MAX;
+  std::size_t n_cells_ = 0;
+  std::vector<std::uint32_t> columns_;
+  std::vector<std::size_t> first_;
+};
 
 }  // namespace spinney

@@ -1,109 +1,70 @@
-// What a tree of boosting asks of rows, wherever these are: the seam behind which they lie in memory, on the workers of a
-// cluster or, one day, on a GPU.
+// The rows of a boosted tree behind five calls: the seam behind which they lie in memory (boost/local_rows.h,
+// boost/vector_rows.h), on the workers of a cluster (boost/partitioned_tree.h) or on a GPU.
 //
-// Rows have the codes of their columns, and their gradients; they are parted node by node, and add up histograms. Whoever grows
-// the tree adds up what all partitions of the rows answer, which are whole numbers, and finds the splits. All that can be asked
-// for at once is one batch. A node is known by a number: the root's is 0, and children follow one another.
-//
-// A round: `plant` draws rows and makes the roots of some trees; `partition` and `histograms` take turns until the trees are
-// grown; `leaf_sums` tell the values of the leaves; `add` adds these to the scores.
+// The rows have the codes of their columns and their gradients; the grower (boost/grower.h) decides which leaves are split.
+// Each call takes a batch of nodes:
+//   plant       sums and best split of the root
+//   partition   assigns the rows of nodes to their children
+//   histograms  adds up histograms of children and searches them; a split with too few rows on a side is searched anew
+//   leaf_sums   sums of the gradients of leaves, before rounding
+//   add         adds the values of leaves to the scores
+// The last two need gradients and scores, so learn/leaf_setting.h has them for rows in memory.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
-#include "base/function_ref.h"
-#include "base/interrupt.h"
-#include "boost/codes.h"
-#include "boost/kernels.h"
-#include "boost/split.h"
+#include "boost/histograms.h"
 
 namespace spinney {
 
-struct RootsRequest {
-  std::uint32_t round = 0;
-  std::vector<GradientSums> totals;           // by score: units follow from them
-  std::uint32_t first_tree = 0, n_trees = 0;  // scores
-  bool takes_all = false;                     // no partition has drawn a row
+struct Crew {  // the threads of a call: several, or one that is a worker among others
+  int n_threads = 1, worker = 0;
 };
 
-struct DrawnRows {  // of a round
-  std::uint64_t first_row = 0, n_in_bag = 0;
-  std::uint64_t n_weighted = 0, n_out_of_bag = 0;  // of these, so many have a weight and come first
+enum class ChildHistogram : std::uint8_t { none, left, right };  // the child whose histogram is added up
+
+// A split that is carried out: by `partition`, then, after the grower has made the children, by `histograms`.
+template <class Leaf>
+struct LeafSplit {
+  Leaf* leaf = nullptr;
+  bool searches = true;  // the children may be split in turn
+
+  ChildHistogram child = ChildHistogram::none;  // set by partition; the sibling's histogram is found by subtraction
+  std::size_t n_left = 0;                       // set by partition
+  Histogram filled = nullptr;                   // of `child`, if partition has added it up
+
+  std::unique_ptr<Leaf> left = nullptr, right = nullptr;  // null: a side has too few rows
+  typename Leaf::Split recounted = {};                    // the leaf's best split with its rows counted, in that case
+  bool is_pending = false;                                // counts are requested and not there yet
+
+  Leaf& small() const { return child == ChildHistogram::left ? *left : *right; }
+  Leaf& large() const { return child == ChildHistogram::left ? *right : *left; }
 };
 
-struct NodeSplit {
-  std::uint32_t node = 0;
-  BoostSplit split;
-  std::uint32_t left = 0;  // the number of the left child; the right one's is the next
+// What a grower requires of the rows of its tree. `release` frees histograms; `rejoin` undoes a partition.
+template <class R>
+concept TreeRows = requires(R rows, typename R::Leaf& leaf, std::span<LeafSplit<typename R::Leaf>> splits, Crew crew) {
+  rows.plant(leaf);
+  rows.partition(splits, crew);
+  rows.histograms(splits, crew);
+  rows.release(leaf, crew.worker);
+  rows.rejoin(leaf, std::size_t{});
 };
 
-struct ColumnCount {  // rows of a node by code of a column
-  std::uint32_t node = 0, column = 0;
-};
-
-enum class ChildHistogram : std::uint8_t { none, left, right };  // that a split wants of its children
-
-struct LeafSums {  // of a node's rows, in whole numbers, so that those of its children add up to them
-  std::int64_t gradient = 0, hessian = 0, weight = 0;
-
-  LeafSums& operator+=(const LeafSums& other) {
-    gradient += other.gradient;
-    hessian += other.hessian;
-    weight += other.weight;
-    return *this;
-  }
-};
-
-struct LeafAdded {
-  std::uint32_t node = 0;
-  double value = 0;
-};
-
-// Takes the sum of a histogram, and its cells column by column: see PlainCells.
-using CellSink = FunctionRef<void(std::span<const Packed>)>;
-
-class Rows {
- public:
-  virtual ~Rows() = default;
-
-  // For each tree the sum of the root's pairs, then its cells.
-  virtual DrawnRows plant(const RootsRequest& roots, CellSink sink, Interrupt& interrupt) = 0;
-
-  // Parts the rows of nodes; returns how many went left. A node that is parted again takes its new children.
-  virtual std::vector<std::uint64_t> partition(std::uint32_t tree, std::span<const NodeSplit> splits) = 0;
-
-  virtual void histograms(std::uint32_t tree, std::span<const std::uint32_t> nodes, CellSink sink,
-                          Interrupt& interrupt) = 0;
-  virtual std::vector<Row> counts(std::uint32_t tree, ColumnCount of) = 0;
-
-  virtual std::vector<LeafSums> leaf_sums(std::uint32_t tree, std::span<const std::uint32_t> nodes) = 0;
-
-  // To the scores of the rows that the tree was grown on.
-  virtual void add(std::uint32_t tree, std::span<const LeafAdded> leaves) = 0;
-};
-
-// A histogram as rows give it: the cells of the columns that the tree may use, column by column.
-class PlainCells {
- public:
-  PlainCells(const Coding& coding, const std::vector<std::uint8_t>& in_use) : first_(coding.columns.size(), none) {
-    for (std::uint32_t f = 0; f < coding.columns.size(); ++f) {
-      if (!in_use[f] || coding.columns[f].n_codes < 2) continue;
-      columns_.push_back(f);
-      first_[f] = n_cells_;
-      n_cells_ += coding.columns[f].n_codes;
-    }
-  }
-  std::size_t n_cells() const { return n_cells_; }
-  const std::vector<std::uint32_t>& columns() const { return columns_; }
-  std::size_t first(std::uint32_t column) const { return first_[column]; }
-
- private:
-  static constexpr std::size_t none = SIZE_MAX;
-  std::size_t n_cells_ = 0;
-  std::vector<std::uint32_t> columns_;
-  std::vector<std::size_t> first_;
+// Rows whose calls return at once: how many nodes are best split in one call, how long the root, a split and the smallest
+// split take about, and whether threads may split a leaf each.
+template <class R>
+concept PresentRows = TreeRows<R> && requires(const R rows, const typename R::Leaf& leaf) {
+  { rows.n_rows() } -> std::convertible_to<std::size_t>;
+  { rows.most_nodes() } -> std::convertible_to<std::size_t>;
+  { rows.estimated_ns() } -> std::convertible_to<double>;
+  { rows.estimated_ns(leaf) } -> std::convertible_to<double>;
+  { rows.least_ns() } -> std::convertible_to<double>;
+  { rows.may_take_one_thread(leaf) } -> std::convertible_to<bool>;
 };
 
 }  // namespace spinney

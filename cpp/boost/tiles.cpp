@@ -337,6 +337,18 @@ const Packed* Tiles::cells(std::uint32_t column, const Packed* histogram, Packed
   return room.data();
 }
 
+void Tiles::find_in_use(const std::vector<std::uint8_t>& in_use, std::vector<std::uint32_t>& tiles,
+                        std::vector<std::uint32_t>& lanes) const {
+  for (std::uint32_t t = 0; t < n_tiles(); ++t) {
+    const std::size_t n_before = lanes.size();
+    for (const std::uint32_t l : tiles_[t].lanes) {
+      const std::vector<std::uint32_t>& columns = lanes_[l].columns;
+      if (std::any_of(columns.begin(), columns.end(), [&](std::uint32_t f) { return in_use[f]; })) lanes.push_back(l);
+    }
+    if (lanes.size() > n_before) tiles.push_back(t);
+  }
+}
+
 Tiles::Cells Tiles::cells_of_tile(std::uint32_t tile) const {
   const Tile& t = tiles_[tile];
   return {t.first_cell, t.end_cell};

@@ -38,6 +38,10 @@ class Tiles {
 
   bool is_of_flags(std::uint32_t lane) const { return lanes_[lane].is_of_flags; }  // shared, and a cell a column
 
+  // Tiles and lanes of the columns that are in use.
+  void find_in_use(const std::vector<std::uint8_t>& in_use, std::vector<std::uint32_t>& tiles,
+                   std::vector<std::uint32_t>& lanes) const;
+
   struct Cells {
     std::size_t first, end;
   };

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "boost/grow.h"
+#include "boost/boosted_tree.h"
 #include "learn/boosting_state.h"
 
 namespace spinney {

@@ -3,28 +3,27 @@
 #include <algorithm>
 
 #include "base/pool.h"
-#include "boost/vector_grow.h"
+#include "boost/local_rows.h"
+#include "boost/vector_rows.h"
 #include "learn/chunks.h"
 
 namespace spinney {
 
 struct RoundGrower::Workspace {
   Workspace(const BoostingState& state, bool has_roots, int n_threads)
-      : packed(has_roots ? 0 : state.n_rows()),
-        grower(state.coded->coding, state.coded->codes, state.coded->tiles, n_threads) {}
+      : packed(has_roots ? 0 : state.n_rows()), memory(*state.coded, n_threads) {}
   std::vector<Row> rows;      // of the tree, leaf by leaf
   LargeArray<Packed> packed;  // unless the trees are planted together
-  BoostGrower grower;
+  LocalMemory memory;
 };
 
 struct RoundGrower::VectorSpace {
-  explicit VectorSpace(const BoostingState& state)
-      : grower(state.coded->coding, state.coded->codes, state.coded->tiles, state.n_scores(), state.n_threads()) {
+  explicit VectorSpace(const BoostingState& state) : memory(*state.coded, state.n_scores(), state.n_threads()) {
     for (std::uint32_t k = 0; k < state.n_scores(); ++k) packed.emplace_back(state.n_rows());
   }
   std::vector<Row> rows;                   // of the tree, leaf by leaf
   std::vector<LargeArray<Packed>> packed;  // by score
-  VectorGrower grower;
+  VectorMemory memory;
 };
 
 RoundGrower::RoundGrower(const BoostingState& state, const Gradients& gradients, const RowSample& sample,
@@ -86,8 +85,8 @@ BoostedTree RoundGrower::grow_tree(std::uint32_t k, Workspace& space, Interrupt&
     state_.touch((end - begin) * sizeof(Row));
     std::copy_n(rows.data() + begin, end - begin, space.rows.data() + begin);
   });
-  BoostedTree grown = space.grower.grow(space.rows, packed, units, state_.tree_params(k), state_.key_of_tree(k),
-                                        roots_ ? roots_->of(k) : nullptr, interrupt);
+  BoostedTree grown = grow_boosted_tree(space.memory, state_.tree_params(k), state_.key_of_tree(k), units, space.rows,
+                                        packed, roots_ ? roots_->of(k) : nullptr, interrupt);
   leaves_.set_values(grown, k, space.rows);
   if (!state_.params.linear_columns.empty()) leaves_.add_linear(grown, k, space.rows);
   if (state_.rows.weight != nullptr || state_.params.draws_by_gradient) leaves_.weigh(grown, space.rows);
@@ -128,7 +127,8 @@ std::vector<BoostedTree> RoundGrower::grow_vector(Interrupt& interrupt) {
                       state_.tree_params(k).monotonic_cst});
   }
   space.rows.assign(sample_.in_use().begin(), sample_.in_use().end());
-  VectorTree found = space.grower.grow(space.rows, scores, state_.params.tree, state_.key_of_tree(0), interrupt);
+  VectorTree found =
+      grow_vector_tree(space.memory, state_.params.tree, state_.key_of_tree(0), scores, space.rows, interrupt);
   if (state_.rows.weight != nullptr) leaves_.weigh(found.grown, space.rows);
   std::vector<BoostedTree> grown(state_.n_scores(), found.grown);
   for (std::uint32_t k = 0; k < state_.n_scores(); ++k) {

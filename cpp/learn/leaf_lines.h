@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "boost/grow.h"
+#include "boost/boosted_tree.h"
 #include "boost/kernels.h"
 #include "data/column.h"
 

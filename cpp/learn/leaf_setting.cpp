@@ -17,7 +17,7 @@ namespace spinney {
 
 namespace {
 
-// Adds what a leaf's line says to the scores of its rows, by the same operations in the same order as `leaf_value`.
+// Adds the predictions of a linear leaf to the scores of its rows, by the same operations in the same order as `leaf_value`.
 void add_line(const Tree& tree, std::size_t node, const Table& table, std::span<const Row> rows, double* scores) {
   constexpr std::size_t block = 256;
   const LeafLines& lines = tree.lines;
@@ -51,8 +51,25 @@ std::vector<GrownLeaf> leaves_of(const Tree& tree, std::span<const std::uint32_t
 
 }  // namespace
 
-// Leaves are set from the gradients before rounding; their sums are whole numbers of a unit that none of them feels, so
-// they may be added up in any order.
+// Sums are whole numbers of a unit that no gradient feels, so they may be added up in any order.
+std::vector<WholeSums> LeafSetting::gradient_sums(const std::vector<GrownLeaf>& leaves, std::uint32_t k,
+                                                  std::span<const Row> rows) const {
+  const LeafScales scales(gradients_.totals()[k]);
+  std::vector<std::atomic<std::int64_t>> g(leaves.size()), h(leaves.size());
+  for_each_piece(leaves, rows, state_.n_rows(), state_.n_threads(), 3.0,
+                 [&](std::size_t i, std::size_t begin, std::size_t end) {
+                   state_.touch((end - begin) * sizeof(Pair));
+                   const WholeSums sums = boost_kernels().sum_pairs(gradients_.of(k), rows.data() + begin, end - begin,
+                                                                    scales.gradient, scales.hessian);
+                   g[i].fetch_add(sums.gradient, std::memory_order_relaxed);
+                   h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
+                 });
+  std::vector<WholeSums> sums;
+  sums.reserve(leaves.size());
+  for (std::size_t i = 0; i < leaves.size(); ++i) sums.push_back({g[i].load(), h[i].load()});
+  return sums;
+}
+
 void LeafSetting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const {
   const std::size_t n_leaves = grown.leaves.size();
   const int n_threads = state_.n_threads();
@@ -63,22 +80,11 @@ void LeafSetting::set_values(BoostedTree& grown, std::uint32_t k, std::span<cons
     });
     return order_values(grown.tree, state_.tree_params(k).monotonic_cst);
   }
-  const LeafScales scales(gradients_.totals()[k]);
-  std::vector<std::atomic<std::int64_t>> g(n_leaves), h(n_leaves);
-  for_each_piece(grown.leaves, rows, state_.n_rows(), n_threads, 3.0,
-                 [&](std::size_t i, std::size_t begin, std::size_t end) {
-                   state_.touch((end - begin) * sizeof(Pair));
-                   const WholeSums sums = boost_kernels().sum_pairs(gradients_.of(k), rows.data() + begin, end - begin,
-                                                                    scales.gradient, scales.hessian);
-                   g[i].fetch_add(sums.gradient, std::memory_order_relaxed);
-                   h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
-                 });
-  std::vector<WholeSums> sums;
-  sums.reserve(n_leaves);
-  for (std::size_t i = 0; i < n_leaves; ++i) sums.push_back({g[i].load(), h[i].load()});
+  const std::vector<WholeSums> sums = gradient_sums(grown.leaves, k, rows);
   const SplitSearch search(state_.coded->coding, state_.tree_params(k), {});
-  set_steps(grown, sums, scales, search, state_.tree_params(k), state_.params.step_growth(state_.round),
-            is_tempered(state_.params, state_.part_of(k), k), state_.params.vector_leaves);
+  set_steps(grown, sums, LeafScales(gradients_.totals()[k]), search, state_.tree_params(k),
+            state_.params.step_growth(state_.round), is_tempered(state_.params, state_.part_of(k), k),
+            state_.params.vector_leaves);
 }
 
 void LeafSetting::add_linear(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const {
@@ -128,19 +134,19 @@ void LeafSetting::average(Tree& tree) const {
   if (state_.params.hierarchical_shrinkage > 0) shrink(tree, state_.params.hierarchical_shrinkage);
 }
 
-// Nodes know the weight of their rows, not their number. It is summed in whole numbers of a power of two that is small
-// enough: whole weights stay what they are, and the order of the rows does not matter.
-void LeafSetting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
+// Weights are summed in whole numbers of a power of two that is small enough: whole weights stay what they are, and the order
+// of the rows does not matter.
+std::vector<std::int64_t> LeafSetting::weight_sums(const std::vector<GrownLeaf>& leaves,
+                                                   std::span<const Row> rows) const {
+  std::vector<std::int64_t> weights;
+  weights.reserve(leaves.size());
   if (state_.even_weight > 0) {
     const auto unit = static_cast<std::int64_t>(state_.even_weight * state_.place.weight_scale);
-    std::vector<std::int64_t> weights;
-    weights.reserve(grown.leaves.size());
-    for (const GrownLeaf& leaf : grown.leaves)
-      weights.push_back(static_cast<std::int64_t>(leaf.end - leaf.begin) * unit);
-    return set_weights(grown, weights, state_.place.weight_scale);
+    for (const GrownLeaf& leaf : leaves) weights.push_back(static_cast<std::int64_t>(leaf.end - leaf.begin) * unit);
+    return weights;
   }
-  std::vector<std::atomic<std::int64_t>> sums(grown.leaves.size());
-  for_each_piece(grown.leaves, rows, state_.n_rows(), state_.n_threads(), 2.0,
+  std::vector<std::atomic<std::int64_t>> sums(leaves.size());
+  for_each_piece(leaves, rows, state_.n_rows(), state_.n_threads(), 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
                    state_.rows.touch(end - begin);
                    std::int64_t sum = 0;
@@ -148,10 +154,12 @@ void LeafSetting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
                      sum += static_cast<std::int64_t>(sample_.weight_of(rows[j]) * state_.place.weight_scale);
                    sums[i].fetch_add(sum, std::memory_order_relaxed);
                  });
-  std::vector<std::int64_t> weights;
-  weights.reserve(sums.size());
   for (const auto& sum : sums) weights.push_back(sum.load(std::memory_order_relaxed));
-  set_weights(grown, weights, state_.place.weight_scale);
+  return weights;
+}
+
+void LeafSetting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
+  set_weights(grown, weight_sums(grown.leaves, rows), state_.place.weight_scale);
 }
 
 void LeafSetting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "boost/grow.h"
+#include "boost/boosted_tree.h"
 #include "learn/gradients.h"
 #include "learn/sampling.h"
 
@@ -20,7 +20,10 @@ class LeafSetting {
   void begin_step() { step_scores_ = state_.rows.scores; }
   void begin_round(double share) { share_ = share; }
 
-  // `rows` are those of the tree, leaf by leaf.
+  // `rows` are those of the tree, leaf by leaf. Sums are by leaf, of gradients before rounding and of weights.
+  std::vector<WholeSums> gradient_sums(const std::vector<GrownLeaf>& leaves, std::uint32_t score,
+                                       std::span<const Row> rows) const;
+  std::vector<std::int64_t> weight_sums(const std::vector<GrownLeaf>& leaves, std::span<const Row> rows) const;
   void set_values(BoostedTree& grown, std::uint32_t score, std::span<const Row> rows) const;
   void add_linear(BoostedTree& grown, std::uint32_t score, std::span<const Row> rows) const;
   void weigh(BoostedTree& grown, std::span<const Row> rows) const;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "boost/grow.h"
+#include "boost/boosted_tree.h"
 #include "learn/boosting_state.h"
 #include "learn/scales.h"
 #include "tree/tree.h"

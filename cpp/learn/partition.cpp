@@ -14,7 +14,7 @@ Partition::Partition(BoostingRows rows, BoostingRows held_out, BoostingParams pa
       gradients_(state_),
       sample_(state_, gradients_),
       leaves_(state_, gradients_, sample_),
-      local_(state_, gradients_, sample_) {
+      local_(state_, gradients_, sample_, leaves_) {
   state_.coded = std::move(coded);
   const std::size_t n = state_.n_rows();
   if (place.first_row % chunk_rows != 0 || place.first_row + n > place.n_all_rows) refuse_request();
@@ -29,14 +29,14 @@ std::string Partition::answer(std::string_view request, Interrupt& interrupt) {
       put_state(to);
       break;
     case Request::plant:
-      answer_plant(local_, from, to, interrupt);
+      local_.plant(from, to, interrupt);
       break;
     case Request::split:
-      answer_batches(local_, from, to, interrupt);
-      answer_leaf_sums(local_, from, to);
+      local_.split(from, to, interrupt);
+      local_.leaf_sums(from, to);
       break;
     case Request::leaf_sums:
-      answer_leaf_sums(local_, from, to);
+      local_.leaf_sums(from, to);
       break;
     case Request::add:
       add(from, to);
@@ -87,9 +87,7 @@ void Partition::add(MessageReader& from, MessageWriter& to) {
       std::iota(every.begin(), every.end(), Row{0});
       leaves_.walk({&grown, 1}, k, state_.coded->codes, every, state_.rows);
     } else {
-      std::vector<LeafAdded> leaves;
-      for (std::size_t l = 0; l < nodes.size(); ++l) leaves.push_back({names[l], tree.value.at(nodes[l])});
-      local_.add(k, leaves);
+      local_.add(grown, k, nodes, names);
       leaves_.walk({&grown, 1}, k, state_.coded->codes, sample_.out_of_bag(), state_.rows);
     }
     if (state_.held_out.table != nullptr)

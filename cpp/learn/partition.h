@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "boost/row_messages.h"
 #include "learn/leaf_setting.h"
-#include "learn/local_rows.h"
+#include "learn/partition_rows.h"
 
 namespace spinney {
 
@@ -32,7 +31,7 @@ class Partition {
   Gradients gradients_;
   RowSample sample_;
   LeafSetting leaves_;
-  LocalRows local_;
+  PartitionRows local_;
   std::vector<RowVector<double>> kept_;  // scores of the rows held out, by score
 };
 

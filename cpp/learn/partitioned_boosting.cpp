@@ -139,14 +139,14 @@ class PartitionedBoosting::Growth {
 
   bool send_splits() {
     double work = 0;
-    for (const auto& tree : trees_) work += tree->is_grown() ? 0 : tree->work_to_ask_for();
+    for (const auto& tree : trees_) work += tree->is_grown() ? 0 : tree->work_to_request();
     if (!sent_.empty() && work < work_of_message_) return false;
     const bool some = sent_.empty() && work >= 2 * work_of_message_;
     MessageWriter batches;
     Sent sent;
     for (std::uint32_t i = 0; i < trees_.size(); ++i) {
       if (trees_[i]->is_grown()) continue;
-      const RowBatch batch = trees_[i]->ask(first_ + i, some);
+      const RowBatch batch = trees_[i]->request(first_ + i, some);
       if (batch.empty()) continue;
       put_batch(batches, batch);
       sent.split.push_back(trees_[i].get());
@@ -168,7 +168,7 @@ class PartitionedBoosting::Growth {
 
   // What will be the leaves of a tree, as it seems, once all divisions that were asked for are made.
   std::vector<std::uint32_t> leaves_in_sight(std::size_t i) const {
-    return are_sums_asked_ ? trees_[i]->without_sums() : std::vector<std::uint32_t>{};
+    return are_sums_asked_ ? trees_[i]->rows().without_sums() : std::vector<std::uint32_t>{};
   }
 
   // Their sums, if it shows only now.
@@ -206,7 +206,7 @@ class PartitionedBoosting::Growth {
   static std::vector<std::uint32_t> leaves_without_sums(const PartitionedTree& tree, const BoostedTree& grown) {
     std::vector<std::uint32_t> names;
     for (const GrownLeaf& leaf : grown.leaves)
-      if (!tree.sums_of(leaf.name)) names.push_back(leaf.name);
+      if (!tree.rows().sums_of(leaf.name)) names.push_back(leaf.name);
     return names;
   }
 
@@ -220,7 +220,10 @@ class PartitionedBoosting::Growth {
     const std::vector<std::string_view> answers = channel_.receive();
     std::vector<MessageReader> partitions(answers.begin(), answers.end());
     for (PartitionedTree* tree : sent_.front().split) tree->read(partitions);
-    for (const SumsOf& sums : sent_.front().summed) sums.tree->read_sums(sums.names, partitions);
+    for (const SumsOf& sums : sent_.front().summed) {
+      sums.tree->rows().read_from(partitions);
+      sums.tree->rows().read_sums(sums.names);
+    }
     sent_.pop_front();
   }
 
@@ -274,7 +277,7 @@ PartitionedBoosting::Trees PartitionedBoosting::plant(Channel& channel, std::uin
   for (std::uint32_t k = first; k < first + n; ++k) {
     trees.push_back(std::make_unique<PartitionedTree>(
         coding_, tree_params(k), PackedScales(totals_[k], whole_.n_all_rows).units(),
-        key_of_boosted_tree(params_.tree.seed, round_, k), least_gains_[k], params_.tree.n_threads));
+        key_of_boosted_tree(params_.tree.seed, round_, k), least_gains_[k], params_.tree.n_threads, interrupt));
     trees.back()->plant(drawn.n_rows(), partitions);
   }
   return trees;
@@ -286,7 +289,7 @@ void PartitionedBoosting::set_values(std::uint32_t first, const Trees& trees, st
     std::vector<WholeSums> sums;
     std::vector<std::int64_t> weights;
     for (const GrownLeaf& leaf : grown[i].leaves) {
-      const LeafSums found = trees[i]->sums_of(leaf.name).value();
+      const LeafSums found = trees[i]->rows().sums_of(leaf.name).value();
       sums.push_back({found.gradient, found.hessian});
       weights.push_back(found.weight);
     }
