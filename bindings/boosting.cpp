@@ -47,11 +47,12 @@ struct RowsOwner {
     target = std::move(y);
     weight = std::move(w);
     const std::size_t n = handle.table.n_rows;
-    if (target->shape(0) != params.parts.size() || target->shape(1) != n || (weight && weight->shape(0) != n) ||
+    if (target->shape(0) != params.losses.size() || target->shape(1) != n || (weight && weight->shape(0) != n) ||
         scores.shape(0) != n_scores || scores.shape(1) != n)
       throw nb::value_error("table, target, weight and scores differ in rows");
-    for (std::size_t p = 0; p < params.parts.size(); ++p)
-      if (params.parts[p].loss == Loss::multinomial) check_classes(target->data() + p * n, n, params.parts[p].n_scores);
+    for (std::size_t p = 0; p < params.losses.size(); ++p)
+      if (params.losses[p].loss == Loss::multinomial)
+        check_classes(target->data() + p * n, n, params.losses[p].n_scores);
     BoostingRows rows;
     rows.table = &handle.table;
     rows.target = target->data();

@@ -18,56 +18,14 @@ namespace spinney {
 
 namespace {
 
-// By part: name of the loss, its parameter, number of scores, weight in the sum.
-using LossParts = std::vector<std::tuple<std::string, double, std::uint32_t, double>>;
-
-std::vector<LossPart> read_parts(const LossParts& given) {
-  std::vector<LossPart> parts;
-  for (const auto& [name, parameter, n_scores, weight] : given) {
-    const Loss loss = loss_named(name);
-    if (n_scores < 1 || (n_scores > 1 && !traits_of(loss).has_scores() && !traits_of(loss).is_outside))
-      throw nb::value_error("losses: this one has one score");
-    parts.push_back({loss, parameter, n_scores, weight});
-  }
-  if (parts.empty()) throw nb::value_error("losses: at least one");
-  return parts;
-}
-
-// By split: its column, threshold, categories that go left, and the places of the splits of its sides (0: none).
-using ForcedSplits =
-    std::vector<std::tuple<std::uint32_t, double, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>>;
-
-std::vector<ForcedSplit> read_forced(const ForcedSplits& given) {
-  std::vector<ForcedSplit> splits;
-  for (const auto& [feature, threshold, codes, left, right] : given) {
-    for (const std::uint32_t below : {left, right})  // each is named once at most, and after its parent
-      if (below != 0 && (below <= splits.size() || below >= given.size()))
-        throw nb::value_error("forced_splits: no such split");
-    splits.push_back({feature, threshold, codes, left, right});
-  }
-  return splits;
-}
-
-// Options that are not numbers: OPTION(name, type, its type in Python).
-using Columns = std::vector<std::uint32_t>;
-#define SPINNEY_LIST_OPTIONS(OPTION)                                                          \
-  OPTION(losses, LossParts, "Sequence[tuple[str, float, int, float]]")                        \
-  OPTION(monotonic_cst, std::vector<std::vector<std::int8_t>>, "Sequence[Sequence[int]]")     \
-  OPTION(interaction_cst, std::vector<Columns>, "Sequence[Sequence[int]]")                    \
-  OPTION(feature_costs, std::vector<double>, "Sequence[float]")                               \
-  OPTION(feature_weights, std::vector<double>, "Sequence[float]")                             \
-  OPTION(forced_splits, ForcedSplits, "Sequence[tuple[int, float, Sequence[int], int, int]]") \
-  OPTION(linear_columns, std::vector<std::uint8_t>, "Sequence[int]")                          \
-  OPTION(seed, std::uint64_t, "int")                                                          \
-  OPTION(n_jobs, int, "int")
-
-#define SPINNEY_SIGNATURE_OF_NUMBER(kind, name, preset, bounds, text) ", " #name ": " SPINNEY_PYTHON_TYPE_##kind
-#define SPINNEY_SIGNATURE_OF_LIST(name, type, python) ", " #name ": " python
-constexpr const char* signature = "def __init__(self, *" SPINNEY_ROUND_OPTIONS(SPINNEY_SIGNATURE_OF_NUMBER)
-    SPINNEY_TREE_OPTIONS(SPINNEY_SIGNATURE_OF_NUMBER) SPINNEY_LIST_OPTIONS(SPINNEY_SIGNATURE_OF_LIST) ") -> None";
+#define SPINNEY_SIGNATURE(kind, name, ...) ", " #name ": " SPINNEY_PYTHON_TYPE_##kind
+constexpr const char* signature = "def __init__(self, *" SPINNEY_ROUND_OPTIONS(SPINNEY_SIGNATURE)
+    SPINNEY_TREE_OPTIONS(SPINNEY_SIGNATURE) SPINNEY_ROUND_LISTS(SPINNEY_SIGNATURE)
+        SPINNEY_TREE_LISTS(SPINNEY_SIGNATURE) ", seed: int, n_jobs: int) -> None";
 
 #define SPINNEY_COUNT(...) +1
-constexpr std::size_t n_options = std::size(scalar_options) SPINNEY_LIST_OPTIONS(SPINNEY_COUNT);
+constexpr std::size_t n_options =
+    std::size(scalar_options) SPINNEY_ROUND_LISTS(SPINNEY_COUNT) SPINNEY_TREE_LISTS(SPINNEY_COUNT) + 2;
 
 [[noreturn]] void refuse_type(const std::string& what) { throw nb::type_error(what.c_str()); }
 
@@ -87,38 +45,54 @@ T take_number(const nb::kwargs& given, const char* name, const OptionBounds& bou
   return value;
 }
 
-// Constraints for all scores, or by score.
-void set_monotone(std::vector<std::vector<std::int8_t>> given, BoostingParams& params) {
-  if (given.size() == 1)
-    params.tree.monotonic_cst = std::move(given[0]);
-  else if (given.empty() || given.size() == params.n_scores())
-    params.monotonic_cst = std::move(given);
-  else
-    throw nb::value_error("monotonic_cst: for all scores, or by score");
+template <class T>
+void take_list(const nb::kwargs& given, const char* name, std::vector<T>& to) {
+  to = take<std::vector<T>>(given, name);
+}
+
+// By loss: its name, its parameter, number of scores, weight in the sum.
+void take_list(const nb::kwargs& given, const char* name, std::vector<LossPart>& to) {
+  using Given = std::vector<std::tuple<std::string, double, std::uint32_t, double>>;
+  for (const auto& [loss_name, parameter, n_scores, weight] : take<Given>(given, name)) {
+    const Loss loss = loss_named(loss_name);
+    if (n_scores < 1 || (n_scores > 1 && !traits_of(loss).has_scores() && !traits_of(loss).is_outside))
+      throw nb::value_error("losses: this one has one score");
+    to.push_back({loss, parameter, n_scores, weight});
+  }
+  if (to.empty()) throw nb::value_error("losses: at least one");
+}
+
+// By split: its column, threshold, categories that go left, and the places of its child splits (0: none).
+void take_list(const nb::kwargs& given, const char* name, std::vector<ForcedSplit>& to) {
+  using Given =
+      std::vector<std::tuple<std::uint32_t, double, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>>;
+  const auto splits = take<Given>(given, name);
+  for (const auto& [feature, threshold, codes, left, right] : splits) {
+    for (const std::uint32_t below : {left, right})  // each is named once at most, and after its parent
+      if (below != 0 && (below <= to.size() || below >= splits.size()))
+        throw nb::value_error("forced_splits: no such split");
+    to.push_back({feature, threshold, codes, left, right});
+  }
 }
 
 // By name alone and without defaults, so that an option that is misspelt or forgotten is an error.
 void init_options(BoostingOptions* self, const nb::kwargs& given) {
   BoostingParams p;
-  BoostParams& t = p.tree;
 #define SPINNEY_TAKE(to, kind, name, bounds) \
   to.name = take_number<SPINNEY_CPP_TYPE_##kind>(given, #name, option_bounds::bounds);
 #define SPINNEY_TAKE_OF_ROUND(kind, name, preset, bounds, text) SPINNEY_TAKE(p, kind, name, bounds)
-#define SPINNEY_TAKE_OF_TREE(kind, name, preset, bounds, text) SPINNEY_TAKE(t, kind, name, bounds)
-#define SPINNEY_TAKE_LIST(name, type, python) auto name = take<type>(given, #name);
+#define SPINNEY_TAKE_OF_TREE(kind, name, preset, bounds, text) SPINNEY_TAKE(p.tree, kind, name, bounds)
+#define SPINNEY_TAKE_LIST_OF_ROUND(kind, name, text) take_list(given, #name, p.name);
+#define SPINNEY_TAKE_LIST_OF_TREE(kind, name, text) take_list(given, #name, p.tree.name);
   SPINNEY_ROUND_OPTIONS(SPINNEY_TAKE_OF_ROUND)
   SPINNEY_TREE_OPTIONS(SPINNEY_TAKE_OF_TREE)
-  SPINNEY_LIST_OPTIONS(SPINNEY_TAKE_LIST)
+  SPINNEY_ROUND_LISTS(SPINNEY_TAKE_LIST_OF_ROUND)
+  SPINNEY_TREE_LISTS(SPINNEY_TAKE_LIST_OF_TREE)
+  p.tree.seed = take<std::uint64_t>(given, "seed");
+  p.tree.n_threads = resolve_threads(take<int>(given, "n_jobs"));
   if (given.size() != n_options) refuse_type("BoostingOptions: there is no such option");
-  p.parts = read_parts(losses);
-  p.linear_columns = std::move(linear_columns);
-  set_monotone(std::move(monotonic_cst), p);
-  t.interaction_cst = std::move(interaction_cst);
-  t.feature_costs = std::move(feature_costs);
-  t.feature_weights = std::move(feature_weights);
-  t.forced_splits = read_forced(forced_splits);
-  t.seed = seed;
-  t.n_threads = resolve_threads(n_jobs);
+  const std::size_t n_monotone = p.monotonic_cst.size();
+  if (n_monotone > 1 && n_monotone != p.n_scores()) throw nb::value_error("monotonic_cst: for all scores, or by score");
   new (self) BoostingOptions{std::move(p)};
 }
 
@@ -130,24 +104,39 @@ std::vector<const OptionTraits*> known_options() {
 
 }  // namespace
 
+namespace {
+
+void refuse_unless(bool is_right, const char* name, const char* rule) {
+  if (!is_right) throw nb::value_error((std::string(name) + rule).c_str());
+}
+
+template <class T>
+void check_list(const char* name, const std::vector<T>& by_column, std::size_t n_columns) {
+  refuse_unless(by_column.empty() || by_column.size() == n_columns, name, ": one entry per column");
+}
+
+void check_list(const char* name, const std::vector<std::vector<std::int8_t>>& by_score, std::size_t n_columns) {
+  for (const auto& by_column : by_score) refuse_unless(by_column.size() == n_columns, name, ": one entry per column");
+}
+
+void check_list(const char* name, const std::vector<std::vector<std::uint32_t>>& groups, std::size_t n_columns) {
+  for (const auto& group : groups)
+    for (const std::uint32_t f : group) refuse_unless(f < n_columns, name, ": no such column");
+}
+
+void check_list(const char* name, const std::vector<ForcedSplit>& splits, std::size_t n_columns) {
+  for (const ForcedSplit& split : splits) refuse_unless(split.feature < n_columns, name, ": no such column");
+}
+
+void check_list(const char*, const std::vector<LossPart>&, std::size_t) {}
+
+}  // namespace
+
 void check_columns(const BoostingParams& params, std::size_t n_columns) {
-  const BoostParams& t = params.tree;
-  const auto check = [&](const std::vector<std::int8_t>& monotone) {
-    if (monotone.size() != n_columns) throw nb::value_error("monotonic_cst: one entry per column");
-  };
-  if (!t.monotonic_cst.empty()) check(t.monotonic_cst);
-  for (const auto& monotone : params.monotonic_cst) check(monotone);
-  if (!t.feature_costs.empty() && t.feature_costs.size() != n_columns)
-    throw nb::value_error("feature_costs: one entry per column");
-  if (!t.feature_weights.empty() && t.feature_weights.size() != n_columns)
-    throw nb::value_error("feature_weights: one entry per column");
-  if (!params.linear_columns.empty() && params.linear_columns.size() != n_columns)
-    throw nb::value_error("linear_columns: one entry per column");
-  for (const ForcedSplit& split : t.forced_splits)
-    if (split.feature >= n_columns) throw nb::value_error("forced_splits: no such column");
-  for (const auto& group : t.interaction_cst)
-    for (const std::uint32_t f : group)
-      if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
+#define SPINNEY_CHECK_OF_ROUND(kind, name, text) check_list(#name, params.name, n_columns);
+#define SPINNEY_CHECK_OF_TREE(kind, name, text) check_list(#name, params.tree.name, n_columns);
+  SPINNEY_ROUND_LISTS(SPINNEY_CHECK_OF_ROUND)
+  SPINNEY_TREE_LISTS(SPINNEY_CHECK_OF_TREE)
 }
 
 }  // namespace spinney

@@ -147,6 +147,7 @@ void init_traits(nb::module_& m) {
       .def_prop_ro(
           "public_name", [](const LossTraits& t) { return t.public_name == nullptr ? t.name : t.public_name; },
           nb::sig("def public_name(self) -> str"), "By which the estimators know it.")
+      .def_ro("text", &LossTraits::text, nb::sig("def text(self) -> str | None"), "What it does, for docstrings.")
       .def_prop_ro(
           "parameter", [](const LossTraits& t) { return t.parameter.name == nullptr ? nullptr : &t.parameter; },
           nb::rv_policy::reference, nb::sig("def parameter(self) -> LossParameter | None"))

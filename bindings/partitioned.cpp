@@ -107,7 +107,7 @@ void make_partition(PartitionHandle* self, const CodedRowsHandle& coded, const D
   const Table* table = &self->coded->rows;
   const std::size_t n = table->n_rows;
   const BoostingParams& params = options.params;
-  if (target.shape(0) != params.parts.size() || target.shape(1) != n || scores.shape(0) != params.n_scores() ||
+  if (target.shape(0) != params.losses.size() || target.shape(1) != n || scores.shape(0) != params.n_scores() ||
       scores.shape(1) != n || (weight && weight->shape(0) != n) || (held_weight && held_weight->shape(0) != n))
     throw nb::value_error("table, target and weight differ in rows");
   const auto [first_row, n_all_rows, weight_scale, count_by_weight] = place;

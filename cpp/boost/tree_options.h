@@ -1,5 +1,5 @@
-// The table of options of a boosted tree, and what such a table says of an option. Structs, bindings and the checks of Python
-// come from these tables; learn/boosting_options.h has the options of rounds.
+// The tables of options of a boosted tree. Structs, bindings and the checks of Python come from these tables;
+// learn/boosting_options.h has the options of rounds.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,7 @@ inline constexpr OptionBounds chance{0, 1, true, true};
 constexpr OptionBounds at_least(double low) { return {low, infinity, true, false}; }
 }  // namespace option_bounds
 
-// OPTION(kind, name, preset, bounds, text). Left alone, nothing is limited, drawn or regularised; the defaults of users are
-// Python's to say.
+// OPTION(kind, name, preset, bounds, text). The presets limit, draw and regularise nothing; the defaults of users are Python's.
 #define SPINNEY_TREE_OPTIONS(OPTION)                                                                                  \
   OPTION(real, learning_rate, 1, above_zero, "Factor of every step.")                                                 \
   OPTION(whole, max_leaf_nodes, UINT32_MAX, at_least(2), "Leaves of a tree, at most.")                                \
@@ -54,6 +53,13 @@ constexpr OptionBounds at_least(double low) { return {low, infinity, true, false
   OPTION(real, category_smoothing, 0, at_least(0), "Rows added to a category's hessian where categories are sorted.") \
   OPTION(real, category_l2, 0, at_least(0), "Further penalty of squared steps where categories are sorted.")
 
+// LIST(kind, name, text); all may be empty.
+#define SPINNEY_TREE_LISTS(LIST)                                                                 \
+  LIST(groups, interaction_cst, "Columns that may occur together on a path; empty: all may.")    \
+  LIST(reals, feature_costs, "By column: gains are divided by it; empty: all cost the same.")    \
+  LIST(reals, feature_weights, "By column: how likely it is drawn, 0: never; empty: all alike.") \
+  LIST(splits, forced_splits, "Splits that every tree starts with, the root's first.")
+
 // ---- how a table is read ----------------------------------------------------------------------------------
 
 #define SPINNEY_CPP_TYPE_real double
@@ -62,8 +68,15 @@ constexpr OptionBounds at_least(double low) { return {low, infinity, true, false
 #define SPINNEY_PYTHON_TYPE_real "float"
 #define SPINNEY_PYTHON_TYPE_whole "int"
 #define SPINNEY_PYTHON_TYPE_flag "bool"
+#define SPINNEY_CPP_TYPE_reals std::vector<double>
+#define SPINNEY_CPP_TYPE_groups std::vector<std::vector<std::uint32_t>>
+#define SPINNEY_CPP_TYPE_splits std::vector<ForcedSplit>
+#define SPINNEY_PYTHON_TYPE_reals "Sequence[float]"
+#define SPINNEY_PYTHON_TYPE_groups "Sequence[Sequence[int]]"
+#define SPINNEY_PYTHON_TYPE_splits "Sequence[tuple[int, float, Sequence[int], int, int]]"
 
 #define SPINNEY_OPTION_MEMBER(kind, name, preset, bounds, text) SPINNEY_CPP_TYPE_##kind name = preset;
+#define SPINNEY_LIST_MEMBER(kind, name, text) SPINNEY_CPP_TYPE_##kind name;
 
 struct OptionTraits {
   const char* name;
@@ -74,7 +87,7 @@ struct OptionTraits {
 #define SPINNEY_OPTION_TRAITS(kind, name, preset, bounds, text) \
   OptionTraits{#name, SPINNEY_PYTHON_TYPE_##kind, option_bounds::bounds, text},
 
-// A split that a tree starts with, and those of its sides: their places in the list, 0: none (the first is the root's).
+// A forced split. `left` and `right` are the places of its child splits in the list; 0: none.
 struct ForcedSplit {
   std::uint32_t feature = 0;
   double threshold = 0;                   // numbers: up to it go left
@@ -84,12 +97,9 @@ struct ForcedSplit {
 
 struct BoostParams {
   SPINNEY_TREE_OPTIONS(SPINNEY_OPTION_MEMBER)
-  std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
-  std::vector<std::vector<std::uint32_t>> interaction_cst;  // columns that may meet on a path; empty: all may
-  std::vector<double> feature_costs;       // gains are divided by those of their columns; empty: all cost the same
-  std::vector<double> feature_weights;     // by column: how likely it is drawn, 0: never; empty: all alike
-  std::vector<ForcedSplit> forced_splits;  // of every tree
-  double count_by_weight = 1;  // what a row counts for where `min_samples_leaf` is judged by shares of the hessian
+  SPINNEY_TREE_LISTS(SPINNEY_LIST_MEMBER)
+  std::vector<std::int8_t> monotonic_cst;  // by column; empty: none
+  double count_by_weight = 1;  // what a row counts for where the rows of a side are estimated from its hessian
   std::uint64_t seed = 0;
   int n_threads = 1;
 };

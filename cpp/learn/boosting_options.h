@@ -1,4 +1,4 @@
-// The table of options of boosting's rounds; those of its trees are in boost/tree_options.h.
+// The tables of options of boosting's rounds; those of its trees are in boost/tree_options.h.
 #pragma once
 
 #include <cstdint>
@@ -29,17 +29,30 @@ inline constexpr OptionBounds bins{2, 65535, true, true};
   OPTION(real, hierarchical_shrinkage, 0, at_least(0), "Strength by which nodes are drawn to those above them.") \
   OPTION(real, linear_l2, 0, at_least(0), "Penalty of squared slopes of linear leaves, for columns of variance 1.")
 
+#define SPINNEY_ROUND_LISTS(LIST)                                                          \
+  LIST(losses, losses, "The sum to minimise; the scores of each loss stand side by side.") \
+  LIST(signs, monotonic_cst, "By column, for all scores or by score; empty: none.")        \
+  LIST(marks, linear_columns, "By column: 1 for those of linear leaves; empty: leaves are constant.")
+
+#define SPINNEY_CPP_TYPE_losses std::vector<LossPart>
+#define SPINNEY_CPP_TYPE_signs std::vector<std::vector<std::int8_t>>
+#define SPINNEY_CPP_TYPE_marks std::vector<std::uint8_t>
+#define SPINNEY_PYTHON_TYPE_losses "Sequence[tuple[str, float, int, float]]"
+#define SPINNEY_PYTHON_TYPE_signs "Sequence[Sequence[int]]"
+#define SPINNEY_PYTHON_TYPE_marks "Sequence[int]"
+
 inline constexpr OptionTraits scalar_options[] = {SPINNEY_ROUND_OPTIONS(SPINNEY_OPTION_TRAITS)
                                                       SPINNEY_TREE_OPTIONS(SPINNEY_OPTION_TRAITS)};
 
 struct BoostingParams {
   SPINNEY_ROUND_OPTIONS(SPINNEY_OPTION_MEMBER)
+  SPINNEY_ROUND_LISTS(SPINNEY_LIST_MEMBER)
   BoostParams tree;
-  std::vector<LossPart> parts = {LossPart{}};           // the scores of one part stand side by side
-  std::vector<std::vector<std::int8_t>> monotonic_cst;  // by score, where they differ; empty: those of `tree` for all
-  std::vector<std::uint8_t> linear_columns;             // 1: may be part of linear leaves; empty: leaves are constants
 
   std::uint32_t n_scores() const;
+
+  // Monotonic constraints for all scores become the tree's; those by score make the options of trees by score.
+  std::vector<BoostParams> constrain();
 
   // Steps of a round over those of the first. Who has not settled after many rounds has a long way to go.
   double step_growth(std::uint32_t round) const;

@@ -21,15 +21,12 @@ BoostingState::BoostingState(BoostingRows learning, BoostingRows judging, Boosti
       held_out(std::move(judging)),
       params(std::move(given)),
       place(where),
-      parts(placed(params.parts)),
+      parts(placed(params.losses)),
       all(rows.table->spill),
       judged(rows.table->spill) {
   params.tree.count_by_weight = place.count_by_weight;
   for (std::size_t p = 0; p < parts.size(); ++p) part_of_score.insert(part_of_score.end(), parts[p].n_scores, p);
-  for (const auto& monotone : params.monotonic_cst) {
-    of_score.push_back(params.tree);
-    of_score.back().monotonic_cst = monotone;
-  }
+  of_score = params.constrain();
   take_rows_of_weight(n_rows(), rows.weight, all);
   if (held_out.table != nullptr) take_rows_of_weight(held_out.table->n_rows, held_out.weight, judged);
 }

@@ -12,8 +12,21 @@ namespace spinney {
 
 std::uint32_t BoostingParams::n_scores() const {
   std::uint32_t n = 0;
-  for (const LossPart& part : parts) n += part.n_scores;
+  for (const LossPart& part : losses) n += part.n_scores;
   return n;
+}
+
+std::vector<BoostParams> BoostingParams::constrain() {
+  std::vector<BoostParams> of_score;
+  if (monotonic_cst.size() == 1) {
+    tree.monotonic_cst = monotonic_cst[0];
+    return of_score;
+  }
+  for (const auto& monotone : monotonic_cst) {
+    of_score.push_back(tree);
+    of_score.back().monotonic_cst = monotone;
+  }
+  return of_score;
 }
 
 double BoostingParams::step_growth(std::uint32_t round) const {

@@ -42,7 +42,7 @@ PartitionedBoosting::PartitionedBoosting(Coding coding, BoostingParams params, s
       params_(std::move(params)),
       is_weighted_(weight != nullptr),
       work_of_message_(work_of_message),
-      parts_(placed(params_.parts)),
+      parts_(placed(params_.losses)),
       training_loss_(unknown),
       held_out_loss_(unknown),
       before_(unknown),
@@ -66,10 +66,7 @@ PartitionedBoosting::PartitionedBoosting(Coding coding, BoostingParams params, s
   least_gains_.assign(n_scores(), std::numeric_limits<double>::infinity());
   if (params_.draws_by_gradient || params_.vector_leaves || params_.tree.symmetric || params_.n_parallel_trees > 1)
     throw std::invalid_argument("partitioned rows take plain trees");
-  for (const auto& monotone : params_.monotonic_cst) {
-    of_score_.push_back(params_.tree);
-    of_score_.back().monotonic_cst = monotone;
-  }
+  of_score_ = params_.constrain();
 }
 
 std::string PartitionedBoosting::first_request() { return message_of(Request::gradients).take(); }

@@ -2,7 +2,7 @@
 //
 // A new loss:
 //   1. its type in loss/losses.h: value, gradient and hessian of one row
-//   2. its line here
+//   2. its line here, with the text that the estimators' docstrings have of it
 //   3. its derivatives in tests/oracle/boosting.py
 //   4. its fingerprint in tests/fingerprints/boosting.py
 //   5. its sentence in docs/guide/boosting.rst
@@ -49,6 +49,7 @@ struct LossParameter {
 struct LossTraits {
   const char* name;
   const char* public_name = nullptr;  // by which estimators know it, if that is another
+  const char* text = nullptr;         // what it does, for docstrings
   LossParameter parameter = {};
   LossTargets targets = LossTargets::real;
   const char* link = "identity";  // how scores become predictions
@@ -81,39 +82,54 @@ struct LossTraits {
 
 // LOSS(enumerator, type, traits)
 #define SPINNEY_LOSSES(LOSS)                                                                                          \
-  LOSS(squared, SquaredLoss, .name = "squared_error", .start = LossStart::mean, .unit = LossUnit::target_squared,     \
-       .is_shift_invariant = true)                                                                                    \
-  LOSS(absolute, AbsoluteLoss, .name = "absolute_error", .start = LossStart::quantile, .refit = LeafRefit::quantile,  \
-       .unit = LossUnit::target, .is_shift_invariant = true)                                                          \
-  LOSS(huber, HuberLoss, .name = "huber", .parameter = SPINNEY_BEND, .start = LossStart::quantile,                    \
-       .refit = LeafRefit::clipped_mean, .unit = LossUnit::target_squared, .is_shift_invariant = true, .bends = true) \
-  LOSS(log_cosh, LogCoshLoss, .name = "log_cosh", .parameter = SPINNEY_BEND, .start = LossStart::quantile,            \
-       .unit = LossUnit::target_squared, .is_shift_invariant = true, .bends = true, .is_smooth = true)                \
-  LOSS(quantile, QuantileLoss, .name = "quantile", .parameter = SPINNEY_LEVEL, .start = LossStart::quantile,          \
-       .refit = LeafRefit::quantile, .unit = LossUnit::target, .is_shift_invariant = true)                            \
-  LOSS(expectile, ExpectileLoss, .name = "expectile", .parameter = SPINNEY_LEVEL, .start = LossStart::balance,        \
+  LOSS(squared, SquaredLoss, .name = "squared_error", .text = "the mean", .start = LossStart::mean,                   \
        .unit = LossUnit::target_squared, .is_shift_invariant = true)                                                  \
-  LOSS(percentage, PercentageLoss, .name = "mape", .start = LossStart::quantile, .refit = LeafRefit::quantile,        \
-       .is_relative = true)                                                                                           \
-  LOSS(logistic, LogisticLoss, .name = "logistic", .public_name = "log_loss", .targets = LossTargets::classes,        \
-       .link = "logit", .start = LossStart::log_odds, .tempers_steps = true)                                          \
+  LOSS(absolute, AbsoluteLoss, .name = "absolute_error", .text = "the median", .start = LossStart::quantile,          \
+       .refit = LeafRefit::quantile, .unit = LossUnit::target, .is_shift_invariant = true)                            \
+  LOSS(huber, HuberLoss, .name = "huber",                                                                             \
+       .text = "squared for small residuals and absolute for large ones, with a corner between them",                 \
+       .parameter = SPINNEY_BEND, .start = LossStart::quantile, .refit = LeafRefit::clipped_mean,                     \
+       .unit = LossUnit::target_squared, .is_shift_invariant = true, .bends = true)                                   \
+  LOSS(log_cosh, LogCoshLoss, .name = "log_cosh", .text = "the same without a corner", .parameter = SPINNEY_BEND,     \
+       .start = LossStart::quantile, .unit = LossUnit::target_squared, .is_shift_invariant = true, .bends = true,     \
+       .is_smooth = true)                                                                                             \
+  LOSS(quantile, QuantileLoss, .name = "quantile", .text = "the quantile `quantile`", .parameter = SPINNEY_LEVEL,     \
+       .start = LossStart::quantile, .refit = LeafRefit::quantile, .unit = LossUnit::target,                          \
+       .is_shift_invariant = true)                                                                                    \
+  LOSS(expectile, ExpectileLoss, .name = "expectile", .text = "the expectile of level `quantile`",                    \
+       .parameter = SPINNEY_LEVEL, .start = LossStart::balance, .unit = LossUnit::target_squared,                     \
+       .is_shift_invariant = true)                                                                                    \
+  LOSS(percentage, PercentageLoss, .name = "mape", .text = "the value of least mean absolute percentage error",       \
+       .start = LossStart::quantile, .refit = LeafRefit::quantile, .is_relative = true)                               \
+  LOSS(logistic, LogisticLoss, .name = "logistic", .public_name = "log_loss", .text = "for any number of classes",    \
+       .targets = LossTargets::classes, .link = "logit", .start = LossStart::log_odds, .tempers_steps = true)         \
   LOSS(multinomial, MultinomialLoss, .name = "multinomial", .public_name = "log_loss",                                \
        .targets = LossTargets::classes, .link = "softmax", .n_scores = 0, .start = LossStart::log_shares,             \
        .tempers_steps = true)                                                                                         \
-  LOSS(exponential, ExponentialLoss, .name = "exponential", .targets = LossTargets::classes, .link = "half_logit",    \
-       .start = LossStart::half_log_odds, .of_two_classes = true, .tempers_steps = true)                              \
-  LOSS(focal, FocalLoss, .name = "focal", .parameter = SPINNEY_FOCUS, .targets = LossTargets::classes,                \
-       .link = "focal", .start = LossStart::balance, .of_two_classes = true, .tempers_steps = true)                   \
-  LOSS(smooth_hinge, SmoothHingeLoss, .name = "smooth_hinge", .targets = LossTargets::classes, .link = "hinge",       \
-       .start = LossStart::balance, .of_two_classes = true)                                                           \
-  LOSS(poisson, PoissonLoss, .name = "poisson", .targets = LossTargets::non_negative, .link = "log",                  \
-       .start = LossStart::log_mean, .power = 1, .tempers_steps = true)                                               \
-  LOSS(gamma, GammaLoss, .name = "gamma", .targets = LossTargets::positive, .link = "log",                            \
-       .start = LossStart::log_mean, .power = 2, .tempers_steps = true)                                               \
-  LOSS(tweedie, TweedieLoss, .name = "tweedie", .parameter = SPINNEY_POWER, .targets = LossTargets::non_negative,     \
-       .link = "log", .start = LossStart::log_mean, .tempers_steps = true)                                            \
-  LOSS(normal, NormalLoss, .name = "normal", .link = "normal", .n_scores = 2, .start = LossStart::normal,             \
+  LOSS(exponential, ExponentialLoss, .name = "exponential", .text = "that of AdaBoost, for two classes",              \
+       .targets = LossTargets::classes, .link = "half_logit", .start = LossStart::half_log_odds,                      \
+       .of_two_classes = true, .tempers_steps = true)                                                                 \
+  LOSS(focal, FocalLoss, .name = "focal",                                                                             \
+       .text = "rows count for less the better they are separated (``focal_gamma``), for two classes",                \
+       .parameter = SPINNEY_FOCUS, .targets = LossTargets::classes, .link = "focal", .start = LossStart::balance,     \
+       .of_two_classes = true, .tempers_steps = true)                                                                 \
+  LOSS(smooth_hinge, SmoothHingeLoss, .name = "smooth_hinge",                                                         \
+       .text = "asks for no more than a margin of 1, for two classes", .targets = LossTargets::classes,               \
+       .link = "hinge", .start = LossStart::balance, .of_two_classes = true)                                          \
+  LOSS(poisson, PoissonLoss, .name = "poisson", .text = "the logarithm of the mean, for counts",                      \
+       .targets = LossTargets::non_negative, .link = "log", .start = LossStart::log_mean, .power = 1,                 \
        .tempers_steps = true)                                                                                         \
+  LOSS(gamma, GammaLoss, .name = "gamma",                                                                             \
+       .text = "the logarithm of the mean, where the deviation is in proportion to it",                               \
+       .targets = LossTargets::positive, .link = "log", .start = LossStart::log_mean, .power = 2,                     \
+       .tempers_steps = true)                                                                                         \
+  LOSS(tweedie, TweedieLoss, .name = "tweedie",                                                                       \
+       .text = "the logarithm of the mean, of zeros and positive targets (``tweedie_power``)",                        \
+       .parameter = SPINNEY_POWER, .targets = LossTargets::non_negative, .link = "log", .start = LossStart::log_mean, \
+       .tempers_steps = true)                                                                                         \
+  LOSS(normal, NormalLoss, .name = "normal",                                                                          \
+       .text = "a mean and a standard deviation for each row (`predict_std`), by their likelihood", .link = "normal", \
+       .n_scores = 2, .start = LossStart::normal, .tempers_steps = true)                                              \
   LOSS(outside, OutsideLoss, .name = "outside", .tempers_steps = true, .is_outside = true)
 
 #define SPINNEY_LOSS_ENUMERATOR(id, Type, ...) id,

@@ -668,6 +668,10 @@ class LossTraits:
         """By which the estimators know it."""
 
     @property
+    def text(self) -> str | None:
+        """What it does, for docstrings."""
+
+    @property
     def parameter(self) -> LossParameter | None: ...
     @property
     def targets(self) -> LossTargets: ...
@@ -836,11 +840,11 @@ class BoostingOptions:
         category_l2: float,
         losses: Sequence[tuple[str, float, int, float]],
         monotonic_cst: Sequence[Sequence[int]],
+        linear_columns: Sequence[int],
         interaction_cst: Sequence[Sequence[int]],
         feature_costs: Sequence[float],
         feature_weights: Sequence[float],
         forced_splits: Sequence[tuple[int, float, Sequence[int], int, int]],
-        linear_columns: Sequence[int],
         seed: int,
         n_jobs: int,
     ) -> None: ...

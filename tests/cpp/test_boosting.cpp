@@ -91,6 +91,7 @@ void check_same_in_files(Data& d, const BoostingParams& params, bool weighted = 
 // Trees of the usual size.
 BoostingParams usual_params() {
   BoostingParams params;
+  params.losses = {{.loss = Loss::squared}};
   params.max_bins = 255;
   params.tree.learning_rate = 0.1;
   params.tree.max_leaf_nodes = 31;
@@ -103,7 +104,7 @@ BoostingParams usual_params() {
 
 BoostingParams classes(std::uint32_t n) {
   BoostingParams params = usual_params();
-  params.parts = {{.loss = n > 2 ? Loss::multinomial : Loss::logistic, .n_scores = n > 2 ? n : 1}};
+  params.losses = {{.loss = n > 2 ? Loss::multinomial : Loss::logistic, .n_scores = n > 2 ? n : 1}};
   return params;
 }
 
@@ -173,7 +174,7 @@ TEST(leaves_refitted_do_not_depend_on_threads) {
   const Data d = make_data(9'000, 5, 0, 6);
   for (const Loss loss : {Loss::huber, Loss::absolute}) {
     BoostingParams params = usual_params();
-    params.parts = {{.loss = loss, .parameter = 0.9}};
+    params.losses = {{.loss = loss, .parameter = 0.9}};
     check_same(d, params, true);
   }
 }

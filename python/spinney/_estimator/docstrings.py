@@ -1,8 +1,9 @@
 """Docstrings of estimators: each class writes its summary, notes and examples, the parameter texts live in one table.
 
 `parameter_texts.toml` beside this file holds type and text of every parameter and fitted attribute, with variants for
-single classes and families. They are put into the docstring when somebody reads it. This module uses the standard
-library alone, so that the build can write the same docstrings for editors, which read stubs and run nothing.
+single classes and families. They are put into the docstring when somebody reads it; names and texts of boosting losses
+are the engine's. This module uses the standard library alone until then, so that the build can write the same
+docstrings for editors, which read stubs and run nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import inspect
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, TypedDict, cast
+from typing import Final, Protocol, TypedDict, cast
 
 WIDTH: Final = 116
 FIRST_SECTION: Final = re.compile(r"^[A-Z][A-Za-z ]+\n-{3,}$", re.MULTILINE)
@@ -28,6 +29,19 @@ class ClassEntry(TypedDict):
 
     families: list[str]
     attributes: list[str]
+
+
+class LossText(Protocol):
+    """A boosting loss as far as docstrings name it."""
+
+    @property
+    def public_name(self) -> str: ...
+    @property
+    def text(self) -> str | None: ...
+    @property
+    def of_classes(self) -> bool: ...
+    @property
+    def n_scores(self) -> int: ...
 
 
 class Tables(TypedDict):
@@ -46,9 +60,12 @@ class ParameterTexts:
     used: set[tuple[str, ...]] = field(default_factory=set)
 
     @classmethod
-    def read(cls, path: Path) -> ParameterTexts:
-        """Read the file of texts."""
-        return cls(cast(Tables, tomllib.loads(path.read_text(encoding="utf-8"))))
+    def read(cls, path: Path, losses: Iterable[LossText]) -> ParameterTexts:
+        """Read the file of texts, with the losses put in for the placeholders that begin with a dollar sign."""
+        text = path.read_text(encoding="utf-8")
+        for placeholder, content in _loss_lists(list(losses)).items():
+            text = text.replace(placeholder, content)
+        return cls(cast(Tables, tomllib.loads(text)))
 
     def find(self, section: str, name: str, of_class: str) -> tuple[str, str]:
         """Return type and text of a parameter or attribute of a class; KeyError if the table lacks one."""
@@ -98,6 +115,20 @@ class ParameterTexts:
         return f"{own[: first.start()].rstrip()}\n\n{sections}\n\n{own[first.start() :]}"
 
 
+def _loss_lists(losses: list[LossText]) -> dict[str, str]:
+    kinds = {
+        "class": [loss for loss in losses if loss.of_classes],
+        "value": [loss for loss in losses if not loss.of_classes],
+        "one_score": [loss for loss in losses if not loss.of_classes and loss.n_scores == 1],
+    }
+    lists = {}
+    for kind, chosen in kinds.items():
+        texts = {loss.public_name: loss.text for loss in chosen if loss.text}
+        lists[f"${kind}_loss_names"] = "{" + ", ".join(f'"{name}"' for name in texts) + "}"
+        lists[f"${kind}_losses"] = "; ".join(f'"{name}": {text}' for name, text in texts.items())
+    return lists
+
+
 def _with_default(type_: str, default: object) -> str:
     if default is inspect.Parameter.empty:
         return type_
@@ -118,9 +149,13 @@ def _section(heading: str, entries: list[tuple[str, str, str]]) -> str:
 
 
 @cache
-def parameter_texts() -> ParameterTexts:
-    """Return the table of this package, read once."""
-    return ParameterTexts.read(Path(__file__).with_name("parameter_texts.toml"))
+def parameter_texts(losses: tuple[LossText, ...] | None = None) -> ParameterTexts:
+    """Return the table of this package, read once; None: with the losses of the engine."""
+    if losses is None:
+        from spinney import _engine
+
+        losses = tuple(_engine.boosting_losses())
+    return ParameterTexts.read(Path(__file__).with_name("parameter_texts.toml"), losses)
 
 
 class EstimatorDocstring:
