@@ -8,10 +8,7 @@ Pass one of them, its name, or several as ``learners`` to `FunctionalBoostingReg
 >>> model = spinney.FunctionalBoostingRegressor([Linear(), Trees(max_depth=2)])
 """
 
-from spinney._ensemble.functional.learners.linear import Linear, Logistic
-from spinney._ensemble.functional.learners.local import KernelRidge, Neighbors
-from spinney._ensemble.functional.learners.splines import Splines
-from spinney._ensemble.functional.learners.trees import Trees
-from spinney._ensemble.functional.learners.weak import WeakLearner
+from spinney._ensemble.functional.learners.curves import Linear, Logistic, Splines
+from spinney._ensemble.functional.learners.weak import KernelRidge, Neighbors, Trees, WeakLearner
 
 __all__ = ["KernelRidge", "Linear", "Logistic", "Neighbors", "Splines", "Trees", "WeakLearner"]

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.tree import BaseDecisionTree
+from sklearn.utils.random import sample_without_replacement
 
+from spinney._data.reproducible import exp
 from spinney._data.select import PickTable
 from spinney._data.types import TableLike
-from spinney._ensemble.member_fits import random_state_names, rows_of, set_random_states, takes_weights
-from spinney._ensemble.resampling import Places, Sampling, out_of
+from spinney._ensemble.members import random_state_names, rows_of, set_random_states, takes_weights
 from spinney._estimator.held_out import KnownShares, KnownValues
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._model.predictions import codes_said, onehot, shares_said
@@ -295,3 +297,200 @@ def mean_loss(losses: Values, mean: Values, weight: Weights) -> float:
     if not rows.any():
         return float("nan")
     return float(np.average(losses[rows], weights=None if weight is None else weight[rows]))
+
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """Units to draw from."""
+
+    units: Places
+    n_drawn: int
+    chance: NDArray[np.float64] | None = None  # of each unit; None: all the same
+
+    def draw(self, replace: bool, random: np.random.RandomState) -> Places:
+        """Draw units."""
+        if self.chance is not None:
+            return np.asarray(random.choice(self.units, self.n_drawn, replace=replace, p=self.chance))
+        return self.units[_draw(len(self.units), self.n_drawn, replace, random)]
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """How the rows and columns of members are drawn.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Of the table.
+    replace : bool
+        A unit may be drawn several times.
+    strata : list of Stratum
+    rows_of : list of ndarray or None
+        Rows of each unit; None: units are rows.
+    n_columns_drawn : int
+    replace_columns : bool
+    """
+
+    n_rows: int
+    n_columns: int
+    replace: bool
+    strata: list[Stratum]
+    rows_of: list[Places] | None
+    n_columns_drawn: int
+    replace_columns: bool
+
+    def draw(self, seed: int) -> tuple[Places, Places]:
+        """Return the columns and the rows of the member with this seed; rows drawn twice are there twice."""
+        random = np.random.RandomState(seed)
+        columns = _draw(self.n_columns, self.n_columns_drawn, self.replace_columns, random)
+        units = np.concatenate([stratum.draw(self.replace, random) for stratum in self.strata])
+        if self.rows_of is None:
+            return columns, units
+        return columns, np.concatenate([self.rows_of[unit] for unit in units])
+
+    @property
+    def takes_all_columns(self) -> bool:
+        """Whether every member gets the whole width of the table."""
+        return self.n_columns_drawn == self.n_columns and not self.replace_columns
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether a member may lack rows that it could have."""
+        return self.replace or any(stratum.n_drawn < len(stratum.units) for stratum in self.strata)
+
+    @property
+    def goes_by_weight(self) -> bool:
+        """Whether rows are drawn by their weights, so that the sample has them already."""
+        return any(stratum.chance is not None for stratum in self.strata)
+
+    @property
+    def mean_share(self) -> float:
+        """Return the share of the table's rows that a member sees, about: distinct rows only."""
+        distinct = 0.0
+        for stratum in self.strata:
+            n, drawn = len(stratum.units), stratum.n_drawn
+            distinct += n * (1 - float(exp(-drawn / n))) if self.replace else drawn
+        n_units = sum(len(stratum.units) for stratum in self.strata)
+        return distinct / n_units
+
+
+def _draw(n: int, n_drawn: int, replace: bool, random: np.random.RandomState) -> Places:
+    if replace:
+        return np.asarray(random.randint(0, n, n_drawn), dtype=np.intp)
+    return np.asarray(sample_without_replacement(n, n_drawn, random_state=random), dtype=np.intp)
+
+
+def out_of(rows: Places, n_rows: int) -> NDArray[np.bool_]:
+    """Mark the rows that are not among these."""
+    mask = np.ones(n_rows, dtype=bool)
+    mask[rows] = False
+    return mask
+
+
+def row_strata(
+    strata: NDArray[np.intp] | None,
+    groups: NDArray[Any] | None,
+    eligible: NDArray[np.bool_],
+) -> tuple[list[Places], list[Places] | None]:
+    """Gather rows into units and units into strata.
+
+    Parameters
+    ----------
+    strata : ndarray of int or None
+        Stratum of each row.
+    groups : ndarray or None
+        Label of each row's group.
+    eligible : ndarray of bool
+        Rows that may be drawn.
+
+    Returns
+    -------
+    units : list of ndarray
+        Units of each stratum.
+    rows_of : list of ndarray or None
+        Rows of each unit; None: units are rows.
+    """
+    rows = np.flatnonzero(eligible)
+    if groups is None:
+        return _parts(rows, None if strata is None else strata[rows]), None
+    _, unit_of = np.unique(groups[rows], return_inverse=True)
+    rows_of = _parts(rows, unit_of)
+    if strata is None:
+        return [np.arange(len(rows_of))], rows_of
+    for unit in rows_of:
+        if np.ptp(strata[unit]):
+            raise ValueError(
+                f"Group {groups[unit[0]]!r} holds rows of several strata, so that it cannot be drawn from one. Pass "
+                "groups that lie within strata, or drop one of the two."
+            )
+    return _parts(np.arange(len(rows_of)), np.array([strata[unit[0]] for unit in rows_of])), rows_of
+
+
+def _parts(places: Places, label: NDArray[Any] | None) -> list[Places]:
+    """Split places by their labels, in the order of the labels."""
+    if label is None:
+        return [places]
+    order = np.argsort(label, kind="stable")
+    return np.split(places[order], np.flatnonzero(np.diff(label[order])) + 1)
+
+
+def count_drawn(
+    max_samples: int | float | None, sizes: list[int], replace: bool, balanced: bool, what: str
+) -> list[int]:
+    """Return how many units to draw from each stratum.
+
+    Parameters
+    ----------
+    max_samples : int, float or None
+        Units in all, their share, or None for as many as there are.
+    sizes : list of int
+        Units of each stratum.
+    replace : bool
+        Units may be drawn several times.
+    balanced : bool
+        Draw the same number from each stratum; None then means the size of the smallest.
+    what : str
+        Name of a unit in messages.
+
+    Returns
+    -------
+    list of int
+        At least one each.
+    """
+    total, is_number = sum(sizes), isinstance(max_samples, Integral)
+    share = 1.0 if max_samples is None else float(max_samples)
+    wanted = int(share) if is_number else max(1, int(share * total))
+    if not replace and wanted > total:
+        raise ValueError(
+            f"max_samples={wanted} must be <= n_samples={total} to draw without replacement: there are {total} {what}s."
+        )
+    if balanced:
+        each = max(1, wanted // len(sizes) if is_number else int(share * min(sizes)))
+        if not replace and each > min(sizes):
+            raise ValueError(
+                f"Balanced samples would take {each} {what}s of every class, and the smallest has {min(sizes)}. Lower "
+                "max_samples, or draw with replacement."
+            )
+        return [each] * len(sizes)
+    return [wanted] if len(sizes) == 1 else _proportional(wanted, sizes)
+
+
+def _proportional(wanted: int, sizes: list[int]) -> list[int]:
+    """Share a number out in proportion, by largest remainders; each stratum gets one at least."""
+    exact = wanted * np.array(sizes) / sum(sizes)
+    numbers = np.floor(exact).astype(int)
+    short = wanted - int(numbers.sum())
+    numbers[np.argsort(-(exact - numbers), kind="stable")[:short]] += 1
+    return [max(1, int(number)) for number in numbers]
+
+
+def count_columns(max_features: int | float, n_columns: int) -> int:
+    """Return how many columns a member gets."""
+    if isinstance(max_features, Integral):
+        if max_features > n_columns:
+            raise ValueError(f"max_features={max_features} must be <= n_features: the table has {n_columns} columns.")
+        return int(max_features)
+    return max(1, int(max_features * n_columns))

@@ -37,14 +37,18 @@ from spinney._ensemble.bagged_members import (
     Metric,
     OutOfBag,
     Output,
+    Places,
+    Sampling,
+    Stratum,
     ValueOutput,
     Values,
     Weights,
+    count_columns,
+    count_drawn,
     mean_loss,
+    row_strata,
 )
-from spinney._ensemble.member_fits import LARGEST_SEED, takes_weights
-from spinney._ensemble.resampling import Places, Sampling, Stratum, count_columns, count_drawn, row_strata
-from spinney._ensemble.saved_members import matched_table
+from spinney._ensemble.members import LARGEST_SEED, matched_table, takes_weights
 from spinney._estimator.estimator import About, Estimator, class_name, class_named, only_if, opening, unfitted
 from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.parallel import Progress, count_threads, in_order

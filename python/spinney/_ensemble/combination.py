@@ -19,9 +19,19 @@ import spinney._engine as _engine
 from spinney._data.display import warn
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
-from spinney._ensemble.member_fits import MemberRows, gets_codes, takes_weights
-from spinney._ensemble.named_members import estimator_of_word, members_from_json, members_to_json, read_members
-from spinney._ensemble.saved_members import fingerprint_of, matched_table, models_of, models_parts
+from spinney._ensemble.members import (
+    MemberRows,
+    estimator_of_word,
+    fingerprint_of,
+    gets_codes,
+    matched_table,
+    members_from_json,
+    members_to_json,
+    models_of,
+    models_parts,
+    read_members,
+    takes_weights,
+)
 from spinney._estimator.estimator import About, Estimator, opening, unfitted
 from spinney._estimator.parameters import N_JOBS, estimator, parameter
 from spinney._estimator.target import read_one_class, read_one_value, read_weights

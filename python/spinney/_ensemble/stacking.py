@@ -21,16 +21,18 @@ from spinney._data.reproducible import log
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named
-from spinney._ensemble.member_fits import (
+from spinney._ensemble.members import (
     LARGEST_SEED,
     MemberRows,
     Sharing,
     are_foreign,
+    estimator_of_word,
+    members_from_json,
+    members_to_json,
     released,
     seeded,
     takes_weights,
 )
-from spinney._ensemble.named_members import estimator_of_word, members_from_json, members_to_json
 from spinney._ensemble.stack_members import FoldAverage, GreedySelection, OutOfFold, answers, folds_among
 from spinney._estimator.estimator import Estimator, only_if, template_from_json, template_to_json
 from spinney._estimator.held_out import Fold, read_folds, read_row_groups

@@ -17,7 +17,7 @@ from spinney._data.arguments import given_numbers
 from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named
-from spinney._ensemble.member_fits import Sharing, are_foreign, released, seeded
+from spinney._ensemble.members import Sharing, are_foreign, released, seeded
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.parallel import Progress
 from spinney._estimator.parameters import estimator, parameter

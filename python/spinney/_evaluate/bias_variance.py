@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from spinney._data.display import Backend, elide, fixed, frame_of, one_line, plural
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.member_fits import random_state_names, set_random_states
+from spinney._ensemble.members import random_state_names, set_random_states
 from spinney._estimator.held_out import told_of_rows
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._evaluate.bias_variance_samples import Generator, Learners, Origin, Source, read_estimators, read_source

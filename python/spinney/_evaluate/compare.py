@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from spinney._data.display import Backend, elide, frame_of, one_line, plural, warn
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.member_fits import Sharing, seeded, takes_weights
+from spinney._ensemble.members import Sharing, seeded, takes_weights
 from spinney._estimator.held_out import CrossValidation, Fold
 from spinney._evaluate.folds import LARGEST_SEED, read_cv
 from spinney._evaluate.problem import (

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.named_members import estimator_of_word, read_members
+from spinney._ensemble.members import estimator_of_word, read_members
 from spinney._estimator.held_out import read_row_groups, read_time
 from spinney._estimator.target import read_one_class, read_one_value, read_weights
 from spinney._evaluate.task import Task

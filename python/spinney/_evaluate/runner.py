@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from spinney._data.types import Floats, TableLike
-from spinney._ensemble.member_fits import MemberRows, Sharing, gets_codes, open_threads
+from spinney._ensemble.members import MemberRows, Sharing, gets_codes, open_threads
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import Fold
 from spinney._estimator.parallel import Progress, is_spread, spread

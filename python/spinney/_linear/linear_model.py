@@ -21,7 +21,7 @@ from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import read_one_class, read_one_value, read_weights
+from spinney._estimator.target import SingleTarget, read_weights
 from spinney._linear.solve import Logistic, Ridge
 from spinney._model.file.codec import SavedState, number
 from spinney._model.linear import FittedLinear
@@ -44,12 +44,15 @@ class LinearRows:
         Positive weights.
     penalty : ndarray of shape (n_terms,)
         What the square of each slope counts.
+    n_classes : int
+        0 for values.
     """
 
     terms: Floats
-    target: NDArray[Any]
+    target: Floats
     weight: Floats
     penalty: Floats
+    n_classes: int
 
 
 @estimator
@@ -64,11 +67,7 @@ class BaseLinear(TableEstimator):
     _model_attribute = "linear_"
 
     @abstractmethod
-    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Check y; return it as numbers, and the classes if it holds any."""
-
-    @abstractmethod
-    def _solve(self, rows: LinearRows, classes: NDArray[Any] | None) -> tuple[Floats, Floats, str]:
+    def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
         """Return slopes, constants and link."""
 
     def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -92,7 +91,7 @@ class BaseLinear(TableEstimator):
         self._validate_params()
         table = read_table(X)
         schema = self._learn_schema(table)
-        target, classes = self._read_target(y, table.n_rows)
+        target = SingleTarget.read(y, table.n_rows, "a linear model", self._is_class_target)
         weight = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if weight is None else weight
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
@@ -100,12 +99,14 @@ class BaseLinear(TableEstimator):
         used = weight > 0
         terms = design.matrix(columns)
         if not used.all():
-            terms, target, weight = np.ascontiguousarray(terms[:, used]), target[used], weight[used]
+            target.require_rows(weight)
+            terms, weight = np.ascontiguousarray(terms[:, used]), weight[used]
         penalty = np.ones(len(design)) if self.scale else 1 / np.clip(design.scale, 1e-150, 1e150) ** 2
-        slopes, constants, link = self._solve(LinearRows(terms, target, weight, penalty), classes)
+        n_classes = target.n_classes
+        slopes, constants, link = self._solve(LinearRows(terms, target.values[used], weight, penalty, n_classes or 0))
         self._keep_schema(schema)
-        self.linear_ = FittedLinear(design, slopes, constants, link, None if classes is None else [len(classes)])
-        if classes is not None:
+        self.linear_ = FittedLinear(design, slopes, constants, link, None if n_classes is None else [n_classes])
+        if (classes := target.classes) is not None:
             self.classes_, self.n_classes_ = classes, len(classes)
         return self
 
@@ -163,21 +164,11 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
     predict_log_proba = table_estimator.predict_log_proba
     decision_function = table_estimator.decision_function
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        codes, classes = read_one_class(y, n_rows, "a linear model")
-        return codes.astype(np.intp), classes
-
-    def _solve(self, rows: LinearRows, classes: NDArray[Any] | None) -> tuple[Floats, Floats, str]:
-        assert classes is not None
-        lost = np.flatnonzero(np.bincount(rows.target, minlength=len(classes)) == 0)
-        if len(lost):
-            raise ValueError(
-                f"The class {classes.tolist()[lost[0]]!r} has no row of positive weight to learn from. Drop its rows, "
-                "or give some of them a weight."
-            )
+    def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
         penalty = rows.penalty / self.C
-        slopes, constants = Logistic(rows.terms, rows.target, rows.weight, penalty, len(classes)).solve()
-        return slopes, constants, "logit" if len(classes) == 2 else "softmax"
+        codes = rows.target.astype(np.intp)
+        slopes, constants = Logistic(rows.terms, codes, rows.weight, penalty, rows.n_classes).solve()
+        return slopes, constants, "logit" if rows.n_classes == 2 else "softmax"
 
     @property
     def coef_(self) -> Floats:
@@ -235,10 +226,7 @@ class LinearRegressor(RegressorMixin, BaseLinear):
     alpha_: float = field(init=False)
     _saved: ClassVar[SavedState] = SavedState("fitted", {"alpha_": number(0.0)})
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        return read_one_value(y, n_rows, "a linear model"), None
-
-    def _solve(self, rows: LinearRows, classes: NDArray[Any] | None) -> tuple[Floats, Floats, str]:
+    def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
         ridge = Ridge(rows.terms, rows.target, rows.weight, rows.penalty)
         self.alpha_ = min(_STRENGTHS, key=ridge.left_out_error) if isinstance(self.alpha, str) else float(self.alpha)
         slopes, constant = ridge.solve(self.alpha_)

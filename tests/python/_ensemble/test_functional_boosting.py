@@ -19,9 +19,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data.reproducible import cholesky, solve_factored
-from spinney._ensemble.functional.dictionary import BY_NAME
-from spinney._ensemble.functional.line_search import LONGEST, least_along
-from spinney._ensemble.functional.losses import make_loss
+from spinney._ensemble.functional.losses import LONGEST, least_along, make_loss
+from spinney._ensemble.functional.stages import BY_NAME
 from spinney._model.functional.local import nearest
 from spinney._model.functional.steps import Basis
 from spinney.learners import KernelRidge, Linear, Neighbors, Splines, Trees

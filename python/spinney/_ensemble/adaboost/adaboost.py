@@ -25,11 +25,18 @@ from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import TableLike
-from spinney._ensemble.adaboost.rules import R2Rule, ScoresRule, make_rule
-from spinney._ensemble.readers import AnyReader, Reader, TreeReader
-from spinney._ensemble.rounds import REASONS, HeldOutRounds, Rounds, RoundSettings, Rule
-from spinney._ensemble.saved_members import fingerprint_of, models_of, models_parts
-from spinney._ensemble.weak import WeakLearner, is_plain_tree
+from spinney._ensemble.adaboost.members import AnyReader, Reader, TreeReader, WeakLearner, is_plain_tree
+from spinney._ensemble.adaboost.rules import (
+    REASONS,
+    HeldOutRounds,
+    R2Rule,
+    Rounds,
+    RoundSettings,
+    Rule,
+    ScoresRule,
+    make_rule,
+)
+from spinney._ensemble.members import fingerprint_of, models_of, models_parts
 from spinney._estimator.estimator import (
     About,
     class_named,

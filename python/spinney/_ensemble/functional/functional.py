@@ -27,18 +27,22 @@ from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.select import pick_table
 from spinney._data.types import TableLike
-from spinney._ensemble.functional.dictionary import (
+from spinney._ensemble.functional.learners.weak import LearningTable, WeakLearner
+from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
+from spinney._ensemble.functional.shapes import WithShapes
+from spinney._ensemble.functional.stages import (
     BY_NAME,
     Dictionary,
     ForeignSteps,
+    FunctionMember,
+    FunctionRounds,
+    HeldOutRows,
+    Stages,
+    StepSettings,
     learners_from_json,
     learners_to_json,
     read_learners,
 )
-from spinney._ensemble.functional.learners.weak import LearningTable, WeakLearner
-from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
-from spinney._ensemble.functional.shapes import WithShapes
-from spinney._ensemble.functional.stages import FunctionMember, FunctionRounds, HeldOutRows, Stages, StepSettings
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, estimator, parameter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS, Loss, UserLoss, class_loss, named_loss
-from spinney._ensemble.functional.line_search import least_along
 from spinney._model.links import predicted
 
 Floats = NDArray[np.float64]
@@ -127,3 +127,44 @@ def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -
         return NamedLoss(class_loss(given, n_classes))
     parameter = TRAITS[given].parameter
     return NamedLoss(named_loss(given, 0.0 if parameter is None else parameters[parameter.name]))
+
+
+LONGEST = 2.0**10  # steps are not longer: a loss may fall for ever where a function tells the classes apart
+_MOST_HALVINGS, _CLOSE = 100, 1e-12
+
+
+def least_along(slope: Callable[[float], float], first: float) -> float:
+    """Step at which a convex loss is least, from the slope along the way; 0 if it does not fall at all.
+
+    The step is never beyond the least: the slope there is not positive, so that the loss has fallen.
+
+    Parameters
+    ----------
+    slope : callable
+        Derivative of the loss by the length of the step.
+    first : float
+        A step to try first.
+    """
+    if not slope(0.0) < 0:
+        return 0.0
+    low, high = 0.0, first
+    while slope(high) < 0:
+        if high >= LONGEST:
+            return high
+        low, high = high, 2 * high
+    if slope(high) == 0:
+        return high
+    below, above = slope(low), slope(high)
+    for _ in range(_MOST_HALVINGS):
+        if high - low <= _CLOSE * high:
+            break
+        # the secant, kept away from the ends so that both move
+        guess = low + (high - low) * min(max(below / (below - above), 0.1), 0.9)
+        value = slope(guess)
+        if value == 0:
+            return guess
+        if value < 0:
+            low, below = guess, value
+        else:
+            high, above = guess, value
+    return low

@@ -18,7 +18,7 @@ from spinney._data import Schema, read_table
 from spinney._data.schema import input_values
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._engine import available_threads
-from spinney._ensemble.named_members import estimator_of_word
+from spinney._ensemble.members import estimator_of_word
 from spinney._evaluate.runner import Candidate
 
 TREE, STACK = "tree", "stack"
