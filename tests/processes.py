@@ -13,7 +13,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-IMPORTED = ("numpy", "spinney._forest.random_forests", "spinney._boosting.gradient_boosting", "spinney.cli.fit")
+IMPORTED = ("numpy", "spinney._forest.forests", "spinney._boosting.gradient_boosting", "spinney.cli.fit")
 
 
 class Program:

@@ -1,6 +1,6 @@
 """Random numbers as the engine makes them, and a single tree that draws those of a forest's tree."""
 
-from spinney._tree.grow.settings import GrowthSettings
+from spinney._tree.settings import GrowthSettings
 
 _WORD = 2**64 - 1
 

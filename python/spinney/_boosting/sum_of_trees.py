@@ -19,7 +19,7 @@ from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.lazy_sequence import LazyGrid
 from spinney._model.tree import FittedTree
-from spinney._tree.regressor import DecisionTreeRegressor
+from spinney._tree.trees import DecisionTreeRegressor
 from spinney.inspect.constraints import verify
 
 if TYPE_CHECKING:

@@ -62,8 +62,7 @@ from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels_from_json, labels_to_json
 from spinney._model.saving.members import read_columns
 from spinney._model.saving.model_part import FittedPart
-from spinney._tree.classifier import DecisionTreeClassifier
-from spinney._tree.regressor import DecisionTreeRegressor
+from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 
 def parameters_of_member(kind: type[BaseEstimator]) -> dict[str, str]:

@@ -260,7 +260,7 @@ def _for_bootstraps(estimator: BaseTree, sample: _Sample) -> Any:
     least_leaf, least_split = (
         count_rows(number, n_rows) for number in (estimator.min_samples_leaf, estimator.min_samples_split)
     )
-    parameters = {"min_samples_split": max(2, round(_DISTINCT * least_split))}
+    parameters: dict[str, float] = {"min_samples_split": max(2, round(_DISTINCT * least_split))}
     reweighted = (getattr(estimator, name, None) for name in ("class_weight", "cost_matrix", "priors"))
     if np.ptp(sample.weight[sample.drawn]) > 0 or any(value is not None for value in reweighted):
         parameters["min_samples_leaf"] = max(1, round(_DISTINCT * least_leaf))

@@ -15,7 +15,7 @@ from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, Ta
 from spinney._estimator.parameters import store_parameters
 from spinney._forest.proximities import RowLeaves, leaf_names
 from spinney._forest.unsupervised import Plan, UnsupervisedForest
-from spinney._tree.grow.estimator import GrowingEstimator
+from spinney._tree.growing import GrowingEstimator
 
 _TREE_PARAMETERS = (
     "max_depth",

@@ -26,8 +26,8 @@ from spinney._forest.samples import Draws, draw_rows, rows_with_weight
 from spinney._forest.shrinkage import N_FIRST, N_HELPERS, STRENGTHS, USUAL, evaluation_rows, grows_again, strength_of
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.tree import FittedTree
-from spinney._tree.grow.settings import GrowthSettings, GrowthTarget
-from spinney._tree.grow.task import Target, Task
+from spinney._tree.settings import GrowthSettings, GrowthTarget
+from spinney._tree.task import Target, Task
 
 _LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
 _SINGLE_COLUMNS = ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import field as fitted_attribute
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import read_table
 from spinney._data.scan import client_of
-from spinney._data.types import ColumnGroups, ColumnLike, Floats, RandomState, TableLike
+from spinney._data.types import ByClass, ColumnGroups, ColumnLike, Floats, RandomState, TableLike
 from spinney._estimator.conformal import check_coverage, class_sets
 from spinney._estimator.estimator import About, counted, only_if
 from spinney._estimator.fit_inputs import check_files, taken_apart
 from spinney._estimator.held_out import KnownShares, KnownValues
-from spinney._estimator.parameters import COUNT
+from spinney._estimator.parameters import COUNT, estimator, parameter
 from spinney._estimator.support import ColumnRanges, predict_or_abstain, predict_support
 from spinney._estimator.target import check_target_goes_on, read_weights, same_classes
 from spinney._estimator.user_criterion import is_user
@@ -43,16 +43,11 @@ from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
-from spinney._tree.grow import class_predictions, number_predictions
-from spinney._tree.grow.estimator import (
-    CLASS_CRITERIA,
-    GROWTH_PARAMETERS,
-    NUMBER_CRITERIA,
-    OWN_CRITERION,
-    GrowingEstimator,
-)
-from spinney._tree.grow.streams import check_stream
-from spinney._tree.grow.task import Classification, Regression, Target
+from spinney._tree import growing
+from spinney._tree.growing import GrowingEstimator
+from spinney._tree.settings import check_stream
+from spinney._tree.task import Classification, Regression, Target
+from spinney.criteria import Criterion
 from spinney.inspect.explain.coverage import coverage_report
 from spinney.inspect.explain.importances import Importances
 
@@ -95,8 +90,27 @@ class TrainingTable:
     target: Target
 
 
+@estimator
 class BaseForest(GrowingEstimator):
     """What forests for classes and for numbers share."""
+
+    n_estimators: int | str = parameter(COUNT, StrOptions({"auto"}), default=100, kw_only=False)
+    max_features_per_tree: int | float | str | None = parameter(*growing.SOME_FEATURES, default=None)
+    bootstrap: bool = parameter("boolean", default=False)
+    replace: bool = parameter("boolean", default=True)
+    max_samples: int | float | None = parameter(
+        COUNT, Interval(RealNotInt, 0.0, None, closed="neither"), None, default=None
+    )
+    oob_score: Metric | bool = parameter("boolean", callable, str, default=False)
+    warm_start: bool = parameter("boolean", default=False)
+    verbose: int = parameter("verbose", default=0)
+    shrinkage: float | str | None = parameter(growing.AT_LEAST_0, None, default=None)
+    keep_rows: bool = parameter("boolean", default=False)
+    oblique: int | str | None = parameter(COUNT, StrOptions({"auto"}), None, default=None)
+    n_combined: int = parameter(growing.at_least(1), default=3)
+
+    forest_: FittedForest = fitted_attribute(init=False)
+    _growth: GrowthRecord = fitted_attribute(init=False)
 
     _elsewhere: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
@@ -112,27 +126,6 @@ class BaseForest(GrowingEstimator):
     _model_attribute = "forest_"
     _oob_name: ClassVar[str]  # attribute of the out-of-bag predictions
     _tree_class: ClassVar[type[GrowingEstimator]]  # the estimator of one tree
-    forest_: FittedForest
-    _growth: GrowthRecord
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GROWTH_PARAMETERS,
-        "n_estimators": [COUNT, StrOptions({"auto"})],
-        "bootstrap": ["boolean"],
-        "replace": ["boolean"],
-        "max_samples": [
-            COUNT,
-            Interval(RealNotInt, 0.0, None, closed="neither"),
-            None,
-        ],
-        "oob_score": ["boolean", callable, str],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "shrinkage": [Interval(Real, 0.0, None, closed="left"), None],
-        "keep_rows": ["boolean"],
-        "oblique": [COUNT, StrOptions({"auto"}), None],
-        "n_combined": [Interval(Integral, 1, None, closed="left")],
-    }
 
     def _to_header(self) -> dict[str, Any]:
         return {"forest": self._growth.to_json()}
@@ -675,26 +668,29 @@ class ForestClassification(Classification):
         return balanced_weights(target.array, target.n_classes, weight, once)
 
 
+@estimator
 class ForestClassifier(ClassifierMixin, BaseForest):
     """A forest for classes."""
 
+    criterion: str | Criterion = parameter(*growing.CLASS_CRITERIA, default="gini")
+    max_features: int | float | str | None = parameter(default="sqrt")
+    class_weight: ByClass = parameter(dict, list, StrOptions({"balanced", "balanced_subsample"}), None, default=None)
+    min_purity: float | None = parameter(*growing.PURITY, default=None)
+    sampling: str | None = parameter(StrOptions({"balanced", "stratified"}), None, default=None)
+    cost_matrix: ByClass = parameter("array-like", dict, None, default=None)
+    priors: ByClass = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
+    cost_splits: str | None = parameter(*growing.COST_SPLITS, default="altered_priors")
+    shrinkage: float | str | None = parameter(growing.AT_LEAST_0, StrOptions({"auto"}), None, default="auto")
+
     _is_class_target = True
     _task_class = ForestClassification
-    predict = class_predictions.predict
-    predict_proba = class_predictions.predict_proba
-    predict_log_proba = class_predictions.predict_log_proba
+    predict_proba = growing.predict_proba
+    predict_log_proba = growing.predict_log_proba
     _oob_name = "oob_decision_function_"
     _not_here: ClassVar[dict[str, str]] = {
         "predict_quantiles": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
         "predict_cdf": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
         "predict_interval": "is for numbers; this forest learns classes. Use predict_set.",
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseForest._parameter_constraints,
-        "criterion": [StrOptions(CLASS_CRITERIA), OWN_CRITERION],
-        "shrinkage": [Interval(Real, 0.0, None, closed="left"), StrOptions({"auto"}), None],
-        "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
-        "sampling": [StrOptions({"balanced", "stratified"}), None],
     }
 
     def prototypes(
@@ -776,18 +772,18 @@ class ForestClassifier(ClassifierMixin, BaseForest):
         return class_sets(proba, intervals.calibration.known_classes, coverage, method)
 
 
+@estimator
 class ForestRegressor(RegressorMixin, BaseForest):
     """A forest for numbers."""
 
+    criterion: str | Criterion = parameter(*growing.NUMBER_CRITERIA, default="squared_error")
+    max_features: int | float | str | None = parameter(default=1.0)
+    rate_shrinkage: float = parameter(growing.AT_LEAST_0, default=0.0)
+
     _task_class = Regression
-    predict = number_predictions.predict
     _oob_name = "oob_prediction_"
     _not_here: ClassVar[dict[str, str]] = {
         "predict_set": "is for classes; this forest learns numbers. Use predict_interval.",
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseForest._parameter_constraints,
-        "criterion": [StrOptions(NUMBER_CRITERIA - {"exponential"}), OWN_CRITERION],
     }
 
     @only_if(_why_no_rows)

@@ -29,8 +29,8 @@ from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, Ta
 from spinney._estimator.estimator import About, Estimator, class_named, opening, unfitted
 from spinney._estimator.parameters import COUNT, store_parameters
 from spinney._estimator.table_estimator import TableEstimator
+from spinney._forest.forests import RandomForestClassifier, RandomForestRegressor
 from spinney._forest.proximities import Kind, Proximities, RowLeaves
-from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
 from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest

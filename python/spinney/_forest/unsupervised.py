@@ -36,8 +36,8 @@ from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
-from spinney._tree.extra_trees import ExtraTreeRegressor
-from spinney._tree.grow.settings import GrowthTarget
+from spinney._tree.settings import GrowthTarget
+from spinney._tree.trees import ExtraTreeRegressor
 
 
 @dataclass(frozen=True)

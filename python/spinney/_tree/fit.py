@@ -23,12 +23,11 @@ from spinney._estimator.rows import weight_of_one_row
 from spinney._estimator.target import read_weights
 from spinney._estimator.user_criterion import UserTarget, check_shares, prepare
 from spinney._model.tree import FittedTree
-from spinney._tree.grow.estimator import GrowingEstimator
-from spinney._tree.grow.growth import Growth
-from spinney._tree.grow.settings import GrowthSettings, GrowthTarget
-from spinney._tree.grow.task import Target
-from spinney._tree.prune.at_fit import FitRows, PruningResult, check_request, prune_grown
+from spinney._tree.growing import GrowingEstimator
+from spinney._tree.pruning import FitRows, PruningResult, check_request, prune_grown
+from spinney._tree.settings import GrowthSettings, GrowthTarget
 from spinney._tree.shrinkage import shrunk
+from spinney._tree.task import Growth, Target
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class TreeInputs:
     exposure: ColumnLike = None
     groups: ColumnLike = None
 
-    def spooled(self, categorical_features: ColumnLike) -> TreeInputs:
+    def spooled(self, categorical_features: object) -> TreeInputs:
         """Return a stream as a table in files, and the columns that are named as arrays; any other table as it is."""
         names = ("y", "sample_weight", "exposure", "groups")
         X, arrays = taken_apart(self.X, {name: getattr(self, name) for name in names}, categorical_features)

@@ -17,7 +17,7 @@ from spinney._data.reproducible import dot
 from spinney._data.types import ColumnLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
-from spinney._tree.grow.growth import Growth
+from spinney._tree.task import Growth
 
 Fitted = TypeVar("Fitted", bound=TableEstimator)
 _N_FOLDS = 5

@@ -4,57 +4,73 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import field as fitted_attribute
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn import get_config
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch, estimator_html_repr
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._cluster.single_worker import fit_on_one_worker
 from spinney._data import Schema
 from spinney._data.scan import client_of
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ByClass, ByColumn, ColumnLike, TableLike
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.fit_inputs import check_files
+from spinney._estimator.held_out import CrossValidation
+from spinney._estimator.parameters import estimator, parameter
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree
+from spinney._tree.complexity_table import ComplexityTable, pruning_from_json, pruning_to_json
 from spinney._tree.fit import TreeFit, TreeInputs, TreeResult, ValidationRows
-from spinney._tree.grow import class_predictions, number_predictions
-from spinney._tree.grow.estimator import (
-    CLASS_CRITERIA,
-    GROWTH_PARAMETERS,
-    NUMBER_CRITERIA,
-    OWN_CRITERION,
-    GrowingEstimator,
-)
-from spinney._tree.grow.streams import check_stream
-from spinney._tree.grow.task import Classification, Regression
-from spinney._tree.prune.table import ComplexityTable, pruning_from_json, pruning_to_json
+from spinney._tree.growing import AT_LEAST_0, GrowingEstimator, at_least
+from spinney._tree.rpart import control, report
 from spinney._tree.rpart.estimator import RpartResult, fit_by_rpart
 from spinney._tree.rpart.record import RpartRecord, record_from_json, record_to_json
+from spinney._tree.settings import Scorer, check_stream
 from spinney.inspect.draw.svg import notebook_html
 from spinney.inspect.text.rule_list import RuleList, rules
 from spinney.inspect.text.text import explain_row, export_text
 
 
+@estimator
 class BaseTree(GrowingEstimator):
     """What classification and regression trees share."""
 
+    splitter: str = parameter(StrOptions({"best", "random"}), default="best")
+    validation_fraction: float | None = parameter(Interval(Real, 0, 1, closed="neither"), None, default=None)
+    missing: str = parameter(StrOptions({"learned", "surrogate"}), default="learned")
+    max_surrogates: int = parameter(at_least(0), default=5)
+    surrogate_style: str = parameter(StrOptions({"all", "present"}), default="all")
+    missing_fallback: str = parameter(StrOptions({"majority", "stop", "ignore"}), default="majority")
+    max_competitors: int = parameter(at_least(0), default=0)
+    prune: str | None = parameter(StrOptions({"cv", "validation", "pessimistic"}), None, default=None)
+    cv: CrossValidation = parameter("cv_object", "array-like", default=10)
+    rule: str | float | None = parameter(StrOptions({"min", "1se"}), AT_LEAST_0, None, default="1se")
+    scoring: str | Scorer | None = parameter(str, callable, None, default=None)
+    risk: str = parameter(StrOptions({"auto", "impurity", "error"}), default="auto")
+    cp: float | None = parameter(Real, None, default=None)
+    shrinkage: float | str | None = parameter(AT_LEAST_0, StrOptions({"cv"}), None, default=None)
+    dialect: str | None = parameter(StrOptions({"rpart", "rpart_quirks"}), None, default=None)
+
+    tree_: FittedTree = fitted_attribute(init=False)
+    rpart_: RpartRecord = fitted_attribute(init=False)
+    alpha_: float = fitted_attribute(init=False)
+    cp_table_: ComplexityTable = fitted_attribute(init=False)
     _model_attribute = "tree_"
     _tied_to_trees = ("rpart_",)
-    tree_: FittedTree
-    rpart_: RpartRecord
-    alpha_: float
-    cp_table_: ComplexityTable
+    printcp = report.printcp
+    summary = report.summary
+    rpart_frame = report.rpart_frame
+    rpart_splits = report.rpart_splits
 
     def _n_parts_held_out(self) -> int:
         settings = self._settings
@@ -92,6 +108,78 @@ class BaseTree(GrowingEstimator):
             sentence,
             why_no_trees="the model is one tree, not a forest. Leave it out.",
         )
+
+    @classmethod
+    def rpart(
+        cls,
+        *,
+        method: str | None = None,
+        minsplit: int | None = None,
+        minbucket: int | None = None,
+        cp: float = 0.01,
+        maxcompete: int = 4,
+        maxsurrogate: int = 5,
+        usesurrogate: int = 2,
+        surrogatestyle: int = 0,
+        maxdepth: int = 30,
+        xval: int | ArrayLike | None = 10,
+        prior: ByClass = None,
+        loss: ByClass = None,
+        split: str = "gini",
+        shrink: float | None = None,
+        error: str = "deviance",
+        cost: ByColumn = None,
+        rpart_quirks: bool = False,
+        **parameters: Any,
+    ) -> Self:
+        """Make a tree that follows R's rpart, by rpart's own words.
+
+        Parameters
+        ----------
+        method : {"class", "anova", "poisson", "exp"}, optional
+            "class" for a classifier. For a regressor means ("anova", the default); rates of events, y being counts or
+            (exposure, counts); or survival, y being (time, status) or (start, stop, status).
+        minsplit : int, optional
+            Fewest rows in a node that is split; 20, or three times minbucket if only that is given.
+        minbucket : int, optional
+            Fewest rows on each side of a split; a third of minsplit.
+        cp : float, default=0.01
+            Subtrees that lower the risk by less than this fraction of the root's risk per split are pruned.
+        maxcompete, maxsurrogate : int, default=4 and 5
+            Runner-up and surrogate splits stored at each node.
+        usesurrogate : {0, 1, 2}, default=2
+            Rows that lack a value stop (0), go by surrogates or stop (1), or go by surrogates or with the majority (2).
+        surrogatestyle : {0, 1}, default=0
+            Agreement as a fraction of all rows split (0), or of those that have the surrogate's value (1).
+        maxdepth : int, default=30
+            Depth of the tree, at most 30.
+        xval : int or array of fold numbers, default=10
+            Folds of the cross-validation; 0: none.
+        prior : array-like or dict by label, optional
+            Classes: their probabilities.
+        loss : array-like, frame or dict of dicts, optional
+            Classes: cost of predicting the column's class for a row of the row's class.
+        split : {"gini", "information"}, default="gini"
+            Classes: measure of a split.
+        shrink : float, optional
+            Rates: coefficient of variation of the prior that draws them to the overall rate; 1, or 0 with
+            ``error="sqrt"``.
+        error : {"deviance", "sqrt"}, default="deviance"
+            Rates: error of held-out rows.
+        cost : array-like or dict by column name, optional
+            Price of each column.
+        rpart_quirks : bool, default=False
+            Repeat rpart's known errors too.
+        **parameters
+            Other parameters of the estimator, such as random_state for the folds.
+
+        Returns
+        -------
+        estimator
+            Not fitted. Weights go to `fit`; afterwards `printcp`, `summary` and `pruned(cp=...)` are there.
+        """
+        words = {name: value for name, value in locals().items() if name not in ("cls", "parameters")}
+        return cls(**control.tree_parameters(cls._is_class_target, words, parameters))
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -408,26 +496,3 @@ class BaseTree(GrowingEstimator):
         if get_config()["display"] == "diagram":
             bundle["text/html"] = self._html_repr()
         return bundle
-
-
-class TreeClassifier(ClassifierMixin, BaseTree):
-    """A tree for classes."""
-
-    _is_class_target = True
-    _task_class = Classification
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GROWTH_PARAMETERS | {
-        "criterion": [StrOptions(CLASS_CRITERIA), OWN_CRITERION]
-    }
-    predict = class_predictions.predict
-    predict_proba = class_predictions.predict_proba
-    predict_log_proba = class_predictions.predict_log_proba
-
-
-class TreeRegressor(RegressorMixin, BaseTree):
-    """A tree for numbers."""
-
-    _task_class = Regression
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = GROWTH_PARAMETERS | {
-        "criterion": [StrOptions(NUMBER_CRITERIA), OWN_CRITERION]
-    }
-    predict = number_predictions.predict

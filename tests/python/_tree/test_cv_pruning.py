@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, Repeated
 from spinney import DecisionTreeClassifier as Classifier
 from spinney import DecisionTreeRegressor as Regressor
 from spinney._estimator.held_out import read_folds
-from spinney._tree.prune.cross_validation import choose
+from spinney._tree.pruning import choose
 from sweep import examples
 
 COLUMNS = ["alpha", "cp", "n_splits", "n_leaves", "relative_error", "cv_error", "cv_se"]
@@ -580,7 +580,7 @@ def test_saved_and_pickled_models_keep_the_table():
 )
 def test_damaged_tables_are_refused(damage):
     from spinney._model.file.container import ModelFileError, faults_named
-    from spinney._tree.prune.table import pruning_from_json, pruning_to_json
+    from spinney._tree.complexity_table import pruning_from_json, pruning_to_json
 
     X, y = load_iris(return_X_y=True)
     model = Classifier(prune="cv", random_state=0).fit(X, y)

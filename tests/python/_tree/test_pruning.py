@@ -19,8 +19,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from spinney import DecisionTreeClassifier as Classifier
 from spinney import DecisionTreeRegressor as Regressor
-from spinney._tree.prune.at_fit import expected_errors
-from spinney._tree.rpart.complexity import Scale, Shape, weigh_subtrees
+from spinney._tree.pruning import expected_errors
+from spinney._tree.rpart.fit import Scale, weigh_subtrees
+from spinney._tree.rpart.methods import Shape
 from spinney._tree.rpart.record import surviving_nodes
 from sweep import examples
 
@@ -298,11 +299,11 @@ def test_prune_is_a_parameter_and_a_method():
     assert not Classifier().prune
 
 
-def test_extra_trees_prune_afterwards():
+def test_extra_trees_prune_afterwards_and_at_fit():
     X, y = load_diabetes(return_X_y=True)
     model = spinney.ExtraTreeRegressor(random_state=0).fit(X, y)
     assert 1 < model.pruned(cp=0.01).get_n_leaves() < model.get_n_leaves()
-    assert "prune" not in model.get_params()
+    assert spinney.ExtraTreeRegressor(prune="cv", random_state=0).fit(X, y).get_n_leaves() < model.get_n_leaves()
 
 
 @pytest.mark.parametrize(

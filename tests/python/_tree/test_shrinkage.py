@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
-from spinney._tree.grow.growth import Growth
 from spinney._tree.shrinkage import _folds
+from spinney._tree.task import Growth
 from sweep import examples
 
 # hits per at-bat of 18 players after 45 at-bats each

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._ensemble.adaboost.members import WeakTrees
-from spinney._tree.grow.settings import GrowthTarget
+from spinney._tree.settings import GrowthTarget
 from sweep import examples
 
 

@@ -53,7 +53,7 @@ def test_all_is_importable_and_listed():
 
 
 def test_names_come_from_where_they_are_defined():
-    assert spinney.DecisionTreeClassifier is importlib.import_module("spinney._tree.classifier").DecisionTreeClassifier
+    assert spinney.DecisionTreeClassifier is importlib.import_module("spinney._tree.trees").DecisionTreeClassifier
     assert spinney.datasets.__name__ == "spinney.datasets"
 
 

@@ -67,8 +67,7 @@ from spinney._model.model import FittedModel
 from spinney._model.saving.members import check_member, read_frame
 from spinney._model.saving.model_part import FittedPart, kind_of
 from spinney._model.tree import FittedTree
-from spinney._tree.classifier import DecisionTreeClassifier
-from spinney._tree.regressor import DecisionTreeRegressor
+from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from spinney.inspect.explain import methods
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from spinney._data.feature import Unseen
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.members import random_state_names, set_random_states, takes_weights
-from spinney._tree.grow.settings import GrowthTarget
+from spinney._tree.settings import GrowthTarget
 from spinney._tree.tree_estimator import BaseTree
 
 Floats = NDArray[np.float64]

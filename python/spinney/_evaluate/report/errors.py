@@ -14,9 +14,9 @@ from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, class_codes, sample
 from spinney._evaluate.study.findings import Findings
+from spinney._forest.forests import RandomForestClassifier
 from spinney._forest.isolation import IsolationForest
-from spinney._forest.random_forests import RandomForestClassifier
-from spinney._tree.regressor import DecisionTreeRegressor
+from spinney._tree.trees import DecisionTreeRegressor
 from spinney.inspect.text.reader import TreeReader
 
 Codes = NDArray[np.intp]

@@ -17,8 +17,8 @@ from spinney._data.display import elide, grouped, one_line
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.report.view import View, class_codes, sample
 from spinney._evaluate.study.findings import Findings
-from spinney._tree.prune.cross_validation import first_cuts
-from spinney._tree.prune.table import ComplexityTable
+from spinney._tree.complexity_table import ComplexityTable
+from spinney._tree.pruning import first_cuts
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import Step, TreeReader
 

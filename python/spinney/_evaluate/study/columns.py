@@ -20,8 +20,7 @@ from spinney._data.schema import feature_values
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.folds import split_screening
 from spinney._evaluate.problem import Problem, Rows
-from spinney._tree.classifier import DecisionTreeClassifier
-from spinney._tree.regressor import DecisionTreeRegressor
+from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _EXAMPLES = 3
 _ROWS_TO_JUDGE_BY = 20  # with fewer rows, distinct values prove nothing

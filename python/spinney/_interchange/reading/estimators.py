@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.sum_of_trees import SumOfTrees
+from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.estimator import About, counted
@@ -137,7 +138,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
 
     _is_class_target = True
 
-    def __init__(self, *, unseen: str = "missing", n_jobs: int | None = None) -> None:
+    def __init__(self, *, unseen: Unseen = "missing", n_jobs: int | None = None) -> None:
         self.unseen = unseen
         self.n_jobs = n_jobs
 
@@ -235,7 +236,7 @@ class ImportedRegressor(RegressorMixin, Imported):
     True
     """
 
-    def __init__(self, *, unseen: str = "missing", n_jobs: int | None = None) -> None:
+    def __init__(self, *, unseen: Unseen = "missing", n_jobs: int | None = None) -> None:
         self.unseen = unseen
         self.n_jobs = n_jobs
 

@@ -1,86 +1,114 @@
-"""rpart's own names of parameters, as in its rpart.control."""
+"""rpart's own names of parameters, as in its rpart and rpart.control."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from spinney._data.types import ByColumn
+CRITERION_OF = {"anova": "squared_error", "poisson": "poisson", "exp": "exponential"}
+_WHOLE = (int, np.integer)
+_FALLBACK = ("ignore", "stop", "majority")  # by usesurrogate
+_WORD_FOR = {
+    "criterion": "method or split",
+    "priors": "prior",
+    "cost_matrix": "loss",
+    "rate_shrinkage": "shrink",
+    "scoring": "error",
+}
+_LIMITS = {
+    "minsplit": (1, None),
+    "minbucket": (1, None),
+    "maxcompete": (0, None),
+    "maxsurrogate": (0, None),
+    "usesurrogate": (0, 2),
+    "surrogatestyle": (0, 1),
+    "maxdepth": (1, 30),
+}
 
-_FALLBACK = {0: "ignore", 1: "stop", 2: "majority"}
+
+def tree_parameters(has_classes: bool, words: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a tree that rpart's words stand for, and the others."""
+    quirks, cp = words["rpart_quirks"], words["cp"]
+    if not isinstance(quirks, bool):
+        raise ValueError(f"rpart_quirks must be True or False. Got {quirks!r}.")
+    if not isinstance(cp, Real) or cp != cp:
+        raise ValueError(f"cp must be a number: a fraction of the root's risk. Got {cp!r}.")
+    target = _class_target(words) if has_classes else _number_target(words)
+    for name in target.keys() & parameters.keys():
+        raise TypeError(f"rpart(...) has a parameter of its own for {name}: {_WORD_FOR[name]}. Use that.")
+    numbers = words | _leaf_sizes(words["minsplit"], words["minbucket"])
+    for name, (low, high) in _LIMITS.items():
+        value = numbers[name]
+        if not isinstance(value, _WHOLE) or value < low or (high is not None and value > high):
+            upper = "" if high is None else f" and at most {high}"
+            raise ValueError(f"{name} must be a whole number of at least {low}{upper}. Got {value!r}.")
+    control = {
+        "min_samples_split": max(2, int(numbers["minsplit"])),
+        "min_samples_leaf": int(numbers["minbucket"]),
+        "cp": float(cp),
+        "max_competitors": int(numbers["maxcompete"]),
+        "max_surrogates": int(numbers["maxsurrogate"]),
+        "missing": "surrogate",
+        "missing_fallback": _FALLBACK[numbers["usesurrogate"]],
+        "surrogate_style": "present" if numbers["surrogatestyle"] else "all",
+        "max_depth": int(numbers["maxdepth"]),
+        "rule": None,
+        "feature_costs": words["cost"],
+        "dialect": "rpart_quirks" if quirks else "rpart",
+    }
+    return target | control | _folds(words["xval"]) | parameters
 
 
-def control(
-    *,
-    minsplit: int | None,
-    minbucket: int | None,
-    cp: float,
-    maxcompete: int,
-    maxsurrogate: int,
-    usesurrogate: int,
-    surrogatestyle: int,
-    maxdepth: int,
-    xval: int | ArrayLike | None,
-    cost: ByColumn,
-    rpart_quirks: bool,
-) -> dict[str, Any]:
-    """Turn rpart.control's words into the estimator's parameters."""
+def _class_target(words: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a classifier that depend on its target."""
+    method, split = words["method"], words["split"]
+    if method not in (None, "class"):
+        raise ValueError(f"A classifier has method='class'. Use DecisionTreeRegressor.rpart for {method!r}.")
+    if split not in ("gini", "information"):
+        raise ValueError(f"split must be 'gini' or 'information'. Got {split!r}.")
+    if words["shrink"] is not None or words["error"] != "deviance":
+        raise ValueError("shrink and error are for rates. Use DecisionTreeRegressor.rpart with method='poisson'.")
+    criterion = "gini" if split == "gini" else "entropy"
+    return {"criterion": criterion, "priors": words["prior"], "cost_matrix": words["loss"]}
+
+
+def _number_target(words: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a regressor that depend on its target."""
+    method, shrink, error = words["method"] or "anova", words["shrink"], words["error"]
+    if method not in CRITERION_OF:
+        raise ValueError(f"method must be 'anova', 'poisson' or 'exp'. Got {method!r}.")
+    if error not in ("deviance", "sqrt"):
+        raise ValueError(f"error must be 'deviance' or 'sqrt'. Got {error!r}.")
+    if words["prior"] is not None or words["loss"] is not None or words["split"] != "gini":
+        raise ValueError("prior, loss and split are for classes. Use DecisionTreeClassifier.rpart.")
+    if method == "anova" and (shrink or error != "deviance"):
+        raise ValueError("shrink and error are for rates: method='poisson' or 'exp'.")
+    if shrink is None:
+        shrink = 0.0 if error == "sqrt" or method == "anova" else 1.0
+    scoring = "sqrt" if error == "sqrt" else None
+    return {"criterion": CRITERION_OF[method], "rate_shrinkage": shrink, "scoring": scoring}
+
+
+def _leaf_sizes(minsplit: Any, minbucket: Any) -> dict[str, Any]:
+    """Return both sizes; one that is left out follows from the other."""
     if minbucket is None:
         minsplit = 20 if minsplit is None else minsplit
-        if not isinstance(minsplit, Integral):
+        if not isinstance(minsplit, _WHOLE):
             raise ValueError(f"minsplit must be a whole number. Got {minsplit!r}.")
         minbucket = max(1, round(minsplit / 3))
     elif minsplit is None:
-        minsplit = max(1, 3 * minbucket) if isinstance(minbucket, Integral) else 20
-    for name, value, low, high in (
-        ("minsplit", minsplit, 1, None),
-        ("minbucket", minbucket, 1, None),
-        ("maxcompete", maxcompete, 0, None),
-        ("maxsurrogate", maxsurrogate, 0, None),
-        ("usesurrogate", usesurrogate, 0, 2),
-        ("surrogatestyle", surrogatestyle, 0, 1),
-        ("maxdepth", maxdepth, 1, 30),
-    ):
-        if not isinstance(value, Integral) or value < low or (high is not None and value > high):
-            upper = "" if high is None else f" and at most {high}"
-            raise ValueError(f"{name} must be a whole number of at least {low}{upper}. Got {value!r}.")
-    is_number = xval is None or isinstance(xval, Integral)
+        minsplit = max(1, 3 * minbucket) if isinstance(minbucket, _WHOLE) else 20
+    return {"minsplit": minsplit, "minbucket": minbucket}
+
+
+def _folds(xval: Any) -> dict[str, Any]:
+    """Return the parameters of cross-validation."""
+    is_number = xval is None or isinstance(xval, _WHOLE)
     if isinstance(xval, str) or hasattr(xval, "split") or (not is_number and np.asarray(xval).ndim == 0):
         raise ValueError(f"xval must be a number of folds, 0 for none, or one fold number per row. Got {xval!r}.")
-    if isinstance(xval, Integral) and xval < 0:
+    if isinstance(xval, _WHOLE) and xval < 0:
         raise ValueError(f"xval must not be negative. Got {xval}. Use 0 for no cross-validation.")
-    if not isinstance(rpart_quirks, bool):
-        raise ValueError(f"rpart_quirks must be True or False. Got {rpart_quirks!r}.")
-    if not isinstance(cp, Real) or cp != cp:
-        raise ValueError(f"cp must be a number: a share of the root's risk. Got {cp!r}.")
-    folds = xval > 1 if isinstance(xval, Integral) else xval is not None
-    return {
-        "min_samples_split": max(2, int(minsplit)),
-        "min_samples_leaf": int(minbucket),
-        "cp": float(cp),
-        "max_competitors": int(maxcompete),
-        "max_surrogates": int(maxsurrogate),
-        "missing": "surrogate",
-        "missing_fallback": _FALLBACK[int(usesurrogate)],
-        "surrogate_style": "present" if surrogatestyle else "all",
-        "max_depth": int(maxdepth),
-        "prune": "cv" if folds else None,
-        "cv": xval if folds else 10,
-        "rule": None,
-        "feature_costs": cost,
-        "dialect": "rpart_quirks" if rpart_quirks else "rpart",
-    }
-
-
-def refuse_twice(parameters: dict[str, Any], spoken_for: tuple[str, ...]) -> None:
-    """Refuse parameters for which rpart has words of its own."""
-    words = {
-        "criterion": "method or split", "priors": "prior", "cost_matrix": "loss", "rate_shrinkage": "shrink",
-        "scoring": "error",
-    }  # fmt: skip
-    for name in spoken_for:
-        if name in parameters:
-            raise TypeError(f"rpart(...) has a parameter of its own for {name}: {words[name]}. Use that.")
+    has_folds = xval > 1 if isinstance(xval, _WHOLE) else xval is not None
+    return {"prune": "cv" if has_folds else None, "cv": xval if has_folds else 10}

@@ -30,13 +30,13 @@ from spinney._estimator.target import (
 from spinney._model.model import decision_costs
 from spinney._model.tree import FittedTree
 from spinney._tree.fit import TreeGrower, TreeInputs
-from spinney._tree.grow.estimator import GrowingEstimator
-from spinney._tree.grow.settings import GrowthSettings
-from spinney._tree.grow.task import Target
-from spinney._tree.prune.cross_validation import choose
+from spinney._tree.growing import GrowingEstimator
+from spinney._tree.pruning import choose
 from spinney._tree.rpart.fit import RpartGrowth, fit_record
 from spinney._tree.rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod, Rounding
 from spinney._tree.rpart.record import RpartRecord
+from spinney._tree.settings import GrowthSettings
+from spinney._tree.task import Target
 
 METHOD_OF = {"squared_error": "anova", "poisson": "poisson", "exponential": "exp"}
 _LARGEST = 1e70  # target whose risks, which are squares, can be multiplied

@@ -64,6 +64,18 @@ class Rounding:
     class_factor: list[float] = field(default_factory=list)
 
 
+@dataclass
+class Shape:
+    """A grown tree: rpart's left and right child of each node (-1 in leaves), and the improvement of its split."""
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    improve: Floats
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
 class Method(Protocol):
     """A method of rpart."""
 

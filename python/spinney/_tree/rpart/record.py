@@ -14,9 +14,8 @@ from spinney._data.types import Floats
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree
-from spinney._tree.prune.table import ComplexityTable
-from spinney._tree.rpart.complexity import Shape
-from spinney._tree.rpart.methods import NodeSummaries
+from spinney._tree.complexity_table import ComplexityTable
+from spinney._tree.rpart.methods import NodeSummaries, Shape
 
 PRIMARY, COMPETITOR, SURROGATE = 0, 1, 2
 _CATEGORY, _REVERSED = 1, 2

@@ -19,8 +19,8 @@ from spinney._data.reproducible import cholesky, solve_factored
 from spinney._estimator.estimator import check_parameter_names, store_signature, unknown_parameter
 from spinney._model.functional.local import KernelSteps, NeighbourSteps, bumps
 from spinney._model.functional.steps import Inputs, Steps, TreeSteps
-from spinney._tree.grow.settings import GrowthTarget
-from spinney._tree.regressor import DecisionTreeRegressor
+from spinney._tree.settings import GrowthTarget
+from spinney._tree.trees import DecisionTreeRegressor
 
 Floats = NDArray[np.float64]
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.display import warn
-from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, Floats
+from spinney._data.spool import SpooledTable
+from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, Floats, TableLike
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import CrossValidation, split_gains
 from spinney._estimator.parameters import (
-    N_JOBS,
     count_features,
     count_rows,
-    parameter,
     read_drawn_columns,
     read_feature_costs,
     read_groups,
@@ -36,13 +34,6 @@ NO_LIMIT = 2**32 - 1
 RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
 Scorer = Callable[..., float]  # (estimator, X, y) -> score, as scikit-learn's
 
-
-def _from(least: int) -> Interval:
-    return Interval(Integral, least, None, closed="left")
-
-
-_AT_LEAST_0 = Interval(Real, 0.0, None, closed="left")
-_SOME_FEATURES = (_from(1), Interval(Real, 0.0, 1.0, closed="right"), StrOptions({"sqrt", "log2"}), None)
 
 # parameters that only built-in criteria understand
 _BUILT_IN_ONLY = ("monotonic_cst", "max_bins", "min_purity", "cost_matrix", "priors", "rate_shrinkage", "dialect")
@@ -70,7 +61,7 @@ class GrowthTarget:
 
 @dataclass(frozen=True)
 class GrowthSettings:
-    """Parameters of growth and pruning, and what they may be; defaults are what an estimator without them does.
+    """Parameters of growth and pruning; defaults are what an estimator without them does.
 
     Attributes
     ----------
@@ -80,51 +71,47 @@ class GrowthSettings:
     """
 
     criterion: str | Criterion
-    splitter: str = parameter(StrOptions({"best", "random"}), default="best")
-    max_depth: int | None = parameter(_from(1), None, default=None)
-    min_samples_split: int | float = parameter(_from(2), Interval(RealNotInt, 0, 1, closed="right"), default=2)
-    min_samples_leaf: int | float = parameter(_from(1), Interval(Real, 0, 1, closed="neither"), default=1)
-    min_weight_fraction_leaf: float = parameter(Interval(Real, 0.0, 0.5, closed="both"), default=0.0)
-    max_features: int | float | str | None = parameter(*_SOME_FEATURES, default=None)
-    max_features_per_tree: int | float | str | None = parameter(*_SOME_FEATURES, default=None)
-    max_leaf_nodes: int | None = parameter(_from(2), None, default=None)
-    min_impurity_decrease: float = parameter(_AT_LEAST_0, default=0.0)
-    min_purity: float | None = parameter(Interval(Real, 0.0, 1.0, closed="right"), None, default=None)
-    monotonic_cst: ByColumn = parameter("array-like", dict, None, default=None)
-    interaction_cst: ColumnGroups = parameter(
-        list, tuple, StrOptions({"pairwise", "no_interactions"}), None, default=None
-    )
-    max_bins: int | None = parameter(Interval(Integral, 2, 65535, closed="both"), None, default=None)
-    min_samples_category: int = parameter(_from(1), default=1)
-    feature_costs: ByColumn = parameter("array-like", dict, None, default=None)
-    feature_weights: ByColumn = parameter("array-like", dict, None, default=None)
-    always_try: ColumnNames = parameter("array-like", str, Integral, None, default=None)
-    missing: str = parameter(StrOptions({"learned", "surrogate"}), default="learned")
-    max_surrogates: int = parameter(_from(0), default=5)
-    surrogate_style: str = parameter(StrOptions({"all", "present"}), default="all")
-    missing_fallback: str = parameter(StrOptions({"majority", "stop", "ignore"}), default="majority")
-    max_competitors: int = parameter(_from(0), default=0)
-    class_weight: ByClass = parameter(dict, list, StrOptions({"balanced"}), None, default=None)
-    cost_matrix: ByClass = parameter("array-like", dict, None, default=None)
-    priors: ByClass = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
-    cost_splits: str | None = parameter(
-        StrOptions({"altered_priors", "generalised_gini"}), None, default="altered_priors"
-    )
-    rate_shrinkage: float = parameter(_AT_LEAST_0, default=0.0)
+    splitter: str = "best"
+    max_depth: int | None = None
+    min_samples_split: int | float = 2
+    min_samples_leaf: int | float = 1
+    min_weight_fraction_leaf: float = 0.0
+    max_features: int | float | str | None = None
+    max_features_per_tree: int | float | str | None = None
+    max_leaf_nodes: int | None = None
+    min_impurity_decrease: float = 0.0
+    min_purity: float | None = None
+    monotonic_cst: ByColumn = None
+    interaction_cst: ColumnGroups = None
+    max_bins: int | None = None
+    min_samples_category: int = 1
+    feature_costs: ByColumn = None
+    feature_weights: ByColumn = None
+    always_try: ColumnNames = None
+    missing: str = "learned"
+    max_surrogates: int = 5
+    surrogate_style: str = "all"
+    missing_fallback: str = "majority"
+    max_competitors: int = 0
+    class_weight: ByClass = None
+    cost_matrix: ByClass = None
+    priors: ByClass = None
+    cost_splits: str | None = "altered_priors"
+    rate_shrinkage: float = 0.0
     sampling: str | None = None
     bootstrap: bool = False
     oblique: int | str | None = None
-    prune: str | None = parameter(StrOptions({"cv", "validation", "pessimistic"}), None, default=None)
-    cv: CrossValidation = parameter("cv_object", "array-like", default=10)
-    rule: str | float | None = parameter(StrOptions({"min", "1se"}), _AT_LEAST_0, None, default="1se")
-    scoring: str | Scorer | None = parameter(str, callable, None, default=None)
-    risk: str = parameter(StrOptions({"auto", "impurity", "error"}), default="auto")
-    ccp_alpha: float = parameter(_AT_LEAST_0, default=0.0)
-    cp: float | None = parameter(Real, None, default=None)
-    validation_fraction: float | None = parameter(Interval(Real, 0, 1, closed="neither"), None, default=None)
-    shrinkage: float | str | None = parameter(_AT_LEAST_0, StrOptions({"cv"}), None, default=None)
-    dialect: str | None = parameter(StrOptions({"rpart", "rpart_quirks"}), None, default=None)
-    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+    prune: str | None = None
+    cv: CrossValidation = 10
+    rule: str | float | None = "1se"
+    scoring: str | Scorer | None = None
+    risk: str = "auto"
+    ccp_alpha: float = 0.0
+    cp: float | None = None
+    validation_fraction: float | None = None
+    shrinkage: float | str | None = None
+    dialect: str | None = None
+    n_jobs: int | None = None
     random_ties: bool = False
 
     @classmethod
@@ -314,3 +301,31 @@ class GrowthSettings:
         )
         prices = read_feature_costs(self.feature_costs, schema)
         return gains / np.where(tree.is_leaf, 1.0, np.array(prices)[tree.feature]) if prices else gains
+
+
+def check_stream(X: TableLike, settings: GrowthSettings) -> None:
+    """Refuse what would take all rows of a stream into memory, again and again."""
+    if not isinstance(X, SpooledTable):
+        return
+    if settings.sorts_all_rows:
+        raise ValueError(
+            "max_bins=None sorts all rows at every node, and those of a stream are in files. Set max_bins=255 for cuts "
+            "between that many bins of equally many rows, or draw cuts at random by extra-trees."
+        )
+    if is_user(settings.criterion) or settings.criterion == "absolute_error":
+        name = settings.criterion if isinstance(settings.criterion, str) else type(settings.criterion).__name__
+        raise ValueError(
+            f"criterion={name!r} sorts all rows at every node, and those of a stream are in files. Use "
+            "'squared_error', 'poisson' or a criterion for classes; boosting has loss='absolute_error'."
+        )
+    for option, neutral in (("dialect", None), ("missing", "learned"), ("max_competitors", 0), ("oblique", None)):
+        value = getattr(settings, option)
+        if value != neutral:
+            raise ValueError(
+                f"{option}={value!r} looks at all rows of a node in memory, and those of a stream are in files. Set "
+                f"{option}={neutral!r}, or read the rows first."
+            )
+    if settings.prune is not None and settings.scoring is not None:
+        raise ValueError(
+            "scoring is asked of the rows as they were given, and those of a stream are in files. Prune without it."
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import compute_sample_weight
 
+import spinney._engine as _engine
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.exposure import deviance, per_exposure, shrink_rates, survival_rates
@@ -17,7 +19,7 @@ from spinney._estimator.held_out import Loss
 from spinney._estimator.target import encode_labels, read_classes, read_values, warn_if_coarse
 from spinney._estimator.user_criterion import is_user, row_losses
 from spinney._model.tree import FittedTree
-from spinney._tree.grow.settings import RATE_CRITERIA, GrowthSettings
+from spinney._tree.settings import RATE_CRITERIA, GrowthSettings
 
 
 @dataclass(frozen=True)
@@ -244,3 +246,55 @@ class Regression(Task):
     def restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
         strength = float(self.settings.rate_shrinkage)
         return shrink_rates(tree, strength) if strength > 0 else tree
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One table with its target, ready to grow trees on.
+
+    Attributes
+    ----------
+    columns : Table
+        The engine's view of all rows.
+    codes : ndarray of int or None
+        Class codes (n_rows, n_outputs), for stratified folds; None in a regression.
+    weight : ndarray or None
+        Floats | None of the rows; None: all 1.
+    grow : callable
+        From weights to a tree. A weight of 0 leaves the row out, so one table serves all folds and bootstraps.
+    loss : callable
+        (nodes, tree, rows) -> loss of each training row if it stopped at its node.
+    risks : callable
+        tree -> risk of each node, as a share: what pruning weighs against size.
+    gains : callable
+        tree -> gain of each node's split: what best-first growth goes by.
+    n_jobs : int
+        Threads; 0 for all.
+    exposure : ndarray or None
+        Time of each row, if `weight` contains it; a row's loss is per unit of it.
+    """
+
+    columns: _engine.Table
+    codes: NDArray[np.int32] | None
+    weight: Floats | None
+    grow: Callable[[Floats | None], FittedTree]
+    loss: Loss
+    risks: Callable[[FittedTree], Floats]
+    gains: Callable[[FittedTree], Floats]
+    n_jobs: int
+    exposure: Floats | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the table."""
+        return self.columns.n_rows
+
+    def weights(self) -> Floats:
+        """Return the weights as an array."""
+        return np.ones(self.n_rows) if self.weight is None else self.weight
+
+    def without(self, rows: NDArray[Any]) -> FittedTree:
+        """Grow a tree on all rows but these."""
+        weight = self.weights().copy()
+        weight[rows] = 0.0
+        return self.grow(weight)

@@ -1,1 +1,0 @@
-"""What estimators that grow trees share."""

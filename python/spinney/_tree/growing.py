@@ -1,0 +1,175 @@
+"""The base class of estimators that grow trees, be it one or many: their shared parameters, and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+
+from spinney._cluster.predictions import lazy_for_collections
+from spinney._data import Schema
+from spinney._data.feature import Unseen
+from spinney._data.reproducible import log
+from spinney._data.types import ByColumn, ColumnGroups, ColumnNames, Floats, RandomState, TableLike
+from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._model.tree import FittedTree
+from spinney._tree.settings import GrowthSettings
+from spinney._tree.task import Task
+from spinney.inspect.constraints import verify
+from spinney.inspect.explain import methods
+
+AT_LEAST_0 = Interval(Real, 0.0, None, closed="left")
+SOME_FEATURES = (
+    Interval(Integral, 1, None, closed="left"),
+    Interval(Real, 0.0, 1.0, closed="right"),
+    StrOptions({"sqrt", "log2"}),
+    None,
+)
+_OWN = HasMethods(["evaluate", "split"])
+CLASS_CRITERIA = (
+    StrOptions({"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio", "user"}),
+    _OWN,
+)
+_NUMBERS = {"squared_error", "friedman_mse", "absolute_error", "poisson", "user"}
+NUMBER_CRITERIA, TREE_NUMBER_CRITERIA = (StrOptions(_NUMBERS), _OWN), (StrOptions(_NUMBERS | {"exponential"}), _OWN)
+PURITY = (Interval(Real, 0.0, 1.0, closed="right"), None)
+COST_SPLITS = (StrOptions({"altered_priors", "generalised_gini"}), None)
+
+
+def at_least(least: int) -> Interval:
+    """Whole numbers from `least` up."""
+    return Interval(Integral, least, None, closed="left")
+
+
+@estimator
+class GrowingEstimator(TableEstimator):
+    """Reads its parameters as settings of growth, and holds the task: classification or regression."""
+
+    max_depth: int | None = parameter(at_least(1), None, default=None)
+    min_samples_split: int | float = parameter(at_least(2), Interval(RealNotInt, 0, 1, closed="right"), default=2)
+    min_samples_leaf: int | float = parameter(at_least(1), Interval(Real, 0, 1, closed="neither"), default=1)
+    min_weight_fraction_leaf: float = parameter(Interval(Real, 0.0, 0.5, closed="both"), default=0.0)
+    max_features: int | float | str | None = parameter(*SOME_FEATURES, default=None)
+    max_leaf_nodes: int | None = parameter(at_least(2), None, default=None)
+    min_impurity_decrease: float = parameter(AT_LEAST_0, default=0.0)
+    ccp_alpha: float = parameter(AT_LEAST_0, default=0.0)
+    monotonic_cst: ByColumn = parameter("array-like", dict, None, default=None)
+    interaction_cst: ColumnGroups = parameter(
+        list, tuple, StrOptions({"pairwise", "no_interactions"}), None, default=None
+    )
+    max_bins: int | None = parameter(Interval(Integral, 2, 65535, closed="both"), None, default=None)
+    categorical_features: Iterable[Any] | None = parameter("array-like", None, default=None)
+    unseen: Unseen = parameter(UNSEEN, default="missing")
+    min_samples_category: int = parameter(at_least(1), default=5)
+    feature_costs: ByColumn = parameter("array-like", dict, None, default=None)
+    feature_weights: ByColumn = parameter("array-like", dict, None, default=None)
+    always_try: ColumnNames = parameter("array-like", str, Integral, None, default=None)
+    random_state: RandomState = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+
+    _task_class: ClassVar[type[Task]]
+    _splitter: ClassVar[str] = "best"  # of estimators that have no parameter for it
+    _random_ties = False  # even if nothing else is drawn: a tree that is one of many
+    shap_values = methods.shap_values
+    verify_constraints = verify.verify_constraints
+
+    @property
+    def _settings(self) -> GrowthSettings:
+        """The parameters as typed settings."""
+        return GrowthSettings.of(self, splitter=self._splitter, random_ties=self._random_ties)
+
+    @property
+    def _task(self) -> Task:
+        """What is predicted, and by which settings."""
+        return self._task_class(self._settings)
+
+    @property
+    def _sorts_all_rows(self) -> bool:
+        return self._settings.sorts_all_rows
+
+    def _node_risks(self, tree: FittedTree) -> Floats:
+        """Risk of each node if it were a leaf, as a share of the root's weight."""
+        return self._task.node_risks(tree)
+
+    def _keep_schema(self, schema: Schema) -> None:
+        """Set the fitted attributes that come from the table."""
+        super()._keep_schema(schema)
+        self.max_features_ = self._settings.columns_tried(schema)
+
+    @lazy_for_collections()
+    def predict(self, X: TableLike) -> NDArray[Any]:
+        """Predict each row by its leaf, or by its leaves in all trees.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Classifiers: the most probable class, or the one of least expected cost if there is a cost matrix; the first
+            of several equally good ones. Regressors: the value of the leaf, or the mean over the trees.
+        """
+        if self._is_class_target:
+            codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
+            return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
+        flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
+        return self._fitted.spread(flat)  # type: ignore[return-value]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = True
+        return tags
+
+
+# ---- methods of classifiers --------------------------------------------------------------------------------------
+
+
+def _has_one_output(model: TableEstimator) -> bool:
+    return bool(model.n_outputs_ == 1)
+
+
+@lazy_for_collections(_has_one_output)
+def predict_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
+    """Class probabilities of each row: those of its leaf, or their mean over the trees.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes), or a list of these
+        One array per output; columns in the order of `classes_`.
+    """
+    flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
+    return self._fitted.spread(flat)
+
+
+@lazy_for_collections(_has_one_output)
+def predict_log_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
+    """Logarithm of the class probabilities; -inf for 0.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes), or a list of these
+        As `predict_proba`.
+    """
+    proba = predict_proba(self, X)
+    with np.errstate(divide="ignore"):
+        return [log(of_output) for of_output in proba] if isinstance(proba, list) else log(proba)

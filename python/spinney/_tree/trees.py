@@ -1,0 +1,108 @@
+"""Decision trees: of the best cuts, and of cuts drawn at random."""
+
+from __future__ import annotations
+
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import StrOptions
+
+from spinney._data.types import ByClass
+from spinney._estimator.parameters import estimator, parameter
+from spinney._tree import growing
+from spinney._tree.task import Classification, Regression
+from spinney._tree.tree_estimator import BaseTree
+from spinney.criteria import Criterion
+
+
+@estimator
+class DecisionTreeClassifier(ClassifierMixin, BaseTree):
+    """A decision tree for classes.
+
+    See Also
+    --------
+    ExtraTreeClassifier : Cuts drawn at random.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from spinney import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y).predict(X[:2])
+    array([0, 0])
+    """
+
+    criterion: str | Criterion = parameter(*growing.CLASS_CRITERIA, default="gini")
+    class_weight: ByClass = parameter(dict, list, StrOptions({"balanced"}), None, default=None)
+    min_purity: float | None = parameter(*growing.PURITY, default=None)
+    cost_matrix: ByClass = parameter("array-like", dict, None, default=None)
+    priors: ByClass = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
+    cost_splits: str | None = parameter(*growing.COST_SPLITS, default="altered_priors")
+
+    _is_class_target = True
+    _task_class = Classification
+    predict_proba = growing.predict_proba
+    predict_log_proba = growing.predict_log_proba
+
+
+@estimator
+class DecisionTreeRegressor(RegressorMixin, BaseTree):
+    """A decision tree for numbers.
+
+    See Also
+    --------
+    ExtraTreeRegressor : Cuts drawn at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spinney import DecisionTreeRegressor
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> DecisionTreeRegressor(max_depth=1, random_state=0).fit(X, [1, 1, 1, 5, 5, 5]).get_n_leaves()
+    2
+    """
+
+    criterion: str | Criterion = parameter(*growing.TREE_NUMBER_CRITERIA, default="squared_error")
+    rate_shrinkage: float = parameter(growing.AT_LEAST_0, default=0.0)
+
+    _task_class = Regression
+
+
+@estimator
+class ExtraTreeClassifier(DecisionTreeClassifier):
+    """A tree for classes whose cuts are drawn at random and chosen by the criterion.
+
+    See Also
+    --------
+    DecisionTreeClassifier : The best cut of every column.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from spinney import ExtraTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ExtraTreeClassifier(random_state=0).fit(X, y).score(X, y)
+    1.0
+    """
+
+    splitter: str = parameter(default="random")
+    max_features: int | float | str | None = parameter(default="sqrt")
+
+
+@estimator
+class ExtraTreeRegressor(DecisionTreeRegressor):
+    """A tree for numbers whose cuts are drawn at random and chosen by the criterion.
+
+    See Also
+    --------
+    DecisionTreeRegressor : The best cut of every column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spinney import ExtraTreeRegressor
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> ExtraTreeRegressor(max_depth=1, random_state=0).fit(X, [1, 1, 1, 5, 5, 5]).get_n_leaves()
+    2
+    """
+
+    splitter: str = parameter(default="random")
+    max_features: int | float | str | None = parameter(default=1.0)
