@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.boosters import Task
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.member import Member
+from spinney._boosting.member import CURVES, Member
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings
 from spinney._data.types import Floats
@@ -33,7 +33,6 @@ from spinney._names import __version__
 
 _SHARE = 0.05  # of the time, at most, that is spent on writing
 _NO_MATTER = ("n_jobs", "verbose", "callbacks", "keep_interrupted")  # parameters that leave the model as it is
-_CURVES = ("train_score_", "validation_score_", "oob_scores_", "oob_improvement_", "scales_")
 
 
 class Checkpoint:
@@ -110,7 +109,7 @@ class Checkpoint:
             if not trees or len(trees) % len(start):
                 refuse(f"is damaged: it holds {len(trees)} trees for {len(start)} scores")
             n_rounds, kept = len(trees) // len(start), field(self._header, "curves", dict)
-            curves = {name: array_from_json(kept[name], ("float64",), (n_rounds,)) for name in _CURVES if name in kept}
+            curves = {name: array_from_json(kept[name], ("float64",), (n_rounds,)) for name in CURVES if name in kept}
             if "train_score_" not in curves:
                 refuse("is damaged: it has no learning curve")
         return FittedBoosting(trees, start, task.loss.link, n_categories, None), curves
@@ -125,7 +124,7 @@ class Checkpoint:
             "version": __version__,
             "known_by": self._known_by,
             "seed": self._seed,
-            "curves": {name: array_to_json(np.array(curve)) for name, curve in member.curves().items() if curve},
+            "curves": {name: array_to_json(np.array(curve)) for name, curve in member.curves.items() if curve},
         }
         before = [] if earlier is None else earlier.trees()
         write_file(self._path, to_bytes(header, before + member.trees()))

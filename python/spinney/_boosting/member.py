@@ -15,18 +15,30 @@ import spinney._engine as _engine
 from spinney._boosting.boosters import Statistic
 from spinney._boosting.evaluation import Judge, SoFar
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import CustomLosses, Loss, LossOfRows
+from spinney._boosting.loss import CustomLosses, Loss
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import RoundSettings
 from spinney._data.types import Floats
 
-Losses = tuple[float, float, float, float]  # of rows learned from, held out, and out of bag before and after
-
+Losses = Sequence[float]  # of rows learned from, held out, and out of bag before and after
+CURVES = {  # learning curves, and what stands for rounds of an earlier fit that did not record one
+    "train_score_": None,
+    "validation_score_": None,
+    "oob_scores_": np.nan,
+    "oob_improvement_": 0.0,
+    "scales_": np.nan,
+}
 _FOR_EVER = 2**32 - 1  # rounds
 
 
 class Member:
-    """A booster, and what its rounds have done for the rows it learns from and those held out."""
+    """A booster, and what its rounds have done for the rows it learns from and those held out.
+
+    Attributes
+    ----------
+    curves : dict of list of float
+        Learning curves, by the names that attributes of a model have.
+    """
 
     def __init__(
         self,
@@ -38,18 +50,10 @@ class Member:
         statistics: Sequence[Statistic] = (),
         outside: CustomLosses | None = None,
     ) -> None:
-        self._settings = settings
-        self._recipe = recipe
-        self._judge = judge
-        self.statistics = list(statistics)
-        self._outside = outside
-        self.engine = engine
-        self.has_held_out = has_held_out
-        self.train_curve: list[float] = []
-        self.held_out_curve: list[float] = []
-        self.out_of_bag_curve: list[float] = []
-        self.out_of_bag_gains: list[float] = []
-        self.scale_curve: list[float] = []
+        self._settings, self._recipe, self._judge = settings, recipe, judge
+        self.statistics, self.outside = list(statistics), outside
+        self.engine, self.has_held_out = engine, has_held_out
+        self.curves: dict[str, list[float]] = {name: [] for name in CURVES}
         self._n_unknown = 0, 0
         self._n_read = 0  # rounds of the engine whose losses are noted
         self.settling = _engine.Settling(
@@ -58,31 +62,31 @@ class Member:
             worth=recipe.worth,
             of_present=recipe.worth_of_present,
         )
-        self._kept_scores: Floats | None = None  # of the held-out rows, after the best round, where Python judges
+        self._kept_scores = np.empty((0, 0))  # of the held-out rows, after the best round, where Python evaluates
+
+    @property
+    def train_curve(self) -> list[float]:
+        """Losses of the rows that are learned from."""
+        return self.curves["train_score_"]
+
+    @property
+    def held_out_curve(self) -> list[float]:
+        """Losses of the rows held out."""
+        return self.curves["validation_score_"]
 
     def resume(self, n_done: int, known: Mapping[str, Any]) -> None:
-        """Take over the curves of an earlier fit's rounds, by the names that attributes of a model have."""
-        self.train_curve = _known_curve(known, "train_score_", n_done)
-        self.held_out_curve = _known_curve(known, "validation_score_", n_done) if self.has_held_out else []
+        """Take over the curves of an earlier fit's rounds."""
+        scaled = None if self.outside is None or self.outside.learning.scale is None else self.outside.learning
+        is_used = {"validation_score_": self.has_held_out, "scales_": scaled is not None}
+        for name, unknown in CURVES.items():
+            curve = list(known.get(name, []))[:n_done]
+            curve = curve if len(curve) == n_done else [] if unknown is None else [unknown] * n_done
+            self.curves[name] = curve if is_used.get(name, True) else []
         for loss in self.held_out_curve:
             self.settling.add(loss)
-        self.out_of_bag_curve = _padded(known, "oob_scores_", n_done, np.nan)
-        self.out_of_bag_gains = _padded(known, "oob_improvement_", n_done, 0.0)
-        if self._outside is not None and self._outside.learning.scale is not None:
-            self.scale_curve = _padded(known, "scales_", n_done, np.nan)
-            if n_done and math.isfinite(self.scale_curve[-1]):
-                self._outside.learning.scale = self.scale_curve[-1]
+        if scaled is not None and n_done and math.isfinite(self.curves["scales_"][-1]):
+            scaled.scale = self.curves["scales_"][-1]
         self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
-
-    def curves(self) -> dict[str, list[float]]:
-        """Return what `resume` takes."""
-        return {
-            "train_score_": self.train_curve,
-            "validation_score_": self.held_out_curve,
-            "oob_scores_": self.out_of_bag_curve,
-            "oob_improvement_": self.out_of_bag_gains,
-            "scales_": self.scale_curve,
-        }
 
     @property
     def n_done(self) -> int:
@@ -97,16 +101,11 @@ class Member:
         return self.engine.trees(0, [] if factors is None else factors.tolist(), self.statistics, n_rounds)
 
     def prepare(self) -> None:
-        """Tell the engine the gradients of the next round, if it does not know the loss."""
-        if self._outside is not None and self.engine.n_rounds % self._settings.n_parallel_trees == 0:
+        """Pass the gradients of the next round to an engine that does not know the loss."""
+        if self.outside is not None and self.engine.n_rounds % self._settings.n_parallel_trees == 0:
             drops = self._settings.drop_rate > 0
             scores = self.engine.scores_to_fit() if drops else self.engine.scores()
-            self.engine.set_gradients(*self._outside.gradients(scores))
-
-    def outside_loss(self, rows: LearningRows) -> LossOfRows:
-        """Return a loss that the engine does not know, of other rows, by what this booster has learned of it."""
-        assert self._outside is not None
-        return self._outside.learning.held_out(rows)
+            self.engine.set_gradients(*self.outside.gradients(scores))
 
     @property
     def is_settled(self) -> bool:
@@ -114,36 +113,31 @@ class Member:
         return self._recipe.stops_early and self.settling.is_settled
 
     @property
-    def judges_out_of_bag(self) -> bool:
-        """Whether the rows that a round does not draw say what it is worth."""
+    def has_out_of_bag(self) -> bool:
+        """Whether the rows that a round does not draw evaluate it."""
         changes = self._settings.drop_rate > 0  # what earlier rounds have done
         return self._recipe.subsample < 1 and not self._settings.draws_by_gradient and not changes
 
     @property
-    def is_judged_by_engine(self) -> bool:
+    def is_evaluated_by_engine(self) -> bool:
         """Whether several rounds may be done before anybody looks at them."""
-        return self._judge is None and self._outside is None and isinstance(self.engine, _engine.Boosting)
+        return self._judge is None and self.outside is None and isinstance(self.engine, _engine.Boosting)
 
     @property
     def best_scores(self) -> Floats:
-        """Scores of the held-out rows after the best round, (n_scores, n_rows); kept of folds alone."""
-        if self.is_judged_by_engine or not isinstance(self.engine, _engine.Boosting):
+        """Scores of the held-out rows after the best round, (n_scores, n_rows); noted for folds alone."""
+        if self.is_evaluated_by_engine or not isinstance(self.engine, _engine.Boosting):
             return self.engine.best_scores()
-        return np.empty((0, 0)) if self._kept_scores is None else self._kept_scores
+        return self._kept_scores
 
     def record(self, so_far: SoFar) -> None:
         """Note the losses of the rounds done since, whatever has ended them."""
-        unread = self._unread()
-        if self.is_judged_by_engine:
-            self._record_all(unread)
-            self._n_read += len(unread)
-            return
-        for row in unread.tolist():
-            losses = tuple(row)
-            if self._outside is not None:
-                losses = self._outside.losses(self.engine, self.judges_out_of_bag)
-                if self._outside.learning.scale is not None:
-                    self.scale_curve.append(self._outside.learning.scale)
+        for row in self._unread().tolist():
+            losses: Losses = row
+            if self.outside is not None:
+                losses = self.outside.losses(self.engine, self.has_out_of_bag)
+                if self.outside.learning.scale is not None:
+                    self.curves["scales_"].append(self.outside.learning.scale)
             self._record(losses, so_far)
             self._n_read += 1
 
@@ -153,43 +147,31 @@ class Member:
         is_read = len(self.train_curve) + self._n_unknown[0] == self.n_done
         return np.empty((0, 4)) if is_read else np.array([self.losses()])  # its rows are on workers
 
-    def _record_all(self, losses: Floats) -> None:
-        """Note the losses of rounds that the engine has judged, a row each."""
-        training, held_out, before, after = losses.T
-        self.train_curve += self._all_finite(training, "training")
-        if self._recipe.subsample < 1:
-            self.out_of_bag_curve += after.tolist()
-            self.out_of_bag_gains += np.where(np.isfinite(after), before - after, 0.0).tolist()
-        if self.has_held_out:
-            self.held_out_curve += self._all_finite(held_out, "held-out")
-
     def _record(self, losses: Losses, so_far: SoFar) -> None:
         training, held_out, before, after = losses
         self.train_curve.append(self._finite(training, "training"))
         if self._recipe.subsample < 1:
-            self.out_of_bag_curve.append(after)
-            self.out_of_bag_gains.append(before - after if math.isfinite(after) else 0.0)
+            self.curves["oob_scores_"].append(after)
+            self.curves["oob_improvement_"].append(before - after if math.isfinite(after) else 0.0)
         if self.has_held_out:
-            self._record_held_out(self._judged(so_far) if self._judge else self._finite(held_out, "held-out"))
+            loss = self._evaluated(so_far) if self._judge else self._finite(held_out, "held-out")
+            self.held_out_curve.append(loss)
+            if not self.is_evaluated_by_engine:
+                self._settle(loss)
 
-    def _record_held_out(self, loss: float) -> None:
-        self.held_out_curve.append(loss)
+    def _settle(self, loss: float) -> None:
         self.settling.add(loss)
         if not self.settling.is_best or not self._recipe.n_folds:
             return
-        on_workers: Any = None if isinstance(self.engine, _engine.Boosting) else self.engine
-        if on_workers is not None:
-            on_workers.keep_scores()
-        else:
+        if isinstance(self.engine, _engine.Boosting):
             self._kept_scores = self.engine.held_out_scores()
+        else:  # its rows are on workers
+            self.engine.keep_scores()
 
     def losses(self) -> Losses:
         """Losses at the present scores, as `record` takes them."""
         held_out = self.engine.held_out_loss() if self.has_held_out else np.nan
-        return (self.engine.training_loss(), held_out, *self._out_of_bag())
-
-    def _out_of_bag(self) -> tuple[float, float]:
-        return self.engine.out_of_bag_loss()
+        return (self.engine.training_loss(), held_out, *self.engine.out_of_bag_loss())
 
     def n_kept(self) -> int:
         """Return the number of rounds up to the best one, if asked for; else of all."""
@@ -201,7 +183,7 @@ class Member:
         """Scores of the held-out rows after the rounds that are kept, (n_scores, n_rows)."""
         return self.best_scores if self._settings.keep_best else self.engine.held_out_scores()
 
-    def _judged(self, so_far: SoFar) -> float:
+    def _evaluated(self, so_far: SoFar) -> float:
         assert self._judge is not None
         loss = self._judge(self.engine.held_out_scores().T, so_far)
         if not np.isfinite(loss):
@@ -211,11 +193,6 @@ class Member:
             )
         return loss
 
-    def _all_finite(self, losses: Floats, rows: str) -> list[float]:
-        for loss in losses[~np.isfinite(losses)].tolist():
-            self._finite(loss, rows)
-        return list(losses.tolist())
-
     def _finite(self, loss: float, rows: str) -> float:
         if not math.isfinite(loss):
             raise ValueError(
@@ -223,18 +200,6 @@ class Member:
                 f"learning_rate={self._recipe.learning_rate}, or limit the steps with max_step in regularization."
             )
         return loss
-
-
-def _known_curve(model: Mapping[str, Any], name: str, n_done: int) -> list[float]:
-    """Return what an earlier fit has recorded of the rounds that are kept; nothing if it lacks some."""
-    known = list(model.get(name, []))
-    return known[:n_done] if len(known) >= n_done else []
-
-
-def _padded(model: Mapping[str, Any], name: str, n_done: int, unknown: float) -> list[float]:
-    """Return what an earlier fit has recorded of the rounds that are kept, with a number for those it lacks."""
-    known = _known_curve(model, name, n_done)
-    return [unknown] * (n_done - len(known)) + known
 
 
 def in_turns(lengths: Sequence[int]) -> NDArray[np.intp]:

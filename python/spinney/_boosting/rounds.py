@@ -132,11 +132,10 @@ class Rounds:
         for member in members:
             member.prepare()
         if not isinstance(members[0].engine, _engine.Boosting):  # its rows are on workers
-            boosters: list[Any] = [member.engine for member in members]
-            for booster in boosters:
-                booster.advance()
+            for member in members:
+                member.engine.advance()
             return
-        knows = all(member.is_judged_by_engine for member in members)
+        knows = all(member.is_evaluated_by_engine for member in members)
         is_looked_at = looks_at_each or not knows or (self._n_done == 0 and self._checks_first)
         _engine.advance_together(
             [member.engine for member in members],
@@ -258,7 +257,9 @@ class Rounds:
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
         """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""
         if loss.outside is not None:
-            judged = self._members[0].outside_loss(rows)
+            outside = self._members[0].outside
+            assert outside is not None
+            judged = outside.learning.held_out(rows)
             return lambda scores: judged.mean_loss(np.ascontiguousarray(scores.T))
         weight, targets = rows.weights(), loss.targets(rows)
         return lambda scores: float(np.average(loss.values(targets, scores.T, weight), weights=weight))
@@ -294,11 +295,10 @@ class Rounds:
             turns = self._turns()
             return {name: mean_curve(curves, turns) for name, curves in names.items()}
         found = {name: np.array(curves[0]) for name, curves in names.items()}
-        if first.judges_out_of_bag:
-            found["oob_scores_"] = np.array(first.out_of_bag_curve)
-            found["oob_improvement_"] = np.array(first.out_of_bag_gains)
-        if first.scale_curve:
-            found["scales_"] = np.array(first.scale_curve)
+        of_draws = ("oob_scores_", "oob_improvement_") if first.has_out_of_bag else ()
+        found |= {name: np.array(first.curves[name]) for name in of_draws}
+        if first.curves["scales_"]:
+            found["scales_"] = np.array(first.curves["scales_"])
         return found
 
 

@@ -162,6 +162,10 @@ class Stages:
         assert self.held_out is not None
         return self._loss.mean(self.held_out_scores(), self.held_out.rows)
 
+    def out_of_bag_loss(self) -> tuple[float, float]:
+        """Return NaN: rows that a round does not draw are not evaluated."""
+        return np.nan, np.nan
+
 
 class FunctionMember(Member):
     """The one booster of a fit: it ends as well where no function lowers the loss any more."""
@@ -172,9 +176,6 @@ class FunctionMember(Member):
     def is_settled(self) -> bool:
         """Whether its held-out loss no longer falls, or none could."""
         return super().is_settled or (self._recipe.stops_early and self.has_held_out and self.engine.is_done)
-
-    def _out_of_bag(self) -> tuple[float, float]:
-        return np.nan, np.nan  # rows that a round does not draw are not judged
 
 
 class FunctionRounds(Rounds):
