@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.calibration import Calibration
+from spinney._boosting.calibration import SAVED_CALIBRATION, Calibration
 from spinney._boosting.fit import BoostingFit, EarlierFit
+from spinney._boosting.member import CURVES
 from spinney._boosting.options.option_objects import (
     OPTION_CLASSES,
     check_option_values,
     check_switched_on,
     with_options,
 )
-from spinney._boosting.saved_state import BY_ROUND, boosting_from_json, boosting_to_json
 from spinney._boosting.settings import BoosterParameters, BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._boosting.target import BoostingTarget, first_scores
@@ -30,17 +31,47 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.fit_inputs import FitInputs, batches_with, validation_sets
 from spinney._estimator.parameters import estimator
+from spinney._estimator.support import ColumnRanges
 from spinney._model.boosting import FittedBoosting
+from spinney._model.file.codec import SavedState, array, integer, number, numbers, optional, table, text
+from spinney._model.file.container import refuse
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.offsets import read_offset
 from spinney._model.row_predictors import BoostingRowPredictor, ForestRowPredictor, RowPredictor
 from spinney._model.saving.model_part import FittedPart
+
+BY_ROUND = (*CURVES, "oob_score_", "n_dropped_", "history_")  # attributes that refitted leaves leave behind
+_SAVED_RANGES = SavedState(
+    "",
+    {
+        "low": array("float64", "n_features", finite=False),
+        "high": array("float64", "n_features", finite=False),
+        "has_missing": array("bool", "n_features"),
+    },
+)
+SAVED = SavedState(
+    "boosting",
+    {
+        "_seed": integer(key="seed", least=0, below=2**31),
+        "train_score_": numbers(key="train_score"),
+        "validation_score_": numbers(key="validation_score", is_optional=True),
+        "oob_scores_": optional(array("float64", None, finite=False, key="oob_scores")),
+        "oob_improvement_": optional(array("float64", None, finite=False, key="oob_improvement")),
+        "scales_": optional(array("float64", None, finite=False, key="scales")),
+        "n_dropped_": numbers(np.intp, "n_rounds", key="n_dropped", is_optional=True, least=0, below="n_rounds"),
+        "_step": optional(number(above=0.0, below=math.inf, key="step")),
+        "stopped_because_": replace(optional(text()), key="stopped_because"),
+        "_ranges": replace(optional(table(_SAVED_RANGES, ColumnRanges)), key="ranges"),
+        "_calibration": replace(optional(table(SAVED_CALIBRATION, Calibration)), key="calibration"),
+    },
+)
 
 
 @estimator
 class BaseBoosting(BoosterParameters, SumOfTrees):
     """Gradient boosting of any target."""
 
+    _saved = SAVED
     _target_type: ClassVar[type[BoostingTarget]]  # what is predicted
     _leaf_share: ClassVar[float] = 1.0  # of small tables: fewest rows of a leaf, unless the user says how many
     boosting_: FittedBoosting = field(init=False)
@@ -165,7 +196,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         settings = BoostingSettings.of(self)
         earlier = self._earlier_fit(settings) if settings.warm_start and hasattr(self, "boosting_") else None
         result = BoostingFit(settings, self._target_type, earlier).run(inputs)
-        for name in (*BY_ROUND, "init_", "_calibration", "_step"):
+        for name in (*BY_ROUND, "init_", "_calibration", "_step", "baseline_hazard_", "scale_"):
             self.__dict__.pop(name, None)
         self._keep_schema(result.schema)
         self.__dict__.update(result.attributes())
@@ -296,12 +327,20 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
 
     # ---- files and summaries -------------------------------------------------------------------------
 
-    def _to_header(self) -> dict[str, Any]:
-        return boosting_to_json(self.__dict__)
-
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        return boosting_from_json(header, part)
+        model, n_features = part.model, part.schema.n_features
+        assert isinstance(model, FittedBoosting)
+        n_rounds, n_predicted = model.n_rounds, max(1, model.n_shares)
+        found = SAVED.from_header(header, n_rounds=n_rounds, n_features=n_features, n_predicted=n_predicted)
+        for name in (CURVES.keys() & found.keys()) - {"validation_score_"}:
+            if len(found[name]) < n_rounds:
+                refuse("is damaged: its learning curve is shorter than the model")
+        if "_calibration" in found and not found["_calibration"].is_usable(model.n_shares):
+            refuse("is damaged: the rows that calibrate it are unusable")
+        if "oob_scores_" in found:
+            found["oob_score_"] = float(found["oob_scores_"][n_rounds - 1])
+        return found
 
     @property
     def n_estimators_(self) -> int:

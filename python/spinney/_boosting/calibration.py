@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,7 @@ from spinney._boosting.boosters import Task
 from spinney._boosting.member import Member
 from spinney._data.types import Floats
 from spinney._estimator.conformal import conformal_quantile
-from spinney._model.boosting import FittedBoosting
-from spinney._model.file.codec import array_from_json, array_to_json
-from spinney._model.file.container import refuse
+from spinney._model.file.codec import SavedState, array, number, optional
 
 _MANY = 20_000  # rows tell the coverage to a fifth of a percent
 _BIN, _MOST_BINS = 50, 20  # rows of a bin of predictions, and bins
@@ -41,7 +38,7 @@ class Calibration:
 
     predicted: Floats
     target: Floats
-    weight: Floats | None
+    weight: Floats | None = None
     narrower: float = 1.0
 
     @classmethod
@@ -103,31 +100,20 @@ class Calibration:
             found[rows] += change * np.interp(self.predicted[rows, 0], self._centres, np.eye(len(self._bins))[k])
         return np.maximum(found, self._least)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the entry of a model file."""
-        entry: dict[str, Any] = {"predicted": array_to_json(self.predicted), "target": array_to_json(self.target)}
-        if self.narrower < 1:
-            entry["narrower"] = self.narrower
-        return entry if self.weight is None else entry | {"weight": array_to_json(self.weight)}
+    def is_usable(self, n_classes: int) -> bool:
+        """Whether there are rows, and they are of so many classes; 0: of numbers."""
+        return len(self.target) > 0 and (n_classes == 0 or bool(np.isin(self.target, np.arange(n_classes)).all()))
 
-    @classmethod
-    def from_json(cls, entry: dict[str, Any], model: FittedBoosting) -> Calibration:
-        """Turn back what `to_json` gives."""
-        n_classes = model.n_shares
-        predicted = array_from_json(entry.get("predicted"), ("float64",), (None, max(1, n_classes)))
-        n = len(predicted)
-        target = array_from_json(entry.get("target"), ("float64",), (n,))
-        weight = None if "weight" not in entry else array_from_json(entry["weight"], ("float64",), (n,))
-        usable = np.isfinite(predicted).all() and np.isfinite(target).all()
-        if weight is not None:
-            usable &= bool(np.isfinite(weight).all() and (weight > 0).all())
-        if n_classes:
-            usable &= bool(np.isin(target, np.arange(n_classes)).all())
-        narrower = entry.get("narrower", 1.0)
-        usable &= isinstance(narrower, float) and 0 < narrower <= 1
-        if not n or not usable:
-            refuse("is damaged: the rows that calibrate it are unusable")
-        return cls(predicted, target, weight, narrower)
+
+SAVED_CALIBRATION = SavedState(
+    "",
+    {
+        "predicted": array("float64", "n_calibrating", "n_predicted"),
+        "target": array("float64", "n_calibrating"),
+        "weight": optional(array("float64", "n_calibrating", above=0.0)),
+        "narrower": optional(number(above=0.0, most=1.0)),
+    },
+)
 
 
 def scores_out_of_folds(

@@ -85,65 +85,49 @@ class EarlierFit:
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a fit leaves: all fitted attributes of an estimator.
+    """What a fit leaves: fitted attributes of an estimator by their names, None where it has none.
 
     Attributes
     ----------
     schema : Schema
-    model : FittedBoosting
     target : BoostingTarget
-    max_features : int
-        Columns tried at each node.
-    seed : int
-    ranges : ColumnRanges
-        Of the training columns.
     curves : dict of ndarray
         Learning curves, by the names of attributes.
-    stopped_because : str
-    history : dict of ndarray, or None
+    history_ : dict of ndarray, or None
         Metrics on all validation sets, by round.
-    calibration : Calibration or None
-        Predictions of rows not learned from.
-    n_dropped : ndarray or None
+    n_dropped_ : ndarray or None
         Rounds that each round has dropped.
-    step : float or None
-        What the values of trees are multiplied by, if that is one number.
-    first_model : estimator or None
+    init_ : estimator or None
         The model that scores start at.
+    _calibration : Calibration or None
+        Predictions of rows not learned from.
+    _step : float or None
+        What the values of trees are multiplied by, if that is one number.
+    others : as the attributes of the estimators
     """
 
     schema: Schema
-    model: FittedBoosting
     target: BoostingTarget
-    max_features: int
-    seed: int
-    ranges: ColumnRanges
     curves: dict[str, Floats]
-    stopped_because: str
-    history: dict[str, NDArray[Any]] | None = None
-    calibration: Calibration | None = None
-    n_dropped: NDArray[np.intp] | None = None
-    step: float | None = None
-    first_model: Any = None
+    boosting_: FittedBoosting
+    max_features_: int
+    stopped_because_: str
+    _seed: int
+    _ranges: ColumnRanges
+    history_: dict[str, NDArray[Any]] | None
+    n_dropped_: NDArray[np.intp] | None
+    init_: Any
+    _calibration: Calibration | None
+    _step: float | None
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes by name, beside those of the schema."""
+        model, others = self.boosting_, {"schema", "target", "curves"}
         found: dict[str, Any] = self.target.attributes() | self.curves
-        found |= {
-            "max_features_": self.max_features,
-            "boosting_": self.model,
-            "n_outputs_": self.model.n_outputs,
-            "n_iter_": self.model.n_rounds,
-            "stopped_because_": self.stopped_because,
-            "_seed": self.seed,
-            "_ranges": self.ranges,
-        }
+        found |= {name: value for name, value in vars(self).items() if name not in others and value is not None}
         if "oob_scores_" in self.curves:
-            found["oob_score_"] = float(self.curves["oob_scores_"][self.model.n_rounds - 1])
-        perhaps: dict[str, Any] = {"history_": self.history, "_calibration": self.calibration}
-        perhaps |= {"n_dropped_": self.n_dropped}
-        perhaps |= {"_step": self.step, "init_": self.first_model}
-        return found | {name: value for name, value in perhaps.items() if value is not None}
+            found["oob_score_"] = float(self.curves["oob_scores_"][model.n_rounds - 1])
+        return found | {"n_outputs_": model.n_outputs, "n_iter_": model.n_rounds}
 
 
 class BoostingFit:
@@ -307,7 +291,7 @@ class BoostingFit:
         settings, by_class = self._settings, self._settings.is_class_target
         if recipe.n_folds:
             into = partial(in_folds, rows, recipe.n_folds, inputs.groups, by_class, held_twice=recipe.held_twice)
-            splits = [into(seed=seed + r) for r in range(recipe.n_deals)]
+            splits = [into(seed=seed + r) for r in range(recipe.n_repeats)]
             if splits[0]:
                 return splits
         elif held_out is None and recipe.stops_early:
@@ -425,19 +409,19 @@ class BoostingFit:
             target = target.with_curve(task.loss, judged, scores, rows)
         n_features = task.schema.n_features
         return FitResult(
-            task.schema,
-            model,
-            target,
-            min(count_features(recipe.max_features, n_features), n_features),
-            task.seed,
-            ColumnRanges.of(rows.columns, rows.weight, settings.n_threads),
-            rounds.curves(),
-            rounds.because,
-            None if rounds.evaluations is None else rounds.evaluations.columns(),
-            calibration,
-            n_dropped,
-            step if has_step else None,
-            self._first_model,
+            schema=task.schema,
+            target=target,
+            curves=rounds.curves(),
+            boosting_=model,
+            max_features_=min(count_features(recipe.max_features, n_features), n_features),
+            stopped_because_=rounds.because,
+            _seed=task.seed,
+            _ranges=ColumnRanges.of(rows.columns, rows.weight, settings.n_threads),
+            history_=None if rounds.evaluations is None else rounds.evaluations.columns(),
+            n_dropped_=n_dropped,
+            init_=self._first_model,
+            _calibration=calibration,
+            _step=step if has_step else None,
         )
 
     def _scores_for_curve(

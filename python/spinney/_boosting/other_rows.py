@@ -16,13 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._boosting.boosters import start_booster
-from spinney._boosting.boosting import BaseBoosting
+from spinney._boosting.boosting import BY_ROUND, BaseBoosting
 from spinney._boosting.evaluation import Judge
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import CustomLosses, Loss
 from spinney._boosting.options.engine_options import BoosterInputs, engine_options
 from spinney._boosting.options.recipe import resolve
-from spinney._boosting.saved_state import BY_ROUND
 from spinney._boosting.settings import Metric
 from spinney._boosting.target import BoostingTarget
 from spinney._data.types import TableLike

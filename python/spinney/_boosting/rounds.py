@@ -241,7 +241,7 @@ class Rounds:
         target, weight = task.rows.target[held_twice], task.rows.weights()[held_twice]
         alone = np.array([target - self._predicted(scores)[:, 0] for scores in pair])
         of_two = target - self._predicted((pair[0] + pair[1]) / 2)[:, 0]
-        return errors_of_mean(alone, of_two, weight, self._recipe.n_deals, len(self._members))
+        return errors_of_mean(alone, of_two, weight, self._recipe.n_repeats, len(self._members))
 
     def _predicted(self, scores: Floats) -> Floats:
         return self.view([]).predicted(np.ascontiguousarray(scores.T))
@@ -251,7 +251,7 @@ class Rounds:
 
         By the members that `turns` names, of those that have held a row out; None: by one of each split into folds.
         """
-        turns = (0, self._recipe.n_deals) if turns is None else turns
+        turns = (0, self._recipe.n_repeats) if turns is None else turns
         return scores_out_of_folds(self._members, task, self.factors, turns)
 
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:

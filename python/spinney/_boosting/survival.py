@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -12,14 +13,25 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import spinney._engine as _engine
 from spinney._boosting import other_rows
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.saved_state import times_from_json, times_to_json
 from spinney._boosting.survival_times import DISTRIBUTIONS, SurvivalTarget, read_times, steps_at
 from spinney._data.arguments import given_numbers
 from spinney._data.reproducible import exp, log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.target import read_weights
+from spinney._model.boosting import FittedBoosting
+from spinney._model.file.codec import SavedState, array, number, optional
+from spinney._model.file.container import refuse
 from spinney._model.saving.model_part import FittedPart
+
+_SAVED_TIMES = SavedState(
+    "survival",
+    {
+        "event_times_": array("float64", "n_times", key="times", above=0.0),
+        "baseline_hazard_": optional(array("float64", "n_times", key="hazard", above=0.0)),
+        "scale_": optional(number(above=0.0, below=math.inf, key="scale")),
+    },
+)
 
 
 @estimator
@@ -54,11 +66,17 @@ class GradientBoostingSurvival(BaseBoosting):
     _leaf_share: ClassVar[float] = 0.05  # censored rows say little: shares of events matter more than counts of rows
 
     def _to_header(self) -> dict[str, Any]:
-        return super()._to_header() | times_to_json(self.__dict__)
+        return super()._to_header() | _SAVED_TIMES.to_header(self.__dict__)
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        return super()._from_header(header, part) | times_from_json(header, part)
+        assert isinstance(part.model, FittedBoosting)
+        found = _SAVED_TIMES.from_header(header)
+        of_loss = "baseline_hazard_" if part.model.link == "identity" else "scale_"
+        is_rising = np.diff(found["event_times_"]) > 0, np.diff(found.get("baseline_hazard_", ())) >= 0
+        if found.keys() != {"event_times_", of_loss} or not all(map(np.all, is_rising)):
+            refuse("is damaged: its times are not in order, or its hazard does not rise with them")
+        return super()._from_header(header, part) | found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

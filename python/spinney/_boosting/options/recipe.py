@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,89 +16,9 @@ _SOME_COLUMNS = 0.35  # fraction that a node of every other pair of them conside
 _FEW_BINS = 24  # of every other pair of them, with several classes
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How rounds are to learn, with nothing left to be decided.
-
-    Attributes
-    ----------
-    n_rounds : int
-        Most rounds of a booster.
-    learning_rate, max_leaf_nodes, l2_regularization, subsample, max_features, max_bins : as the parameters
-    min_samples_leaf : int or None
-        Fewest rows of a leaf; None: by the number of rows alone.
-    steps_grow_after : int
-        Rounds after which steps grow with the number of rounds, to three times the first; 0: they never do. A booster
-        that has not stopped by then has a long way to go.
-    stops_early : bool
-        Whether a booster stops when its held-out rows no longer improve.
-    patience : int
-        After how many rounds without an improvement.
-    worth : float
-        Share of the first held-out loss that these must save, besides `tol`, to be an improvement.
-    worth_of_present : bool
-        Whether it is a share of the present held-out loss instead.
-    n_folds : int
-        One booster for each fold, judged by it; 0: one for all rows.
-    n_deals : int
-        How often the rows are dealt out into folds.
-    held_twice : float
-        Share of a fold that the next booster holds out too, and that as many rows of its own are not held out for:
-        where two boosters know neither a row, they tell how far boosters differ.
-    draws_rows : bool
-        Whether every second booster draws rows, though the others do not.
-    varies_trees : bool
-        Whether pairs of boosters by turns look at some columns in a node, and have leaves of a single row.
-    varies_bins : bool
-        Whether pairs of boosters by turns have few bins: those of all would miss what lies in a tail.
-    draws_bins : bool
-        Whether each booster cuts columns into bins of its own. The mean of several then has finer steps than each, and
-        bins may be few; else they share one table in codes.
-    has_statistics : bool
-        Whether columns of many categories have statistics beside them.
-    is_auto : bool
-        Whether nothing was said of the number of rounds.
-    """
-
-    n_rounds: int
-    learning_rate: float
-    max_leaf_nodes: int | None
-    l2_regularization: float
-    subsample: float
-    max_features: Any
-    max_bins: int
-    min_samples_leaf: int | None
-    steps_grow_after: int
-    stops_early: bool
-    patience: int
-    worth: float
-    worth_of_present: bool
-    n_folds: int
-    n_deals: int
-    held_twice: float
-    draws_rows: bool
-    varies_trees: bool
-    varies_bins: bool
-    draws_bins: bool
-    has_statistics: bool
-    is_auto: bool
-
-    def of_member(self, i: int) -> Recipe:
-        """Return what one of the boosters is to do: the mean of several that differ is better than each."""
-        subsample = _SOME_ROWS if self.draws_rows and i % 2 else self.subsample
-        if not self.varies_trees:
-            max_bins = _FEW_BINS if self.varies_bins and i // 2 % 2 else self.max_bins
-            return replace(self, subsample=subsample, max_bins=max_bins)
-        if i // 2 % 2:
-            return replace(self, subsample=subsample, max_features=None, min_samples_leaf=1)
-        return replace(self, subsample=subsample, max_features=_SOME_COLUMNS)
-
-
 def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int | None) -> Recipe:
     """All rounds, or fewer by held-out rows, of functions that are not these trees."""
-    given: dict[str, Any] = {"n_rounds": n_rounds, "learning_rate": learning_rate}
-    given["patience"] = int(patience or PLAIN["patience"])
-    return Recipe(**(PLAIN | given), stops_early=stops_early, is_auto=False)
+    return Recipe(n_rounds, learning_rate, stops_early=stops_early, patience=int(patience or Recipe.patience))
 
 
 def resolve(
@@ -362,28 +282,86 @@ _OPEN_TREES = Condition(
     lambda s: s.is_open("max_features") and s.is_open("min_samples_leaf"),
 )
 
-PLAIN: dict[str, Any] = {
-    "n_rounds": 100,
-    "learning_rate": 0.1,
-    "max_leaf_nodes": 31,
-    "l2_regularization": 0.0,
-    "subsample": 1.0,
-    "max_features": None,
-    "max_bins": 255,
-    "min_samples_leaf": None,
-    "steps_grow_after": 0,
-    "patience": 10,
-    "worth": 0.0,
-    "worth_of_present": False,
-    "n_folds": 0,
-    "n_deals": 1,
-    "held_twice": 0.0,
-    "draws_rows": False,
-    "varies_trees": False,
-    "varies_bins": False,
-    "draws_bins": False,
-    "has_statistics": False,
-}
+
+@dataclass(frozen=True)
+class Recipe:
+    """How rounds are to learn, with nothing left to be decided.
+
+    Attributes
+    ----------
+    n_rounds : int
+        Most rounds of a booster.
+    learning_rate, max_leaf_nodes, l2_regularization, subsample, max_features, max_bins : as the parameters
+    min_samples_leaf : int or None
+        Fewest rows of a leaf; None: by the number of rows alone.
+    steps_grow_after : int
+        Rounds after which steps grow with the number of rounds, to three times the first; 0: they never do. A booster
+        that has not stopped by then has a long way to go.
+    stops_early : bool
+        Whether a booster stops when its held-out rows no longer improve.
+    patience : int
+        After how many rounds without an improvement.
+    worth : float
+        Share of the first held-out loss that these must save, besides `tol`, to be an improvement.
+    worth_of_present : bool
+        Whether it is a share of the present held-out loss instead.
+    n_folds : int
+        One booster for each fold, judged by it; 0: one for all rows.
+    n_repeats : int
+        How often the rows are dealt out into folds.
+    held_twice : float
+        Share of a fold that the next booster holds out too, and that as many rows of its own are not held out for:
+        where two boosters know neither a row, they tell how far boosters differ.
+    draws_rows : bool
+        Whether every second booster draws rows, though the others do not.
+    varies_trees : bool
+        Whether pairs of boosters by turns look at some columns in a node, and have leaves of a single row.
+    varies_bins : bool
+        Whether pairs of boosters by turns have few bins: those of all would miss what lies in a tail.
+    draws_bins : bool
+        Whether each booster cuts columns into bins of its own. The mean of several then has finer steps than each, and
+        bins may be few; else they share one table in codes.
+    has_statistics : bool
+        Whether columns of many categories have statistics beside them.
+    is_auto : bool
+        Whether nothing was said of the number of rounds.
+    """
+
+    n_rounds: int = 100
+    learning_rate: float = 0.1
+    max_leaf_nodes: int | None = 31
+    l2_regularization: float = 0.0
+    subsample: float = 1.0
+    max_features: int | float | str | None = None
+    max_bins: int = 255
+    min_samples_leaf: int | None = None
+    steps_grow_after: int = 0
+    patience: int = 10
+    worth: float = 0.0
+    worth_of_present: bool = False
+    n_folds: int = 0
+    n_repeats: int = 1
+    held_twice: float = 0.0
+    draws_rows: bool = False
+    varies_trees: bool = False
+    varies_bins: bool = False
+    draws_bins: bool = False
+    has_statistics: bool = False
+    stops_early: bool = False
+    is_auto: bool = False
+
+    def of_member(self, i: int) -> Recipe:
+        """Return what one of the boosters is to do: the mean of several that differ is better than each."""
+        subsample = _SOME_ROWS if self.draws_rows and i % 2 else self.subsample
+        if not self.varies_trees:
+            max_bins = _FEW_BINS if self.varies_bins and i // 2 % 2 else self.max_bins
+            return replace(self, subsample=subsample, max_bins=max_bins)
+        if i // 2 % 2:
+            return replace(self, subsample=subsample, max_features=None, min_samples_leaf=1)
+        return replace(self, subsample=subsample, max_features=_SOME_COLUMNS)
+
+
+PLAIN = {one.name: one.default for one in fields(Recipe) if one.name not in ("stops_early", "is_auto")}
 
 ROWS = (
     Row((), PLAIN),
@@ -430,7 +408,7 @@ ROWS = (
     Row((_FOLDS,), {"n_folds": Formula("5 × work, at least 3", lambda s: 3 if s.work < 0.75 else round(5 * s.work))}),
     Row(
         (_FOLDS, _IS_SMALL),
-        {"n_folds": _folds_of_small(10), "n_deals": Formula("max(1, work)", lambda s: round(max(s.work, 1.0)))},
+        {"n_folds": _folds_of_small(10), "n_repeats": Formula("max(1, work)", lambda s: round(max(s.work, 1.0)))},
     ),
     Row((_FOLDS, _IS_SMALL, _MULTICLASS, _columns(30)), {"n_folds": _folds_of_small(7)}),
     Row((_FOLDS, _ONCE, _ONE_SCORE, _CALIBRATES), {"held_twice": 0.2}),
