@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import ThreadpoolController
 
@@ -57,6 +58,13 @@ def rows_of(value: Any, rows: Places, n_rows: int) -> Any:
     if hasattr(value, "iloc"):
         return value.iloc[rows]
     return np.asarray(value)[rows]
+
+
+def take_input_tags(tags: Tags, members: Sequence[BaseEstimator]) -> None:
+    """Give an ensemble those of scikit-learn's tags of input that all its members have."""
+    own = [get_tags(member).input_tags for member in members]
+    for name in ("sparse", "allow_nan", "categorical", "string"):
+        setattr(tags.input_tags, name, all(getattr(member, name) for member in own))
 
 
 def takes_weights(estimator: BaseEstimator) -> bool:

@@ -151,12 +151,13 @@ class Progress:
         if self._is_terminal and self._has_shown:
             print(file=sys.stderr, flush=True)
 
-    def report(self, n_done: int, error: float | None = None) -> None:
-        """Say how many are done, and the out-of-bag error so far."""
+    def report(self, n_done: int, error: float | None = None, note: str = "") -> None:
+        """Say how many are done, and the out-of-bag error so far or another note."""
         if not self._verbose or n_done <= self._n_before:
             return
         now = time.monotonic()
-        self._pending = self._line(n_done, error, now - self._start)
+        note = note if error is None else f", out-of-bag error {error:.4g}"
+        self._pending = self._line(n_done, note, now - self._start)
         if self._is_terminal:
             is_due = now - self._shown_at >= _TERMINAL_SECONDS
         else:
@@ -166,11 +167,10 @@ class Progress:
             self._shown_at, self._n_shown = now, n_done
             self._show(self._pending)
 
-    def _line(self, n_done: int, error: float | None, seconds: float) -> str:
+    def _line(self, n_done: int, note: str, seconds: float) -> str:
         left = seconds / (n_done - self._n_before) * (self._n_wanted - n_done)
-        judged = "" if error is None else f", out-of-bag error {error:.4g}"
         most = "at most " if self._is_most else ""
-        return f"{n_done} of {most}{self._n_wanted} {self._noun}{judged}, {seconds:.1f} s, {most}{left:.1f} s left"
+        return f"{n_done} of {most}{self._n_wanted} {self._noun}{note}, {seconds:.1f} s, {most}{left:.1f} s left"
 
     def _show(self, line: str) -> None:
         self._pending, self._has_shown = "", True

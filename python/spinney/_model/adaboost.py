@@ -224,6 +224,10 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
         """Turn scores into class shares."""
         return self.scoring.predicted(scores)
 
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that come from the model alone."""
+        return super().attributes() | {"_sayings": self.sayings}
+
     # ---- files -----------------------------------------------------------------------------------------------
 
     @classmethod

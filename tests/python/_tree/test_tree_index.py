@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from spinney import _engine
 from spinney._data import Schema, read_table
-from spinney._ensemble.adaboost.members import WeakTrees
+from spinney._ensemble.adaboost.members import TreeMembers
 from spinney._tree.settings import GrowthTarget
 from sweep import examples
 
@@ -39,7 +39,8 @@ def test_the_tree_is_the_same(n_rows, n_jobs, criterion, n_classes):
         raw = read_table(X)
         schema = Schema.learn(raw, categorical_features=[3], unseen="missing")
         columns = schema.encode(raw, unseen="missing", estimator="test")
-        trees = WeakTrees(template, schema, columns, n_classes)
+        classes = None if n_classes is None else np.arange(n_classes)
+        trees = TreeMembers(template, schema, "missing", "test", columns, classes)
         for shift in range(2):  # one index, several weights
             weights = np.roll(weight, shift) * 3.0**shift
             alone = kind(criterion=criterion, n_jobs=n_jobs, categorical_features=[3], **options)
@@ -91,7 +92,8 @@ def test_steps_find_the_cuts_of_sorted_rows(seed, kinds, criterion, heavy, leaf,
     schema = Schema.learn(raw, categorical_features=None, unseen="missing")
     columns = schema.encode(raw, unseen="missing", estimator="test")
     template = kind(criterion=criterion, max_depth=depth, min_samples_leaf=leaf)
-    trees = WeakTrees(template, schema, columns, None if criterion == "squared_error" else 2)
+    classes = None if criterion == "squared_error" else np.arange(2)
+    trees = TreeMembers(template, schema, "missing", "test", columns, classes)
     found = trees.fit(target, weight, seed=0)
     assert found.__getstate__() == tree.tree_.engine.__getstate__()
     np.testing.assert_array_equal(trees._leaves(found, columns), tree.apply(X))

@@ -9,18 +9,19 @@ y h.
 from __future__ import annotations
 
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from spinney._data.display import warn
 from spinney._data.reproducible import dot, exp, log, log_sum_exp
-from spinney._ensemble.adaboost.members import WeakLearner
+from spinney._ensemble.adaboost.members import Members
+from spinney._estimator.parallel import Progress
 from spinney._model.adaboost import VOTES, Sayings
 
 Floats = NDArray[np.float64]
@@ -67,30 +68,7 @@ class Step:
     ended: str = ""
 
 
-class Rule(ABC):
-    """The state of a fit between rounds."""
-
-    first_loss: float | None = 1.0  # before the first round; None: there is no loss that rounds multiply
-
-    @abstractmethod
-    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
-        """Yield the target and the weights, 1 on average, of each member of the next round."""
-
-    @abstractmethod
-    def judge(self, said: list[NDArray[Any]]) -> Step:
-        """Weigh a round by what its members say."""
-
-    @abstractmethod
-    def take(self, step: Step) -> None:
-        """Make a round part of the state."""
-
-    @property
-    @abstractmethod
-    def training_error(self) -> float | None:
-        """Error of all rounds together on the training rows; None if it is not known."""
-
-
-class ScoresRule(Rule):
+class ScoresRule(ABC):
     """Of classes: what members say is added up to scores.
 
     Attributes
@@ -101,21 +79,36 @@ class ScoresRule(Rule):
         Of the training rows.
     """
 
+    first_loss: float = 1.0  # before the first round
+
     def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
         self.sayings = sayings
         self.scores = np.zeros((len(codes), sayings.n_scores))
         self._codes = codes
         self._targets = codes.astype(np.int32)
         self._start: Floats = weight / weight.sum()
+        self._weight: Floats = self._start
         self._used = self._start > 0
         self._rate = learning_rate
         # is the class of a column the row's own? 1 if so, else -1; for two classes, of the second alone
         self._signs = np.where(codes[:, np.newaxis] == np.arange(sayings.n_classes)[-sayings.n_scores :], 1.0, -1.0)
 
     @property
-    @abstractmethod
     def weights(self) -> Floats:
         """Weights of the rows for the next round, which add up to 1; by class where each has members of its own."""
+        return self._weight
+
+    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield the target and the weights, 1 on average, of each member of the next round."""
+        yield self._targets, per_row(self._weight)
+
+    @abstractmethod
+    def judge(self, said: list[NDArray[Any]]) -> Step:
+        """Weigh a round by what its members say."""
+
+    @abstractmethod
+    def take(self, step: Step) -> None:
+        """Make a round part of the state."""
 
     def added(self, said: list[NDArray[Any]], weight: float) -> Floats:
         """Return what the members of a round add to the scores of some rows, (n_rows, n_scores)."""
@@ -145,29 +138,15 @@ class VotesRule(ScoresRule):
 
     def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
         super().__init__(sayings, codes, weight, learning_rate)
-        self._weight: Floats = self._start
         self._total = 0.0
         self._wrong = np.array([], dtype=np.intp)  # rows that the member judged last gets wrong
-
-    @property
-    def weights(self) -> Floats:
-        """Weights of the rows for the next round."""
-        return self._weight
-
-    @property
-    def most_error(self) -> float:
-        """The error of a guess, which a member must beat."""
-        return 0.5 if self.sayings.algorithm == "m1" else 1.0 - 1.0 / self.sayings.n_classes
-
-    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
-        """Yield the classes, with weights that earlier mistakes have raised."""
-        yield self._targets, per_row(self._weight)
 
     def judge(self, said: list[NDArray[Any]]) -> Step:
         """Weigh a member by its error."""
         self._wrong = np.flatnonzero(said[0] != self._codes)
         error = float(self._weight.take(self._wrong).sum())
-        ended = CHANCE if error > self.most_error - _NOTHING else "" if error > 0 else PERFECT
+        guess = 0.5 if self.sayings.algorithm == "m1" else 1.0 - 1.0 / self.sayings.n_classes
+        ended = CHANCE if error > guess - _NOTHING else "" if error > 0 else PERFECT
         if ended == CHANCE:
             weight = 1.0
         elif error > 0:
@@ -189,20 +168,7 @@ class VotesRule(ScoresRule):
 
 
 class RealRule(ScoresRule):
-    """Real AdaBoost, SAMME.R: members give class shares, whose logarithms are added."""
-
-    def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
-        super().__init__(sayings, codes, weight, learning_rate)
-        self._weight: Floats = self._start
-
-    @property
-    def weights(self) -> Floats:
-        """Weights of the rows for the next round."""
-        return self._weight
-
-    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
-        """Yield the classes, with weights that earlier mistakes have raised."""
-        yield self._targets, per_row(self._weight)
+    """Real AdaBoost, SAMME.R: members give class probabilities, whose logarithms are added."""
 
     def _margins(self, added: Floats) -> Floats:
         if self.sayings.n_scores == 1:
@@ -328,10 +294,11 @@ def make_rule(sayings: Sayings, codes: Codes, weight: Floats, learning_rate: flo
     return kind(sayings, codes, weight, learning_rate)
 
 
-class R2Rule(Rule):
+class R2Rule:
     """AdaBoost.R2: values; a member's error is its mean loss, each loss being a share of the largest."""
 
-    first_loss = None
+    first_loss = None  # there is no loss that rounds multiply
+    training_error = None  # the median of all rounds is not worked out at each of them
 
     def __init__(self, y: Floats, weight: Floats, loss: str, learning_rate: float) -> None:
         self._y = y
@@ -371,15 +338,14 @@ class R2Rule(Rule):
         weight = self._weight * exp(-step.weight * (1.0 - self._losses(step.said[0])))
         self._weight = weight / weight.sum()
 
-    @property
-    def training_error(self) -> None:
-        """Not known: the median of all rounds is not worked out at each of them."""
-        return None
+
+Rule = ScoresRule | R2Rule
+RoundLoss = Callable[[list[NDArray[Any]], float], float]  # of a round's predictions and its weight
+Predict = Callable[[Any, Any], NDArray[Any]]  # from a member and a table to what the algorithm takes of it
 
 
-@dataclass(frozen=True)
-class RoundSettings:
-    """Parameters of an estimator that its rounds use."""
+class BoostedEstimator(Protocol):
+    """An estimator that is fitted by rounds."""
 
     n_estimators: int
     early_stopping: bool
@@ -387,23 +353,9 @@ class RoundSettings:
     tol: float
     keep_best: bool
     verbose: int
-    advice_on_chance: str
 
-
-@dataclass(frozen=True, eq=False)
-class HeldOutRounds:
-    """Evaluates rounds by rows that they were not fitted to.
-
-    Attributes
-    ----------
-    table : table
-        The rows, as the weak learner takes them.
-    loss : callable
-        (what the round's members say, the round's weight) -> loss of all rounds so far.
-    """
-
-    table: Any
-    loss: Callable[[list[NDArray[Any]], float], float]
+    def _predict_by(self, members: Members, /) -> Predict: ...
+    def _advice_on_chance(self) -> str: ...
 
 
 class Rounds:
@@ -421,34 +373,27 @@ class Rounds:
         Why there are no more.
     """
 
-    def __init__(
-        self,
-        settings: RoundSettings,
-        rule: Rule,
-        learner: WeakLearner,
-        table: Any,
-        predict: Callable[[Any, Any], NDArray[Any]],
-        held_out: HeldOutRounds | None,
-        seeds: np.random.RandomState,
-    ) -> None:
-        self._settings, self._rule, self._learner, self._table = settings, rule, learner, table
-        self._predict, self._held_out, self._seeds = predict, held_out, seeds
+    def __init__(self, owner: BoostedEstimator, rule: Rule, members: Members, seeds: RandomState) -> None:
+        self._owner, self._rule, self._fits, self._seeds = owner, rule, members, seeds
+        self._predict = owner._predict_by(members)
+        self._held_out: tuple[Any, RoundLoss] | None = None
         self.members: list[list[Any]] = []
         self.steps: list[Step] = []
         self.train_curve: list[float] = []
         self.held_out_curve: list[float] = []
         self.stopped = DONE
 
+    def hold_out(self, table: Any, loss: RoundLoss) -> None:
+        """Evaluate all rounds so far by rows that they are not fitted to."""
+        self._held_out = table, loss
+
     def run(self) -> None:
         """Boost until the rounds are done, or there is nothing more to gain."""
-        began = time.perf_counter()
-        try:
-            while len(self.steps) < self._settings.n_estimators and self._advance():
-                self._report(time.perf_counter() - began)
-        finally:
-            if self._settings.verbose and self.steps and sys.stderr.isatty():
-                print(file=sys.stderr, flush=True)
-        if self._settings.verbose and self.stopped != DONE:
+        owner = self._owner
+        with Progress("rounds", owner.n_estimators, bool(owner.early_stopping), 0, owner.verbose) as progress:
+            while len(self.steps) < owner.n_estimators and self._advance():
+                progress.report(len(self.steps), note=self._note())
+        if owner.verbose and self.stopped != DONE:
             print(f"{len(self.steps)} rounds: {REASONS[self.stopped]}", file=sys.stderr, flush=True)
 
     def _advance(self) -> bool:
@@ -456,8 +401,8 @@ class Rounds:
         largest = np.iinfo(np.int32).max
         members, said = [], []
         for target, weight in self._rule.asks():
-            members.append(self._learner.fit(target, weight, int(self._seeds.randint(largest))))
-            said.append(self._predict(members[-1], self._table))
+            members.append(self._fits.fit(target, weight, int(self._seeds.randint(largest))))
+            said.append(self._predict(members[-1], self._fits.table))
         step = self._rule.judge(said)
         if step.ended:
             self.stopped = step.ended
@@ -466,7 +411,7 @@ class Rounds:
         if step.ended == CHANCE:
             warn(
                 f"The first member errs on {step.error:.3g} of the weight, no better than a guess, so that there is "
-                f"nothing to boost: the model is this member alone. {self._settings.advice_on_chance}"
+                f"nothing to boost: the model is this member alone. {self._owner._advice_on_chance()}"
             )
         self._rule.take(step)
         self.members.append(members)
@@ -475,37 +420,28 @@ class Rounds:
         if error is not None:
             self.train_curve.append(error)
         if self._held_out is not None:
-            said = [self._predict(member, self._held_out.table) for member in members]
-            self.held_out_curve.append(self._held_out.loss(said, step.weight))
-            if self._settings.early_stopping and self._has_settled():
+            table, loss = self._held_out
+            self.held_out_curve.append(loss([self._predict(member, table) for member in members], step.weight))
+            if self._owner.early_stopping and self._has_settled():
                 self.stopped = SETTLED
         return self.stopped == DONE
 
     def _has_settled(self) -> bool:
-        curve, patience = self.held_out_curve, int(self._settings.n_iter_no_change)
+        curve, patience = self.held_out_curve, int(self._owner.n_iter_no_change)
         if len(curve) <= patience:
             return False
-        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._settings.tol)
+        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._owner.tol)
 
-    def _report(self, seconds: float) -> None:
-        done, wanted = len(self.steps), int(self._settings.n_estimators)
-        if not self._settings.verbose:
-            return
-        parts = [f"round {done} of {wanted}", f"error of the last member {self.steps[-1].error:.4g}"]
+    def _note(self) -> str:
+        note = f", error of the last member {self.steps[-1].error:.4g}"
         if self.train_curve:
-            parts.append(f"of all {self.train_curve[-1]:.4g}")
-        if self.held_out_curve:
-            parts.append(f"held out {self.held_out_curve[-1]:.4g}")
-        line = ", ".join([*parts, f"{seconds / done * (wanted - done):.0f} s left"])
-        if sys.stderr.isatty():
-            print(f"\r{line:<78}", end="", file=sys.stderr, flush=True)
-        elif self._settings.verbose > 1 or done == wanted or done % max(1, wanted // 10) == 0:
-            print(line, file=sys.stderr, flush=True)
+            note += f", of all {self.train_curve[-1]:.4g}"
+        return note + (f", held out {self.held_out_curve[-1]:.4g}" if self.held_out_curve else "")
 
     @property
     def retained(self) -> list[Step]:
         """Rounds of the model: up to the best by the held-out rows, if it stops by them."""
-        if self.held_out_curve and self._settings.early_stopping and self._settings.keep_best:
+        if self.held_out_curve and self._owner.early_stopping and self._owner.keep_best:
             return self.steps[: int(np.argmin(self.held_out_curve)) + 1]
         return self.steps
 
