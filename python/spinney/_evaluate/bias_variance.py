@@ -8,13 +8,13 @@ repeats predict on the whole: their mean for squared loss, the most frequent cla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
@@ -23,7 +23,15 @@ from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import random_state_names, set_random_states
 from spinney._estimator.held_out import told_of_rows
 from spinney._estimator.parallel import count_threads, in_order
-from spinney._evaluate.bias_variance_samples import Generator, Learners, Origin, Source, read_estimators, read_source
+from spinney._evaluate.bias_variance_samples import (
+    Generator,
+    Learners,
+    Source,
+    Truth,
+    generated_source,
+    read_estimators,
+    resampled_source,
+)
 from spinney._evaluate.problem import EstimatorLike
 from spinney._evaluate.statistics import align
 
@@ -206,7 +214,7 @@ def bias_variance(
     groups: ColumnLike = None,
     time: ColumnLike = None,
     generator: Generator | None = None,
-    truth: Callable[[Any], ArrayLike] | None = None,
+    truth: Truth | None = None,
     n_train: int = 100,
     n_test: int = 1000,
     n_repeats: int = 100,
@@ -293,25 +301,33 @@ def bias_variance(
             raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}.")
     seed = int(check_random_state(random_state).randint(_LARGEST_SEED))
     has_classes = all(is_classifier(learner) for learner in learners.values())
-    source = read_source(Origin(X, y, groups, time, generator, truth, n_train, n_test), seed, has_classes)
+    if X is None and (groups is not None or time is not None):
+        name = "time" if groups is None else "groups"
+        raise ValueError(f"{name} goes with X and y: a generator draws rows of its own. Leave it out.")
+    if (generator is None) == (X is None):
+        raise ValueError("Pass either a generator, or X and y; they say where training samples come from.")
+    if generator is not None:
+        source = generated_source(generator, truth, n_train, n_test, seed, has_classes)
+    else:
+        source = resampled_source(X, y, groups, time, truth, has_classes)
     n_threads = count_threads(n_jobs, n_repeats)
-    heard = {name: _Heard(source, loss) for name in learners}
+    found = {name: _Repeats(source, loss) for name in learners}
 
     def repeat(k: int) -> tuple[NDArray[np.intp], dict[str, tuple[Floats, Floats | None]]]:
         rng = np.random.default_rng([seed, k])
         sample = source.draw(rng)
-        said = {}
+        predicted = {}
         for name, learner in learners.items():
             fitted = _seeded(learner, int(rng.integers(_LARGEST_SEED)))
             fitted.fit(sample.X, sample.y, **told_of_rows(fitted, sample.groups, sample.time))
-            said[name] = source.judge(fitted, sample.judged, loss)
-        return sample.judged, said
+            predicted[name] = source.evaluate(fitted, sample.test, loss)
+        return sample.test, predicted
 
-    for rows, said in in_order(repeat, n_repeats, n_threads):
-        for name, (predicted, by_member) in said.items():
-            heard[name].add(rows, predicted, by_member)
-    parts = {name: one.decomposed() for name, one in heard.items()}
-    return BiasVariance(parts, loss, n_repeats, int(next(iter(heard.values())).is_judged().sum()))
+    for rows, predicted in in_order(repeat, n_repeats, n_threads):
+        for name, (whole, by_member) in predicted.items():
+            found[name].add(rows, whole, by_member)
+    parts = {name: one.decomposed() for name, one in found.items()}
+    return BiasVariance(parts, loss, n_repeats, int(next(iter(found.values())).is_evaluated.sum()))
 
 
 def _read_loss(loss: str | None, learners: Mapping[str, EstimatorLike]) -> str:
@@ -335,7 +351,7 @@ def _seeded(learner: EstimatorLike, seed: int) -> Any:
     return fresh
 
 
-# ---- what is remembered of the repeats -------------------------------------------------------------------------------
+# ---- what is retained of the repeats ---------------------------------------------------------------------------------
 
 
 class _Moments:
@@ -356,89 +372,79 @@ class _Moments:
         return np.asarray(self._squares[rows] / (self.n[rows] - 1))
 
 
-class _Heard:
-    """What is kept of the repeats, by test row: as much for a thousand of them as for ten."""
+class _Repeats:
+    """Predictions of the repeats, summed by test row: as much memory for a thousand of them as for ten."""
 
     def __init__(self, source: Source, loss: str) -> None:
         self._source, self._loss = source, loss
         shape = source.observed.shape
-        self._said, self._member_means = _Moments(shape), _Moments(shape)
+        self._predicted, self._member_means = _Moments(shape), _Moments(shape)
         self._total = np.zeros(shape)  # of classes, counts: means would blur ties
         self._within = np.zeros(shape[0])
-        self._n_members: set[int | None] = set()
+        self._n_members: set[int] = set()
 
     def add(self, rows: NDArray[np.intp], predicted: Floats, by_member: Floats | None) -> None:
         """Take in one repeat: predictions (rows, values) and those of members (members, rows, values)."""
         if not len(rows):
             return
-        self._said.add(rows, predicted)
+        self._predicted.add(rows, predicted)
         self._total[rows] += predicted
-        self._n_members.add(None if by_member is None else len(by_member))
+        self._n_members.add(0 if by_member is None else len(by_member))
         if by_member is not None:
             self._within[rows] += by_member.var(axis=0, ddof=1).sum(axis=1)
             self._member_means.add(rows, by_member.mean(axis=0))
 
-    def is_judged(self) -> NDArray[np.bool_]:
-        """Mark the rows with enough predictions for a variance."""
-        return np.asarray(self._said.n[:, 0] >= 2)
+    @property
+    def is_evaluated(self) -> NDArray[np.bool_]:
+        """Which rows have enough predictions for a variance."""
+        return np.asarray(self._predicted.n[:, 0] >= 2)
 
     def decomposed(self) -> Decomposition:
         """Decompose the error."""
-        rows = self.is_judged()
+        rows = self.is_evaluated
         if not rows.any():
             raise ValueError("No row was judged twice. Raise n_repeats.")
-        parts = self._squared(rows) if self._loss == "squared" else self._zero_one(rows)
-        return Decomposition(**parts, **self._about_members(rows))
+        observed, truth = self._source.observed[rows], self._source.truth
+        best = observed if truth is None else truth[rows]
+        parts = self._squared(rows, observed, best) if self._loss == "squared" else self._zero_one(rows, best)
+        if truth is None:
+            parts = replace(parts, noise=None, noise_effect=None)
+        return replace(parts, **self._about_members(rows))
 
-    def _squared(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
-        observed, n, mean = self._source.observed[rows], self._said.n[rows], self._said.mean[rows]
-        variance = self._said.variance(rows)
-        best = observed if self._source.best is None else self._source.best[rows]
-        bias = (mean - best) ** 2 - variance / n  # the mean of n predictions varies too
-        noise = None
-        if self._source.best is not None:
-            spread = (observed - best) ** 2 if self._source.classes is None else best * (1 - best)
-            noise = _mean(spread)
-        error = (noise or 0.0) + _mean(bias) + _mean(variance)
-        parts = {"noise": noise, "noise_effect": noise, "bias": _mean(bias), "variance": _mean(variance)}
-        return {"error": error, **parts}
+    def _squared(self, rows: NDArray[np.bool_], observed: Floats, best: Floats) -> Decomposition:
+        variance = self._predicted.variance(rows)
+        # the mean of n predictions varies too
+        bias = _mean((self._predicted.mean[rows] - best) ** 2 - variance / self._predicted.n[rows])
+        noise = _mean((observed - best) ** 2 if self._source.classes is None else best * (1 - best))
+        return Decomposition(noise + bias + _mean(variance), noise, noise, bias, _mean(variance))
 
-    def _zero_one(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
-        observed = self._source.observed[rows]
-        share = self._total[rows] / self._said.n[rows]  # of the repeats that predict each class
-        chance = observed if self._source.best is None else self._source.best[rows]
-        main, best = share.argmax(axis=1), chance.argmax(axis=1)
-        every = np.arange(len(share))
-        is_biased = main != best
+    def _zero_one(self, rows: NDArray[np.bool_], chance: Floats) -> Decomposition:
+        share = self._total[rows] / self._predicted.n[rows]  # of the repeats that predict each class
+        best, every = chance.argmax(axis=1), np.arange(len(share))
+        is_biased = share.argmax(axis=1) != best
         error = 1 - (share * chance).sum(axis=1)
         against_best = 1 - share[every, best]
         unbiased = np.where(is_biased, 0.0, against_best)
         biased = np.where(is_biased, share[every, best], 0.0)
-        has_truth = self._source.best is not None
-        return {
-            "error": float(error.mean()),
-            "noise": float((1 - chance.max(axis=1)).mean()) if has_truth else None,
-            "noise_effect": float((error - against_best).mean()) if has_truth else None,
-            "bias": float(is_biased.mean()),
-            "variance": float((unbiased - biased).mean()),
-            "variance_unbiased": float(unbiased.mean()),
-            "variance_biased": float(biased.mean()),
-        }
+        return Decomposition(
+            error=float(error.mean()),
+            noise=float((1 - chance.max(axis=1)).mean()),
+            noise_effect=float((error - against_best).mean()),
+            bias=float(is_biased.mean()),
+            variance=float((unbiased - biased).mean()),
+            variance_unbiased=float(unbiased.mean()),
+            variance_biased=float(biased.mean()),
+        )
 
     def _about_members(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
         """Split the variance of a mean of B members: V = ρσ² + (1 - ρ)σ²/B, and (1 - ρ)σ² is that within repeats."""
-        if len(self._n_members) != 1 or None in self._n_members:
+        if len(self._n_members) != 1 or 0 in self._n_members:
             return {}
-        n_members = int(next(iter(self._n_members)) or 0)
+        (n_members,) = self._n_members
         of_mean = _mean(self._member_means.variance(rows))
-        within = float((self._within[rows] / self._said.n[rows, 0]).mean())
-        one = of_mean + within * (1 - 1 / n_members)
-        shared = of_mean - within / n_members
-        return {
-            "n_members": n_members,
-            "member_variance": one,
-            "correlation": shared / one if one > 0 else None,
-        }
+        within = float((self._within[rows] / self._predicted.n[rows, 0]).mean())
+        one, shared = of_mean + within * (1 - 1 / n_members), of_mean - within / n_members
+        return {"n_members": n_members, "member_variance": one, "correlation": shared / one if one > 0 else None}
 
 
 def _mean(values: Floats) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,145 +19,11 @@ from spinney._evaluate.folds import split_latest
 from spinney._evaluate.problem import EstimatorLike
 
 Rows = NDArray[np.intp]
-Generator = Callable[[np.random.Generator, int], tuple[TableLike, ColumnLike]]
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows to learn from, and which test rows they are judged by."""
-
-    judged: Rows
-    X: TableLike
-    y: ColumnLike
-    groups: NDArray[Any] | None  # labels of those that belong together
-    time: NDArray[Any] | None  # their moments
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """Test rows, and a way to draw training samples."""
-
-    table: PickTable  # test rows
-    observed: Floats  # one column, or one per class
-    best: Floats | None  # the truth about them, likewise
-    classes: NDArray[Any] | None
-    y: NDArray[Any] | None  # of the table that is bootstrapped
-    generator: Generator | None
-    n_train: int
-    units: list[Rows] | None = None  # rows that are drawn together
-    time: NDArray[Any] | None = None
-    parts: tuple[Rows, Rows] | None = None  # with `time`: rows to draw from, and the latest, which are judged
-
-    def draw(self, rng: np.random.Generator) -> Sample:
-        """Draw a training sample.
-
-        A row that was drawn twice belongs to itself: a learner that holds one of the two out has seen the other.
-        """
-        if self.y is None:
-            assert self.generator is not None
-            X, y = self.generator(rng, self.n_train)
-            return Sample(np.arange(self.table.n_rows), X, y, None, None)
-        if self.parts is not None and self.time is not None:
-            earlier, latest = self.parts
-            rows = earlier[rng.integers(len(earlier), size=len(earlier))]
-            return Sample(latest, self.table.take(rows), self.y[rows], rows, self.time[rows])
-        if self.units is None:
-            rows = together = rng.integers(self.table.n_rows, size=self.table.n_rows)
-        else:
-            drawn = rng.integers(len(self.units), size=len(self.units))
-            rows = np.concatenate([self.units[u] for u in drawn])
-            together = np.repeat(drawn, [len(self.units[u]) for u in drawn])
-        judged = np.flatnonzero(out_of(rows, self.table.n_rows))
-        return Sample(judged, self.table.take(rows), self.y[rows], together, None)
-
-    def judge(self, fitted: Learner, rows: Rows, loss: str) -> tuple[Floats, Floats | None]:
-        """Return what a learner predicts of test rows, and what its members do."""
-        X = self.table.take(None if self.y is None else rows)
-        if not len(rows):
-            return np.empty((0, self.observed.shape[1])), None
-        return predictions(fitted, X, self.classes, loss), members_say(fitted, X, self.classes)
-
-
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """Where samples come from, as the parameters of `bias_variance`: rows of a table, or a generator."""
-
-    X: TableLike = None
-    y: ColumnLike = None
-    groups: ColumnLike = None
-    time: ColumnLike = None
-    generator: Generator | None = None
-    truth: Callable[[TableLike], ArrayLike] | None = None
-    n_train: int = 100
-    n_test: int = 1000
-
-
-def read_source(given: Origin, seed: int, has_classes: bool) -> Source:
-    """Check where samples come from.
-
-    Parameters
-    ----------
-    given : Origin
-    seed : int
-        Draws the test rows of a generator.
-    has_classes : bool
-        Whether all learners are classifiers.
-
-    Returns
-    -------
-    Source
-    """
-    groups, time = given.groups, given.time
-    for name, told in (("groups", groups), ("time", time)):
-        if told is not None and given.X is None:
-            raise ValueError(f"{name} goes with X and y: a generator draws rows of its own. Leave it out.")
-    if groups is not None and time is not None:
-        raise ValueError("time and groups both say which rows are judged. Pass one of them.")
-    source = _read(given, seed, has_classes)
-    n_rows = source.table.n_rows
-    if groups is not None:
-        return replace(source, units=_units(read_row_groups(groups, n_rows)))
-    if time is not None:
-        moments = read_time(time, n_rows)
-        split = split_latest(moments)
-        return replace(source, time=moments, parts=(split.grown_on, split.held_out))
-    return source
-
-
-def _units(labels: NDArray[Any]) -> list[Rows]:
-    """Rows of each group."""
-    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
-
-
-def _read(given: Origin, seed: int, has_classes: bool) -> Source:
-    X, y, generator = given.X, given.y, given.generator
-    if (generator is None) == (X is None):
-        raise ValueError("Pass either a generator, or X and y; they say where training samples come from.")
-    if X is not None and y is None:
-        raise ValueError("Pass y with X.")
-    if generator is not None and not callable(generator):
-        raise TypeError(f"generator must be callable as generator(rng, n), not a {type(generator).__name__}.")
-    truth = given.truth if given.truth is not None else getattr(generator, "truth", None)
-    if generator is not None:
-        X, y = generator(np.random.default_rng([seed, 0, 0]), given.n_test)
-    table = pick_table(X)
-    if has_classes:
-        found = read_classes(y, table.n_rows)
-        if found.n_outputs > 1:
-            raise ValueError("y has several outputs; classes are decomposed one output at a time.")
-        classes, labels = found.classes[0], found.classes[0][found.codes[:, 0]]
-        observed, target = onehot(labels, classes), labels
-    else:
-        classes, observed = None, read_values(y, table.n_rows)
-        target = observed[:, 0] if observed.shape[1] == 1 else observed
-    best = None if truth is None else read_truth(truth(table.native), observed.shape, classes)
-    return Source(table, observed, best, classes, target if generator is None else None, generator, given.n_train)
-
-
 Array = NDArray[Any]
+Generator = Callable[[np.random.Generator, int], tuple[TableLike, ColumnLike]]
+Truth = Callable[[Any], ArrayLike]  # of a table: means of y, or class probabilities
 Learners = EstimatorLike | Mapping[str, EstimatorLike]  # as callers give them
-_ROWS_COMPARED = 50  # enough to see whether an ensemble says the mean of its members
+_ROWS_COMPARED = 50  # enough to see whether an ensemble predicts the mean of its members
 
 
 class Learner(Protocol):
@@ -170,6 +36,100 @@ class Learner(Protocol):
 
     def predict_proba(self, X: TableLike) -> Floats:
         """Class probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to learn from, and the test rows that they are evaluated on."""
+
+    test: Rows
+    X: TableLike
+    y: ColumnLike
+    groups: Array | None = None  # labels of those that belong together
+    time: Array | None = None  # their moments
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Test rows, and a way to draw training samples: by a generator, or units of rows with replacement."""
+
+    table: PickTable  # test rows
+    y: Array
+    observed: Floats  # y in one column, or one per class
+    classes: Array | None
+    truth: Floats | None  # in the shape of `observed`
+    generate: Callable[[np.random.Generator], tuple[TableLike, ColumnLike]] | None = None
+    units: Sequence[Rows] = ()  # rows that are drawn together
+    time: Array | None = None
+    latest: Rows | None = None  # with `time`: the test rows
+
+    def draw(self, rng: np.random.Generator) -> Sample:
+        """Draw a training sample.
+
+        A row that was drawn twice belongs to itself: a learner that holds one of the two out has seen the other.
+        """
+        if self.generate is not None:
+            return Sample(np.arange(self.table.n_rows), *self.generate(rng))
+        drawn = rng.integers(len(self.units), size=len(self.units))
+        rows = np.concatenate([self.units[unit] for unit in drawn])
+        together = np.repeat(drawn, [len(self.units[unit]) for unit in drawn])
+        test = np.flatnonzero(out_of(rows, self.table.n_rows)) if self.latest is None else self.latest
+        time = None if self.time is None else self.time[rows]
+        return Sample(test, self.table.take(rows), self.y[rows], together, time)
+
+    def evaluate(self, fitted: Learner, rows: Rows, loss: str) -> tuple[Floats, Floats | None]:
+        """Return what a learner predicts of test rows, and what its members do."""
+        if not len(rows):
+            return np.empty((0, self.observed.shape[1])), None
+        X = self.table.take(rows if self.generate is None else None)
+        return predictions(fitted, X, self.classes, loss), members_say(fitted, X, self.classes)
+
+
+def generated_source(
+    generator: Generator, truth: Truth | None, n_train: int, n_test: int, seed: int, has_classes: bool
+) -> Source:
+    """Draw test rows from a generator, which draws training samples too."""
+    if not callable(generator):
+        raise TypeError(f"generator must be callable as generator(rng, n), not a {type(generator).__name__}.")
+    X, y = generator(np.random.default_rng([seed, 0, 0]), n_test)
+    source = _read(X, y, truth if truth is not None else getattr(generator, "truth", None), has_classes)
+    return replace(source, generate=lambda rng: generator(rng, n_train))
+
+
+def resampled_source(
+    X: TableLike, y: ColumnLike, groups: ColumnLike, time: ColumnLike, truth: Truth | None, has_classes: bool
+) -> Source:
+    """Draw bootstrap samples of rows: whole groups, or those before the latest fifth."""
+    if groups is not None and time is not None:
+        raise ValueError("time and groups both say which rows are judged. Pass one of them.")
+    if y is None:
+        raise ValueError("Pass y with X.")
+    source = _read(X, y, truth, has_classes)
+    n_rows = source.table.n_rows
+    if groups is not None:
+        _, codes, counts = np.unique(read_row_groups(groups, n_rows), return_inverse=True, return_counts=True)
+        return replace(source, units=np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1]))
+    if time is None:
+        return replace(source, units=np.arange(n_rows)[:, np.newaxis])
+    moments = read_time(time, n_rows)
+    split = split_latest(moments)
+    return replace(source, units=split.grown_on[:, np.newaxis], time=moments, latest=split.held_out)
+
+
+def _read(X: TableLike, y: ColumnLike, truth: Truth | None, has_classes: bool) -> Source:
+    table, classes = pick_table(X), None
+    if has_classes:
+        found = read_classes(y, table.n_rows)
+        if found.n_outputs > 1:
+            raise ValueError("y has several outputs; classes are decomposed one output at a time.")
+        classes = found.classes[0]
+        target: Array = classes[found.codes[:, 0]]
+        observed = onehot(target, classes)
+    else:
+        observed = read_values(y, table.n_rows)
+        target = observed[:, 0] if observed.shape[1] == 1 else observed
+    known = None if truth is None else read_truth(truth(table.native), observed.shape, classes)
+    return Source(table, target, observed, classes, known)
 
 
 def read_estimators(estimator: Learners) -> dict[str, EstimatorLike]:
@@ -185,8 +145,7 @@ def read_estimators(estimator: Learners) -> dict[str, EstimatorLike]:
 
 def onehot(labels: Array, classes: Array) -> Floats:
     """Return 1 in the column of each row's class; nowhere if the class is not among `classes`."""
-    place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.asarray(np.eye(len(classes))[place] * (classes[place] == labels)[:, None])
+    return np.asarray(labels[:, np.newaxis] == classes, dtype=np.float64)
 
 
 def read_truth(said: ArrayLike, shape: tuple[int, ...], classes: Array | None) -> Floats:
@@ -225,17 +184,7 @@ def predictions(fitted: Learner, X: TableLike, classes: Array | None, loss: str)
         return said.reshape(len(said), -1)
     if loss == "zero_one" or not hasattr(fitted, "predict_proba"):
         return onehot(np.asarray(fitted.predict(X)), classes)
-    return _aligned(fitted.predict_proba(X), fitted.classes_, classes)
-
-
-def _aligned(said: ArrayLike, its_classes: Array, classes: Array) -> Floats:
-    probabilities = np.asarray(said)
-    shares = np.zeros((len(probabilities), len(classes)))
-    place = np.searchsorted(classes, its_classes)
-    known = place < len(classes)
-    known[known] &= classes[place[known]] == np.asarray(its_classes)[known]
-    shares[:, place[known]] = probabilities[:, known]
-    return shares
+    return np.asarray(fitted.predict_proba(X)) @ onehot(np.asarray(fitted.classes_), classes)
 
 
 def members_say(fitted: Learner, X: TableLike, classes: Array | None) -> Floats | None:
@@ -272,4 +221,4 @@ def _member_says(ensemble: Learner, member: Learner, X: TableLike, classes: Arra
     if is_vote:
         said = np.asarray(member.predict(X))
         return onehot(own[said.astype(int)] if by_code else said, classes)
-    return _aligned(member.predict_proba(X), own[labels.astype(int)] if by_code else labels, classes)
+    return np.asarray(member.predict_proba(X)) @ onehot(own[labels.astype(int)] if by_code else labels, classes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from sklearn.utils import check_random_state
 from spinney._data.display import Backend, elide, frame_of, one_line, plural, warn
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.members import Sharing, seeded, takes_weights
+from spinney._ensemble.members import Sharing, are_foreign, seeded, takes_weights
 from spinney._estimator.held_out import CrossValidation, Fold
 from spinney._evaluate.folds import LARGEST_SEED, read_cv
 from spinney._evaluate.problem import (
@@ -29,7 +28,7 @@ from spinney._evaluate.problem import (
     read_problem,
     task_of_models,
 )
-from spinney._evaluate.runner import Budget, EvaluationProgress, Run, Runner, run_jobs, with_threads
+from spinney._evaluate.runner import Budget, EvaluationProgress, Run, Runner, with_threads
 from spinney._evaluate.scoring import Scorers, Scoring, is_loss, read_metrics, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, align, corrected_error, p_text, paired_differences, with_error
 from spinney._evaluate.task import read_target
@@ -155,7 +154,9 @@ def compare(
     templates = {name: seeded(estimator, random) for name, estimator in estimators.items()}
     _warn_of_weights(problem, templates)
     plan = _Plan(problem, repeated, fractions, templates, int(random.randint(LARGEST_SEED)))
-    runs = _run(plan, scorers, error_score, Budget(max_seconds), n_jobs, parallel, verbose)
+    sharing = Sharing.of(n_jobs, len(templates) * len(plan.runs)) if parallel else None
+    with EvaluationProgress(bool(verbose), len(templates) * len(plan.runs), Budget(max_seconds)) as progress:
+        runs = _run(plan, scorers, error_score, n_jobs, sharing, progress)
     return _result(plan, runs, list(scorers.metrics), reference, parallel)
 
 
@@ -205,33 +206,32 @@ def _run(
     plan: _Plan,
     scorers: Scorers,
     error_score: float | str,
-    budget: Budget,
     n_jobs: int | None,
-    parallel: bool,
-    verbose: int,
+    sharing: Sharing | None,
+    progress: EvaluationProgress,
 ) -> dict[str, list[Run]]:
     """Return the runs that are done, by model; an interruption or the end of the budget cuts them short."""
     jobs = [(name, fold) for name in plan.templates for fold in plan.runs]
-    sharing = Sharing.of(n_jobs, len(jobs)) if parallel else None
-    runner, found = Runner(plan.problem), {name: list[Run]() for name in plan.templates}
+    runner, budget, found = Runner(plan.problem), progress.budget, {name: list[Run]() for name in plan.templates}
 
-    def work(job: tuple[str, Fold]) -> Run:
-        name, fold = job
-        model = with_threads(plan.templates[name], n_jobs, sharing)
-        return runner.run_scored(model, name, fold, scorers, error_score)
+    def work(k: int) -> Run | None:
+        name, fold = jobs[k]
+        if budget.is_over():
+            return None
+        return runner.run_scored(with_threads(plan.templates[name], n_jobs, sharing), name, fold, scorers, error_score)
 
-    with EvaluationProgress(bool(verbose), len(jobs), budget) as progress:
-        try:
-            for (name, _), run in zip(
-                jobs, run_jobs(work, jobs, list(plan.templates.values()), budget, sharing), strict=False
-            ):
-                if run is None:
-                    break
-                found[name].append(run)
-                progress.step(name)
-        except KeyboardInterrupt:
-            if not any(len(runs) == len(plan.runs) for runs in found.values()):
-                raise
+    runs = map(work, range(len(jobs)))
+    if sharing is not None:
+        runs = sharing.run(work, len(jobs), are_foreign(list(plan.templates.values())))
+    try:
+        for (name, _), run in zip(jobs, runs, strict=False):
+            if run is None:
+                break
+            found[name].append(run)
+            progress.step(name)
+    except KeyboardInterrupt:
+        if not any(len(runs) == len(plan.runs) for runs in found.values()):
+            raise
     return found
 
 
@@ -247,23 +247,17 @@ def _result(
     if reference is not None and reference not in done:
         warn(f"The reference {reference!r} was not done; differences are taken to the best model instead.")
         reference = None
-    n_folds = len(plan.folds)
-
-    def by_fold(name: str, value: Callable[[Run], float]) -> Floats:
-        return np.array([value(run) for run in runs[name][:n_folds]])
-
-    def score(metric: str) -> Callable[[Run], float]:
-        return lambda run: run.scores[metric]
-
-    best = {name: by_fold(name, score(metrics[0])).mean() for name in done}
+    by_fold = {name: runs[name][: len(plan.folds)] for name in done}
+    best = {name: np.mean([run.scores[metrics[0]] for run in one]) for name, one in by_fold.items()}
     order = sorted(done, key=lambda name: -np.nan_to_num(best[name], nan=-np.inf))
+    ordered = [by_fold[name] for name in order]
     curves, curve_rows = _curves(plan, runs, order, metrics[0])
     return Comparison(
         names=order,
         metrics=metrics,
-        scores={metric: np.array([by_fold(name, score(metric)) for name in order]) for metric in metrics},
-        fit_seconds=np.array([by_fold(name, lambda run: run.fit_seconds) for name in order]),
-        predict_seconds=np.array([by_fold(name, lambda run: run.predict_seconds) for name in order]),
+        scores={metric: np.array([[run.scores[metric] for run in one] for one in ordered]) for metric in metrics},
+        fit_seconds=np.array([[run.fit_seconds for run in one] for one in ordered]),
+        predict_seconds=np.array([[run.predict_seconds for run in one] for one in ordered]),
         errors={name: text for name in order if (text := _errors(runs[name]))},
         reference_=order[0] if reference is None else reference,
         estimators=plan.templates,
@@ -375,10 +369,6 @@ class Comparison:
             raise ValueError(f"{metric!r} was not compared. Metrics are {', '.join(self.metrics)}.")
         return metric
 
-    @cached_property
-    def _test_share(self) -> float:
-        return self.n_test / self.n_train
-
     def mean(self, name: str, metric: str | None = None) -> tuple[float, float]:
         """Mean score of a model over the folds, and its corrected standard error.
 
@@ -395,7 +385,7 @@ class Comparison:
             NaN if the model failed.
         """
         values = self.scores[self._metric(metric)][self.names.index(name)]
-        return float(values.mean()), corrected_error(values, self._test_share)
+        return float(values.mean()), corrected_error(values, self.n_test / self.n_train)
 
     def differences(self, reference: str | None = None, metric: str | None = None) -> dict[str, Difference]:
         """Tell what each model scores more than a reference, paired by fold, and the corrected resampled t-test of it.
@@ -416,7 +406,7 @@ class Comparison:
         if reference not in self.names:
             raise ValueError(f"{reference!r} was not compared. Models are {', '.join(self.names)}.")
         scores = self.scores[self._metric(metric)]
-        found = paired_differences(scores, self.names.index(reference), self._test_share)
+        found = paired_differences(scores, self.names.index(reference), self.n_test / self.n_train)
         return dict(zip(self.names, found, strict=True))
 
     def to_frame(self, metric: str | None = None, backend: Backend | None = None) -> Any:
@@ -439,10 +429,9 @@ class Comparison:
         for name in self.metrics:
             columns[name] = [self.mean(model, name)[0] for model in self.names]
             columns[f"{name}_error"] = [self.mean(model, name)[1] for model in self.names]
-        columns["difference"] = [gaps[name].mean for name in self.names]
-        columns["difference_error"] = [gaps[name].error for name in self.names]
-        columns["p_value"] = [gaps[name].p_value for name in self.names]
-        columns["p_holm"] = [gaps[name].p_holm for name in self.names]
+        parts = {"difference": "mean", "difference_error": "error", "p_value": "p_value", "p_holm": "p_holm"}
+        for column, part in parts.items():
+            columns[column] = [getattr(gaps[name], part) for name in self.names]
         columns["fit_seconds"] = _means(self.fit_seconds)
         columns["predict_seconds"] = _means(self.predict_seconds)
         columns["failed"] = [self.errors.get(name) for name in self.names]

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import MemberRows, Sharing, gets_codes, open_threads
-from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import Fold
 from spinney._estimator.parallel import Progress, is_spread, spread
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
@@ -24,7 +22,6 @@ from spinney._model.predictions import member_says
 
 REFIT = 1.4  # time of a fit to all rows to learn from, over that of a fold: they are a quarter more
 REFIT_ALL = 1.8  # the same of a fit to all rows, the test part too
-Job = TypeVar("Job")
 ProgressCall = Callable[[int, int, str, float], None]  # fits done, fits in all, what is being done, seconds left
 _NO_PREDICTIONS = np.empty((0, 0))
 
@@ -170,8 +167,9 @@ class Runner:
         fit_seconds = clock.perf_counter() - start
         target = problem.codes if self._by_code(model) and problem.codes is not None else problem.y
         weight = None if problem.weight is None else problem.weight[test]
-        found = scorers.score_model(model, problem.table.take(test), target[test], weight, error_score)
-        return Run(fit_seconds, found.predict_seconds, scores=found.scores, errors=found.errors)
+        X = problem.table.take(test)
+        scores, errors, seconds = scorers.score_model(model, X, target[test], weight, error_score)
+        return Run(fit_seconds, seconds, scores=scores, errors=errors)
 
 
 def with_threads(template: EstimatorLike, n_jobs: int | None, sharing: Sharing | None) -> Any:
@@ -183,24 +181,6 @@ def with_threads(template: EstimatorLike, n_jobs: int | None, sharing: Sharing |
     return model.set_params(**dict.fromkeys(names, n_jobs)) if names else model
 
 
-def run_jobs(
-    work: Callable[[Job], Run],
-    jobs: Sequence[Job],
-    models: Sequence[EstimatorLike],
-    budget: Budget,
-    sharing: Sharing | None,
-) -> Iterator[Run | None]:
-    """Yield the runs of some jobs in order, one after the other or side by side; None for one that time forbids."""
-
-    def begin(k: int) -> Run | None:
-        return None if budget.is_over() else work(jobs[k])
-
-    if sharing is None:
-        return map(begin, range(len(jobs)))
-    has_foreign = any(not isinstance(model, Estimator) for model in models)
-    return sharing.run(begin, len(jobs), has_foreign)
-
-
 @dataclass(eq=False)
 class FoldRunner:
     """Runs trials on folds, model by model, as long as the budget lasts.
@@ -210,13 +190,11 @@ class FoldRunner:
     runner : Runner
     repeats : list of lists of Fold
         Where time is short, the folds that there was time for.
-    budget : Budget
     progress : EvaluationProgress
     """
 
     runner: Runner
     repeats: list[list[Fold]]
-    budget: Budget
     progress: EvaluationProgress
 
     def repeat(self, trial: Trial, k: int, reserve: float, least: int = 0) -> bool:
@@ -238,7 +216,7 @@ class FoldRunner:
         while len(done) < len(folds):
             n = len(done)
             ahead = self._seconds_ahead(trial, done, -(-(len(folds) - n) // n_at_once), k)
-            if n >= least and not trial.candidate.is_baseline and ahead + reserve > self.budget.left:
+            if n >= least and not trial.candidate.is_baseline and ahead + reserve > self.progress.budget.left:
                 if not least:
                     return False
                 self.repeats = [folds[:n]]
@@ -250,7 +228,7 @@ class FoldRunner:
                 return False
             self.progress.step(f"{trial.name}, fold {len(done)} of {len(folds)}")
         trial.runs.append(done)
-        self.budget.learn(len(done) * trial.candidate.work, sum(run.seconds for run in done))
+        self.progress.budget.learn(len(done) * trial.candidate.work, sum(run.seconds for run in done))
         return True
 
     def _run(self, candidate: Candidate, folds: list[Fold]) -> list[Run]:
@@ -261,13 +239,13 @@ class FoldRunner:
 
     def _seconds_ahead(self, trial: Trial, done: list[Run], n_left: int, k: int) -> float:
         """Seconds that the rest of a repeat may take, and, in the first, the fits after it."""
-        one = self.budget.expected(trial.candidate.work)
+        one = self.progress.budget.expected(trial.candidate.work)
         if done or trial.runs:
             one = float(np.mean([run.seconds for run in done])) if done else trial.fold_seconds
         return one * (n_left + (REFIT + REFIT_ALL if k == 0 else 0.0))
 
 
-class EvaluationProgress:
+class EvaluationProgress(Progress):
     """Tells how far an evaluation is: to a function of the caller, or as lines on standard error.
 
     Parameters
@@ -281,25 +259,16 @@ class EvaluationProgress:
 
     def __init__(self, progress: bool | ProgressCall, n_fits: int, budget: Budget) -> None:
         self._call = progress if callable(progress) else None
-        self._lines = Progress("fits", n_fits, True, 0, int(bool(progress) and self._call is None))
-        self._n_fits, self._n_done, self._budget = n_fits, 0, budget
-
-    def __enter__(self) -> Self:
-        self._lines.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lines.__exit__(kind, error, trace)
+        super().__init__("fits", n_fits, True, 0, int(bool(progress) and self._call is None))
+        self._n_fits, self._n_done, self.budget = n_fits, 0, budget
 
     def step(self, what: str) -> None:
         """Tell that a fit is done, or another begins."""
         self._n_done = min(self._n_done + 1, self._n_fits)
-        self._lines.report(self._n_done)
+        self.report(self._n_done)
         if self._call is not None:
-            pace = self._budget.elapsed / self._n_done
-            left = max(0.0, min(self._budget.left, pace * (self._n_fits - self._n_done)))
+            pace = self.budget.elapsed / self._n_done
+            left = max(0.0, min(self.budget.left, pace * (self._n_fits - self._n_done)))
             self._call(self._n_done, self._n_fits, what, left)
 
     def done(self) -> None:

@@ -113,15 +113,6 @@ class TestScore:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelScores:
-    """Scores of a fitted model by metric, errors of those that failed, and the seconds of its first prediction."""
-
-    scores: dict[str, float]
-    errors: dict[str, str]
-    predict_seconds: float
-
-
-@dataclass(frozen=True, eq=False)
 class Scorers:
     """The metrics of an evaluation.
 
@@ -158,11 +149,14 @@ class Scorers:
 
     def score_model(
         self, model: EstimatorLike, X: TableLike, y: Array, weight: Floats | None, error_score: float | str
-    ) -> ModelScores:
-        """Score a fitted model by every metric; it predicts each of probabilities, decisions and classes once."""
+    ) -> tuple[dict[str, float], dict[str, str], float]:
+        """Score a fitted model by every metric; it predicts each of probabilities, decisions and classes once.
+
+        Returns scores and errors by metric, and the seconds of its first prediction.
+        """
         seconds = remember_predictions(model)
         given = {} if weight is None else {"sample_weight": weight}
-        scores, errors = {}, {}
+        scores, errors = dict[str, float](), dict[str, str]()
         for metric, scorer in self.metrics.items():
             try:
                 scores[metric] = float(scorer(model, X, y, **given))
@@ -170,7 +164,7 @@ class Scorers:
                 if error_score == "raise":
                     raise
                 scores[metric], errors[metric] = float(error_score), describe_error(error)
-        return ModelScores(scores, errors, seconds[0] if seconds else float("nan"))
+        return scores, errors, seconds[0] if seconds else float("nan")
 
     def scores(self, predictions: Floats, y: Array) -> dict[str, float]:
         """Score predictions by every metric; NaN where one makes no sense."""

@@ -138,7 +138,9 @@ def p_text(p: float) -> str:
 
 
 def finite_or_none(value: object) -> object:
-    """Return a value as JSON can hold it: None for a number that is not finite, a list for a tuple."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return list(value) if isinstance(value, tuple) else value
+    """Return nested dicts, lists and tuples with None for every number that is not finite, as JSON needs it."""
+    if isinstance(value, dict):
+        return {key: finite_or_none(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite_or_none(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

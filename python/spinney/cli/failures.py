@@ -14,7 +14,6 @@ from typing import IO, Any
 
 import click
 
-_ORDER = ("demo", "study", "predict", "explain", "show", "fit", "compare", "bench", "convert", "export", "completion")
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 
@@ -79,9 +78,8 @@ class CommandGroup(click.Group):
             return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which people need them."""
-        names = super().list_commands(ctx)
-        return [*(name for name in _ORDER if name in names), *(name for name in names if name not in _ORDER)]
+        """Return the commands in the order in which people need them, which is that of their definitions."""
+        return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from sklearn.metrics import accuracy_score, r2_score, root_mean_squared_error
 
 from spinney import _engine
+from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._boosting.ranking import ranking_score
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
@@ -24,7 +21,6 @@ from spinney._estimator.estimator import About, Estimator
 from spinney._evaluate.folds import draw_folds
 from spinney._evaluate.problem import BASELINE, Array, EstimatorLike, Problem, baseline_of
 from spinney._evaluate.runner import Budget, Candidate, EvaluationProgress, Runner
-from spinney._evaluate.statistics import finite_or_none
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of, public
 from spinney.cli.failures import fail, failures_in_words, warnings_in_words
 from spinney.cli.fit_table import (
@@ -39,6 +35,7 @@ from spinney.cli.fit_table import (
     read_fit_table,
     read_large_table,
 )
+from spinney.cli.output import print_json, print_lines, table_of
 from spinney.cli.tables import check_writable
 
 if TYPE_CHECKING:
@@ -105,9 +102,8 @@ class FitOptions:
 
 def run_fit(source: Source, options: FitOptions) -> None:
     """Cross-validate and fit a model, print the result, and save the model if a file is named."""
-    if options.out is not None:
-        check_writable(options.out)
-    if source.task == "auto" and options.parameters.get("loss") in _number_losses():
+    check_writable(options.out)
+    if source.task == "auto" and options.parameters.get("loss") in NUMBER_LOSSES:
         source = replace(source, task="regression")  # a loss of numbers says what the target is
     large = large_rows(source.path, memory_allowed(options.memory))
     if large is not None:
@@ -156,29 +152,23 @@ def _fit_large(source: Source, options: FitOptions, rows: pl.LazyFrame, why: str
 def _report(source: Source, options: FitOptions, table: FitTable, model: Estimator, scores: Scores) -> None:
     result = summary(source, table, model, scores, options.n_folds if scores else 0, options.out)
     if options.as_json:
-        click.echo(json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2))
+        print_json(result)
     else:
         print_summary(result, table.why, model._about())
 
 
-def _number_losses() -> Collection[str]:
-    from spinney._boosting.loss import NUMBER_LOSSES
-
-    return NUMBER_LOSSES
-
-
 def check_boosting(table: FitTable, parameters: dict[str, Any]) -> None:
     """Refuse what boosting cannot do with the target."""
-    number_losses, loss = _number_losses(), parameters.get("loss")
+    loss = parameters.get("loss")
     if table.task in ("ranking", "survival"):
         return
     if parameters.get("quantile") is not None and loss not in ("quantile", "expectile"):
         raise fail("--quantile says which quantile or expectile to predict. Pass --loss quantile or expectile too.")
     if table.task == "regression":
-        if loss is not None and loss not in number_losses:
+        if loss is not None and loss not in NUMBER_LOSSES:
             raise fail(f"--loss {loss} is for classes, and the target holds numbers. Pass --task classification.")
         return
-    if loss in number_losses:
+    if loss in NUMBER_LOSSES:
         raise fail(f"--loss {loss} is for numbers, and the target holds classes. Pass --task regression.")
     if table.offset is not None and len(set(table.y)) > 2:
         raise fail(
@@ -288,38 +278,34 @@ def summary(
     }
 
 
-def _mean_and_sd(values: list[float]) -> dict[str, object]:
-    return {
-        "mean": finite_or_none(float(np.mean(values))),
-        "sd": finite_or_none(float(np.std(values, ddof=1))),
-    }
+def _mean_and_sd(values: list[float]) -> dict[str, float]:
+    return {"mean": float(np.mean(values)), "sd": float(np.std(values, ddof=1))}
 
 
 def print_summary(result: dict[str, Any], why: str, about: About) -> None:
     """Print the summary as a table."""
-    table = Table(show_header=False)
     without = result["rows_without_target"]
     left_out = f" ({without:,} more without a target, left out)" if without else ""
-    table.add_row("rows", f"{result['rows']:,}{left_out}")
-    table.add_row("columns", str(len(result["columns"])))
-    table.add_row("target", Text(result["target"]))
-    table.add_row("task", Text(f"{result['task']} ({why.rstrip('.')})"))
+    rows = {
+        "rows": f"{result['rows']:,}{left_out}",
+        "columns": str(len(result["columns"])),
+        "target": result["target"],
+        "task": f"{result['task']} ({why.rstrip('.')})",
+    }
+    lines = list(rows.items())
     for name, score in result["scores"].items():
-        table.add_row(f"{name}, {result['folds']} folds", _in_words(name, score[about.noun]))
-        table.add_row(f"  {result['baseline']}", _in_words(name, score["baseline"]))
-    for label, text in about.lines.items():
-        table.add_row(label, text)
+        lines.append((f"{name}, {result['folds']} folds", _in_words(name, **score[about.noun])))
+        lines.append((f"  {result['baseline']}", _in_words(name, **score["baseline"])))
+    lines += about.lines.items()
     ranked = [f"{name} {share:.2f}" for name, share in result["importances"].items() if share > 0]
     if ranked:
-        more = ", …" if len(ranked) > _MOST_NAMED else ""
-        table.add_row("importances", Text(", ".join(ranked[:_MOST_NAMED]) + more))
+        lines.append(("importances", ", ".join(ranked[:_MOST_NAMED]) + (", …" if len(ranked) > _MOST_NAMED else "")))
     if result["model"] is not None:
-        table.add_row("model", Text(result["model"]))
-    Console(highlight=False).print(table)
+        lines.append(("model", result["model"]))
+    print_lines(table_of(["", ""], lines))
 
 
-def _in_words(metric: str, score: dict[str, float | None]) -> str:
-    mean, sd = score["mean"], score["sd"]
-    if mean is None or sd is None:
+def _in_words(metric: str, mean: float, sd: float) -> str:
+    if not np.isfinite([mean, sd]).all():
         return "–"
     return f"{mean:.1%} ± {sd:.1%}" if metric == "accuracy" else f"{mean:.4g} ± {sd:.2g}"

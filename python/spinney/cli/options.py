@@ -1,16 +1,17 @@
-"""The command group, number types of options, and options that several commands share."""
+"""The command group, and the arguments and options that `options.toml` declares for its commands."""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from spinney import __version__
-from spinney._names import FITTED_BY_COMMAND_ALONE
+from spinney import __version__, _engine
+from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE
 from spinney.cli.failures import CommandGroup
 
 LARGEST_SEED = 2**32 - 1
@@ -91,25 +92,69 @@ def misfit(param: click.Parameter | None, words: str, ctx: click.Context | None)
     return click.UsageError(f"{param.opts[0] if param is not None else 'A number'} {words}", ctx)
 
 
-FILE = click.Path(path_type=Path)
-encoding_option = click.option(
-    "--encoding", metavar="E", help="Encoding of a CSV file that is not UTF-8, such as latin-1."
-)
-delimiter_option = click.option(
-    "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
-)
-target_option = click.option("--target", metavar="COL", help="Column to predict.  [required]")
-task_option = click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    show_default=True,
-    help="auto: classification if the target holds labels or at most ten different whole numbers.",
-)
-drop_option = click.option(
-    "--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+_NUMBER_LOSSES = [traits.name for traits in _engine.boosting_losses() if not traits.of_classes]
+_CLASS_LOSSES = ["log_loss", *(traits.name for traits in _engine.boosting_losses() if traits.of_two_classes)]
+LOSSES_ALONE = {"ranker": ("lambdamart", "pairwise"), "survival": ("cox", "aft")}
+_WITHOUT_PROBABILITIES = ("stack", "vote", "linear_svm", "perceptron")
+_CHOICES = {  # that `options.toml` names
+    "model": [*FITTED_BY_COMMAND],
+    "any_model": [*FITTED_BY_COMMAND, *FITTED_BY_COMMAND_ALONE],
+    "studied": [
+        *(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_PROBABILITIES),
+        *("log-boosting", "symmetric-boosting"),
+    ],
+    "loss": [*_NUMBER_LOSSES, *_CLASS_LOSSES, *(name for names in LOSSES_ALONE.values() for name in names)],
+}
+_TYPES: dict[str, Callable[[Any], click.ParamType[Any]]] = {
+    "file": lambda _: click.Path(path_type=Path),
+    "seed": lambda _: Whole(0, LARGEST_SEED),
+    "whole": lambda bounds: Whole(*bounds),
+    "number": lambda bounds: Number(*bounds),
+    "above": lambda bounds: Number(bounds[0], next(iter(bounds[1:]), None), min_open=True),
+    "number_or": NumberOrWord,
+    "fraction_or": lambda word: NumberOrWord(word, fractions=True),
+    "choices": lambda words: click.Choice(_CHOICES[words] if isinstance(words, str) else words),
+}
+
+
+def _quantiles(_context: click.Context, _option: click.Parameter, given: str | None) -> float | list[float] | None:
+    """Read one quantile, or several with commas between them."""
+    if given is None:
+        return None
+    try:
+        levels = [float(part) for part in given.split(",")]
+    except ValueError:
+        levels = []
+    if not levels or not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
+        raise click.BadParameter("Give numbers between 0 and 1 in ascending order, such as 0.05,0.5,0.95.")
+    return levels[0] if len(levels) == 1 else levels
+
+
+def _by_column(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, float] | None:
+    """Read numbers by column, as in income=5."""
+    found = {}
+    for entry in given:
+        column, sign, number = entry.rpartition("=")
+        try:
+            found[column] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not column:
+            raise click.BadParameter(f"{entry!r} is not a column and a number, such as income=5.")
+    return found or None
+
+
+def _listed(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
+    """Return each value once; None if there is none."""
+    return list(dict.fromkeys(given)) or None
+
+
+_CALLBACKS: dict[str, Callable[..., object]] = {
+    "quantile": _quantiles,
+    "feature_costs": _by_column,
+    "linear_leaves": lambda _context, _option, given: given or None,
+    **dict.fromkeys(("learners", "models", "metric", "scoring"), _listed),
+}
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -135,91 +180,28 @@ def spinney() -> None:
     """
 
 
-_GROWTH = ("leaf", "depth", "symmetric")
-_SAMPLING = ("uniform", "gradient", "goss")
-BOOSTING_OPTIONS = dict.fromkeys(  # models that each is for
-    (
-        *("growth", "subsample", "sampling", "growth__n_parallel_trees", "dart"),
-        *("regularization__hierarchical_shrinkage", "linear_leaves", "feature_costs"),
-    ),
-    ("boosting", *FITTED_BY_COMMAND_ALONE),
-)
+DECLARED: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def _by_column(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, float] | None:
-    """Read numbers by column, as in income=5."""
-    found = {}
-    for entry in given:
-        column, sign, number = entry.rpartition("=")
-        try:
-            found[column] = float(number)
-        except ValueError:
-            sign = ""
-        if not sign or not column:
-            raise click.BadParameter(f"{entry!r} is not a column and a number, such as income=5.")
-    return found or None
+def option_of(name: str, declared: dict[str, Any]) -> str:
+    """Return what the option of a parameter is called."""
+    return str(declared.get("option", f"--{name.replace('_', '-')}"))
 
 
-_OPTIONS = (
-    click.option(
-        "--growth",
-        type=click.Choice(_GROWTH),
-        metavar="G",
-        help="Boosting: which leaf is split next: leaf (the one that gains most), depth (level by level), symmetric "
-        "(all of a level by one cut).  [default: leaf]",
-    ),
-    click.option(
-        "--subsample",
-        type=Number(0.0, 1.0, min_open=True),
-        metavar="SHARE",
-        help="Boosting: share of the rows that each round draws.",
-    ),
-    click.option(
-        "--sampling",
-        type=click.Choice(_SAMPLING),
-        metavar="S",
-        help="Boosting: which rows are drawn: uniform (all alike), gradient (those with large gradients rather than "
-        "others), goss (those with the largest, and some of the others).  [default: uniform]",
-    ),
-    click.option(
-        "--parallel-trees",
-        "growth__n_parallel_trees",
-        type=Whole(1),
-        metavar="N",
-        help="Boosting: so many trees in a row fit the same scores, and count for their mean.  [default: 1]",
-    ),
-    click.option(
-        "--dart",
-        type=Number(0.0, 1.0),
-        metavar="SHARE",
-        help="Boosting: fraction of the earlier rounds that each is fitted without (DART).  [default: 0]",
-    ),
-    click.option(
-        "--hierarchical-shrinkage",
-        "regularization__hierarchical_shrinkage",
-        type=Number(0.0),
-        metavar="S",
-        help="Boosting: strength with which values of nodes are drawn to those above them.  [default: 0]",
-    ),
-    click.option(
-        "--linear-leaves",
-        is_flag=True,
-        default=None,
-        help="Boosting: leaves may be lines of the columns on their path, not values alone.",
-    ),
-    click.option(
-        "--feature-cost",
-        "feature_costs",
-        multiple=True,
-        callback=_by_column,
-        metavar="COL=PRICE",
-        help="Boosting: divide what splits on a column gain by its price; may be given several times.",
-    ),
-)
+def _parameter(name: str, declared: dict[str, Any]) -> click.Parameter:
+    """Make a parameter of its declaration."""
+    settings = {key: value for key, value in declared.items() if key not in (*_TYPES, "option", "models", "argument")}
+    kind = next((make(declared[key]) for key, make in _TYPES.items() if key in declared), None)
+    if "argument" in declared:
+        return click.Argument([name], type=kind, **settings)
+    choices = ", ".join(kind.choices) if isinstance(kind, click.Choice) else ""
+    named = {"choices": choices, "numbers": ", ".join(_NUMBER_LOSSES), "classes": ", ".join(_CLASS_LOSSES)}
+    settings |= {"help": declared["help"].format(**named), "callback": _CALLBACKS.get(name)}
+    return click.Option([option_of(name, declared), name], type=kind, show_default="default" in declared, **settings)
 
 
-def boosting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add them to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+def command(handler: Callable[..., None]) -> click.Command:
+    """Make a command of a function, with the parameters that are declared under its name."""
+    declared = DECLARED[handler.__name__]
+    params = [_parameter(name, declared.get(name) or DECLARED["shared"][name]) for name in declared["parameters"]]
+    return spinney.command(short_help=declared["short_help"], params=params)(handler)

@@ -34,8 +34,7 @@ def run_predict(
     encoding: str | None = None,
 ) -> None:
     """Predict each row of a table and write the predictions in row order."""
-    if out is not None:
-        check_writable(out)
+    check_writable(out)
     with failures_in_words():
         model = load_predictor(model_path)
     if proba and not hasattr(model, "classes_"):

@@ -7,17 +7,15 @@ import statistics
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from spinney._data.file_readers import MOST_BYTES, read_file
 from spinney._data.types import TableLike
@@ -25,16 +23,13 @@ from spinney._evaluate.compare import Comparison, compare
 from spinney._evaluate.folds import split_test
 from spinney._evaluate.runner import Candidate, ProgressCall, Runner
 from spinney._evaluate.scoring import Scorers, read_metrics
-from spinney._evaluate.statistics import finite_or_none
 from spinney._evaluate.study.plan import CARES, Care, Size, estimator_for, peer_candidates
-from spinney._evaluate.study.prepare import Prepared, Wishes, prepare
+from spinney._evaluate.study.prepare import Prepared, StudyOptions, prepare
 from spinney._evaluate.study.result import Study
 from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
 from spinney.cli.fit_table import Source, read_fit_table
+from spinney.cli.output import print_json, print_lines, table_of
 from spinney.cli.tables import check_writable
-
-if TYPE_CHECKING:
-    import polars as pl
 
 STUDY_SHARE = 0.85  # of the minutes; the rest is for the report
 _REPORT_SECONDS = 9.0  # that a report takes at least
@@ -51,9 +46,11 @@ def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_j
         found.command = command_of(source, options)
         files = keep_study(found, folder)
     if as_json:
-        click.echo(json.dumps(found.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2))
+        print_json(found.to_dict() | {"files": files})
         return
-    print_study(found, files)
+    click.echo(f"{found}\n")
+    for what, path in files.items():
+        click.echo(f"{what:6} {path}")
 
 
 def studied(table: TableLike, target: str, options: dict[str, Any]) -> Study:
@@ -118,124 +115,85 @@ def keep_study(found: Study, folder: Path) -> dict[str, str]:
     return files
 
 
-def print_study(found: Study, files: dict[str, str]) -> None:
-    """Print the leader board, the notes and the files."""
-    click.echo(str(found))
-    if files:
-        click.echo()
-    for what, path in files.items():
-        click.echo(f"{what:6} {path}")
-
-
-def run_demo(*, out: Path | None, minutes: float, models: list[str] | None, repeats: int | None, seed: int) -> None:
+def run_demo(*, out: Path | None, **options: Any) -> None:
     """Study the penguins, print the leader board and the tree, and say where the report is."""
+    import polars as pl
+
     from spinney import export_text
     from spinney.datasets import load_penguins
 
     folder = Path("penguins-study") if out is None else out
     check_folder(folder)
     X, y = load_penguins(as_frame="polars")
-    console = Console(highlight=False)
-    console.print(table_summary(X, y.to_list()), soft_wrap=True)
-    console.print()
+    categories = [name for name in X.columns if isinstance(X[name].dtype, pl.Enum | pl.Categorical | pl.String)]
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(y.to_list()).items()))
+    print_lines(
+        f"Palmer penguins: {X.height} rows, {X.width} features ({len(categories)} categories: "
+        f"{', '.join(categories)}), {sum(X.null_count().row(0))} missing values",
+        f"Which species? {counts}\n",
+    )
     with failures_in_words():
-        options = {"minutes": minutes, "models": models, "repeats": repeats, "random_state": seed}
         found = studied(X.with_columns(species=y), "species", options)
         files = keep_study(found, folder)
-    print_study(found, {})
-    console.print("\nThe pruned tree, as questions:")
     with_gaps = {name for name in X.columns if X[name].null_count() > 0}
-    console.print(export_text(found.tree, show_missing=with_gaps), markup=False, soft_wrap=True)
+    click.echo(f"{found}\n\nThe pruned tree, as questions:")
+    print_lines(export_text(found.tree, show_missing=with_gaps))
     click.echo(f"\nThe report is {Path(files['report']).resolve()}: open it in a browser.")
     click.echo(f"The best model is kept in {files['model']}. Now study a table of your own:")
     click.echo("  spinney study loans.csv --target repaid")
-
-
-def table_summary(X: pl.DataFrame, species: Sequence[str]) -> str:
-    """Describe the table in two lines."""
-    n_missing = sum(int(X[name].null_count()) for name in X.columns)
-    categories = [name for name in X.columns if is_category(X[name])]
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(species).items()))
-    return (
-        f"Palmer penguins: {X.height} rows, {X.width} features "
-        f"({len(categories)} categories: {', '.join(categories)}), {n_missing} missing values\n"
-        f"Which species? {counts}"
-    )
-
-
-def is_category(column: pl.Series) -> bool:
-    """Say whether a polars column holds categories."""
-    import polars as pl
-
-    return isinstance(column.dtype, pl.Enum | pl.Categorical | pl.String)
 
 
 _OWN = ("tree", "forest", "extra-trees", "boosting")
 _PLAIN = Care(CARES[0].effort / 2, 100)
 
 
-@dataclass(frozen=True)
-class MadeTable:
-    """The size of a table that is made up where none is given."""
-
-    n_rows: int
-    n_columns: int
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Medians of a model's times, and its loss on the rows held out."""
-
-    model: str
-    loss: float
-    fit_seconds: float
-    predict_seconds: float
-
-
-def run_bench(source: Source | MadeTable, *, rounds: int, seed: int, as_json: bool) -> None:
+def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, seed: int, as_json: bool) -> None:
     """Fit models in turn, and print medians of their times and their loss on rows held out."""
     with failures_in_words(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        data = _read(source, seed)
+        data = _made(rows, columns, seed) if source is None else _read(source)
         metric = "neg_root_mean_squared_error" if data.classes is None else "neg_log_loss"
         scorers, runner = Scorers(read_metrics(metric), data.classes), Runner(data)
         fold, models = split_test(data, np.random.RandomState(seed)), _models(data, seed)
         runs = [[runner.run(candidate, fold) for candidate in models] for _ in range(rounds)]
     found = [
-        Timing(
-            candidate.name,
-            -scorers.score(metric, one[0].predictions, data.y[fold.held_out]),
-            statistics.median(run.fit_seconds for run in one),
-            statistics.median(run.predict_seconds for run in one),
-        )
+        {
+            "model": candidate.name,
+            "loss": -scorers.score(metric, one[0].predictions, data.y[fold.held_out]),
+            "fit_seconds": statistics.median(run.fit_seconds for run in one),
+            "predict_seconds": statistics.median(run.predict_seconds for run in one),
+        }
         for candidate, one in zip(models, zip(*runs, strict=True), strict=True)
     ]
     loss = "log loss" if data.classes is not None else "root mean squared error"
     n_train, n_columns = len(fold.grown_on), data.table.n_columns
     if as_json:
-        facts = {"rows": n_train, "columns": n_columns, "loss": loss, "rounds": rounds}
-        click.echo(json.dumps(facts | {"models": [asdict(one) for one in found]}, indent=2))
+        print_json({"rows": n_train, "columns": n_columns, "loss": loss, "rounds": rounds, "models": found})
         return
-    shown = Table("model", "fit s", "predict s", loss)
-    for one in sorted(found, key=lambda timing: timing.loss):
-        shown.add_row(one.model, f"{one.fit_seconds:.3g}", f"{one.predict_seconds:.3g}", f"{one.loss:.4g}")
-    console = Console(highlight=False)
-    console.print(f"{n_train:,} rows to learn from, {len(fold.held_out):,} held out, {n_columns} columns")
-    console.print(shown)
+    cells = [
+        [one["model"], f"{one['fit_seconds']:.3g}", f"{one['predict_seconds']:.3g}", f"{one['loss']:.4g}"]
+        for one in sorted(found, key=lambda one: one["loss"])
+    ]
+    print_lines(
+        f"{n_train:,} rows to learn from, {len(fold.held_out):,} held out, {n_columns} columns",
+        table_of(["model", "fit s", "predict s", loss], cells),
+    )
 
 
-def _read(source: Source | MadeTable, seed: int) -> Prepared:
-    """Read a table, or make one of numbers whose classes depend on some of them."""
-    if isinstance(source, Source):
-        read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
-        return prepare(read.frame, source.target, Wishes(task=source.task), 0)
+def _read(source: Source) -> Prepared:
+    read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
+    return prepare(read.frame, source.target, StudyOptions(task=source.task), 0)
+
+
+def _made(n_rows: int, n_columns: int, seed: int) -> Prepared:
+    """Make a table of numbers whose classes depend on some of them."""
     import polars as pl
 
-    random, n_columns = np.random.default_rng(seed), source.n_columns
-    X = random.standard_normal((source.n_rows, n_columns))
-    score = np.sin(X[:, 0]) + X[:, n_columns // 2] * X[:, -1] + 0.5 * random.standard_normal(source.n_rows)
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n_rows, n_columns))
+    score = np.sin(X[:, 0]) + X[:, n_columns // 2] * X[:, -1] + 0.5 * random.standard_normal(n_rows)
     frame = pl.DataFrame({f"x{j}": X[:, j] for j in range(n_columns)}).with_columns(y=np.where(score > 0, "a", "b"))
-    return prepare(frame, "y", Wishes(), seed)
+    return prepare(frame, "y", StudyOptions(), seed)
 
 
 def _models(data: Prepared, seed: int) -> list[Candidate]:
@@ -246,23 +204,31 @@ def _models(data: Prepared, seed: int) -> list[Candidate]:
 
 def run_compare(source: Source, options: dict[str, Any], *, plot: Path | None, as_json: bool) -> None:
     """Compare models by options of `compare`, and print what came of it; draw it if a file is named."""
-    if plot is not None:
-        check_writable(plot)
+    check_writable(plot)
     table = read_fit_table(source)
+    options = {"groups": table.groups, "time": table.time, "sample_weight": table.weight, "task": table.task} | options
     with failures_in_words(), warnings_in_words():
-        found = compare(
-            X=table.X,
-            y=table.y,
-            groups=table.groups,
-            time=table.time,
-            sample_weight=table.weight,
-            task=table.task,
-            verbose=int(sys.stderr.isatty()),
-            **options,
-        )
+        found = compare(X=table.X, y=table.y, verbose=int(sys.stderr.isatty()), **options)
         if plot is not None:
             _draw(found, plot, options["learning_curves"])
-    click.echo(json.dumps(_as_json(found, source), ensure_ascii=False, indent=2) if as_json else str(found))
+    if not as_json:
+        click.echo(str(found))
+        return
+    print_json(
+        {
+            "table": str(source.path),
+            "target": source.target,
+            "best": found.best_,
+            "reference": found.reference_,
+            "folds": found.n_folds,
+            "rows_to_learn_from": found.n_train,
+            "rows_to_judge_by": found.n_test,
+            "models": found.to_frame(backend="polars").to_dicts(),
+            "unfinished": found.unfinished,
+            "curves": {name: scores.tolist() for name, scores in found.curves.items()},
+            "curve_rows": found.curve_rows.tolist(),
+        }
+    )
 
 
 def _draw(found: Comparison, path: Path, curves: bool) -> None:
@@ -272,21 +238,3 @@ def _draw(found: Comparison, path: Path, curves: bool) -> None:
     ax = found.plot_curves() if curves else found.plot()
     assert isinstance(ax.figure, matplotlib.figure.Figure)
     ax.figure.savefig(path, dpi=150)
-
-
-def _as_json(found: Comparison, source: Source) -> dict[str, Any]:
-    frame = found.to_frame(backend="polars")
-    rows = [{name: finite_or_none(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
-    return {
-        "table": str(source.path),
-        "target": source.target,
-        "best": found.best_,
-        "reference": found.reference_,
-        "folds": found.n_folds,
-        "rows_to_learn_from": found.n_train,
-        "rows_to_judge_by": found.n_test,
-        "models": rows,
-        "unfinished": found.unfinished,
-        "curves": {name: scores.tolist() for name, scores in found.curves.items()},
-        "curve_rows": found.curve_rows.tolist(),
-    }

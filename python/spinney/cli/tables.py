@@ -166,9 +166,9 @@ def replacing(path: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path | None) -> None:
     """Refuse a file that could not be written, before any work is done for it."""
-    if _is_device(path):
+    if path is None or _is_device(path):
         return
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,22 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
 from spinney._data import Schema
 from spinney._data.display import shortest
 from spinney._data.types import Floats
 from spinney._estimator.estimator import About, Estimator, load
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._evaluate.statistics import finite_or_none
 from spinney._model.file.disk import write_file
 from spinney._model.saving.predictor import load_predictor
 from spinney._names import public
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
 from spinney.cli.loaded import LoadedModel
+from spinney.cli.output import print_json, print_lines, table_of
 from spinney.cli.predict import derived_parts, with_parts
 from spinney.cli.tables import check_writable, read_whole
 from spinney.inspect.explain.counterfactual import counterfactual
@@ -66,13 +62,11 @@ def run_explain(
             found = _effect(model, X, asked.column)
         else:
             found = _importances(model, X, frame, str(asked.target), table)
+    lines = found.pop("lines")
     if as_json:
-        plain = {key: value for key, value in found.items() if key != "lines"}
-        click.echo(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2, default=str))
-        return
-    console = Console(highlight=False)
-    for line in found["lines"]:
-        console.print(Text(line) if isinstance(line, str) else line, soft_wrap=isinstance(line, str))
+        print_json(found)
+    else:
+        print_lines(*lines)
 
 
 def _columns_of(frame: pl.DataFrame, schema: Schema, table: Path) -> pl.DataFrame:
@@ -93,11 +87,9 @@ def _importances(model: LoadedModel, X: pl.DataFrame, frame: pl.DataFrame, targe
     y = frame.filter(known)[target].to_numpy()
     found = permutation_importance(model, X.filter(known), y)
     rows = found.to_frame("polars").select("column", "importance", "standard_error").to_dicts()
-    shown = Table("column", "importance", "± se")
-    for one in rows[:_MOST_COLUMNS]:
-        shown.add_row(Text(one["column"]), f"{one['importance']:.4g}", f"{one['standard_error']:.2g}")
-    lines = [f"What the score falls by when a column is shuffled, {X.height:,} rows:", shown]
-    return {"importances": [_plain(one) for one in rows], "lines": lines}
+    cells = [[one["column"], f"{one['importance']:.4g}", f"{one['standard_error']:.2g}"] for one in rows]
+    title = f"What the score falls by when a column is shuffled, {X.height:,} rows:"
+    return {"importances": rows, "lines": [title, table_of(["column", "importance", "± se"], cells[:_MOST_COLUMNS])]}
 
 
 def _effect(model: LoadedModel, X: pl.DataFrame, column: str) -> dict[str, Any]:
@@ -105,11 +97,9 @@ def _effect(model: LoadedModel, X: pl.DataFrame, column: str) -> dict[str, Any]:
         raise fail(f"--column: the model has no column '{column}'. {nearest(column, X.columns)}")
     rows = X if X.height <= _MOST_ROWS else X.sample(_MOST_ROWS, seed=0)
     frame = partial_dependence(model, rows, [column]).to_frame("polars")
-    shown = Table(*(escape(name.strip("()")) for name in frame.columns))
-    for one in frame.iter_rows():
-        shown.add_row(*(Text(_text(value)) for value in one))
-    lines = [f"What the model says on average when '{column}' has each value and all else stays:", shown]
-    return {"column": column, "effect": [_plain(one) for one in frame.to_dicts()], "lines": lines}
+    cells = table_of([name.strip("()") for name in frame.columns], [list(map(_text, row)) for row in frame.iter_rows()])
+    title = f"What the model says on average when '{column}' has each value and all else stays:"
+    return {"column": column, "effect": frame.to_dicts(), "lines": [title, cells]}
 
 
 def _row(model: LoadedModel, X: pl.DataFrame, row: int, want: str | None) -> dict[str, Any]:
@@ -129,9 +119,7 @@ def _row(model: LoadedModel, X: pl.DataFrame, row: int, want: str | None) -> dic
         _add_falls(found, model, X, one, said)
     if want is not None:
         others = counterfactual(model, one.to_dicts()[0], _wanted(model, want), X=X)
-        found["alternatives"] = [
-            _plain({"prediction": way.prediction, "changes": way.changes}) for way in others.alternatives
-        ]
+        found["alternatives"] = [{"prediction": one.prediction, "changes": one.changes} for one in others.alternatives]
         found["lines"] += ["", *str(others).splitlines()]
     return found
 
@@ -161,9 +149,8 @@ def _add_shap(found: dict[str, Any], model: LoadedModel, one: pl.DataFrame, said
         if explained.values[0, j] != 0
     ]
     base = float(explained.base_values.ravel()[0])
-    shown = Table("column", "value", "adds")
-    for entry in rows[:_MOST_COLUMNS]:
-        shown.add_row(Text(entry["column"]), Text(entry["value"]), f"{entry['adds']:+.4g}")
+    cells = [[entry["column"], entry["value"], f"{entry['adds']:+.4g}"] for entry in rows[:_MOST_COLUMNS]]
+    shown = table_of(["column", "value", "adds"], cells)
     found |= {"explains": explained.of, "base": base, "adds": rows}
     found["lines"] += [f"What each column adds to the {explained.of}, from {shortest(base)} on:", shown]
 
@@ -187,9 +174,8 @@ def _add_falls(found: dict[str, Any], model: LoadedModel, X: pl.DataFrame, one: 
         {"column": name, "value": _text(one[name][0]), "by": by}
         for name, by in sorted(falls.items(), key=lambda pair: -abs(pair[1]))
     ]
-    shown = Table("column", "value", "falls by")
-    for entry in rows[:_MOST_COLUMNS]:
-        shown.add_row(Text(entry["column"]), Text(entry["value"]), f"{entry['by']:.4g}")
+    cells = [[entry["column"], entry["value"], f"{entry['by']:.4g}"] for entry in rows[:_MOST_COLUMNS]]
+    shown = table_of(["column", "value", "falls by"], cells)
     what = f"share of {said}" if has_shares else "prediction"
     found["falls"] = rows
     found["lines"] += [f"What the {what} falls by when a column has the values of other rows:", shown]
@@ -199,26 +185,22 @@ def _text(value: object) -> str:
     return shortest(value) if isinstance(value, float) else str(value)
 
 
-def _plain(row: dict[str, object]) -> dict[str, object]:
-    return {key: finite_or_none(value) for key, value in row.items()}
-
-
 def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, number: int | None, as_json: bool) -> None:
     """Print a saved tree and draw it if a file is named; of an ensemble, its size and columns."""
     from spinney import export_text, to_dict, tree_svg
 
-    if svg is not None:
-        check_writable(svg)
+    check_writable(svg)
     with failures_in_words():
         model = load(model_path)
         about: About = model._about()
-        if "weights" in about.size and number is None and svg is None and max_depth is None:
+        is_whole = number is None and svg is None and max_depth is None
+        if "weights" in about.size and is_whole:
             show_members(model, about, as_json)
             return
         if not about.is_shown:
             raise fail(about.why_no_trees)
         if about.noun != "tree" and number is None:
-            if svg is not None or max_depth is not None:
+            if not is_whole:
                 raise fail(one_tree_only(model_path, about))
             show_ensemble(model, about, as_json)
             return
@@ -227,15 +209,10 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
         if svg is not None:
             write_file(svg, tree_svg(tree, max_depth=max_depth).encode())
         if as_json:
-            found = {"columns": columns, "tree": to_dict(tree)}
-            click.echo(write_json(found, indent=2))
+            click.echo(write_json({"columns": columns, "tree": to_dict(tree)}, indent=2))
             return
         text = export_text(tree, max_depth=max_depth)
-    console = Console(highlight=False)
-    console.print(Text(f"{title}\n"))
-    console.print(text, markup=False, soft_wrap=True)
-    console.print()
-    console.print(columns_table(columns))
+    print_lines(f"{title}\n", f"{text}\n", columns_table(columns))
 
 
 def one_tree_only(path: Path, about: About) -> str:
@@ -262,68 +239,47 @@ def chosen_tree(model: TableEstimator, about: About, number: int | None) -> tupl
 
 def show_ensemble(model: TableEstimator, about: About, as_json: bool) -> None:
     """Print the size of an ensemble and its columns."""
-    columns = described_columns(model)
+    columns, name = described_columns(model), type(model).__name__
     if as_json:
-        found = {"model": type(model).__name__, **about.size, "columns": columns}
-        click.echo(json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2))
-        return
-    console = Console(highlight=False)
-    console.print(Text(f"{type(model).__name__}: {about.sentence}\n"))
-    console.print(columns_table(columns))
+        print_json({"model": name, **about.size, "columns": columns})
+    else:
+        print_lines(f"{name}: {about.sentence}\n", columns_table(columns))
 
 
 def show_members(model: LoadedModel, about: About, as_json: bool) -> None:
     """Print the members of an ensemble of different models, and what each counts."""
+    name, members = type(model).__name__, zip(about.size["members"], model.estimators_, strict=True)
     rows = [
-        {"member": name, "model": type(member).__name__, "weight": weight}
-        for name, weight, member in zip(about.size["members"], about.size["weights"], model.estimators_, strict=True)
+        {"member": member, "model": type(one).__name__, "weight": weight}
+        for (member, one), weight in zip(members, about.size["weights"], strict=True)
     ]
     if as_json:
-        click.echo(json.dumps({"model": type(model).__name__, "members": rows}, ensure_ascii=False, indent=2))
+        print_json({"model": name, "members": rows})
         return
-    table = Table("member", "model", "weight")
-    for row in rows:
-        table.add_row(Text(row["member"]), row["model"], "" if row["weight"] is None else f"{row['weight']:.2f}")
-    console = Console(highlight=False)
-    console.print(Text(f"{type(model).__name__}: {about.sentence}\n"))
-    console.print(table)
+    cells = [[row["member"], row["model"], "" if row["weight"] is None else f"{row['weight']:.2f}"] for row in rows]
+    print_lines(f"{name}: {about.sentence}\n", table_of(["member", "model", "weight"], cells))
 
 
 def described_columns(model: TableEstimator) -> list[dict[str, Any]]:
-    """List the columns with their kind and importance, the most important first.
+    """List the columns with their kind, importance and splits, the most important first.
 
     Trees that are cut at random, without a target, have no importances: their columns are in the order of the table.
     """
-    if not hasattr(model, "feature_importances_"):
-        return [
-            {"column": feature.name, "kind": feature.kind_in_words, "importance": None, "splits": None}
-            for feature in model.schema_.features
-        ]
     kinds = {feature.name: feature.kind_in_words for feature in model.schema_.features}
-    ranked = importance_columns(model)
-    splits = ranked.get("n_splits", [None] * len(kinds))
+    unknown = [None] * len(kinds)
+    ranked = importance_columns(model) if hasattr(model, "feature_importances_") else {"column": list(kinds)}
+    values = zip(ranked["column"], ranked.get("importance", unknown), ranked.get("n_splits", unknown), strict=True)
     return [
         {"column": name, "kind": kinds[name], "importance": importance, "splits": n_splits}
-        for name, importance, n_splits in zip(ranked["column"], ranked["importance"], splits, strict=True)
+        for name, importance, n_splits in values
     ]
 
 
 def columns_table(columns: list[dict[str, Any]]) -> Table:
-    """Lay out the columns."""
-    table = Table()
-    table.add_column("column")
-    table.add_column("kind")
-    if columns[0]["importance"] is None:
-        for entry in columns:
-            table.add_row(Text(entry["column"]), entry["kind"])
-        return table
-    table.add_column("importance", justify="right")
-    if columns[0]["splits"] is not None:
-        table.add_column("splits", justify="right")
-    for entry in columns:
-        splits = [] if entry["splits"] is None else [str(entry["splits"])]
-        table.add_row(Text(entry["column"]), entry["kind"], f"{entry['importance']:.3f}", *splits)
-    return table
+    """Lay out the columns; without importances or splits where there are none."""
+    head = [name for name, value in columns[0].items() if value is not None]
+    cells = [[f"{row[name]:.3f}" if name == "importance" else str(row[name]) for name in head] for row in columns]
+    return table_of(head, cells, n_left=2)
 
 
 _NAMED = ("c", "sql")  # formats that name something
@@ -349,8 +305,7 @@ def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None)
         raise fail(f"{to} is not text: name a file with --out.")
     if name is not None and to not in _NAMED:
         raise click.UsageError(f"--name goes with --to {' and '.join(_NAMED)}.")
-    if out is not None:
-        check_writable(out)
+    check_writable(out)
     with failures_in_words():
         try:
             written = written_as(load(model_path), to, name)

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from spinney._data import file_readers
-from spinney._evaluate.study.prepare import Wishes, prepare
+from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney.cli import study as cli_study
 from spinney.cli.commands import spinney as command
 
@@ -113,7 +113,7 @@ def test_standard_input_is_read(monkeypatch, kind):
 
 
 def test_standard_input_is_studied(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinney._evaluate.study.result.write_report", lambda study, path: path)
+    monkeypatch.setattr("spinney._evaluate.report.write_report", lambda study, path: path)
     given = table().write_csv().encode()
     words = ["study", "-", "--target", "y", "--keep", "x", "--out", str(tmp_path / "out"), *QUICK]
     result = CliRunner().invoke(command, words, input=given)
@@ -187,6 +187,6 @@ def test_ten_thousand_columns_are_prepared():
     random = np.random.default_rng(0)
     X = random.standard_normal((100, 10_000))
     X[:, 7] += np.where(X[:, 7] > 0, 1, -1)
-    found = prepare(X, np.where(X[:, 7] > 0, "a", "b"), Wishes(), 0)
+    found = prepare(X, np.where(X[:, 7] > 0, "a", "b"), StudyOptions(), 0)
     assert sum(one.is_used for one in found.columns) == 9_999
     assert found.columns[7].is_leak

@@ -386,9 +386,9 @@ def test_a_table_without_a_signal_is_said_to_have_none(studies, few_fits):
 def test_no_loss_lies_below_nothing():
     assert shown_ends("neg_log_loss", -0.2, 0.1) == (0.0, 0.2)
     assert shown_ends("r2", -0.2, 0.1) == (-0.2, 0.1)
-    assert mean_interval(np.array([0.0, 0.1, 0.02]), 0.5, 3, True)[0] == 0
-    assert mean_interval(np.array([0.0, 0.1, 0.02]), 0.5, 3, False)[0] < 0
-    assert np.isnan(mean_interval(np.array([0.1]), 0.5, 1, True)).all()
+    assert mean_interval(np.array([0.0, 0.1, 0.02]), 0.5, True)[0] == 0
+    assert mean_interval(np.array([0.0, 0.1, 0.02]), 0.5, False)[0] < 0
+    assert np.isnan(mean_interval(np.array([0.1]), 0.5, True)).all()
 
 
 def test_the_baseline_has_no_learning_curve(studies):

@@ -26,7 +26,7 @@ from spinney._evaluate.scoring import Scorers
 from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
 from spinney._evaluate.study.plan import CARES, Size, make_plan
-from spinney._evaluate.study.prepare import Wishes, prepare
+from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney._model.predictions import tempered
 
 QUICK = {"models": ["tree", "linear"], "repeats": 1, "folds": 3}
@@ -307,14 +307,14 @@ def test_columns_that_must_not_be_learned_from_are_left_out_and_named():
         number=range(1000, 1000 + n), name=[f"person {k}" for k in range(n)], same=[1] * n, empty=[None] * n
     )
     table = table.with_columns(given_away=pl.when(pl.col("y") == "low").then(3.0).otherwise(7.0))
-    found = {one.name: one for one in prepare(table, "y", Wishes(), 0).columns}
+    found = {one.name: one for one in prepare(table, "y", StudyOptions(), 0).columns}
     assert [name for name, one in found.items() if one.is_used] == ["x", "z", "noise"]
     assert found["number"].is_identifier
     assert found["name"].is_identifier
     assert found["same"].is_constant
     assert found["empty"].is_constant
     assert found["given_away"].is_leak
-    kept = prepare(table, "y", Wishes(keep=("name", "given_away"), drop=("x",)), 0)
+    kept = prepare(table, "y", StudyOptions(keep=("name", "given_away"), drop=("x",)), 0)
     assert [one.name for one in kept.columns if one.is_used] == ["z", "noise", "name", "given_away"]
     assert kept.X.columns == ["z", "noise", "name", "given_away"]
     assert any("'given_away' is used as you say" in note for note in kept.notes)
@@ -326,33 +326,33 @@ def test_leaks_are_found_among_many_columns_and_for_values():
     columns = {f"c{j}": random.standard_normal(100) for j in range(300)}
     y = random.standard_normal(100)
     columns |= {"twice": 2 * y, "rounded": y.round(2)}
-    found = prepare(columns, y, Wishes(), 0)
+    found = prepare(columns, y, StudyOptions(), 0)
     assert {one.name for one in found.columns if one.is_leak} == {"twice", "rounded"}
 
 
 def test_honest_columns_are_not_called_leaks_or_names():
     X, y = spinney.datasets.load_penguins()
-    assert all(one.is_used for one in prepare(X, y, Wishes(), 0).columns)
+    assert all(one.is_used for one in prepare(X, y, StudyOptions(), 0).columns)
     random = np.random.default_rng(0)
     table = {
         "age": random.integers(18, 90, 200),
         "income": random.uniform(0, 1e5, 200),
         "n": random.permutation(900)[:200],
     }
-    assert all(one.is_used for one in prepare(table, random.standard_normal(200), Wishes(), 0).columns)
+    assert all(one.is_used for one in prepare(table, random.standard_normal(200), StudyOptions(), 0).columns)
 
 
 def test_dates_are_taken_apart():
     start = date(2024, 1, 1)
     table = with_columns(day=[start + timedelta(days=3 * k) for k in range(120)])
-    found = prepare(table, "y", Wishes(), 0)
+    found = prepare(table, "y", StudyOptions(), 0)
     assert {"day", "day.month", "day.weekday"} <= set(found.X.columns)
     assert any("year, month, weekday" in note for note in found.notes)
 
 
 def test_equal_rows_stay_together():
     table = pl.concat([made("binary"), made("binary")[:50]])
-    found = prepare(table, "y", Wishes(), 0)
+    found = prepare(table, "y", StudyOptions(), 0)
     assert any("50 rows equal to another" in note for note in found.notes)
     random = np.random.RandomState(0)
     splits = [split_test(found, random), *draw_folds(found, 5, 1, random)[0]]
@@ -360,7 +360,7 @@ def test_equal_rows_stay_together():
         assert not set(found.groups[fold.grown_on]) & set(found.groups[fold.held_out])
         assert len(fold.grown_on) + len(fold.held_out) == 170
     few = made("binary").select("z", "y")
-    found = prepare(few, "y", Wishes(), 0)
+    found = prepare(few, "y", StudyOptions(), 0)
     assert found.groups is None
     assert any("not kept together" in note for note in found.notes)
 
@@ -368,11 +368,11 @@ def test_equal_rows_stay_together():
 def test_groups_stay_together_and_time_goes_on():
     table = with_columns(who=np.repeat(np.arange(24), 5), when=np.random.default_rng(1).permutation(120))
     random = np.random.RandomState(0)
-    found = prepare(table, "y", Wishes(group="who"), 0)
+    found = prepare(table, "y", StudyOptions(group="who"), 0)
     assert "who" not in found.X.columns
     for fold in [split_test(found, random), *draw_folds(found, 5, 1, random)[0]]:
         assert not set(found.groups[fold.grown_on]) & set(found.groups[fold.held_out])
-    found = prepare(table, "y", Wishes(time="when"), 0)
+    found = prepare(table, "y", StudyOptions(time="when"), 0)
     assert "when" not in found.X.columns
     later = split_test(found, random)
     assert len(later.held_out) == 24
@@ -382,7 +382,7 @@ def test_groups_stay_together_and_time_goes_on():
 
 def test_rows_without_a_target_are_left_out():
     table = made("regression").with_columns(y=pl.when(pl.col("x") > 1.5).then(None).otherwise(pl.col("y")))
-    found = prepare(table, "y", Wishes(), 0)
+    found = prepare(table, "y", StudyOptions(), 0)
     assert found.n_rows == table["y"].is_not_null().sum()
     assert any("without a value of 'y'" in note for note in found.notes)
 
@@ -399,14 +399,14 @@ def test_tables_of_every_kind_stay_what_they_are():
         (pa.Table, X.to_arrow()),
         (dict, {name: X[name].to_numpy() for name in X.columns}),
     ):
-        found = prepare(rows, y, Wishes(), 0)
+        found = prepare(rows, y, StudyOptions(), 0)
         assert isinstance(found.X, kind)
         assert found.target == "target"
         assert [one.name for one in found.columns] == ["x", "z", "noise"]
-        assert found.codes.tolist() == prepare(X, y, Wishes(), 0).codes.tolist()
-    unnamed = prepare(X.select("x", "noise").to_numpy(), y, Wishes(), 0)
+        assert found.codes.tolist() == prepare(X, y, StudyOptions(), 0).codes.tolist()
+    unnamed = prepare(X.select("x", "noise").to_numpy(), y, StudyOptions(), 0)
     assert [one.name for one in unnamed.columns] == ["x0", "x1"]
-    assert len(prepare(pd.DataFrame(X.select("x", "noise").to_numpy()), y, Wishes(), 0).columns) == 2
+    assert len(prepare(pd.DataFrame(X.select("x", "noise").to_numpy()), y, StudyOptions(), 0).columns) == 2
 
 
 def test_the_task_follows_from_the_target():
@@ -420,9 +420,9 @@ def test_the_task_follows_from_the_target():
         ([0.5, 1.5] * 60, "regression"),
         (["a", "b"] * 60, "binary"),
     ):
-        assert prepare(table.with_columns(y=pl.Series(values)), "y", Wishes(), 0).task == task
+        assert prepare(table.with_columns(y=pl.Series(values)), "y", StudyOptions(), 0).task == task
     numbers = table.with_columns(y=pl.Series([0, 1] * 60))
-    assert prepare(numbers, "y", Wishes(task="regression"), 0).task == "regression"
+    assert prepare(numbers, "y", StudyOptions(task="regression"), 0).task == "regression"
 
 
 @pytest.mark.parametrize(
@@ -446,7 +446,7 @@ def test_the_task_follows_from_the_target():
 )
 def test_bad_tables_are_refused_with_a_remedy(change, wishes, words):
     with pytest.raises(ValueError, match=words) as caught:
-        prepare(change(made("binary")), "y", Wishes(**wishes), 0)
+        prepare(change(made("binary")), "y", StudyOptions(**wishes), 0)
     assert str(caught.value).count(".") >= 1
     assert "\n" not in str(caught.value)
 
@@ -503,7 +503,7 @@ def test_of_a_table_that_is_too_wide_columns_are_chosen():
 
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
 def test_the_most_telling_columns_are_chosen(task):
-    data = prepare(made(task).with_columns(pl.col("noise").alias("more") * 2), "y", Wishes(), 0)
+    data = prepare(made(task).with_columns(pl.col("noise").alias("more") * 2), "y", StudyOptions(), 0)
     places, left = screened(data, Columns.read(data.X), 2, 0)
     assert places.tolist() == [0, 1]
     assert len(left) == 80

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
 
 from spinney._data.display import elide, one_line
 from spinney._data.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, class_codes, sample
-from spinney._evaluate.study.findings import Findings
+from spinney._evaluate.study.result import Study
 from spinney._forest.forests import RandomForestClassifier
 from spinney._forest.isolation import IsolationForest
 from spinney._tree.trees import DecisionTreeRegressor
@@ -28,19 +28,15 @@ _BINS = 10  # of the calibration
 _Z = 1.96
 
 
-def decide_section(study: Findings, test: View) -> dict[str, Any] | None:
+def decide_section(study: Study, test: View) -> dict[str, Any] | None:
     """Judge the probabilities of the best model on rows that it has not learned from."""
     if study.classes is None:
         return None
     labels = study.classes.tolist()
-    judged = {}
-    for name, said, y in (
-        ("test", study.test_predictions[study.best], study.y_test),
-        ("folds", study.out_of_fold[study.best], study.y_train),
-    ):
-        codes, shares = class_codes(y, labels), said
-        known = (codes >= 0) & ~np.isnan(shares).any(axis=1)
-        judged[name] = (shares[known], codes[known])
+    judged = {
+        "test": _known(study.test_predictions[study.best], class_codes(study.y_test, labels)),
+        "folds": _known(study.out_of_fold[study.best], class_codes(study.y_train, labels)),
+    }
     counts = np.bincount(judged["folds"][1], minlength=len(labels))
     shown = [1] if len(labels) == 2 else np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES]).tolist()
     return {
@@ -55,6 +51,12 @@ def decide_section(study: Findings, test: View) -> dict[str, Any] | None:
         ],
         "surprises": _surprises(study, test, labels),
     }
+
+
+def _known(shares: Floats, codes: Codes) -> tuple[Floats, Codes]:
+    """Return the rows that have a class and a prediction."""
+    known = (codes >= 0) & ~np.isnan(shares).any(axis=1)
+    return shares[known], codes[known]
 
 
 def _one_class(share: Floats, is_it: NDArray[np.bool_]) -> dict[str, Any]:
@@ -127,37 +129,25 @@ def _calibration(share: Floats, is_it: NDArray[np.bool_]) -> list[dict[str, Any]
 
 
 def _confusion(shares: Floats, codes: Codes, n_classes: int) -> dict[str, Any]:
-    """Count the test rows by class and by the class that is said of them, the commonest classes first."""
-    said = shares.argmax(axis=1)
-    counts = np.zeros((n_classes, n_classes), dtype=int)
-    np.add.at(counts, (codes, said), 1)
-    order = np.argsort(-counts.sum(axis=1), kind="stable")[:_MOST_CLASSES]
-    order = np.sort(order)
+    """Count the test rows by class and predicted class, of the commonest classes."""
+    counts = confusion_matrix(codes, shares.argmax(axis=1), labels=np.arange(n_classes))
+    order = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:_MOST_CLASSES])
     return {"classes": order, "counts": counts[np.ix_(order, order)], "n_hidden": n_classes - len(order)}
 
 
-def _surprises(study: Findings, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
+def _surprises(study: Study, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
     """Find the test rows whose class the model held least likely."""
     codes, shares = class_codes(study.y_test, labels), study.test_predictions[study.best]
     given = np.where(codes >= 0, shares[np.arange(len(codes)), np.maximum(codes, 0)], np.nan)
     wrong = np.flatnonzero(shares.argmax(axis=1) != codes)
     rows = wrong[np.argsort(given[wrong], kind="stable")][:most]
-    columns, names = test.first_columns()
-    return {
-        "columns": names,
-        "rows": [
-            {
-                "row": int(row),
-                "is": one_line(study.y_test[row]),
-                "said": one_line(labels[int(shares[row].argmax())]),
-                "share": float(shares[row].max()),
-                "given": float(given[row]),
-                "cells": cells,
-            }
-            for row, cells in zip(rows, test.cells(rows, columns), strict=True)
-        ],
-        "n_wrong": len(wrong),
+    values = {
+        "is": map(one_line, study.y_test[rows]),
+        "said": (one_line(labels[code]) for code in shares[rows].argmax(axis=1)),
+        "share": shares[rows].max(axis=1),
+        "given": given[rows],
     }
+    return test.listed(rows, **values) | {"n_wrong": len(wrong)}
 
 
 _MOST_POINTS = 700
@@ -165,7 +155,7 @@ _RESIDUAL_BARS = 32
 _RESIDUAL_BINS = 10
 
 
-def residuals_section(study: Findings, test: View) -> dict[str, Any] | None:
+def residuals_section(study: Study, test: View) -> dict[str, Any] | None:
     """Compare predictions with values; None for classes."""
     if study.classes is not None:
         return None
@@ -194,22 +184,15 @@ def _bins(said: Floats, missed: Floats) -> list[dict[str, float]]:
     """Spread of the residuals where predictions are low, middling and high."""
     found = []
     for rows in np.array_split(np.argsort(said, kind="stable"), min(_RESIDUAL_BINS, max(1, len(said) // 8))):
-        low, lower, middle, upper, high = np.quantile(missed[rows], [0.05, 0.25, 0.5, 0.75, 0.95])
         ends = {"from": said[rows].min(), "to": said[rows].max(), "said": said[rows].mean()}
-        found.append(ends | {"low": low, "lower": lower, "middle": middle, "upper": upper, "high": high})
+        spread = np.quantile(missed[rows], [0.05, 0.25, 0.5, 0.75, 0.95])
+        found.append(ends | dict(zip(("low", "lower", "middle", "upper", "high"), spread, strict=True)))
     return found
 
 
 def _worst(test: View, said: Floats, truth: Floats, most: int = 8) -> dict[str, Any]:
     rows = np.argsort(-np.abs(truth - said), kind="stable")[:most]
-    columns, names = test.first_columns()
-    return {
-        "columns": names,
-        "rows": [
-            {"row": int(row), "is": truth[row], "said": said[row], "cells": cells}
-            for row, cells in zip(rows, test.cells(rows, columns), strict=True)
-        ],
-    }
+    return test.listed(rows, **{"is": truth[rows], "said": said[rows]})
 
 
 _MOST_ROWS = 4000  # of either part, to tell them apart and to find odd rows
@@ -220,7 +203,7 @@ _ODD = 0.01  # share of the training rows that are called odd
 _LEAST = 1e-15  # probability, so that a loss is finite
 
 
-def trust_section(study: Findings, train: View, test: View) -> dict[str, Any]:
+def trust_section(study: Study, train: View, test: View) -> dict[str, Any]:
     """Gather the reasons for doubt."""
     losses = {
         "train": _losses(study, study.out_of_fold[study.best], study.y_train),
@@ -230,14 +213,14 @@ def trust_section(study: Findings, train: View, test: View) -> dict[str, Any]:
         "model": study.best,
         "loss": "log loss" if study.classes is not None else "size of the miss",
         "parts": _weak_parts(study, losses["train"], losses["test"]),
-        "odd": _odd_rows(study, train, test, losses["test"]),
+        "odd": _odd_rows(train, test, losses["test"]),
         "outside": _outside(train, test),
         "drift": _drift(train, test),
         "told_apart": _told_apart(train, test),
     }
 
 
-def _losses(study: Findings, said: Floats, y: NDArray[Any]) -> Floats:
+def _losses(study: Study, said: Floats, y: NDArray[Any]) -> Floats:
     """Loss of each row; NaN where the row was never held out."""
     if study.classes is None:
         return np.asarray(np.abs(said - y.astype(np.float64)))
@@ -246,7 +229,7 @@ def _losses(study: Findings, said: Floats, y: NDArray[Any]) -> Floats:
     return np.asarray(np.where(codes >= 0, -log(np.maximum(given, _LEAST)), np.nan))
 
 
-def _weak_parts(study: Findings, train: Floats, test: Floats) -> list[dict[str, Any]]:
+def _weak_parts(study: Study, train: Floats, test: Floats) -> list[dict[str, Any]]:
     """Grow a small tree on the held-out losses: its leaves are the parts of the table that the model finds hard."""
     known = np.flatnonzero(~np.isnan(train))
     least = max(20, len(known) // 20)
@@ -256,47 +239,37 @@ def _weak_parts(study: Findings, train: Floats, test: Floats) -> list[dict[str, 
     tree = DecisionTreeRegressor(max_leaf_nodes=_MOST_PARTS, min_samples_leaf=least, random_state=0)
     reader = TreeReader(tree.fit(rows, train[known]), show_missing=False)
     leaf_of_test = np.asarray(tree.apply(study.X_test)).reshape(-1)
-    parts = []
-    for step in reader.walk():
-        if not reader.is_leaf(step.node):
-            continue
-        inside = test[leaf_of_test == step.node]
-        parts.append(
-            {
-                "rule": [condition.describe(show_missing=False) for condition in step.path.values()] or ["all rows"],
-                "n": reader.n_rows(step.node),
-                "share": reader.share_of_all(step.node),
-                "held_out": float(reader.tree.flat_value[step.node, 0]),
-                "n_test": len(inside),
-                "test": float(np.nanmean(inside)) if (~np.isnan(inside)).any() else None,
-            }
-        )
+    parts: list[dict[str, Any]] = [
+        {
+            "rule": [condition.describe(show_missing=False) for condition in step.path.values()] or ["all rows"],
+            "n": reader.n_rows(step.node),
+            "share": reader.share_of_all(step.node),
+            "held_out": float(reader.tree.flat_value[step.node, 0]),
+            "n_test": int((leaf_of_test == step.node).sum()),
+            "test": _mean(test[leaf_of_test == step.node]),
+        }
+        for step in reader.walk()
+        if reader.is_leaf(step.node)
+    ]
     return sorted(parts, key=lambda part: -part["held_out"])
 
 
-def _odd_rows(study: Findings, train: View, test: View, losses: Floats) -> dict[str, Any]:
+def _odd_rows(train: View, test: View, losses: Floats) -> dict[str, Any]:
     """Find test rows that random cuts part from the training rows quickly, and how the model does on them."""
-    rows = sample(train.n_rows, _MOST_ROWS)
+    rows, shown = sample(train.n_rows, _MOST_ROWS), sample(test.n_rows, _MOST_ROWS)
     forest = IsolationForest(random_state=0).fit(train.take(rows))
-    usual = forest.score_samples(train.take(rows))
-    line = float(np.quantile(usual, _ODD))
-    shown = sample(test.n_rows, _MOST_ROWS)
+    line = float(np.quantile(forest.score_samples(train.take(rows)), _ODD))
     scores = forest.score_samples(test.take(shown))
     is_odd, loss = scores < line, losses[shown]
     order = np.argsort(scores, kind="stable")[:5]
     odd = order[is_odd[order]]
-    columns, names = test.first_columns()
     return {
         "n": len(shown),
         "n_odd": int(is_odd.sum()),
         "expected": _ODD,
         "loss_odd": _mean(loss[is_odd]),
         "loss_usual": _mean(loss[~is_odd]),
-        "columns": names,
-        "rows": [
-            {"row": int(shown[k]), "loss": loss[k], "cells": cells}
-            for k, cells in zip(odd, test.cells(shown[odd], columns), strict=True)
-        ],
+        **test.listed(shown[odd], loss=loss[odd]),
     }
 
 
@@ -352,18 +325,12 @@ def _distance(learned: Floats, asked: Floats, is_category: bool) -> tuple[float,
 def _together(train: View, test: View, column: int, rows: list[NDArray[np.intp]]) -> Floats:
     """Numbers of a column in rows of both parts; codes of categories do not tell which part they come from."""
     numbers = [view.numbers[column][part] for view, part in zip((train, test), rows, strict=True)]
-    if not train.is_category(column):
-        return np.concatenate(numbers)
-    place = {name: float(k) for k, name in enumerate(sorted({*train.categories(column), *test.categories(column)}))}
-    by_code = [
-        np.array([*(place[name] for name in view.categories(column)), np.nan]) for view in (train, test)
-    ]  # the last one is of rows without a value
-    return np.concatenate(
-        [
-            places[np.where(np.isnan(part), -1, part).astype(np.intp)]
-            for places, part in zip(by_code, numbers, strict=True)
-        ]
-    )
+    if train.is_category(column):
+        names = sorted({*train.categories(column), *test.categories(column)})
+        for k, view in enumerate((train, test)):
+            places = np.append(np.searchsorted(names, view.categories(column)), np.nan)  # the last: without a value
+            numbers[k] = places[np.where(np.isnan(numbers[k]), -1, numbers[k]).astype(np.intp)]
+    return np.concatenate(numbers)
 
 
 def _told_apart(train: View, test: View) -> dict[str, Any]:

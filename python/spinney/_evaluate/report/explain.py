@@ -11,9 +11,9 @@ from scipy.stats import t
 from spinney._data.display import elide, one_line
 from spinney._data.types import Floats
 from spinney._evaluate.report.overview import metric_words
-from spinney._evaluate.report.view import View, affordable, explainable, sample
+from spinney._evaluate.report.view import View, affordable, sample
 from spinney._evaluate.scoring import is_loss
-from spinney._evaluate.study.findings import Findings
+from spinney._evaluate.study.result import Study
 from spinney.inspect.explain.dependence import PartialDependence, partial_dependence
 from spinney.inspect.explain.interactions import interaction_strength
 from spinney.inspect.explain.permutation import permutation_importance
@@ -26,7 +26,7 @@ _MOST_PERMUTED = 300  # columns
 _PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 50
 
 
-def importances_section(study: Findings, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
+def importances_section(study: Study, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
     """Measure what the model loses when a column is shuffled; where that takes too long, what columns add."""
     found = _permuted(study, test) or _added(shap)
     if found is None:
@@ -35,7 +35,7 @@ def importances_section(study: Findings, test: View, shap: dict[str, Any] | None
     return found | {"pairs": _pairs(study, test, names)}
 
 
-def _permuted(study: Findings, test: View) -> dict[str, Any] | None:
+def _permuted(study: Study, test: View) -> dict[str, Any] | None:
     n_columns = len(test.names)
     if n_columns > _MOST_PERMUTED:
         return None
@@ -86,7 +86,7 @@ def _added(shap: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _pairs(study: Findings, test: View, names: list[str]) -> dict[str, Any] | None:
+def _pairs(study: Study, test: View, names: list[str]) -> dict[str, Any] | None:
     """Find columns that act together, in the best model made of trees: Friedman's H."""
     n_asked = len(names) * (len(names) + 1) // 2
     name = affordable(study, n_asked * _PAIR_ROWS**2, "shap_values")
@@ -110,7 +110,7 @@ _CURVES = 40  # of single rows
 _MOST_CATEGORIES = 8
 
 
-def dependence_section(study: Findings, test: View, columns: list[str]) -> dict[str, Any] | None:
+def dependence_section(study: Study, test: View, columns: list[str]) -> dict[str, Any] | None:
     """Ask the model about the columns that matter most; None if no model answers in time."""
     rows = sample(test.n_rows, _CURVE_ROWS)
     has_values = {
@@ -120,20 +120,20 @@ def dependence_section(study: Findings, test: View, columns: list[str]) -> dict[
     name = affordable(study, len(rows) * _POINTS * max(len(shown), 1))
     if name is None or not shown:
         return None
-    classes = None if study.classes is None else study.classes.tolist()
     X = test.take(rows)
     drawn = np.unique(np.linspace(0, len(rows) - 1, min(_CURVES, len(rows))).round().astype(int))
     found = [
         partial_dependence(study.models[name], X, column, individual=True, n_points=_POINTS, percentiles=(0.02, 0.98))
         for column in shown
     ]
-    labels = classes if classes is None or len(classes) > 2 else classes[1:]
     return {
         "model": name,
         "is_best": name == study.best,
         "of": found[0].of,
         "n_rows": len(rows),
-        "outputs": None if labels is None else [elide(one_line(label), 40) for label in labels[:_MOST_CLASSES]],
+        "outputs": None
+        if study.classes is None
+        else [elide(one_line(label), 40) for label in _explained_classes(study)],
         "columns": [
             _curves_of(part, drawn, test.numbers[test.names.index(name)][rows])
             for part, name in zip(found, shown, strict=True)
@@ -153,7 +153,7 @@ def _curves_of(part: PartialDependence, drawn: NDArray[np.intp], values: Floats)
         counts = np.array([(values == number).sum() for number in part.numbers[0]])
         kept = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES])
     digits = 3 if float(np.abs(average).max()) <= 1 else 5
-    single = [[_rounded(alone[row, kept, k], digits) for row in drawn] for k in range(alone.shape[2])][:_MOST_CLASSES]
+    single = alone[drawn][:, kept].round(digits).transpose(2, 0, 1)[:_MOST_CLASSES]
     return {
         "name": one_line(part.columns[0]),
         "is_category": part.is_category(),
@@ -161,14 +161,9 @@ def _curves_of(part: PartialDependence, drawn: NDArray[np.intp], values: Floats)
         "texts": [elide(texts[k], 20) for k in kept],
         "at": None if part.is_category() else part.numbers[0],
         "deciles": part.deciles[0],
-        "average": [average[kept, k] for k in range(average.shape[1])][:_MOST_CLASSES],
+        "average": average[kept].T[:_MOST_CLASSES],
         "single": single,
     }
-
-
-def _rounded(values: Floats, digits: int) -> list[float]:
-    found: list[float] = values.round(digits).tolist()
-    return found
 
 
 _MOST_NUMBERS = 40_000  # in the file, all classes together
@@ -176,9 +171,9 @@ _MOST_STEPS = 100_000_000  # rows times leaves that are walked: some seconds
 _MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
 
 
-def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
+def shap_section(study: Study, test: View) -> dict[str, Any] | None:
     """Explain test rows by the best model that can tell; None if none can."""
-    name = explainable(study)
+    name = affordable(study, 0, "shap_values")
     if name is None:
         return None
     model = study.models[name]
@@ -216,7 +211,7 @@ def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
     }
 
 
-def _explained_classes(study: Findings) -> list[Any]:
+def _explained_classes(study: Study) -> list[Any]:
     if study.classes is None:
         return [None]
     classes: list[Any] = study.classes.tolist()

@@ -19,7 +19,7 @@ from spinney._evaluate.runner import Candidate, Runner
 from spinney._evaluate.scoring import Scorer, is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error
 from spinney._evaluate.study.columns import ColumnProfile
-from spinney._evaluate.study.findings import Entry, Findings
+from spinney._evaluate.study.result import Entry, Study
 
 _WORDS = {
     "roc_auc": "area under the ROC curve",
@@ -34,24 +34,21 @@ def metric_words(metric: str) -> str:
     return _WORDS.get(metric, shown_name(metric).replace("_", " "))
 
 
-def board_section(study: Findings) -> dict[str, Any]:
+def board_section(study: Study) -> dict[str, Any]:
     """Gather the leader board."""
-    metrics = study.metrics
-    share = float(np.mean([len(held) / len(learned) for learned, held in study.folds]))
-    n_folds = len(study.folds)
     return {
         "note": (
-            f"Scores are from {plural(n_folds, 'fold')} of {plural(len(study.y_train), 'training row')}, the same for "
-            "all models; intervals allow for the rows that folds share. Differences are paired by fold, and p is "
-            "corrected for the number of models (Holm). No model was chosen by the test rows."
+            f"Scores are from {plural(len(study.folds), 'fold')} of {plural(len(study.y_train), 'training row')}, the "
+            "same for all models; intervals allow for the rows that folds share. Differences are paired by fold, and "
+            "p is corrected for the number of models (Holm). No model was chosen by the test rows."
         ),
         "reference": study.leaderboard[0].name,
-        "metrics": [{"name": name, "words": metric_words(name), "is_loss": is_loss(name)} for name in metrics],
-        "entries": [_entry(entry, study, metrics, share, n_folds) for entry in study.leaderboard],
+        "metrics": [{"name": name, "words": metric_words(name), "is_loss": is_loss(name)} for name in study.metrics],
+        "entries": [_entry(entry, study) for entry in study.leaderboard],
     }
 
 
-def _entry(entry: Entry, study: Findings, metrics: list[str], share: float, n_folds: int) -> dict[str, Any]:
+def _entry(entry: Entry, study: Study) -> dict[str, Any]:
     sign = -1 if is_loss(study.metric) else 1
     gap = entry.difference
     ends = sorted([sign * gap.low, sign * gap.high])
@@ -63,25 +60,29 @@ def _entry(entry: Entry, study: Findings, metrics: list[str], share: float, n_fo
         "difference": {"mean": sign * gap.mean, "low": ends[0], "high": ends[1], "p": gap.p_holm},
         "fit": entry.fit_seconds,
         "predict": entry.predict_seconds,
-        "scores": {name: _scores(entry, name, share, n_folds) for name in metrics if name in entry.scores},
+        "scores": {name: _scores(entry, name, fold_share(study)) for name in study.metrics if name in entry.scores},
     }
 
 
-def _scores(entry: Entry, metric: str, share: float, n_folds: int) -> dict[str, Any]:
-    folds = np.array([shown_value(metric, value) for value in entry.scores[metric].tolist()])
-    low, high = mean_interval(folds, share, n_folds, is_loss(metric))
-    found: dict[str, Any] = {
-        "mean": float(folds.mean()),
-        "error": corrected_error(folds, share),
-        "low": low,
-        "high": high,
-        "folds": folds,
-    }
+def fold_share(study: Study) -> float:
+    """Rows held out of a fold over rows learned from, on average."""
+    return float(np.mean([len(held) / len(learned) for learned, held in study.folds]))
+
+
+def _scores(entry: Entry, metric: str, share: float) -> dict[str, Any]:
+    folds = _shown_folds(entry, metric)
+    low, high = mean_interval(folds, share, is_loss(metric))
+    error = corrected_error(folds, share)
+    found = {"mean": float(folds.mean()), "error": error, "low": low, "high": high, "folds": folds}
     if metric in entry.test:
         test = entry.test[metric]
         low, high = shown_ends(metric, test.low, test.high)
         found |= {"test": shown_value(metric, test.value), "test_low": low, "test_high": high}
     return found
+
+
+def _shown_folds(entry: Entry, metric: str) -> Floats:
+    return np.array([shown_value(metric, value) for value in entry.scores[metric].tolist()])
 
 
 def shown_ends(metric: str, low: float, high: float) -> tuple[float, float]:
@@ -90,10 +91,10 @@ def shown_ends(metric: str, low: float, high: float) -> tuple[float, float]:
     return (max(0.0, first) if is_loss(metric) and first < 0 else first), last
 
 
-def mean_interval(folds: Floats, share: float, n_folds: int, is_a_loss: bool) -> tuple[float, float]:
+def mean_interval(folds: Floats, share: float, is_a_loss: bool) -> tuple[float, float]:
     """Return the ends of the 95 % interval of a mean over folds; NaN for a single fold. No loss lies below 0."""
     mean, error = float(np.mean(folds)), corrected_error(folds, share)
-    reach = float(t.ppf(0.975, n_folds - 1)) * error if n_folds > 1 else float("nan")
+    reach = float(t.ppf(0.975, len(folds) - 1)) * error if len(folds) > 1 else float("nan")
     low = mean - reach
     return (max(0.0, low) if is_a_loss and low < 0 else low), mean + reach
 
@@ -102,22 +103,26 @@ _FEW_CLASSES = 6
 _TASKS = {"binary": "two classes", "multiclass": "several classes", "regression": "values"}
 
 
-def summary(study: Findings, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
+def summary(study: Study, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the sentences and the tiles; `columns` are those that matter, the first most."""
     lines = _Lines(study)
     return [lines.asked(), lines.answer(), lines.goes_by(columns)], lines.tiles()
 
 
 class _Lines:
-    def __init__(self, study: Findings) -> None:
+    def __init__(self, study: Study) -> None:
         self.study = study
         self.metric = study.metric
         self.best = study[study.best]
         self.baseline = next((entry for entry in study.leaderboard if entry.is_baseline), None)
-        share = float(np.mean([len(held) / len(learned) for learned, held in study.folds]))
-        folds = np.array([shown_value(self.metric, v) for v in self.best.scores[self.metric].tolist()])
-        self.low, self.high = mean_interval(folds, share, len(study.folds), is_loss(self.metric))
-        self.decimals = _decimals(self.high - self.low)
+        self.n_columns = sum(column.is_used for column in study.columns)
+        ends = mean_interval(_shown_folds(self.best, self.metric), fold_share(study), is_loss(self.metric))
+        self.decimals = _decimals(ends[1] - ends[0])
+        self.interval = self.from_to(ends)
+
+    def from_to(self, ends: tuple[float, float]) -> str:
+        """Write an interval; empty if it has no ends."""
+        return " to ".join(fixed(end, self.decimals) for end in ends) if all(map(math.isfinite, ends)) else ""
 
     def score(self, value: float) -> str:
         return fixed(shown_value(self.metric, value), self.decimals)
@@ -129,10 +134,9 @@ class _Lines:
             labels = [elide(one_line(label), 30) for label in study.classes.tolist()]
             more = f" and {len(labels) - _FEW_CLASSES} more" if len(labels) > _FEW_CLASSES else ""
             what = f"{study.target} ({', '.join(labels[:_FEW_CLASSES])}{more})"
-        n_columns = len(_used(study))
         n_models = sum(not entry.is_baseline for entry in study.leaderboard)
         return (
-            f"Asked: how well can {what} be told from {plural(n_columns, 'column')}? "
+            f"Asked: how well can {what} be told from {plural(self.n_columns, 'column')}? "
             f"{plural(n_models, 'model')} learned from {plural(len(study.y_train), 'row')} and were judged on rows "
             "that they had not seen."
         )
@@ -140,8 +144,8 @@ class _Lines:
     def answer(self) -> str:
         best, words = self.best, metric_words(self.metric)
         text = f"Best is {best.name}, with {_article(words)} of {self.score(best.mean)}"
-        if math.isfinite(self.low):
-            text += f" (95 % interval {fixed(self.low, self.decimals)} to {fixed(self.high, self.decimals)})"
+        if self.interval:
+            text += f" (95 % interval {self.interval})"
         if self.baseline is not None:
             text += f"; a baseline that looks at no column has {self.score(self.baseline.mean)}"
         test = best.test.get(self.metric)
@@ -150,15 +154,10 @@ class _Lines:
             text += f". On the {rows} locked away for the end it has {self.score(test.value)}"
         return text + "."
 
-    @property
-    def beats_nothing(self) -> bool:
-        """Whether no model is better than always saying the same."""
-        return self.baseline is not None and self.baseline.mean >= self.best.mean
-
     def goes_by(self, columns: list[str]) -> str:
         n_leaves = int(self.study.tree.tree_.n_leaves)
         tree = f"a tree of {plural(n_leaves, 'leaf')} that fits on a page is shown below"
-        if self.beats_nothing:
+        if self.baseline is not None and self.baseline.mean >= self.best.mean:
             return f"That is no better than the baseline: these columns may not tell {self.study.target}; {tree}."
         if not columns:
             return f"No column moves the predictions; {tree}."
@@ -169,44 +168,33 @@ class _Lines:
     def tiles(self) -> list[dict[str, Any]]:
         study, best, words = self.study, self.best, metric_words(self.metric)
         direction = "lower is better" if is_loss(self.metric) else "higher is better"
-        interval = (
-            f"{words}, {fixed(self.low, self.decimals)} to {fixed(self.high, self.decimals)}; {direction}"
-            if math.isfinite(self.low)
-            else f"{words}; {direction}"
-        )
+        interval = f"{words}, {self.interval}; {direction}" if self.interval else f"{words}; {direction}"
         tiles = [{"what": f"best: {best.name}", "figure": self.score(best.mean), "more": interval, "is_lead": True}]
         test = best.test.get(self.metric)
         if test is not None:
-            ends = shown_ends(self.metric, test.low, test.high)
-            rows = plural(len(study.y_test), "row")
-            known = all(math.isfinite(v) for v in ends)
-            low, high = (fixed(v, self.decimals) for v in ends)
-            more = f"{low} to {high} on {rows}" if known else f"{rows} never used before"
+            ends, rows = self.from_to(shown_ends(self.metric, test.low, test.high)), plural(len(study.y_test), "row")
+            more = f"{ends} on {rows}" if ends else f"{rows} never used before"
             tiles.append({"what": "the same on test rows", "figure": self.score(test.value), "more": more})
         if self.baseline is not None:
             more = f"{self.baseline.name}: {_baseline_words(study)}"
             tiles.append({"what": "baseline", "figure": self.score(self.baseline.mean), "more": more})
         n_all = len(study.y_train) + len(study.y_test)
-        more = f"{plural(len(_used(study)), 'column')}, {plural(len(study.y_test), 'row')} kept for the test"
+        more = f"{plural(self.n_columns, 'column')}, {plural(len(study.y_test), 'row')} kept for the test"
         tiles.append({"what": "rows", "figure": f"{n_all:,}", "more": more})
         return tiles
 
 
-def eyebrow(study: Findings) -> str:
+def eyebrow(study: Study) -> str:
     """Say what kind of question it is."""
     return f"A study of {_TASKS[study.task]}, judged by {metric_words(study.metric)}"
 
 
-def _baseline_words(study: Findings) -> str:
+def _baseline_words(study: Study) -> str:
     if study.classes is None:
         return f"always {shortest(float(np.mean(study.y_train.astype(float))), 4)}"
     labels, counts = np.unique(study.y_train, return_counts=True)
     most = int(counts.argmax())
     return f"{elide(one_line(labels[most]), 20)} is the commonest, {percent(counts[most] / counts.sum())}"
-
-
-def _used(study: Findings) -> list[ColumnProfile]:
-    return [column for column in study.columns if column.is_used]
 
 
 def _article(words: str) -> str:
@@ -223,7 +211,7 @@ _SECONDS = 4.0  # that the fits may take, by what the study measured
 _FEWEST_ROWS = 20
 
 
-def learning_section(study: Findings) -> dict[str, Any] | None:
+def learning_section(study: Study) -> dict[str, Any] | None:
     """Fit the best model that is quick enough, and the tree, to parts of the training rows; None if there are few."""
     folds = sorted(study.folds, key=lambda fold: -len(fold[0]))[:_FOLDS]  # in time, the first learn from few rows
     n_rows = min(len(learned) for learned, _ in folds)
@@ -247,9 +235,7 @@ def learning_section(study: Findings) -> dict[str, Any] | None:
     }
 
 
-def _curve(
-    study: Findings, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer
-) -> dict[str, Any]:
+def _curve(study: Study, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer) -> dict[str, Any]:
     table, y = pick_table(study.X_train), study.y_train
     runner, candidate = Runner(Problem(table, y)), Candidate(name, study.models[name])
     held, learned = np.full((len(folds), len(sizes)), np.nan), np.full((len(folds), len(sizes)), np.nan)
@@ -281,21 +267,21 @@ def _score(scorer: Scorer, model: EstimatorLike, X: TableLike, y: Array) -> floa
 
 
 def _means(values: Floats) -> Floats:
-    known = ~np.isnan(values)
-    n = known.sum(axis=0)
-    return np.where(n > 0, np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
+    return np.asarray(np.ma.masked_invalid(values).mean(axis=0).filled(np.nan))
 
 
 _FLAGS = {"models": "--model", "random_state": "--seed"}  # others: the option's own name
 
 
-def made_section(study: Findings, left_out: list[str]) -> dict[str, Any]:
+def made_section(study: Study, left_out: list[str]) -> dict[str, Any]:
     """Gather notes, versions, time and command, and the titles of parts of the page that no model had time for."""
     said = "".join(f", {name}={value!r}" for name, value in study.options.items())
     table = repr(study.source) if study.source else "table"
     code = one_line(f"found = spinney.study({table}, {study.target!r}{said})")
+    parts = ", ".join(f"“{title}”" for title in left_out)
+    absent = [f"Not on this page, as the best models would take too long to answer: {parts}."] if left_out else []
     return {
-        "notes": [one_line(note) for note in [*study.notes, *_said(left_out)]],
+        "notes": [one_line(note) for note in [*study.notes, *absent]],
         "calibration": one_line(study.calibration),
         "seconds": study.seconds,
         "versions": study.versions,
@@ -303,13 +289,6 @@ def made_section(study: Findings, left_out: list[str]) -> dict[str, Any]:
         "command": study.command,
         "code": f"import spinney\n\n{code}\nfound.save('best.model')\nfound.report('report.html')",
     }
-
-
-def _said(left_out: list[str]) -> list[str]:
-    if not left_out:
-        return []
-    parts = ", ".join(f"“{title}”" for title in left_out)
-    return [f"Not on this page, as the best models would take too long to answer: {parts}."]
 
 
 def command_line(table: str, target: str, options: dict[str, Any]) -> str:
@@ -339,7 +318,7 @@ _MOST_CATEGORIES = 8
 _MOST_CLASSES = 15
 
 
-def profile_section(study: Findings, train: View) -> dict[str, Any]:
+def profile_section(study: Study, train: View) -> dict[str, Any]:
     """Describe the table."""
     place = {name: j for j, name in enumerate(train.names)}
     columns = sorted(study.columns, key=lambda column: column.is_used, reverse=True)
@@ -394,7 +373,7 @@ def _bars(view: View, j: int) -> dict[str, Any] | None:
     return {"counts": counts, "ends": text}
 
 
-def _target(study: Findings) -> dict[str, Any]:
+def _target(study: Study) -> dict[str, Any]:
     name = one_line(study.target)
     if study.classes is None:
         counts, edges = np.histogram(study.y_train.astype(float), 40)

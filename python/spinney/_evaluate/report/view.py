@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +15,14 @@ from spinney._data.display import elide, one_line, shortest
 from spinney._data.schema import codes_by_name
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
-from spinney._evaluate.study.findings import Findings
+from spinney._evaluate.study.result import Study
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader
 
 Places = NDArray[np.intp]
 
 _CELL_LETTERS = 28
+_LISTED_COLUMNS = 6  # beside a row that is listed
 
 
 class View:
@@ -96,9 +97,16 @@ class View:
         """Write the cells of some rows in some columns."""
         return [[self.text(int(row), j) for j in columns] for row in rows]
 
-    def first_columns(self, most: int = 6) -> tuple[list[int], list[str]]:
-        """Return the first columns, and their names: what stands beside a row that is listed."""
-        return list(range(len(self.names)))[:most], self.names[:most]
+    def listed(self, rows: Places, **values: Iterable[Any]) -> dict[str, Any]:
+        """List some rows: their numbers, a value of each by name, and the cells of the first columns."""
+        columns = range(min(len(self.names), _LISTED_COLUMNS))
+        entries = zip(rows.tolist(), zip(*values.values(), strict=True), self.cells(rows, columns), strict=True)
+        return {
+            "columns": self.names[:_LISTED_COLUMNS],
+            "rows": [
+                {"row": row, **dict(zip(values, one, strict=True)), "cells": cells} for row, one, cells in entries
+            ],
+        }
 
     def take(self, rows: Places) -> Any:
         """Take rows, as a table of the same kind."""
@@ -121,7 +129,7 @@ def sample(n_rows: int, most: int, seed: int = 0) -> Places:
 SECONDS = 3.0  # that one section may spend on asking
 
 
-def affordable(study: Findings, n_rows: int, method: str = "predict") -> str | None:
+def affordable(study: Study, n_rows: int, method: str = "predict") -> str | None:
     """Name the best model that can predict so many rows in time, by what the study measured; None if none can.
 
     Parameters
@@ -136,13 +144,5 @@ def affordable(study: Findings, n_rows: int, method: str = "predict") -> str | N
     for entry in study.leaderboard:
         is_quick = entry.predict_seconds / max(held_out, 1.0) * n_rows <= SECONDS
         if is_quick and not entry.is_baseline and hasattr(study.models.get(entry.name), method):
-            return entry.name
-    return None
-
-
-def explainable(study: Findings) -> str | None:
-    """Name the best model whose predictions can be parted among the columns; None if there is none."""
-    for entry in study.leaderboard:
-        if hasattr(study.models.get(entry.name), "shap_values"):
             return entry.name
     return None

@@ -15,9 +15,8 @@ from spinney._evaluate.runner import REFIT, REFIT_ALL, Candidate, Trial
 from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.statistics import corrected_error, paired_differences
 from spinney._evaluate.study.combine import Calibrated, calibrate, temperatures_of, tempered_each, weights_of
-from spinney._evaluate.study.findings import Entry
 from spinney._evaluate.study.plan import STACK, TREE, estimator_for
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.result import Entry, Study
 from spinney._evaluate.study.session import Session
 from spinney._model.calibration import Calibration, calibrated
 from spinney._names import __version__
@@ -85,7 +84,7 @@ class Finish:
             tree=tree,
             n_rows=whole.n_rows,
             seconds=session.budget.elapsed,
-            versions=_versions(session.asked.peers),
+            versions=_versions(session.options.peers),
         )
 
     # ---- predictions and scores --------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from spinney._data.date_parts import USUAL, date_parts, part_name
 from spinney._data.display import plural
 from spinney._data.select import PickTable, missing_rows, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._evaluate.problem import Array, Problem, Rows
+from spinney._evaluate.problem import Array, Models, Problem, Rows
+from spinney._evaluate.scoring import Scoring
 from spinney._evaluate.study.columns import ColumnProfile, Columns, find_leaks, profile_columns, row_groups
 from spinney._evaluate.task import Target, column_table, decide_task, read_task
 
@@ -27,23 +28,21 @@ _MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the caller says of the columns.
-
-    Attributes
-    ----------
-    group, time : str or None
-        Columns: rows of one group stay together; rows to judge by come later.
-    keep, drop : tuple of str
-        Columns to learn from, or not, whatever they look like.
-    task : {"auto", "classification", "regression"}
-    """
+class StudyOptions:
+    """What the caller wants of a study: the parameters of `study` beside table and target."""
 
     group: str | None = None
     time: str | None = None
+    metric: Scoring = None
+    task: str = "auto"
+    minutes: float = 2.0
+    peers: bool = False
+    models: Models | None = None
+    folds: int = 5
+    repeats: int | None = None
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
-    task: str = "auto"
+    random_state: int | np.random.RandomState | None = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +69,7 @@ class Prepared(Problem):
         return replace(self, table=pick_table(self.table.take(columns=places)), columns=columns)
 
 
-def prepare(table: TableLike, target: str | ColumnLike, wishes: Wishes, seed: int) -> Prepared:
+def prepare(table: TableLike, target: str | ColumnLike, options: StudyOptions, seed: int) -> Prepared:
     """Separate the target from a table and decide which columns to learn from.
 
     Parameters
@@ -78,7 +77,7 @@ def prepare(table: TableLike, target: str | ColumnLike, wishes: Wishes, seed: in
     table : frame, dict of columns or array
     target : str or array-like
         Name of the column to predict, or its values.
-    wishes : Wishes
+    options : StudyOptions
     seed : int
         Of the rows by which leaks are looked for.
 
@@ -91,23 +90,23 @@ def prepare(table: TableLike, target: str | ColumnLike, wishes: Wishes, seed: in
     ValueError
         If there is nothing to learn, with what to do.
     """
-    asked, whole = read_task(wishes.task), _read_whole(table)
+    asked, whole = read_task(options.task), _read_whole(table)
     if isinstance(target, str):
         _check_target(target, whole)
         name, column = target, read_table(_one_column(whole, target))
     else:
         name, column = _read_values(target, whole)
-    _check_names(whole, name, wishes)
+    _check_names(whole, name, options)
     found = decide_task(column, asked, name)
     y, codes, classes, notes = _read_classes(found)
     rows = np.flatnonzero(found.is_known)
-    apart = {one for one in (name, wishes.group) if one is not None}
-    if wishes.time is not None and not _is_date(_column(whole, wishes.time)):
-        apart.add(wishes.time)
+    apart = {one for one in (name, options.group) if one is not None}
+    if options.time is not None and not _is_date(_column(whole, options.time)):
+        apart.add(options.time)
     places = np.array([j for j, one in enumerate(whole.names or []) if one not in apart], dtype=np.intp)
     X, with_parts = _with_parts(whole.take(None if found.is_known.all() else rows, places))
     columns = Columns.read(X)
-    profiles = _judged(columns, y if codes is None else codes, codes is not None, wishes, seed)
+    profiles = _judged(columns, y if codes is None else codes, codes is not None, options, seed)
     notes += with_parts
     notes += [f"Column {one.name!r} was left out. {one.note}" for one in profiles if one.note and not one.is_used]
     notes += [f"Column {one.name!r} is used as you say. {one.note}" for one in profiles if one.note and one.is_used]
@@ -118,16 +117,16 @@ def prepare(table: TableLike, target: str | ColumnLike, wishes: Wishes, seed: in
             "of them with keep (--keep)."
         )
     groups = time = None
-    if wishes.group is not None:
-        groups = _groups(_values_of(whole, wishes.group, rows), wishes.group)
-    elif wishes.time is not None:
-        time, order = _order(_values_of(whole, wishes.time, rows), wishes.time)
+    if options.group is not None:
+        groups = _groups(_values_of(whole, options.group, rows), options.group)
+    elif options.time is not None:
+        time, order = _order(_values_of(whole, options.time, rows), options.time)
         notes += order
     else:
         groups, equal = _equal_rows([columns.values[j] for j in used])
         notes += equal
     used_table = pick_table(pick_table(X).take(columns=np.array(used, dtype=np.intp)))
-    are_copies = groups is not None and wishes.group is None
+    are_copies = groups is not None and options.group is None
     return Prepared(used_table, y, codes, classes, None, groups, time, are_copies, name, profiles, notes)
 
 
@@ -193,19 +192,19 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"It has: {', '.join(known[:_MOST_NAMED])}{more}."
 
 
-def _check_names(whole: PickTable, target: str, wishes: Wishes) -> None:
+def _check_names(whole: PickTable, target: str, options: StudyOptions) -> None:
     names = whole.names or []
-    named = {"group": wishes.group, "time": wishes.time}
+    named = {"group": options.group, "time": options.time}
     asked = [(option, one) for option, one in named.items() if one is not None]
-    asked += [("keep", one) for one in wishes.keep] + [("drop", one) for one in wishes.drop]
+    asked += [("keep", one) for one in options.keep] + [("drop", one) for one in options.drop]
     for option, one in asked:
         if one == target:
             raise ValueError(f"{option} names {one!r}, which is the target. Name another column.")
         if one not in names:
             raise ValueError(f"{option}: the table has no column {one!r}. {nearest(one, names)}")
-    if both := [one for one in wishes.keep if one in wishes.drop]:
+    if both := [one for one in options.keep if one in options.drop]:
         raise ValueError(f"{both[0]!r} cannot be kept and dropped at once. Say one of both.")
-    if wishes.group is not None and wishes.time is not None:
+    if options.group is not None and options.time is not None:
         raise ValueError("group and time make folds of different kinds. Give one of both.")
 
 
@@ -313,14 +312,14 @@ def columns_to_learn_from(table: TableLike, names: Sequence[str]) -> Any:
 
 
 def _judged(
-    columns: Columns, target: NDArray[np.generic], has_classes: bool, wishes: Wishes, seed: int
+    columns: Columns, target: NDArray[np.generic], has_classes: bool, options: StudyOptions, seed: int
 ) -> list[ColumnProfile]:
     """Profile the columns, and decide which to learn from."""
     found = profile_columns(columns)
     for j, one in enumerate(found):
-        if one.name in wishes.drop:
+        if one.name in options.drop:
             found[j] = one.left_out("You asked for that.")
-        elif one.name in wishes.keep and not one.is_used:
+        elif one.name in options.keep and not one.is_used:
             found[j] = replace(one, is_used=True)
         elif one.is_identifier:
             found[j] = replace(one, note=f"{one.note} To learn from it: keep=[{one.name!r}] (--keep).")
@@ -330,7 +329,7 @@ def _judged(
         j = left[leak.column]
         what = "errors that always naming the most frequent class makes" if has_classes else "variance"
         note = f"Alone it takes away {leak.share:.1%} of the {what}"
-        if found[j].name in wishes.keep:
+        if found[j].name in options.keep:
             found[j] = replace(found[j], is_leak=True, note=f"{note}: is it known before the target is?")
             continue
         note += (

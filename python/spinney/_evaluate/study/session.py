@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from spinney._data.display import plural
 from spinney._estimator.estimator import Estimator
 from spinney._evaluate.folds import LARGEST_SEED, TEST_SHARE, draw_folds, split_test
-from spinney._evaluate.problem import BASELINE, Models, baseline_of, read_models
+from spinney._evaluate.problem import BASELINE, baseline_of, read_models
 from spinney._evaluate.runner import (
     REFIT,
     REFIT_ALL,
@@ -22,11 +22,11 @@ from spinney._evaluate.runner import (
     Runner,
     Trial,
 )
-from spinney._evaluate.scoring import Scorers, Scoring, read_metrics
+from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import HeldOut, stacked
 from spinney._evaluate.study.plan import STACK, Plan, Size, estimator_for, make_plan, peer_candidates, quicker, work_of
-from spinney._evaluate.study.prepare import Prepared
+from spinney._evaluate.study.prepare import Prepared, StudyOptions
 
 _METRICS = {
     "binary": ["neg_log_loss", "roc_auc", "accuracy"],
@@ -36,37 +36,33 @@ _METRICS = {
 _FEWEST_FOLDS = 2  # that are done whatever time they take
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the caller wants, as `study` takes it; the budget in seconds."""
-
-    metric: Scoring
-    budget: float
-    peers: bool
-    models: Models | None
-    n_folds: int
-    repeats: int | None
-    progress: bool | ProgressCall
-
-
 class Session:
     """Does one study, up to what comes after the folds.
 
     Parameters
     ----------
     data : Prepared
-    asked : Asked
+    options : StudyOptions
     random : RandomState
     start : float
         When the study began, by the monotonic clock.
+    progress : bool or callable
+        What is called, or printed, after each fit.
     """
 
-    def __init__(self, data: Prepared, asked: Asked, random: np.random.RandomState, start: float) -> None:
-        self.whole, self.asked, self.notes = data, asked, list(data.notes)
+    def __init__(
+        self,
+        data: Prepared,
+        options: StudyOptions,
+        random: np.random.RandomState,
+        start: float,
+        progress: bool | ProgressCall,
+    ) -> None:
+        self.whole, self.options, self.notes = data, options, list(data.notes)
         self.seed = int(random.randint(LARGEST_SEED))
-        self.budget = Budget(asked.budget, start)
+        self.budget = Budget(60.0 * options.minutes, start)
         usual = _METRICS[data.task]
-        self.scorers = Scorers(read_metrics(usual if asked.metric is None else asked.metric), data.classes)
+        self.scorers = Scorers(read_metrics(usual if options.metric is None else options.metric), data.classes)
         self.scorers.check(data.y, data.codes, data.target, usual)
         self.metrics = list(self.scorers.metrics)
         columns = Columns.read(data.X)
@@ -74,12 +70,12 @@ class Session:
         self.data = self._sampled(self._narrowed(columns), random)
         split = split_test(self.data, random)
         self.train, self.test = self.data.take(split.grown_on), self.data.take(split.held_out)
-        repeats = draw_folds(self.train, asked.n_folds, self.plan.repeats, random)
+        repeats = draw_folds(self.train, options.folds, self.plan.repeats, random)
         self.candidates = self._candidates()
         n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1
-        self.progress = EvaluationProgress(asked.progress, n_fits, self.budget)
+        self.progress = EvaluationProgress(progress, n_fits, self.budget)
         self.runner = self.runner_of(self.train)
-        self.folds = FoldRunner(self.runner, repeats, self.budget, self.progress)
+        self.folds = FoldRunner(self.runner, repeats, self.progress)
         self.was_interrupted = False
 
     @staticmethod
@@ -97,9 +93,9 @@ class Session:
         has_logs = data.classes is None and bool((data.y >= 0).all())
         self.size = Size(round((1 - TEST_SHARE) * data.n_rows), len(columns.names), terms, n_classes, has_logs)
         words = None
-        if self.asked.models is not None:
-            words = [one if isinstance(one, str) else name for name, one in read_models(self.asked.models).items()]
-        plan = make_plan(self.size, self.asked.budget, words, self.asked.n_folds, self.asked.repeats)
+        if self.options.models is not None:
+            words = [one if isinstance(one, str) else name for name, one in read_models(self.options.models).items()]
+        plan = make_plan(self.size, self.budget.seconds, words, self.options.folds, self.options.repeats)
         if plan.left_out:
             self.notes.append(f"Left out, as too much work for the time allowed: {', '.join(plan.left_out)}.")
         return plan
@@ -134,13 +130,13 @@ class Session:
         """Return the models, in the order in which they are tried."""
         size, care, task = self.size.of(self.plan.n_rows), self.plan.care, self.whole.task
         found = [Candidate(BASELINE, baseline_of(task), is_baseline=True)]
-        for name, one in read_models(self.plan.words if self.asked.models is None else self.asked.models).items():
+        for name, one in read_models(self.plan.words if self.options.models is None else self.options.models).items():
             word = one if isinstance(one, str) else name
             if not isinstance(one, str) and not isinstance(one, Estimator):
                 raise TypeError(f"models holds {one!r:.100}, which is no estimator of spinney. Use compare for others.")
             model = estimator_for(one, task, care, self.seed) if isinstance(one, str) else one
             found.append(Candidate(word.replace("_", "-"), model, work_of(word, size, care)))
-        return found + (peer_candidates(task, size, self.seed) if self.asked.peers else [])
+        return found + (peer_candidates(task, size, self.seed) if self.options.peers else [])
 
     # ---- the folds ---------------------------------------------------------------------------------------------------
 
@@ -201,9 +197,9 @@ class Session:
     def _retain_folds(self, trials: list[Trial]) -> None:
         """Let all models have the folds that there was time for."""
         n_folds = len(self.folds.repeats[0])
-        if n_folds < self.asked.n_folds and self.whole.time is None:
+        if n_folds < self.options.folds and self.whole.time is None:
             self.notes.append(
-                f"Time was short: models are judged on {n_folds} of {self.asked.n_folds} folds. Allow more minutes "
+                f"Time was short: models are judged on {n_folds} of {self.options.folds} folds. Allow more minutes "
                 "(--minutes)."
             )
         for trial in trials:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Sequence
-from inspect import signature
+from dataclasses import fields
 from numbers import Real
 from pathlib import Path
 
@@ -19,14 +19,11 @@ from spinney._evaluate.problem import Models
 from spinney._evaluate.runner import ProgressCall
 from spinney._evaluate.scoring import Scoring
 from spinney._evaluate.study.finish import Finish
-from spinney._evaluate.study.prepare import Wishes, prepare
+from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney._evaluate.study.result import Study
-from spinney._evaluate.study.session import Asked, Session
+from spinney._evaluate.study.session import Session
 
-_TOLD = {
-    *("group", "time", "metric", "task", "minutes", "peers"),
-    *("models", "folds", "repeats", "keep", "drop", "random_state"),
-}
+_DEFAULTS = {field.name: field.default for field in fields(StudyOptions)}
 
 
 def study(
@@ -111,31 +108,30 @@ def study(
     >>> found.model.predict(X)[:2].tolist()
     ['Adelie', 'Adelie']
     """
-    start, given, source = clock.monotonic(), {name: value for name, value in locals().items() if name in _TOLD}, ""
+    start, source, read = clock.monotonic(), "", list[str]()
+    given = {name: value for name, value in locals().items() if name in _DEFAULTS and _differs(value, _DEFAULTS[name])}
     if not isinstance(minutes, Real) or not 0 < minutes < math.inf:
         raise ValueError(f"minutes must be a number above 0, such as 2 or 0.5. Got {minutes!r}.")
     if folds < 2:
         raise ValueError(f"folds must be at least 2, so that some rows are learned from. Got {folds!r}.")
-    random = check_random_state(random_state)
-    wishes = Wishes(group, time, _names(keep, "keep"), _names(drop, "drop"), task)
-    seed, read = int(random.randint(LARGEST_SEED)), list[str]()
+    random, columns = check_random_state(random_state), {"keep": _names(keep, "keep"), "drop": _names(drop, "drop")}
+    options = StudyOptions(**given | columns)
+    seed = int(random.randint(LARGEST_SEED))
     if isinstance(table, (str, Path)):
         source = str(table)
         table = read_file(Path(table), most_bytes=MOST_BYTES, seed=seed)
     if isinstance(table, ReadTable):  # its reading counts
         start, table, read = table.since, table.frame, table.notes
-    data = prepare(table, target, wishes, seed)
+    data = prepare(table, target, options, seed)
     data.notes[:0] = read
-    asked = Asked(metric, 60.0 * minutes, peers, models, folds, repeats, progress)
-    session = Session(data, asked, random, start)
+    session = Session(data, options, random, start, progress)
     with session.progress:
         result = Finish(session, *session.tried()).study()
-    result.source, result.options = source, {name: value for name, value in given.items() if _differs(name, value)}
+    result.source, result.options = source, given
     return result
 
 
-def _differs(name: str, value: object) -> bool:
-    default = signature(study).parameters[name].default
+def _differs(value: object, default: object) -> bool:
     return type(value) is not type(default) or bool(value != default)
 
 
