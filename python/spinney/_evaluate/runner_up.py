@@ -92,8 +92,10 @@ def runner_ups(
         full = costs.split_weights(read.array[:, 0], full)
     prices = read_feature_costs(task.settings.feature_costs, model.schema_) or [1.0] * len(reader.features)
     stumps = [_stump(reader, j, len(weight), n_jobs) for j in range(len(reader.features))]
+    splits = np.flatnonzero(~reader.tree.is_leaf)
+    largest = splits[np.argsort(-reader.tree.n_node_samples[splits], kind="stable")[:_MOST_SPLITS]]
     found = {}
-    for node in _largest_splits(reader):
+    for node in sorted(largest.tolist()):
         rows = rows_of[node]
         share = min(0.5, float(model.min_weight_fraction_leaf * full.sum() / full[rows].sum()))
         trees = {}
@@ -109,12 +111,6 @@ def runner_ups(
         goodness = _goodness(trees, str(model.criterion))
         found[node] = _second(reader, node, {j: good / prices[j] for j, good in goodness.items()})
     return found
-
-
-def _largest_splits(reader: TreeReader) -> list[int]:
-    splits = np.flatnonzero(~reader.tree.is_leaf)
-    order = np.argsort(-reader.tree.n_node_samples[splits], kind="stable")
-    return sorted(splits[order[:_MOST_SPLITS]].tolist())
 
 
 def _stump(reader: TreeReader, j: int, n_rows: int, n_jobs: int | None) -> Any:
@@ -151,23 +147,16 @@ def _goodness(stumps: dict[int, FittedTree], criterion: str) -> dict[int, float]
     """Return what the search compares, by column."""
     if criterion == "chi2":
         return {j: _chi2(tree) for j, tree in stumps.items()}
-    gains = {j: _gain(tree) for j, tree in stumps.items()}
+    gains = {j: float(tree.impurity[0]) - dot(_shares(tree), tree.impurity[1:]) for j, tree in stumps.items()}
     if criterion != "gain_ratio":
         return gains
     average = sum(gains.values()) / max(1, len(gains)) - 1e-12  # C4.5: a column that gains less is out
-    return {j: gains[j] / _information(tree) for j, tree in stumps.items() if gains[j] >= average}
+    information = {j: float(-(_shares(tree) * log2(_shares(tree))).sum()) for j, tree in stumps.items()}
+    return {j: gain / information[j] for j, gain in gains.items() if gain >= average}
 
 
 def _shares(stump: FittedTree) -> NDArray[np.float64]:
     return np.asarray(stump.weighted_n_node_samples[1:] / stump.weighted_n_node_samples[0])
-
-
-def _gain(stump: FittedTree) -> float:
-    return float(stump.impurity[0]) - dot(_shares(stump), stump.impurity[1:])
-
-
-def _information(stump: FittedTree) -> float:
-    return float(-(_shares(stump) * log2(_shares(stump))).sum())
 
 
 def _chi2(stump: FittedTree) -> float:

@@ -454,3 +454,13 @@ def test_columns_without_values_in_the_test_rows_are_not_asked_about(studies):
     study.X_test = study.X_test | {"income": np.full(n_rows, np.nan)}
     found = dependence_section(study, View(study.tree, study.X_test), ["income", "age"])
     assert [column["name"] for column in found["columns"]] == ["age"]
+
+
+@pytest.mark.filterwarnings("ignore:Column 'name' looks like an identifier")
+def test_columns_whose_test_values_no_model_knows_are_not_asked_about():
+    random = np.random.default_rng(0)
+    x = random.standard_normal(120)
+    table = {"x": x, "name": np.array([f"row {k}" for k in range(120)])}
+    study = spinney.study(table, x + random.standard_normal(120), keep="name", models=["tree"], repeats=1)
+    found = dependence_section(study, View(study.tree, study.X_test), ["name", "x"])
+    assert [column["name"] for column in found["columns"]] == ["x"]

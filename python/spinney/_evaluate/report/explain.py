@@ -113,10 +113,8 @@ _MOST_CATEGORIES = 8
 def dependence_section(study: Study, test: View, columns: list[str]) -> dict[str, Any] | None:
     """Ask the model about the columns that matter most; None if no model answers in time."""
     rows = sample(test.n_rows, _CURVE_ROWS)
-    has_values = {
-        name for name, values in zip(test.names, test.numbers, strict=True) if (~np.isnan(values[rows])).any()
-    }
-    shown = [name for name in columns if name in has_values][:_CURVE_COLUMNS]
+    known = {name for j, name in enumerate(test.names) if test.has_known(j, rows)}
+    shown = [name for name in columns if name in known][:_CURVE_COLUMNS]
     name = affordable(study, len(rows) * _POINTS * max(len(shown), 1))
     if name is None or not shown:
         return None

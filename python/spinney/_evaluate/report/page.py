@@ -16,16 +16,7 @@ from typing import Any
 import numpy as np
 
 from spinney._data.display import one_line
-from spinney._evaluate.report.errors import decide_section, residuals_section, trust_section
-from spinney._evaluate.report.explain import dependence_section, importances_section, shap_section
-from spinney._evaluate.report.overview import (
-    board_section,
-    eyebrow,
-    learning_section,
-    made_section,
-    profile_section,
-    summary,
-)
+from spinney._evaluate.report import errors, explain, overview
 from spinney._evaluate.report.tree import tree_section
 from spinney._evaluate.report.view import View
 from spinney._evaluate.study.result import Study
@@ -108,19 +99,13 @@ def plain(value: object) -> object:
         return plain(vars(value))
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, list | tuple | set | frozenset | range):
         return [plain(entry) for entry in value]
-    if value is None or isinstance(value, bool | str):
-        return str(value) if isinstance(value, str) else value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return short(float(value))
-    return str(value)
+    if isinstance(value, float):
+        return short(value)
+    return value if value is None or isinstance(value, bool | int) else str(value)
 
 
 def short(value: float, digits: int = _DIGITS) -> float | int | None:
@@ -160,7 +145,6 @@ class Section:
     name: str
     title: str
     content: dict[str, Any] | None
-    lede: str = ""
 
 
 @dataclass(frozen=True)
@@ -186,29 +170,25 @@ class Page:
 def gather(study: Study) -> tuple[str, list[str], Page]:
     """Return the title, the sentences of the answer, and the data of all sections."""
     train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
-    shap = shap_section(study, test)
-    importances = importances_section(study, test, shap)
+    shap = explain.shap_section(study, test)
+    importances = explain.importances_section(study, test, shap)
     columns = [] if importances is None else [column["name"] for column in importances["columns"]]
-    sentences, tiles = summary(study, columns)
+    dependence = explain.dependence_section(study, test, columns)
+    sentences, tiles = overview.summary(study, columns)
     sections = [
-        Section("board", "Leader board", "Leader board", board_section(study)),
+        Section("board", "Leader board", "Leader board", overview.board_section(study)),
         Section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
         Section("importances", "Importances", "Which columns matter", importances),
-        Section(
-            "dependence",
-            "Dependence",
-            "How predictions change with a column",
-            dependence_section(study, test, columns),
-        ),
+        Section("dependence", "Dependence", "How predictions change with a column", dependence),
         Section("shap", "Single rows", "What moves single predictions", shap),
-        Section("decide", "Decisions", "Probabilities and decisions", decide_section(study, test)),
-        Section("residuals", "Residuals", "Where predictions miss", residuals_section(study, test)),
-        Section("learning", "Learning curves", "Would more rows help?", learning_section(study)),
-        Section("trust", "Trust", "Where not to trust it", trust_section(study, train, test)),
-        Section("profile", "The data", "The data", profile_section(study, train)),
+        Section("decide", "Decisions", "Probabilities and decisions", errors.decide_section(study, test)),
+        Section("residuals", "Residuals", "Where predictions miss", errors.residuals_section(study, test)),
+        Section("learning", "Learning curves", "Would more rows help?", overview.learning_section(study)),
+        Section("trust", "Trust", "Where not to trust it", errors.trust_section(study, train, test)),
+        Section("profile", "The data", "The data", overview.profile_section(study, train)),
     ]
     left_out = [one.title for one in sections if one.id in ("importances", "dependence") and one.content is None]
-    sections.append(Section("made", "How it was made", "How it was made", made_section(study, left_out)))
+    sections.append(Section("made", "How it was made", "How it was made", overview.made_section(study, left_out)))
     name = one_line(study.target)
-    page_data = Page(name, study.task, eyebrow(study), f"spinney {__version__}", tiles, sections)
+    page_data = Page(name, study.task, overview.eyebrow(study), f"spinney {__version__}", tiles, sections)
     return f"What tells {name}?", sentences, page_data

@@ -169,7 +169,8 @@ def _nodes(
             "rule": [condition.describe(show_missing=False) for condition in step.path.values()],
         }
         if not reader.is_leaf(node):
-            entry |= {"right": reader.children(node)[1], "asks": elide(one_line(_column(reader, node)), _NAME_LETTERS)}
+            asked = reader.features[reader.column(node)].name
+            entry |= {"right": reader.children(node)[1], "asks": elide(one_line(asked), _NAME_LETTERS)}
         if bars is None:
             entry |= {"shares": reader.shares(node)[0], "code": int(reader.tree.majority[node, 0])}
         else:
@@ -177,10 +178,6 @@ def _nodes(
             entry["bars"] = bars[node]
         nodes.append(entry)
     return nodes
-
-
-def _column(reader: TreeReader, node: int) -> str:
-    return reader.features[reader.column(node)].name
 
 
 def _said(reader: TreeReader, node: int) -> str:
@@ -209,8 +206,7 @@ def _histograms(reader: TreeReader, leaves: NDArray[np.intp], values: Floats, ed
     bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     counts = np.zeros((reader.tree.node_count, len(edges) - 1))
     np.add.at(counts, (leaves, bins), 1)
-    columns = [_sums_below(reader, counts[:, k]) for k in range(counts.shape[1])]
-    found: list[list[int]] = np.stack(columns, axis=1).astype(int).tolist()
+    found: list[list[int]] = _sums_below(reader, counts).astype(int).tolist()
     return found
 
 

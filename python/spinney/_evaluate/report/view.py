@@ -79,6 +79,11 @@ class View:
         names = [*self.reader.features[column].categories, *self._read[column][1]]
         return [one_line(name) for name in names]
 
+    def has_known(self, column: int, rows: Places) -> bool:
+        """Whether some rows have a value that occurred at fit, or a number, in a column."""
+        n_categories = len(self.reader.features[column].categories) or np.inf
+        return bool((self.numbers[column][rows] < n_categories).any())
+
     def is_date(self, column: int) -> bool:
         """Whether a column holds points in time."""
         return bool(self.reader.features[column].clock)

@@ -195,17 +195,9 @@ _FEW_COLUMNS = 50
 _FOLDS = 3
 
 
-@dataclass(frozen=True)
-class Leak:
-    """A column, and the share of the errors that it takes away on rows it was not fitted on."""
-
-    column: int
-    share: float
-
-
 def find_leaks(
     columns: list[Floats], is_category: list[bool], target: NDArray[np.generic], has_classes: bool, seed: int
-) -> list[Leak]:
+) -> dict[int, float]:
     """Find columns each of which predicts the target nearly perfectly by itself.
 
     Each is judged by cross-validation. Of many columns not all are: one that predicts the target is where a tree of all
@@ -224,28 +216,25 @@ def find_leaks(
 
     Returns
     -------
-    list of Leak
+    dict of int to float
+        By column, the share of the errors that it takes away on rows it was not fitted on.
     """
     if len(target) < _FEWEST_ROWS or not columns:
-        return []
+        return {}
     rows = np.sort(np.random.RandomState(seed).permutation(len(target))[:_MOST_ROWS])
     y, X = target[rows], np.column_stack([values[rows] for values in columns])
     if len(np.unique(y)) < 2:
-        return []
-    left, found = list(range(len(columns))), list[Leak]()
+        return {}
+    left, found = list(range(len(columns))), dict[int, float]()
     few = len(columns) <= _FEW_COLUMNS
     while left and len(found) < _MOST_LEAKS:
         asked = left if few else [left[j] for j in _asked(X[:, left], [is_category[j] for j in left], y, has_classes)]
-        leaks = [
-            Leak(j, share)
-            for j in asked
-            if (share := _share(X[:, [j]], is_category[j], y, has_classes, seed)) >= NEARLY_ALL
-        ]
+        shares = {j: _share(X[:, [j]], is_category[j], y, has_classes, seed) for j in asked}
+        leaks = {j: share for j, share in shares.items() if share >= NEARLY_ALL}
+        found |= leaks
         if not leaks or few:
-            found += leaks
             break
-        found += leaks
-        left = [j for j in left if all(leak.column != j for leak in leaks)]
+        left = [j for j in left if j not in leaks]
     return found
 
 

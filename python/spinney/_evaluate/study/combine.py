@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -49,12 +50,18 @@ class HeldOut:
         return np.concatenate([self.target[self.folds[k].held_out] for k in folds])
 
 
-def weights_of(said: list[Floats], target: NDArray[np.generic], classes: NDArray[np.generic] | None) -> list[float]:
-    """Weights of members by greedy selection, given what each says of rows that it has not seen."""
+def fit_stack(
+    predictions: list[Floats], target: NDArray[np.generic], classes: NDArray[np.generic] | None
+) -> tuple[list[float], list[float | None]]:
+    """Weights of members by greedy selection, and temperatures of their probabilities, found on rows held out.
+
+    A mean is best of members that are as sure as they should be.
+    """
+    temperatures = [None if classes is None else best_temperature(one, target) for one in predictions]
     method = "predict" if classes is None else "predict_proba"
-    columns = np.hstack([as_columns(one, method, classes) for one in said])
-    found: list[float] = GreedySelection(len(said)).fit(columns, target, classes=classes).weights_.tolist()
-    return found
+    columns = np.hstack([as_columns(one, method, classes) for one in tempered_each(predictions, temperatures)])
+    weights: list[float] = GreedySelection(len(predictions)).fit(columns, target, classes=classes).weights_.tolist()
+    return weights, temperatures
 
 
 def stacked(said: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
@@ -71,24 +78,16 @@ def stacked(said: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
         others, asked = held_out.others(k), [member[k] for member in said]
         weights = [1 / len(said)] * len(said)
         if others:
-            before, target = [np.vstack([member[j] for j in others]) for member in said], held_out.targets(others)
-            each = temperatures_of(before, target, held_out.classes)
-            before, asked = tempered_each(before, each), tempered_each(asked, each)
-            weights = weights_of(before, target, held_out.classes)
+            before = [np.vstack([member[j] for j in others]) for member in said]
+            weights, temperatures = fit_stack(before, held_out.targets(others), held_out.classes)
+            asked = tempered_each(asked, temperatures)
         found.append(mean_said(asked, weights))
     return found
 
 
-def temperatures_of(
-    said: list[Floats], target: NDArray[np.generic], classes: NDArray[np.generic] | None
-) -> list[float] | None:
-    """Temperatures of members that predict shares: a mean is best of members that are as sure as they should be."""
-    return None if classes is None else [best_temperature(one, target) for one in said]
-
-
-def tempered_each(said: list[Floats], temperatures: list[float] | None) -> list[Floats]:
-    """Temper what each member says; None: leave it."""
-    return said if temperatures is None else [tempered(a, b) for a, b in zip(said, temperatures, strict=True)]
+def tempered_each(predictions: list[Floats], temperatures: list[float | None]) -> list[Floats]:
+    """Temper the predictions of each member; None: leave them."""
+    return [tempered(one, temperature) for one, temperature in zip(predictions, temperatures, strict=True)]
 
 
 def log_losses(shares: Floats, codes: NDArray[np.generic]) -> Floats:
@@ -106,11 +105,8 @@ def best_temperature(shares: Floats, codes: NDArray[np.generic]) -> float:
     def loss(k: int) -> float:
         return float(log_losses(tempered(shares, TEMPERATURES[k]), codes).mean())
 
-    low, high = 0, len(TEMPERATURES) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if loss(middle) <= loss(middle + 1) else (middle + 1, high)
-    return TEMPERATURES[low]
+    place = bisect_left(range(len(TEMPERATURES) - 1), True, key=lambda k: loss(k) <= loss(k + 1))
+    return TEMPERATURES[place]
 
 
 def best_curve(shares: Floats, codes: NDArray[np.generic]) -> Curve:

@@ -14,7 +14,7 @@ from spinney._ensemble.stacking import weighted_stack
 from spinney._evaluate.runner import REFIT, REFIT_ALL, Candidate, Trial
 from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.statistics import corrected_error, paired_differences
-from spinney._evaluate.study.combine import Calibrated, calibrate, temperatures_of, tempered_each, weights_of
+from spinney._evaluate.study.combine import Calibrated, calibrate, fit_stack
 from spinney._evaluate.study.plan import STACK, TREE, estimator_for
 from spinney._evaluate.study.result import Entry, Study
 from spinney._evaluate.study.session import Session
@@ -58,7 +58,7 @@ class Finish:
             order = self._ordered(order, scores)
         self._note_best(best, order, calibration)
         model = self._last(best, calibration)
-        tree = self.models[TREE] if TREE in self.models else session.runner.fit(self._tree(), None)
+        tree = self.models[TREE] if TREE in self.models else self._tree()
         self._note_peers(order, best)
         session.progress.done()
         whole, train, test = session.whole, session.train, session.test
@@ -132,7 +132,7 @@ class Finish:
         error = corrected_error(gaps, self.test_share) if len(gaps) > 1 else 0.0
         return stack if float(gaps.mean()) <= error else own[0]
 
-    def _weights(self) -> dict[str, tuple[float, float]]:
+    def _weights(self) -> dict[str, tuple[float, float | None]]:
         """Return weights and temperatures of the stack's members, by all rows that were held out."""
         if len(self.members) < 2:
             return {}
@@ -140,10 +140,8 @@ class Finish:
         known = ~np.isnan(predictions[0][:, 0])
         held_out = self.session.held_out(0)
         predictions, target = [one[known] for one in predictions], held_out.target[known]
-        each = temperatures_of(predictions, target, held_out.classes)
-        found = weights_of(tempered_each(predictions, each), target, held_out.classes)
-        by_name = zip([trial.name for trial in self.members], found, each or [1.0] * len(found), strict=True)
-        return {name: (weight, temperature) for name, weight, temperature in by_name if weight > 0}
+        found = zip(*fit_stack(predictions, target, held_out.classes), strict=True)
+        return {trial.name: one for trial, one in zip(self.members, found, strict=True) if one[0] > 0}
 
     # ---- fits --------------------------------------------------------------------------------------------------------
 
@@ -184,20 +182,14 @@ class Finish:
         return [one for one in self.members if one.name in self.weights] if trial.name == STACK else [trial]
 
     def _stack(self, members: dict[str, Any], calibration: Calibration) -> Any:
-        session = self.session
-        scores = {name: self._score(name) for name in members}
-        weights, each = ([self.weights[name][k] for name in members] for k in range(2))
-        classes = session.whole.classes
-        temperatures = None if classes is None else each
-        return weighted_stack(
-            members,
-            weights,
-            session.train.X,
-            classes,
-            scores=scores,
-            temperatures=temperatures,
-            calibration=calibration,
-        )
+        weights, temperatures = ([self.weights[name][k] for name in members] for k in range(2))
+        X, classes = self.session.train.X, self.session.whole.classes
+        settings = {
+            "scores": {name: self._score(name) for name in members},
+            "temperatures": None if classes is None else temperatures,
+            "calibration": calibration,
+        }
+        return weighted_stack(members, weights, X, classes, **settings)
 
     def _score(self, name: str) -> float:
         """Score of the out-of-fold predictions of a model: accuracy, or R²."""
@@ -249,9 +241,10 @@ class Finish:
         )
         return found
 
-    def _tree(self) -> Candidate:
-        session = self.session
-        return Candidate(TREE, estimator_for(TREE, session.whole.task, session.plan.care, session.seed), 0.0)
+    def _tree(self) -> Any:
+        """Fit the tree that the report shows, where it is none of the models."""
+        tree = estimator_for(TREE, self.session.whole.task, self.session.plan.care, self.session.seed)
+        return self.session.runner.fit(Candidate(TREE, tree), None)
 
     # ---- the board ---------------------------------------------------------------------------------------------------
 

@@ -325,10 +325,10 @@ def _judged(
             found[j] = replace(one, note=f"{one.note} To learn from it: keep=[{one.name!r}] (--keep).")
     left = [j for j, one in enumerate(found) if one.is_used and not one.is_identifier]
     is_category = [columns.features[j].kind == "category" for j in left]
-    for leak in find_leaks([columns.values[j] for j in left], is_category, target, has_classes, seed):
-        j = left[leak.column]
+    for k, share in find_leaks([columns.values[j] for j in left], is_category, target, has_classes, seed).items():
+        j = left[k]
         what = "errors that always naming the most frequent class makes" if has_classes else "variance"
-        note = f"Alone it takes away {leak.share:.1%} of the {what}"
+        note = f"Alone it takes away {share:.1%} of the {what}"
         if found[j].name in options.keep:
             found[j] = replace(found[j], is_leak=True, note=f"{note}: is it known before the target is?")
             continue

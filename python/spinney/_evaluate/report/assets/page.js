@@ -21,10 +21,10 @@ function start() {
   document.getElementById("eyebrow").append(data.eyebrow);
   document.getElementById("tiles").append(...data.tiles.map(tile));
   const links = [["summary", "Summary"]], host = document.getElementById("sections");
-  for (const { id, name, title, lede, content } of data.sections) {
+  for (const { id, name, title, content } of data.sections) {
     if (!drawers[id] || content === null) continue;
     links.push([id, name]);
-    host.append(el("section", { class: "part", id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), lede ? el("p", { class: "lede" }, lede) : null, drawers[id](content)));
+    host.append(el("section", { class: "part", id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), drawers[id](content)));
   }
   const list = el("ol", {}, links.map(([id, name]) => el("li", {}, el("a", { href: `#${id}` }, name))));
   document.getElementById("contents").append(list);
