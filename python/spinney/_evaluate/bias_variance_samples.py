@@ -110,10 +110,10 @@ def resampled_source(
         _, codes, counts = np.unique(read_row_groups(groups, n_rows), return_inverse=True, return_counts=True)
         return replace(source, units=np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1]))
     if time is None:
-        return replace(source, units=np.arange(n_rows)[:, np.newaxis])
+        return replace(source, units=list(np.arange(n_rows)[:, np.newaxis]))
     moments = read_time(time, n_rows)
     split = split_latest(moments)
-    return replace(source, units=split.grown_on[:, np.newaxis], time=moments, latest=split.held_out)
+    return replace(source, units=list(split.grown_on[:, np.newaxis]), time=moments, latest=split.held_out)
 
 
 def _read(X: TableLike, y: ColumnLike, truth: Truth | None, has_classes: bool) -> Source:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -220,7 +221,7 @@ def _run(
             return None
         return runner.run_scored(with_threads(plan.templates[name], n_jobs, sharing), name, fold, scorers, error_score)
 
-    runs = map(work, range(len(jobs)))
+    runs: Iterator[Run | None] = map(work, range(len(jobs)))
     if sharing is not None:
         runs = sharing.run(work, len(jobs), are_foreign(list(plan.templates.values())))
     try:

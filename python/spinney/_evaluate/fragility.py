@@ -8,7 +8,7 @@ its gain by which it wins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -349,16 +349,6 @@ def _rows_of(reader: TreeReader, leaves: NDArray[np.int64], rows: NDArray[np.int
 # ---- the splits ------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Survivals:
-    """What became of one split in the bootstrap trees."""
-
-    n_survived: int = 0
-    n_same: int = 0
-    thresholds: list[float] = field(default_factory=list)
-    similarities: list[float] = field(default_factory=list)
-
-
 class _Tally:
     """Counts what happens to each split."""
 
@@ -367,7 +357,8 @@ class _Tally:
         self._sample = sample
         self._tolerance = tolerance
         self._splits = np.flatnonzero(~reader.tree.is_leaf).tolist()
-        self._fates = {node: _Survivals() for node in self._splits}
+        # by split, where it survives: the threshold, or the similarity of categories, and whether the cut is the same
+        self._fates: dict[int, list[tuple[float, bool]]] = {node: [] for node in self._splits}
         self._goes_left = {node: _goes_left(reader.tree, node, self._known(node)) for node in self._splits}
         self._n_roots = np.zeros(len(reader.features) + 1, dtype=np.int64)  # the last counts trees without a split
         self.churn: list[float] = []
@@ -392,20 +383,17 @@ class _Tally:
 
     def _compare(self, node: int, other: FittedTree, there: int) -> bool:
         """Note how alike two splits of one column are; return whether their sides are exchanged."""
-        fate, values = self._fates[node], self._known(node)
+        values = self._known(node)
         here_left, there_left = self._goes_left[node], _goes_left(other, there, values)
-        is_exchanged = False
+        is_exchanged, measure = False, float(other.threshold[there])
         if self._reader.tree.is_categorical[node]:
             left, right = set(values[there_left].tolist()), set(values[~there_left].tolist())
             ours = set(values[here_left].tolist())
             is_exchanged = _jaccard(ours, right) > _jaccard(ours, left)
             there_left = there_left ^ is_exchanged
-            fate.similarities.append(_jaccard(ours, right if is_exchanged else left))
-        else:
-            fate.thresholds.append(float(other.threshold[there]))
-        fate.n_survived += 1
-        if not len(values) or np.mean(here_left != there_left) <= self._tolerance:
-            fate.n_same += 1
+            measure = _jaccard(ours, right if is_exchanged else left)
+        is_same = not len(values) or bool(np.mean(here_left != there_left) <= self._tolerance)
+        self._fates[node].append((measure, is_same))
         return is_exchanged
 
     def roots(self) -> list[tuple[str, int]]:
@@ -421,22 +409,23 @@ class _Tally:
 
     def _entry(self, node: int, second: RunnerUp) -> dict[str, Any]:
         reader, fate, n = self._reader, self._fates[node], len(self.churn)
-        above = n if node == 0 else self._fates[int(reader.parent[node])].n_survived
-        low, median, high = _points(fate.thresholds)
+        above = n if node == 0 else len(self._fates[int(reader.parent[node])])
+        measures, is_categorical = [measure for measure, _ in fate], bool(reader.tree.is_categorical[node])
+        low, median, high = _points([] if is_categorical else measures)
         entry = (
             node,
             int(reader.tree.depth[node]),
             reader.features[reader.column(node)].name,
             reader.sides(node)[0].describe(show_missing=False),
             reader.n_rows(node),
-            fate.n_survived / n,
-            fate.n_survived / above if above else np.nan,
-            fate.n_same / n,
+            len(fate) / n,
+            len(fate) / above if above else np.nan,
+            sum(is_same for _, is_same in fate) / n,
             float(reader.tree.threshold[node]),
             low,
             median,
             high,
-            float(np.mean(fate.similarities)) if fate.similarities else np.nan,
+            float(np.mean(measures)) if is_categorical and measures else np.nan,
             second.column,
             second.margin,
         )

@@ -464,3 +464,14 @@ def test_columns_whose_test_values_no_model_knows_are_not_asked_about():
     study = spinney.study(table, x + random.standard_normal(120), keep="name", models=["tree"], repeats=1)
     found = dependence_section(study, View(study.tree, study.X_test), ["name", "x"])
     assert [column["name"] for column in found["columns"]] == ["x"]
+
+
+def test_learning_curves_of_a_stack_are_the_same_every_time():
+    random = np.random.default_rng(0)
+    x = random.standard_normal((120, 3))
+    y = np.abs(x[:, 0]) + x[:, 1] + random.standard_normal(120)
+    study = spinney.study(x, y, models=["tree", "linear", "knn"], repeats=1)
+    study.leaderboard = [study["stack"]]
+    first, second = learning_section(study), learning_section(study)
+    assert [curve["name"] for curve in first["curves"]] == ["stack"]
+    assert to_json(first) == to_json(second)

@@ -13,6 +13,7 @@ from sklearn.metrics import get_scorer
 from spinney._data.display import elide, fixed, one_line, percent, plural, shortest
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
+from spinney._ensemble.member_fits import seeded
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.report.view import View, class_codes
 from spinney._evaluate.runner import Candidate, Runner
@@ -237,7 +238,7 @@ def learning_section(study: Study) -> dict[str, Any] | None:
 
 def _curve(study: Study, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer) -> dict[str, Any]:
     table, y = pick_table(study.X_train), study.y_train
-    runner, candidate = Runner(Problem(table, y)), Candidate(name, study.models[name])
+    runner, model = Runner(Problem(table, y)), seeded(study.models[name], np.random.RandomState(0))
     held, learned = np.full((len(folds), len(sizes)), np.nan), np.full((len(folds), len(sizes)), np.nan)
     for k, (train, test) in enumerate(folds):
         order = np.random.default_rng(k).permutation(train)
@@ -246,13 +247,13 @@ def _curve(study: Study, name: str, folds: list[tuple[Rows, Rows]], sizes: list[
             if study.classes is not None and len(np.unique(y[rows])) < len(study.classes):
                 continue
             try:
-                model = runner.fit(candidate, rows)
+                fitted = runner.fit(Candidate(name, model), rows)
             except ValueError:  # of so few rows, or of a class; the study has fitted it to all of them
                 if size == sizes[-1]:
                     raise
                 continue
-            held[k, s] = shown_value(study.metric, _score(scorer, model, table.take(test), y[test]))
-            learned[k, s] = shown_value(study.metric, _score(scorer, model, table.take(rows), y[rows]))
+            held[k, s] = shown_value(study.metric, _score(scorer, fitted, table.take(test), y[test]))
+            learned[k, s] = shown_value(study.metric, _score(scorer, fitted, table.take(rows), y[rows]))
     return {"held_out": held.T, "learned": _means(learned), "mean": _means(held)}
 
 
