@@ -11,7 +11,8 @@ from spinney._data.select import pick_table
 from spinney._evaluate.scoring import TestScore
 from spinney._evaluate.statistics import paired_differences
 from spinney._evaluate.study.columns import ColumnProfile
-from spinney._evaluate.study.result import Entry, Study
+from spinney._evaluate.study.findings import Entry
+from spinney._evaluate.study.result import Study
 
 _METRICS = {
     "binary": ["neg_log_loss", "roc_auc"],

@@ -27,12 +27,12 @@ from spinney._evaluate.problem import (
     estimators_of,
     read_models,
     read_problem,
+    read_target,
     task_of_models,
 )
 from spinney._evaluate.runner import Budget, EvaluationProgress, Run, Runner, with_threads
 from spinney._evaluate.scoring import Scorers, Scoring, is_loss, read_metrics, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, align, corrected_error, p_text, paired_differences, with_error
-from spinney._evaluate.task import read_target
 from spinney.inspect.charts.evaluation import draw_comparison, draw_curves
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 from spinney._data.arguments import read_size
 from spinney._data.file_readers import STANDARD_INPUT, is_parquet, reading
 from spinney._data.types import Floats
-from spinney._evaluate.problem import Array
-from spinney._evaluate.task import read_target
+from spinney._evaluate.problem import Array, read_target
 from spinney.cli.failures import fail, failures_in_words, nearest
 from spinney.cli.tables import number_column, read_whole
 

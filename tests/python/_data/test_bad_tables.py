@@ -113,7 +113,7 @@ def test_standard_input_is_read(monkeypatch, kind):
 
 
 def test_standard_input_is_studied(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinney._evaluate.report.write_report", lambda study, path: path)
+    monkeypatch.setattr("spinney._evaluate.study.result.write_report", lambda study, path: path)
     given = table().write_csv().encode()
     words = ["study", "-", "--target", "y", "--keep", "x", "--out", str(tmp_path / "out"), *QUICK]
     result = CliRunner().invoke(command, words, input=given)

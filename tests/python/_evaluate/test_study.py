@@ -639,7 +639,7 @@ def test_a_stack_is_kept_where_what_is_ahead_is_so_by_chance():
     from types import SimpleNamespace
 
     from spinney._evaluate.runner import Candidate, Trial
-    from spinney._evaluate.study.finish import Finish
+    from spinney._evaluate.study.study import Finish
 
     def preferred(ahead):
         stack, boosting = (Trial(Candidate(name, None, 0.0)) for name in ("stack", "boosting"))

@@ -11,7 +11,7 @@ import pytest
 import spinney
 from click.testing import CliRunner
 from sklearn.base import is_classifier
-from spinney._evaluate.task import read_target
+from spinney._evaluate.problem import read_target
 from spinney.cli import study as bench
 from spinney.cli.commands import spinney as command
 

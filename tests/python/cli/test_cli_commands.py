@@ -18,7 +18,7 @@ import pytest
 import spinney
 from click.testing import CliRunner
 from spinney import _engine
-from spinney._evaluate.task import read_target
+from spinney._evaluate.problem import read_target
 from spinney.cli import tables
 from spinney.cli.commands import spinney as command
 from spinney.datasets import load_penguins

@@ -33,7 +33,7 @@ def short_report(monkeypatch):
         path.write_text("<html>")
         return path
 
-    monkeypatch.setattr("spinney._evaluate.report.write_report", write)
+    monkeypatch.setattr("spinney._evaluate.study.result.write_report", write)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from spinney._data.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, class_codes, sample
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney._forest.forests import RandomForestClassifier
 from spinney._forest.isolation import IsolationForest
 from spinney._tree.trees import DecisionTreeRegressor
@@ -28,7 +28,7 @@ _BINS = 10  # of the calibration
 _Z = 1.96
 
 
-def decide_section(study: Study, test: View) -> dict[str, Any] | None:
+def decide_section(study: Findings, test: View) -> dict[str, Any] | None:
     """Judge the probabilities of the best model on rows that it has not learned from."""
     if study.classes is None:
         return None
@@ -135,7 +135,7 @@ def _confusion(shares: Floats, codes: Codes, n_classes: int) -> dict[str, Any]:
     return {"classes": order, "counts": counts[np.ix_(order, order)], "n_hidden": n_classes - len(order)}
 
 
-def _surprises(study: Study, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
+def _surprises(study: Findings, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
     """Find the test rows whose class the model held least likely."""
     codes, shares = class_codes(study.y_test, labels), study.test_predictions[study.best]
     given = np.where(codes >= 0, shares[np.arange(len(codes)), np.maximum(codes, 0)], np.nan)
@@ -155,7 +155,7 @@ _RESIDUAL_BARS = 32
 _RESIDUAL_BINS = 10
 
 
-def residuals_section(study: Study, test: View) -> dict[str, Any] | None:
+def residuals_section(study: Findings, test: View) -> dict[str, Any] | None:
     """Compare predictions with values; None for classes."""
     if study.classes is not None:
         return None
@@ -203,7 +203,7 @@ _ODD = 0.01  # share of the training rows that are called odd
 _LEAST = 1e-15  # probability, so that a loss is finite
 
 
-def trust_section(study: Study, train: View, test: View) -> dict[str, Any]:
+def trust_section(study: Findings, train: View, test: View) -> dict[str, Any]:
     """Gather the reasons for doubt."""
     losses = {
         "train": _losses(study, study.out_of_fold[study.best], study.y_train),
@@ -220,7 +220,7 @@ def trust_section(study: Study, train: View, test: View) -> dict[str, Any]:
     }
 
 
-def _losses(study: Study, said: Floats, y: NDArray[Any]) -> Floats:
+def _losses(study: Findings, said: Floats, y: NDArray[Any]) -> Floats:
     """Loss of each row; NaN where the row was never held out."""
     if study.classes is None:
         return np.asarray(np.abs(said - y.astype(np.float64)))
@@ -229,7 +229,7 @@ def _losses(study: Study, said: Floats, y: NDArray[Any]) -> Floats:
     return np.asarray(np.where(codes >= 0, -log(np.maximum(given, _LEAST)), np.nan))
 
 
-def _weak_parts(study: Study, train: Floats, test: Floats) -> list[dict[str, Any]]:
+def _weak_parts(study: Findings, train: Floats, test: Floats) -> list[dict[str, Any]]:
     """Grow a small tree on the held-out losses: its leaves are the parts of the table that the model finds hard."""
     known = np.flatnonzero(~np.isnan(train))
     least = max(20, len(known) // 20)

@@ -13,7 +13,7 @@ from spinney._data.types import Floats
 from spinney._evaluate.report.overview import metric_words
 from spinney._evaluate.report.view import View, affordable, sample
 from spinney._evaluate.scoring import is_loss
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney.inspect.explain.dependence import PartialDependence, partial_dependence
 from spinney.inspect.explain.interactions import interaction_strength
 from spinney.inspect.explain.permutation import permutation_importance
@@ -26,7 +26,7 @@ _MOST_PERMUTED = 300  # columns
 _PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 50
 
 
-def importances_section(study: Study, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
+def importances_section(study: Findings, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
     """Measure what the model loses when a column is shuffled; where that takes too long, what columns add."""
     found = _permuted(study, test) or _added(shap)
     if found is None:
@@ -35,7 +35,7 @@ def importances_section(study: Study, test: View, shap: dict[str, Any] | None) -
     return found | {"pairs": _pairs(study, test, names)}
 
 
-def _permuted(study: Study, test: View) -> dict[str, Any] | None:
+def _permuted(study: Findings, test: View) -> dict[str, Any] | None:
     n_columns = len(test.names)
     if n_columns > _MOST_PERMUTED:
         return None
@@ -86,7 +86,7 @@ def _added(shap: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _pairs(study: Study, test: View, names: list[str]) -> dict[str, Any] | None:
+def _pairs(study: Findings, test: View, names: list[str]) -> dict[str, Any] | None:
     """Find columns that act together, in the best model made of trees: Friedman's H."""
     n_asked = len(names) * (len(names) + 1) // 2
     name = affordable(study, n_asked * _PAIR_ROWS**2, "shap_values")
@@ -110,7 +110,7 @@ _CURVES = 40  # of single rows
 _MOST_CATEGORIES = 8
 
 
-def dependence_section(study: Study, test: View, columns: list[str]) -> dict[str, Any] | None:
+def dependence_section(study: Findings, test: View, columns: list[str]) -> dict[str, Any] | None:
     """Ask the model about the columns that matter most; None if no model answers in time."""
     rows = sample(test.n_rows, _CURVE_ROWS)
     known = {name for j, name in enumerate(test.names) if test.has_known(j, rows)}
@@ -169,7 +169,7 @@ _MOST_STEPS = 100_000_000  # rows times leaves that are walked: some seconds
 _MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
 
 
-def shap_section(study: Study, test: View) -> dict[str, Any] | None:
+def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
     """Explain test rows by the best model that can tell; None if none can."""
     name = affordable(study, 0, "shap_values")
     if name is None:
@@ -209,7 +209,7 @@ def shap_section(study: Study, test: View) -> dict[str, Any] | None:
     }
 
 
-def _explained_classes(study: Study) -> list[Any]:
+def _explained_classes(study: Findings) -> list[Any]:
     if study.classes is None:
         return [None]
     classes: list[Any] = study.classes.tolist()

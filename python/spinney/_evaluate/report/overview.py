@@ -13,14 +13,14 @@ from sklearn.metrics import get_scorer
 from spinney._data.display import elide, fixed, one_line, percent, plural, shortest
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
-from spinney._ensemble.member_fits import seeded
+from spinney._ensemble.members import seeded
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.report.view import View, class_codes
 from spinney._evaluate.runner import Candidate, Runner
 from spinney._evaluate.scoring import Scorer, is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error
 from spinney._evaluate.study.columns import ColumnProfile
-from spinney._evaluate.study.result import Entry, Study
+from spinney._evaluate.study.findings import Entry, Findings
 
 _WORDS = {
     "roc_auc": "area under the ROC curve",
@@ -35,7 +35,7 @@ def metric_words(metric: str) -> str:
     return _WORDS.get(metric, shown_name(metric).replace("_", " "))
 
 
-def board_section(study: Study) -> dict[str, Any]:
+def board_section(study: Findings) -> dict[str, Any]:
     """Gather the leader board."""
     return {
         "note": (
@@ -49,7 +49,7 @@ def board_section(study: Study) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry, study: Study) -> dict[str, Any]:
+def _entry(entry: Entry, study: Findings) -> dict[str, Any]:
     sign = -1 if is_loss(study.metric) else 1
     gap = entry.difference
     ends = sorted([sign * gap.low, sign * gap.high])
@@ -65,7 +65,7 @@ def _entry(entry: Entry, study: Study) -> dict[str, Any]:
     }
 
 
-def fold_share(study: Study) -> float:
+def fold_share(study: Findings) -> float:
     """Rows held out of a fold over rows learned from, on average."""
     return float(np.mean([len(held) / len(learned) for learned, held in study.folds]))
 
@@ -104,14 +104,14 @@ _FEW_CLASSES = 6
 _TASKS = {"binary": "two classes", "multiclass": "several classes", "regression": "values"}
 
 
-def summary(study: Study, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
+def summary(study: Findings, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the sentences and the tiles; `columns` are those that matter, the first most."""
     lines = _Lines(study)
     return [lines.asked(), lines.answer(), lines.goes_by(columns)], lines.tiles()
 
 
 class _Lines:
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Findings) -> None:
         self.study = study
         self.metric = study.metric
         self.best = study[study.best]
@@ -185,12 +185,12 @@ class _Lines:
         return tiles
 
 
-def eyebrow(study: Study) -> str:
+def eyebrow(study: Findings) -> str:
     """Say what kind of question it is."""
     return f"A study of {_TASKS[study.task]}, judged by {metric_words(study.metric)}"
 
 
-def _baseline_words(study: Study) -> str:
+def _baseline_words(study: Findings) -> str:
     if study.classes is None:
         return f"always {shortest(float(np.mean(study.y_train.astype(float))), 4)}"
     labels, counts = np.unique(study.y_train, return_counts=True)
@@ -212,7 +212,7 @@ _SECONDS = 4.0  # that the fits may take, by what the study measured
 _FEWEST_ROWS = 20
 
 
-def learning_section(study: Study) -> dict[str, Any] | None:
+def learning_section(study: Findings) -> dict[str, Any] | None:
     """Fit the best model that is quick enough, and the tree, to parts of the training rows; None if there are few."""
     folds = sorted(study.folds, key=lambda fold: -len(fold[0]))[:_FOLDS]  # in time, the first learn from few rows
     n_rows = min(len(learned) for learned, _ in folds)
@@ -236,7 +236,9 @@ def learning_section(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _curve(study: Study, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer) -> dict[str, Any]:
+def _curve(
+    study: Findings, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer
+) -> dict[str, Any]:
     table, y = pick_table(study.X_train), study.y_train
     runner, model = Runner(Problem(table, y)), seeded(study.models[name], np.random.RandomState(0))
     held, learned = np.full((len(folds), len(sizes)), np.nan), np.full((len(folds), len(sizes)), np.nan)
@@ -274,7 +276,7 @@ def _means(values: Floats) -> Floats:
 _FLAGS = {"models": "--model", "random_state": "--seed"}  # others: the option's own name
 
 
-def made_section(study: Study, left_out: list[str]) -> dict[str, Any]:
+def made_section(study: Findings, left_out: list[str]) -> dict[str, Any]:
     """Gather notes, versions, time and command, and the titles of parts of the page that no model had time for."""
     said = "".join(f", {name}={value!r}" for name, value in study.options.items())
     table = repr(study.source) if study.source else "table"
@@ -319,7 +321,7 @@ _MOST_CATEGORIES = 8
 _MOST_CLASSES = 15
 
 
-def profile_section(study: Study, train: View) -> dict[str, Any]:
+def profile_section(study: Findings, train: View) -> dict[str, Any]:
     """Describe the table."""
     place = {name: j for j, name in enumerate(train.names)}
     columns = sorted(study.columns, key=lambda column: column.is_used, reverse=True)
@@ -374,7 +376,7 @@ def _bars(view: View, j: int) -> dict[str, Any] | None:
     return {"counts": counts, "ends": text}
 
 
-def _target(study: Study) -> dict[str, Any]:
+def _target(study: Findings) -> dict[str, Any]:
     name = one_line(study.target)
     if study.classes is None:
         counts, edges = np.histogram(study.y_train.astype(float), 40)

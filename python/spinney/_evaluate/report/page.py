@@ -19,7 +19,7 @@ from spinney._data.display import one_line
 from spinney._evaluate.report import errors, explain, overview
 from spinney._evaluate.report.tree import tree_section
 from spinney._evaluate.report.view import View
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney._names import __version__
 
 _STYLES = ("report.css", "tree.css", "print.css")
@@ -116,7 +116,7 @@ def short(value: float, digits: int = _DIGITS) -> float | int | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
 
 
-def write_report(study: Study, path: str | os.PathLike[str]) -> Path:
+def write_report(study: Findings, path: str | os.PathLike[str]) -> Path:
     """Write a study as one HTML file that needs nothing else.
 
     Parameters
@@ -167,7 +167,7 @@ class Page:
     sections: list[Section]
 
 
-def gather(study: Study) -> tuple[str, list[str], Page]:
+def gather(study: Findings) -> tuple[str, list[str], Page]:
     """Return the title, the sentences of the answer, and the data of all sections."""
     train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
     shap = explain.shap_section(study, test)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from spinney._data.display import elide, grouped, one_line
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.report.view import View, class_codes, sample
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney._tree.complexity_table import ComplexityTable
 from spinney._tree.pruning import first_cuts
 from spinney._tree.tree_estimator import BaseTree
@@ -71,7 +71,7 @@ def _thinned(n: int, chosen: int | None) -> NDArray[np.intp]:
     return np.unique(np.concatenate([spread, np.array(kept, dtype=np.intp)]))
 
 
-def tree_section(study: Study, train: View, test: View) -> dict[str, Any]:
+def tree_section(study: Findings, train: View, test: View) -> dict[str, Any]:
     """Gather the tree, its nested trees and their errors."""
     sequence = Sequence.of(study.tree, study.X_train, study.y_train)
     reader = TreeReader(sequence.grown, show_missing="seen")

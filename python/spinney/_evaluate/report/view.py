@@ -15,7 +15,7 @@ from spinney._data.display import elide, one_line, shortest
 from spinney._data.schema import codes_by_name
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
-from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.findings import Findings
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader
 
@@ -134,7 +134,7 @@ def sample(n_rows: int, most: int, seed: int = 0) -> Places:
 SECONDS = 3.0  # that one section may spend on asking
 
 
-def affordable(study: Study, n_rows: int, method: str = "predict") -> str | None:
+def affordable(study: Findings, n_rows: int, method: str = "predict") -> str | None:
     """Name the best model that can predict so many rows in time, by what the study measured; None if none can.
 
     Parameters

@@ -16,10 +16,9 @@ from spinney._data.date_parts import USUAL, date_parts, part_name
 from spinney._data.display import plural
 from spinney._data.select import PickTable, missing_rows, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._evaluate.problem import Array, Models, Problem, Rows
+from spinney._evaluate.problem import Array, Models, Problem, Rows, Target, column_table, decide_task, read_task
 from spinney._evaluate.scoring import Scoring
 from spinney._evaluate.study.columns import ColumnProfile, Columns, find_leaks, profile_columns, row_groups
-from spinney._evaluate.task import Target, column_table, decide_task, read_task
 
 FEWEST_ROWS = 20
 _FEWEST_GROUPS = 4

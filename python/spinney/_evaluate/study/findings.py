@@ -1,0 +1,273 @@
+"""What a study has found: the leader board, the predictions, the models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from spinney._data.display import Backend, elide, fixed, frame_of, one_line, plural
+from spinney._data.types import Floats, TableLike
+from spinney._evaluate.problem import Array, Rows
+from spinney._evaluate.scoring import TestScore, is_loss, shown_name, shown_value
+from spinney._evaluate.statistics import Difference, align, finite_or_none, p_text, with_error
+from spinney._evaluate.study.columns import ColumnProfile
+from spinney._evaluate.study.prepare import columns_to_learn_from
+from spinney._model.file.disk import Target
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One line of the leader board.
+
+    Attributes
+    ----------
+    name : str
+        The model.
+    scores : dict of str to ndarray of shape (n_folds,)
+        By metric, fold by fold of all repeats; larger is always better, as scikit-learn's scorers have it.
+    mean, error : float
+        Mean over the folds of the metric that decides, and its standard error, corrected for rows that folds share.
+    difference : Difference
+        What it scores more than the best, paired by fold: mean, error, low, high (a 95% interval), p_value, p_holm.
+    fit_seconds, predict_seconds : float
+        Mean time of a fit, and of the predictions of the rows held out.
+    test : dict of str to TestScore
+        Score on the test part by metric, with a 95% interval: value, low, high.
+    is_baseline, is_peer : bool
+        Whether it always says the same; whether it is a model of another library.
+    """
+
+    name: str
+    scores: dict[str, Floats]
+    mean: float
+    error: float
+    difference: Difference
+    fit_seconds: float
+    predict_seconds: float
+    test: dict[str, TestScore]
+    is_baseline: bool = False
+    is_peer: bool = False
+
+    @property
+    def test_score(self) -> TestScore:
+        """Score on the test part by the metric that decides."""
+        return next(iter(self.test.values()))
+
+
+@dataclass(eq=False)
+class Findings:
+    """What a study has found; `Study` says what each attribute is."""
+
+    task: str
+    metrics: list[str]
+    target: str
+    classes: Array | None
+    columns: list[ColumnProfile]
+    notes: list[str]
+    X_train: Any
+    y_train: Array
+    X_test: Any
+    y_test: Array
+    folds: list[tuple[Rows, Rows]]
+    leaderboard: list[Entry]
+    models: dict[str, Any]
+    out_of_fold: dict[str, Floats]
+    test_predictions: dict[str, Floats]
+    best: str
+    model: Any
+    calibration: str
+    tree: Any
+    n_rows: int
+    seconds: float
+    versions: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    source: str = ""
+    command: str = ""
+
+    @property
+    def metric(self) -> str:
+        """The metric that decides."""
+        return self.metrics[0]
+
+    def __getitem__(self, name: str) -> Entry:
+        """Return the line of a model."""
+        for entry in self.leaderboard:
+            if entry.name == name:
+                return entry
+        raise KeyError(f"{name!r} was not studied. Models are {', '.join(one.name for one in self.leaderboard)}.")
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Return the leader board as a frame: one row per model.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame. None: pandas if it is installed.
+
+        Returns
+        -------
+        DataFrame
+            Scores are as scikit-learn's scorers have them: larger is better.
+        """
+        rows = [_entry_to_dict(entry) for entry in self.leaderboard]
+        return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found, without tables and models, in a form that JSON can hold.
+
+        Returns
+        -------
+        dict
+            Of text, numbers and lists; None for what is not a number.
+        """
+        found = {
+            "task": self.task,
+            "target": self.target,
+            "metric": self.metric,
+            "metrics": list(self.metrics),
+            "classes": None if self.classes is None else self.classes.tolist(),
+            "rows": self.n_rows,
+            "rows_to_learn_from": len(self.y_train),
+            "rows_to_test": len(self.y_test),
+            "folds": len(self.folds),
+            "best": self.best,
+            "calibration": self.calibration,
+            "leaderboard": [_entry_to_dict(entry) for entry in self.leaderboard],
+            "columns": [vars(column) for column in self.columns],
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
+        return cast(dict[str, Any], finite_or_none(found))
+
+    def __repr__(self) -> str:
+        return f"<Study of {self.target!r}: {len(self.leaderboard)} models; best {self.best}>"
+
+    def __str__(self) -> str:
+        return "\n".join([self.headline(), "", *self.board(), "", *self.notes])
+
+    def headline(self) -> str:
+        """Say in a line what was studied.
+
+        Returns
+        -------
+        str
+            Target, columns, rows, folds and time.
+        """
+        what = "values" if self.classes is None else f"{len(self.classes)} classes"
+        used = sum(column.is_used for column in self.columns)
+        return (
+            f"{self.target}: {what} from {plural(used, 'column')}; {len(self.y_train):,} rows to learn from in "
+            f"{plural(len(self.folds), 'fold')}, {len(self.y_test):,} to test; {self.seconds:.0f} s"
+        )
+
+    def board(self) -> list[str]:
+        """Return the lines of the leader board.
+
+        Returns
+        -------
+        list of str
+            A head, and a line for each model.
+        """
+        return align(self._cells())
+
+    def _cells(self) -> list[list[str]]:
+        name, others = shown_name(self.metric), [shown_name(one) for one in self.metrics[1:]]
+        head = ["", name, f"− {elide(self.leaderboard[0].name, 20)}", "p (Holm)", f"test {name}", *others, "fit s"]
+        return [head, *(self._line(entry) for entry in self.leaderboard)]
+
+    def _line(self, entry: Entry) -> list[str]:
+        sign = -1 if is_loss(self.metric) else 1
+        gap = entry.difference
+        first = entry is self.leaderboard[0]
+        test = entry.test[self.metric]
+        ends = sorted((shown_value(self.metric, test.low), shown_value(self.metric, test.high)))
+        decimals = _decimals(test.high - test.low)
+        shown = fixed(shown_value(self.metric, test.value), decimals)
+        if not math.isnan(ends[0]):
+            shown += f" [{fixed(ends[0], decimals)}, {fixed(ends[1], decimals)}]"
+        return [
+            elide(one_line(entry.name), 24) + (" *" if entry.name == self.best else ""),
+            with_error(shown_value(self.metric, entry.mean), entry.error),
+            "" if first else with_error(sign * gap.mean, gap.error),
+            "" if first else p_text(gap.p_holm),
+            shown,
+            *(f"{shown_value(name, float(entry.scores[name].mean())):.4g}" for name in self.metrics[1:]),
+            f"{entry.fit_seconds:.2g}",
+        ]
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        cells = self._cells()
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in cells[0])
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells[1:])
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return f"<p>{escape(self.headline())}</p><table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
+
+    def predict(self, table: TableLike) -> Array:
+        """Predict rows of a table such as the one that was studied.
+
+        Parameters
+        ----------
+        table : frame, dict of columns or array
+            Rows. Columns that are not learned from may be there or not; dates are taken apart as in the study.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels or values, by `model`.
+        """
+        return np.asarray(self.model.predict(self._learned_from(table)))
+
+    def predict_proba(self, table: TableLike) -> Floats:
+        """Class probabilities of rows of a table such as the one that was studied.
+
+        Parameters
+        ----------
+        table : frame, dict of columns or array
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            By `model`; columns in the order of `classes`.
+        """
+        if self.classes is None:
+            raise AttributeError("This study predicts values, which have no probabilities. Use predict.")
+        return np.asarray(self.model.predict_proba(self._learned_from(table)))
+
+    def _learned_from(self, table: TableLike) -> Any:
+        return columns_to_learn_from(table, [column.name for column in self.columns if column.is_used])
+
+    def save(self, file: Target) -> None:
+        """Write the best model to a file, for `spinney.load` and ``spinney predict``.
+
+        Parameters
+        ----------
+        file : str, path or binary file
+            Where to write.
+        """
+        self.model.save(file)
+
+
+def _entry_to_dict(entry: Entry) -> dict[str, Any]:
+    found: dict[str, Any] = {"model": entry.name}
+    for metric, values in entry.scores.items():
+        found[metric] = float(values.mean())
+    found |= {"error": entry.error, "difference": entry.difference.mean, "difference_low": entry.difference.low}
+    found |= {"difference_high": entry.difference.high, "p_value": entry.difference.p_value}
+    found |= {"p_holm": entry.difference.p_holm}
+    for metric, score in entry.test.items():
+        found |= {f"test_{metric}": score.value, f"test_{metric}_low": score.low, f"test_{metric}_high": score.high}
+    found |= {"fit_seconds": entry.fit_seconds, "predict_seconds": entry.predict_seconds}
+    return found | {"is_baseline": entry.is_baseline, "is_peer": entry.is_peer}
+
+
+def _decimals(width: float) -> int:
+    if math.isnan(width) or width <= 0:
+        return 4
+    return min(8, max(0, 2 - math.floor(math.log10(width))))
