@@ -312,15 +312,15 @@ class Finish:
         """Return the models that one is made of."""
         return [one for one in self.members if one.name in self.weights] if trial.name == STACK else [trial]
 
-    def _stack(self, members: dict[str, Any], calibration: Calibration) -> Any:
-        weights, temperatures = ([self.weights[name][k] for name in members] for k in range(2))
-        X, classes = self.session.train.X, self.session.whole.classes
-        settings = {
-            "scores": {name: self._score(name) for name in members},
-            "temperatures": None if classes is None else temperatures,
-            "calibration": calibration,
-        }
-        return weighted_stack(members, weights, X, classes, **settings)
+    def _stack(self, members: dict[str, Any], by: Calibration) -> Any:
+        X, classes, scores = (
+            self.session.train.X,
+            self.session.whole.classes,
+            {one: self._score(one) for one in members},
+        )
+        weights = [self.weights[name][0] for name in members]
+        each = [one for name in members if (one := self.weights[name][1]) is not None] or None
+        return weighted_stack(members, weights, X, classes, scores=scores, temperatures=each, calibration=by)
 
     def _score(self, name: str) -> float:
         """Score of the out-of-fold predictions of a model: accuracy, or R²."""
