@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Literal
@@ -163,3 +163,15 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spinney":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def align(rows: list[list[str]], left: Collection[int] = (0,)) -> list[str]:
+    """Return rows of cells as lines, columns flush right but those in `left`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if k in left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
-from spinney._data.display import Backend, elide, fixed, frame_of, one_line, plural
+from spinney._data.display import Backend, align, elide, fixed, frame_of, one_line, plural
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import random_state_names, set_random_states
 from spinney._estimator.held_out import told_of_rows
@@ -33,7 +33,6 @@ from spinney._evaluate.bias_variance_samples import (
     resampled_source,
 )
 from spinney._evaluate.problem import EstimatorLike
-from spinney._evaluate.statistics import align
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

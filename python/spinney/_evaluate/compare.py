@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from spinney._data.display import Backend, elide, frame_of, one_line, plural, warn
+from spinney._data.display import Backend, align, elide, frame_of, one_line, plural, warn
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import Sharing, are_foreign, seeded, takes_weights
@@ -32,7 +32,7 @@ from spinney._evaluate.problem import (
 )
 from spinney._evaluate.runner import Budget, EvaluationProgress, Run, Runner, with_threads
 from spinney._evaluate.scoring import Scorers, Scoring, is_loss, read_metrics, shown_name, shown_value
-from spinney._evaluate.statistics import Difference, align, corrected_error, p_text, paired_differences, with_error
+from spinney._evaluate.statistics import Difference, corrected_error, p_text, paired_differences, with_error
 from spinney.inspect.charts.evaluation import draw_comparison, draw_curves
 
 if TYPE_CHECKING:

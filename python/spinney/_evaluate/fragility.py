@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from spinney._data.display import Backend, elide, frame_of, one_line, percent, plural, shortest
+from spinney._data.display import Backend, align, elide, frame_of, one_line, percent, plural, shortest
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import read_row_groups, told_of_rows
 from spinney._estimator.parameters import count_rows
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_values, read_weights
 from spinney._evaluate.runner_up import RunnerUp, runner_ups
-from spinney._evaluate.statistics import align
 from spinney._model.tree import FittedTree
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader

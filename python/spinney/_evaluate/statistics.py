@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,18 +104,6 @@ def paired_differences(scores: Floats, reference: int, test_share: float) -> lis
     return [
         Difference(mean, error, mean - reach * error, mean + reach * error, p, corrected)
         for mean, error, p, corrected in zip(means, errors, p_values, holm(p_values), strict=True)
-    ]
-
-
-def align(rows: list[list[str]], left: Collection[int] = (0,)) -> list[str]:
-    """Return rows of cells as lines, columns flush right but those in `left`."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if k in left else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
     ]
 
 

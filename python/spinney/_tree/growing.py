@@ -22,7 +22,7 @@ from spinney._model.tree import FittedTree
 from spinney._tree.settings import GrowthSettings
 from spinney._tree.task import Task
 from spinney.inspect.constraints import verify
-from spinney.inspect.explain import methods
+from spinney.inspect.explain import shap as explanations
 
 AT_LEAST_0 = Interval(Real, 0.0, None, closed="left")
 SOME_FEATURES = (
@@ -76,7 +76,7 @@ class GrowingEstimator(TableEstimator):
     _task_class: ClassVar[type[Task]]
     _splitter: ClassVar[str] = "best"  # of estimators that have no parameter for it
     _random_ties = False  # even if nothing else is drawn: a tree that is one of many
-    shap_values = methods.shap_values
+    shap_values = explanations.shap_values
     verify_constraints = verify.verify_constraints
 
     @property

@@ -36,9 +36,8 @@ from spinney._tree.rpart import control, report
 from spinney._tree.rpart.estimator import RpartResult, fit_by_rpart
 from spinney._tree.rpart.record import RpartRecord, record_from_json, record_to_json
 from spinney._tree.settings import Scorer, check_stream
-from spinney.inspect.draw.svg import notebook_html
-from spinney.inspect.text.rule_list import RuleList, rules
-from spinney.inspect.text.text import explain_row, export_text
+from spinney.inspect.draw.tree_drawing import notebook_html
+from spinney.inspect.text.text import RuleList, explain_row, export_text, rules
 
 
 @estimator

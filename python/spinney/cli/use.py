@@ -26,7 +26,7 @@ from spinney.cli.predict import derived_parts, with_parts
 from spinney.cli.tables import check_writable, read_whole
 from spinney.inspect.explain.counterfactual import counterfactual
 from spinney.inspect.explain.dependence import partial_dependence
-from spinney.inspect.explain.permutation import permutation_importance
+from spinney.inspect.explain.importances import permutation_importance
 from spinney.inspect.text.tables import importance_columns, write_json
 
 if TYPE_CHECKING:

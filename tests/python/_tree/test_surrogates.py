@@ -293,7 +293,7 @@ def test_it_goes_with_the_other_parameters(kind, way, options):
     resting = model.apply(X)
     reader = TreeReader(model)
     for row, node in zip(X[:40], resting[:40], strict=True):
-        assert reader.steps(row.tolist())[-1].node == node
+        assert list(reader.walk(values=row.tolist()))[-1].node == node
     if way["missing_fallback"] == "majority":
         assert model.tree_.is_leaf[resting].all()
     assert model.feature_importances_.sum() == pytest.approx(1)
@@ -500,7 +500,7 @@ def test_every_reader_agrees_with_apply(way, seeds):
                     break
                 at = below
             assert at["node"] == resting
-            assert reader.steps(reader.row_values(row))[-1].node == resting
+            assert list(reader.walk(values=reader.row_values(row)))[-1].node == resting
             assert spinney.explain_row(model, row).endswith(f"Prediction: {at['prediction']}")
         frame = spinney.to_frame(model, "pandas")
         assert ("stop" in set(frame["missing"])) == (way["missing_fallback"] != "majority")

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from spinney.inspect.charts.axes import CLASS_COLOURS, class_colour, ink_on, tint
-from spinney.inspect.draw.letters import text_width
+from spinney.inspect.draw.layout import text_width
 from spinney.inspect.draw.picture import Rectangle, Text, draw
 from spinney.inspect.draw.plane import regions
 from spinney.inspect.text.reader import TreeReader
@@ -82,8 +82,8 @@ def solids(picture):
     for part in picture.parts:
         inside = edges(part.box)
         found += [b for s in part.shapes if isinstance(s, Text) and (b := text_box(s)).y >= inside[3]]
-    found += [text_box(text) for _, texts in picture.labels for text in texts]
-    return found + picture.legend.boxes + [text_box(text) for text in picture.legend.texts]
+    found += [text_box(shape) for shape in picture.labels if isinstance(shape, Text)]
+    return found + [text_box(shape) if isinstance(shape, Text) else shape for shape in picture.legend]
 
 
 @pytest.mark.parametrize("style", ["full", "compact"])
@@ -157,7 +157,7 @@ def test_measured_letters_are_as_wide_as_drawn_ones():
 
 def words_of(picture):
     found = [s.words for part in picture.parts for s in part.shapes if isinstance(s, Text)]
-    return [*found, *(text.words for _, texts in picture.labels for text in texts)]
+    return [*found, *(shape.words for shape in picture.labels if isinstance(shape, Text))]
 
 
 def test_boxes_and_branches_say_what_they_should(model):

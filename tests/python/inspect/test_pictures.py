@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import spinney
 from spinney._data.display import grouped
-from spinney.inspect.draw.picture import draw
+from spinney.inspect.draw.picture import Rectangle, Text, draw
 
 mpl.use("agg")
 import matplotlib.pyplot as plt
@@ -85,8 +85,8 @@ def test_classes_are_named_by_their_colours(houses, n_leaves):
     X, y = houses
     labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
     picture = draw(spinney.DecisionTreeClassifier(max_leaf_nodes=n_leaves).fit(X, labels))
-    assert [text.words for text in picture.legend.texts][:3] == ["0", "1", "2"]
-    assert len({box.fill for box in picture.legend.boxes}) == 3
+    assert [shape.words for shape in picture.legend if isinstance(shape, Text)][:3] == ["0", "1", "2"]
+    assert len({shape.fill for shape in picture.legend if isinstance(shape, Rectangle)}) == 3
 
 
 def test_a_compact_picture_says_what_its_leaves_hold(houses):
@@ -111,7 +111,7 @@ def test_many_classes_have_no_legend_of_colours(houses):
     X, y = houses
     labels = pd.qcut(y, 12, labels=False)
     picture = draw(spinney.DecisionTreeClassifier(max_leaf_nodes=15).fit(X, labels))
-    assert [text.words for text in picture.legend.texts] == ["leaf: class, its share, part of the rows"]
+    assert [shape.words for shape in picture.legend] == ["leaf: class, its share, part of the rows"]
 
 
 # ---- lists of categories ---------------------------------------------------------------------------------------------

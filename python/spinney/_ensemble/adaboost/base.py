@@ -48,7 +48,7 @@ from spinney._model.saving.members import check_member, read_frame
 from spinney._model.saving.model_part import FittedPart, kind_of
 from spinney._model.tree import FittedTree
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
-from spinney.inspect.explain import methods
+from spinney.inspect.explain import shap as explanations
 
 if TYPE_CHECKING:
     pass
@@ -97,7 +97,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
             "stopped_": word(REASONS, key="stopped"),
         },
     )
-    shap_values = methods.shap_values
+    shap_values = explanations.shap_values
 
     # ---- what differs between classes and values ---------------------------------------------------
 

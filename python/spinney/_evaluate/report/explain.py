@@ -15,8 +15,8 @@ from spinney._evaluate.report.view import View, affordable, sample
 from spinney._evaluate.scoring import is_loss
 from spinney._evaluate.study.findings import Findings
 from spinney.inspect.explain.dependence import PartialDependence, partial_dependence
+from spinney.inspect.explain.importances import permutation_importance
 from spinney.inspect.explain.interactions import interaction_strength
-from spinney.inspect.explain.permutation import permutation_importance
 from spinney.inspect.explain.shap import ShapValues
 
 _RANKED_COLUMNS = 20

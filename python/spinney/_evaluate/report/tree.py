@@ -181,7 +181,7 @@ def _nodes(
 
 
 def _said(reader: TreeReader, node: int) -> str:
-    words = reader.said(node)
+    words = reader.prediction_text(node)
     return elide(words if reader.is_classifier else grouped(words), _NAME_LETTERS)
 
 

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from spinney._data.display import Backend, elide, fixed, frame_of, one_line, plural
+from spinney._data.display import Backend, align, elide, fixed, frame_of, one_line, plural
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.problem import Array, Rows
 from spinney._evaluate.scoring import TestScore, is_loss, shown_name, shown_value
-from spinney._evaluate.statistics import Difference, align, finite_or_none, p_text, with_error
+from spinney._evaluate.statistics import Difference, finite_or_none, p_text, with_error
 from spinney._evaluate.study.columns import ColumnProfile
 from spinney._evaluate.study.prepare import columns_to_learn_from
 from spinney._model.file.disk import Target

@@ -1,9 +1,12 @@
-"""Getting matplotlib when it is needed, and a sentence when it is not there."""
+"""What charts have in common: matplotlib, imported when it is needed; colours; lines with names; marks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from spinney._data.display import elide, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +31,38 @@ def axes_of(ax: Axes | None, width: float, height: float, *open_sides: str) -> A
     return ax
 
 
+def short(text: object, most: int = 40) -> str:
+    """Write a name in one line of at most so many letters."""
+    return elide(one_line(text), most)
+
+
+def name_lines(ax: Axes, names: Sequence[str], ends: tuple[float, float] | None = None, **look: Any) -> None:
+    """Write a name beside each line of a chart, the first on top; `ends`: room below the last and above the first."""
+    ax.set_yticks(range(len(names)), names, parse_math=False, **look)
+    ax.tick_params(axis="y", length=0)
+    if ends is None:
+        ax.invert_yaxis()
+    else:
+        ax.set_ylim(max(1, len(names)) - 1 + ends[0], -ends[1])
+
+
+def write_beside(ax: Axes, text: str, x: Any, y: Any, gap: float = 4, **look: Any) -> None:
+    """Write to the right of a point, so many points (of a font) away."""
+    look = {"color": INK, "va": "center"} | look
+    ax.annotate(text, (x, y), xytext=(gap, 0), textcoords="offset points", **look)
+
+
+def ring(ax: Axes, x: float, y: float, label: str) -> None:
+    """Draw a ring around the point that was chosen."""
+    edge: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}
+    ax.plot([x], [y], "o", markersize=11, label=label, **edge)
+
+
+def legend_above(ax: Axes, n_columns: int) -> None:
+    """Draw the legend above the axes, without a frame."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=n_columns, frameon=False, borderaxespad=0.2)
+
+
 # Okabe and Ito's eight, ordered so that neighbours differ in lightness too.
 CLASS_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C8C8C")
 # For categories beside the blue and the orange of low and high values.
@@ -43,6 +78,11 @@ def class_colour(code: int) -> str:
     return mixed(base, "#000000", min(0.6, 0.3 * (code // len(CLASS_COLOURS))))
 
 
+def class_look(code: int) -> dict[str, Any]:
+    """Colour and marker of a class."""
+    return {"color": class_colour(code), "marker": CLASS_MARKERS[code % len(CLASS_MARKERS)]}
+
+
 def mixed(colour: str, other: str, share: float) -> str:
     """Mix two colours; `share` is the part of the other."""
     parts = [(int(colour[k : k + 2], 16), int(other[k : k + 2], 16)) for k in (1, 3, 5)]
@@ -52,6 +92,11 @@ def mixed(colour: str, other: str, share: float) -> str:
 def tint(colour: str, strength: float) -> str:
     """Colour on white; strength 0 is nearly white, 1 well filled but light enough for dark letters."""
     return mixed("#ffffff", colour, 0.10 + 0.55 * min(max(strength, 0.0), 1.0))
+
+
+def value_tint(value: float, low: float, high: float) -> str:
+    """Colour of a value between the lowest and the highest."""
+    return tint(VALUE_COLOUR, (value - low) / (high - low) if high > low else 0.5)
 
 
 def ink_on(colour: str) -> str:

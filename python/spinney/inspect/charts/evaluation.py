@@ -1,4 +1,4 @@
-"""Models compared: paired differences with intervals, and learning curves."""
+"""Charts of evaluations: models compared, learning curves, pruning, coverage, bias and variance, densities."""
 
 from __future__ import annotations
 
@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display import elide, one_line, plural
-from spinney.inspect.charts.axes import (
-    CLASS_COLOURS,
-    CLASS_MARKERS,
-    INK,
-    PALE,
-    VALUE_COLOUR,
-    axes_of,
-    class_colour,
-    tint,
-)
+from spinney._data.display import plural
+from spinney.inspect.charts import axes
+from spinney.inspect.charts.axes import INK, PALE, VALUE_COLOUR, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +36,7 @@ def draw_comparison(found: Any, metric: str, ax: Axes | None) -> Axes:
     shown = metric.removeprefix("neg_")
     gaps = found.differences(metric=metric)
     names = [name for name in found.names if not np.isnan(gaps[name].mean)]
-    ax = axes_of(ax, 7.5, 1.4 + 0.45 * len(names), "top", "right", "left")
+    ax = axes.axes_of(ax, 7.5, 1.4 + 0.45 * len(names), "top", "right", "left")
     for place, name in enumerate(names):
         gap, mean = gaps[name], sign * found.mean(name, metric)[0]
         is_reference = name == found.reference_
@@ -52,17 +44,12 @@ def draw_comparison(found: Any, metric: str, ax: Axes | None) -> Axes:
         if not is_reference and not np.isnan(gap.low):
             ax.plot([sign * gap.low, sign * gap.high], [place, place], color=colour, linewidth=2.2, alpha=0.55)
         ax.plot([sign * gap.mean], [place], marker="D" if is_reference else "o", color=colour, markersize=7)
-        ax.annotate(
-            f"{mean:.4g}", (1.01, place), xycoords=("axes fraction", "data"), va="center", color=PALE, fontsize=9
-        )
+        at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        ax.annotate(f"{mean:.4g}", (1.01, place), color=PALE, fontsize=9, **at)
     ax.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    ax.set_yticks(range(len(names)), [elide(one_line(name), 40) for name in names], parse_math=False)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.tick_params(axis="y", length=0)
+    axes.name_lines(ax, [short(name) for name in names], (0.5, 0.5))
     better = "lower" if sign < 0 else "higher"
-    ax.set_xlabel(
-        f"difference of {shown} to {elide(one_line(found.reference_), 30)}, 95% interval ({better} is better)"
-    )
+    ax.set_xlabel(f"difference of {shown} to {short(found.reference_, 30)}, 95% interval ({better} is better)")
     ax.annotate(shown, (1.01, 1.0), xycoords="axes fraction", va="bottom", color=PALE, fontsize=9)
     return ax
 
@@ -82,31 +69,28 @@ def draw_curves(found: Any, ax: Axes | None) -> Axes:
     Axes
         The axes drawn on.
     """
-    ax = axes_of(ax, 7.0, 4.4, "top", "right")
+    ax = axes.axes_of(ax, 7.0, 4.4, "top", "right")
     metric = found.metrics[0]
     sign = -1 if metric.startswith("neg_") else 1
     for k, name in enumerate(found.names):
         scores = sign * found.curves[name]
         mean = scores.mean(axis=1)
         spread = scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else np.zeros(len(mean))
-        colour = class_colour(k)
-        ax.fill_between(found.curve_rows, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-        marker = CLASS_MARKERS[k % len(CLASS_MARKERS)]
-        ax.plot(found.curve_rows, mean, color=colour, marker=marker, markersize=5, label=elide(one_line(name), 30))
+        look = axes.class_look(k)
+        ax.fill_between(found.curve_rows, mean - spread, mean + spread, color=look["color"], alpha=0.15, linewidth=0)
+        ax.plot(found.curve_rows, mean, markersize=5, label=short(name, 30), **look)
     ax.set(xlabel="rows learned from", ylabel=metric.removeprefix("neg_"))
     ax.legend(frameon=False)
     return ax
 
 
 _MOST_BARS = 60  # beyond, bars run into each other
-
-
 _WIDE = 60  # leaves beyond which the small trees need a logarithmic axis
 
 
 def draw_complexity(table: Any, ax: Axes | None) -> Axes:
     """Draw the error against the number of leaves, and ring the tree that was kept."""
-    ax = axes_of(ax, 7.0, 4.2, "top", "right")
+    ax = axes.axes_of(ax, 7.0, 4.2, "top", "right")
     size, error, spread = table.n_leaves, table.cv_error, table.cv_se
     name = "held-out rows" if table.scoring is None else "mean score"
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "label": name}
@@ -133,21 +117,11 @@ def _mark_choice(ax: Axes, table: Any) -> None:
     best = int(np.nanargmin(worse * table.cv_error))  # of equal ones the smallest tree, which comes first
     width = {"min": 0.0, "1se": 1.0}[table.rule] if isinstance(table.rule, str) else float(table.rule or 0.0)
     level = table.cv_error[best] + worse * width * table.cv_se[best]
-    what = {"min": "the best", "1se": "1 standard error off the best"}.get(
-        str(table.rule), f"{width:g} standard errors"
-    )
+    names = {"min": "the best", "1se": "1 standard error off the best"}
+    what = names.get(str(table.rule), f"{width:g} standard errors")
     ax.axhline(level, color=INK, linestyle="--", linewidth=1, label=what)
     leaves, cp = int(table.n_leaves[table.chosen]), float(table.cp[table.chosen])
-    ax.plot(
-        [leaves],
-        [table.cv_error[table.chosen]],
-        "o",
-        markersize=11,
-        markerfacecolor="none",
-        markeredgecolor=CLASS_COLOURS[5],
-        markeredgewidth=2,
-        label=f"kept: {plural(leaves, 'leaf')}, cp {cp:.2g}",
-    )
+    axes.ring(ax, leaves, table.cv_error[table.chosen], f"kept: {plural(leaves, 'leaf')}, cp {cp:.2g}")
 
 
 def draw_coverage(columns: dict[str, list[Any]], nominal: float, ax: Axes | None) -> Axes:
@@ -167,27 +141,19 @@ def draw_coverage(columns: dict[str, list[Any]], nominal: float, ax: Axes | None
     Axes
         The axes drawn on.
     """
-    names = [elide(one_line(name), 36) for name in columns["rows"]]
-    ax = axes_of(ax, 6.5, 1.2 + 0.36 * len(names), "top", "right", "left")
-    places = np.arange(len(names))
+    names = [short(name, 36) for name in columns["rows"]]
+    ax = axes.axes_of(ax, 6.5, 1.2 + 0.36 * len(names), "top", "right", "left")
     coverage, error = np.array(columns["coverage"]), np.array(columns["standard_error"])
     ax.axvline(nominal, color=PALE, linestyle="--", linewidth=1, label=f"asked for: {nominal:.0%}")
-    ax.errorbar(
-        coverage, places, xerr=2 * error, fmt="o", color=VALUE_COLOUR, ecolor=VALUE_COLOUR, capsize=3,
-        label="covered, ± 2 standard errors",
-    )  # fmt: skip
-    ax.set_yticks(places, names, parse_math=False, color=INK)
-    ax.invert_yaxis()
+    look: dict[str, Any] = {"color": VALUE_COLOUR, "capsize": 3, "label": "covered, ± 2 standard errors"}
+    ax.errorbar(coverage, np.arange(len(names)), xerr=2 * error, fmt="o", **look)
+    axes.name_lines(ax, names, color=INK)
     low = min(float((coverage - 2 * error).min()), nominal) - 0.02
     ax.set(xlim=(max(0.0, low), 1.01), xlabel="share of the rows that are covered")
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.tick_params(axis="y", length=0)
     ax.spines["bottom"].set_color(PALE)
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderaxespad=0.2)
+    axes.legend_above(ax, 2)
     return ax
-
-
-_GREY = "#BBBBBB"
 
 
 def draw_parts(found: Any, ax: Axes | None) -> Axes:
@@ -205,15 +171,14 @@ def draw_parts(found: Any, ax: Axes | None) -> Axes:
     Axes
         The axes drawn on.
     """
-    ax = axes_of(ax, 7.0, 1.4 + 0.5 * len(found), "top", "right", "left")
+    ax = axes.axes_of(ax, 7.0, 1.4 + 0.5 * len(found), "top", "right", "left")
     learners = list(found.parts.values())
-    places = np.arange(len(learners))
+    places, is_squared = np.arange(len(learners)), found.loss == "squared"
     has_noise = any(part.noise is not None for part in learners)
-    bias = "bias²" if found.loss == "squared" else "bias"
-    stack = [("noise", [part.noise_effect or 0.0 for part in learners], _GREY)] if has_noise else []
-    stack.append((bias if has_noise else f"{bias} + noise", [part.bias for part in learners], CLASS_COLOURS[0]))
-    name = "variance" if found.loss == "squared" else "net variance"
-    stack.append((name, [part.variance for part in learners], CLASS_COLOURS[1]))
+    bias, variance = ("bias²", "variance") if is_squared else ("bias", "net variance")
+    stack = [("noise", [part.noise_effect or 0.0 for part in learners], "#BBBBBB")] if has_noise else []
+    stack.append((bias if has_noise else f"{bias} + noise", [part.bias for part in learners], axes.CLASS_COLOURS[0]))
+    stack.append((variance, [part.variance for part in learners], axes.CLASS_COLOURS[1]))
     right, left = np.zeros(len(learners)), np.zeros(len(learners))
     for label, values, colour in stack:
         widths = np.array(values)
@@ -221,16 +186,13 @@ def draw_parts(found: Any, ax: Axes | None) -> Axes:
         ax.barh(places, widths, left=start, height=0.62, color=colour, label=label)
         right, left = right + np.maximum(widths, 0), left + np.minimum(widths, 0)
     for place, part, end in zip(places, learners, right, strict=True):
-        text = f"{part.error:.3g}"
-        ax.annotate(text, (end, place), xytext=(5, 0), textcoords="offset points", va="center", color=INK)
-    ax.set_yticks(places, [elide(one_line(name), 40) for name in found.parts], parse_math=False)
-    ax.invert_yaxis()
+        axes.write_beside(ax, f"{part.error:.3g}", end, place, 5)
+    axes.name_lines(ax, [short(name) for name in found.parts])
     ax.axvline(0, color=INK, linewidth=0.8)
     low = 1.12 * left.min() if left.min() < 0 else 0.0
-    ax.set(xlim=(low, 1.12 * max(right.max(), 1e-12)))
-    ax.set_xlabel("expected squared error" if found.loss == "squared" else "expected share of wrong classes")
-    ax.tick_params(axis="y", length=0)
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.2)
+    label = "expected squared error" if is_squared else "expected share of wrong classes"
+    ax.set(xlim=(low, 1.12 * max(right.max(), 1e-12)), xlabel=label)
+    axes.legend_above(ax, 3)
     return ax
 
 
@@ -249,17 +211,17 @@ def draw_histogram(low: Floats, high: Floats, density: Floats, names: list[str],
         The columns.
     ax : Axes or None
     """
-    ax = axes_of(ax, 7.0, 4.2, "top", "right")
+    ax = axes.axes_of(ax, 7.0, 4.2, "top", "right")
     if len(names) == 1:
         widths = high[:, 0] - low[:, 0]
-        ax.bar(low[:, 0], density, widths, align="edge", color=tint(VALUE_COLOUR, 0.6), edgecolor=VALUE_COLOUR)
+        ax.bar(low[:, 0], density, widths, align="edge", color=axes.tint(VALUE_COLOUR, 0.6), edgecolor=VALUE_COLOUR)
         ax.set(xlabel=names[0], ylabel="density")
         return ax
     from matplotlib.patches import Rectangle
 
     for corner, end, height in zip(low, high, density / density.max(), strict=True):
         width, length = end - corner
-        ax.add_patch(Rectangle(tuple(corner), width, length, facecolor=tint(VALUE_COLOUR, 1.5 * float(height))))
+        ax.add_patch(Rectangle(tuple(corner), width, length, facecolor=axes.tint(VALUE_COLOUR, 1.5 * float(height))))
     ax.set(xlim=(low[:, 0].min(), high[:, 0].max()), ylim=(low[:, 1].min(), high[:, 1].max()))
     ax.set(xlabel=names[0], ylabel=names[1])
     return ax

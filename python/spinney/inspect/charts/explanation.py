@@ -1,4 +1,4 @@
-"""Ways to another answer: how far each moves which columns."""
+"""Charts of explanations: counterfactuals, shapes, interactions, nearest rows, partial dependence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.display import elide, one_line, percent, shortest
-from spinney.inspect.charts.axes import CLASS_MARKERS, INK, PALE, VALUE_COLOUR, axes_of, class_colour, pyplot, tint
+from spinney.inspect.charts import axes
+from spinney.inspect.charts.axes import INK, PALE, VALUE_COLOUR, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,26 +21,17 @@ if TYPE_CHECKING:
 def draw_ways(found: Any, ax: Axes | None) -> Axes:
     """Draw an arrow per changed column, in a block for each way."""
     lines = [(k, name) for k, texts in enumerate(found.texts) for name in texts]
-    ax = axes_of(ax, 7.5, 1.5 + 0.4 * len(lines) + 0.2 * len(found.texts), "top", "right", "left")
+    ax = axes.axes_of(ax, 7.5, 1.5 + 0.4 * len(lines) + 0.2 * len(found.texts), "top", "right", "left")
     places = [place + 0.5 * k for place, (k, _) in enumerate(lines)]
     for place, (k, name) in zip(places, lines, strict=True):
         step = found.moves[k][name]
         old, new = found.texts[k][name]
-        arrow = {"arrowstyle": "-|>", "color": class_colour(k), "linewidth": 2.2, "shrinkA": 0, "shrinkB": 0}
+        arrow = {"arrowstyle": "-|>", "color": axes.class_colour(k), "linewidth": 2.2, "shrinkA": 0, "shrinkB": 0}
         ax.annotate("", (step, place), (0, place), arrowprops=arrow)
-        ax.annotate(
-            f"{elide(one_line(old), 16)} → {elide(one_line(new), 16)}",
-            (step, place),
-            xytext=(6 if step > 0 else -6, 0),
-            textcoords="offset points",
-            ha="left" if step > 0 else "right",
-            va="center",
-            color=INK,
-            fontsize=9,
-            parse_math=False,
-        )
+        look = {"ha": "left" if step > 0 else "right", "fontsize": 9, "parse_math": False}
+        axes.write_beside(ax, f"{short(old, 16)} → {short(new, 16)}", step, place, 6 if step > 0 else -6, **look)
     ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
-    names = [f"{k + 1}.  {elide(one_line(name), 28)}" for k, name in lines]
+    names = [f"{k + 1}.  {short(name, 28)}" for k, name in lines]
     ax.set_yticks(places, names, parse_math=False)
     ax.set_ylim(places[-1] + 0.7, -0.7)
     steps = [0.0, *(found.moves[k][name] for k, name in lines)]
@@ -58,22 +50,19 @@ def draw_shapes(shapes: Sequence[Any]) -> Figure:
     n = max(1, len(shapes))
     n_wide = min(3, n)
     n_high = math.ceil(n / n_wide)
-    figure, axes = pyplot().subplots(
-        n_high, n_wide, figsize=(3.2 * n_wide, 2.5 * n_high), layout="constrained", sharey=True, squeeze=False
-    )
-    for ax, shape in zip(axes.flat, shapes, strict=False):
+    figure: Figure = axes.pyplot().figure(figsize=(3.2 * n_wide, 2.5 * n_high), layout="constrained")
+    cells = figure.subplots(n_high, n_wide, sharey=True, squeeze=False)
+    for ax, shape in zip(cells.flat, shapes, strict=False):
         _draw_shape(ax, shape)
-    for ax in axes.flat[len(shapes) :]:
+    for ax in cells.flat[len(shapes) :]:
         ax.set_visible(False)
-    for ax in axes[:, 0]:
+    for ax in cells[:, 0]:
         ax.set_ylabel("adds to the score")
-    result: Figure = figure
-    return result
+    return figure
 
 
 def _draw_shape(ax: Axes, shape: Any) -> None:
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    axes.axes_of(ax, 0, 0, "top", "right")
     ax.axhline(0, color=PALE, linewidth=0.8)
     if shape.at.dtype.kind == "O":
         kept = np.argsort(-np.abs(shape.adds), kind="stable")[:_MOST_NAMES]
@@ -89,23 +78,13 @@ def _draw_shape(ax: Axes, shape: Any) -> None:
 def draw_pairs(found: Any, max_pairs: int, ax: Axes | None) -> Axes:
     """Draw H of the strongest pairs as bars, with the size of what they do together."""
     shown = found.pairs[:max_pairs]
-    ax = axes_of(ax, 7.0, 1.3 + 0.34 * max(1, len(shown)), "top", "right", "left")
+    ax = axes.axes_of(ax, 7.0, 1.3 + 0.34 * max(1, len(shown)), "top", "right", "left")
     ax.barh(range(len(shown)), found.pairwise[: len(shown)], color=VALUE_COLOUR, height=0.62)
     for place, size in enumerate(found.size[: len(shown)]):
-        ax.annotate(
-            shortest(float(f"{size:.2g}"), 3),
-            (found.pairwise[place], place),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            color=PALE,
-            fontsize=9,
-        )
-    names = [elide(one_line(f"{a} × {b}"), 44) for a, b in shown]
-    ax.set_yticks(range(len(shown)), names, parse_math=False)
-    ax.set_ylim(max(1, len(shown)) - 0.4, -0.6)
+        text = shortest(float(f"{size:.2g}"), 3)
+        axes.write_beside(ax, text, found.pairwise[place], place, color=PALE, fontsize=9)
+    axes.name_lines(ax, [short(f"{a} × {b}", 44) for a, b in shown], (0.6, 0.6))
     ax.set_xlim(0, max(0.05, 1.12 * max(found.pairwise[: len(shown)], default=0)))
-    ax.tick_params(axis="y", length=0)
     ax.set_xlabel(f"share of what the pair does that is not a sum (H); grey: its size in the {one_line(found.of)}")
     return ax
 
@@ -113,13 +92,14 @@ def draw_pairs(found: Any, max_pairs: int, ax: Axes | None) -> Axes:
 def draw_nearest(found: Any, max_columns: int, ax: Axes | None) -> Axes:
     """Draw a line per column with the row's value in the middle and those of its neighbours around it."""
     shown = min(max_columns, len(found.columns))
-    ax = axes_of(ax, 7.0, 1.4 + 0.36 * shown, "top", "right", "left")
+    ax = axes.axes_of(ax, 7.0, 1.4 + 0.36 * shown, "top", "right", "left")
     for place in range(shown):
         values, own = found.values[:, place], found.row_values[place]
         ax.axhline(place, color=PALE, linewidth=0.5, zorder=0)
-        is_code = found.features[place].kind == "category" or np.isnan(own)
-        gap = np.where(np.isnan(values) == np.isnan(own), 0.0, np.nan) if is_code and np.isnan(own) else values - own
-        if is_code and not np.isnan(own):
+        gap = values - own
+        if np.isnan(own):
+            gap = np.where(np.isnan(values), 0.0, np.nan)
+        elif found.features[place].kind == "category":
             gap = np.where(values == own, 0.0, 1.0)
         reach = np.nanmax(np.abs(gap), initial=0.0) or 1.0
         x = np.nan_to_num(gap / reach, nan=1.15)
@@ -127,21 +107,11 @@ def draw_nearest(found: Any, max_columns: int, ax: Axes | None) -> Axes:
         ax.plot([0], [place], marker="D", color=INK, markersize=5, zorder=3)
         far = int(np.argmax(np.abs(x)))
         if x[far]:
-            ax.annotate(
-                elide(one_line(found.text_of(far, place)), 14),
-                (x[far], place),
-                xytext=(0, 5),
-                textcoords="offset points",
-                ha="center",
-                fontsize=7,
-                color=PALE,
-            )
-    labels = [
-        f"{elide(one_line(name), 24)} = {elide(one_line(found.text_of(None, j)), 14)}"
-        for j, name in enumerate(found.columns[:shown])
-    ]
-    ax.set_yticks(range(shown), labels, parse_math=False)
-    ax.set_ylim(shown - 0.4, -0.7)
+            look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 7, "color": PALE}
+            ax.annotate(short(found.text_of(far, place), 14), (x[far], place), xytext=(0, 5), **look)
+    texts = [short(found.text_of(None, j), 14) for j in range(shown)]
+    names = [f"{short(name, 24)} = {text}" for name, text in zip(found.columns, texts, strict=False)]
+    axes.name_lines(ax, names, (0.6, 0.7))
     ax.set_xlim(-1.3, 1.3)
     ax.set_xticks([0], ["the row"])
     ax.tick_params(axis="both", length=0)
@@ -169,30 +139,24 @@ def draw_survival(columns: dict[str, list[Any]], max_splits: int, ax: Axes | Non
     if max_splits < 1:
         raise ValueError(f"max_splits must be at least 1, not {max_splits!r}.")
     shown = sorted(sorted(range(len(columns["n"])), key=lambda k: -columns["n"][k])[:max_splits])
-    ax = axes_of(ax, 7.5, 1.4 + 0.36 * len(shown), "top", "right", "left")
+    ax = axes.axes_of(ax, 7.5, 1.4 + 0.36 * len(shown), "top", "right", "left")
     places = np.arange(len(shown))
     survival = np.array([columns["survival"][k] for k in shown])
     same = np.array([columns["same_cut"][k] for k in shown])
     ax.barh(places, np.ones(len(shown)), color="#f2f2f2", height=0.66)
-    ax.barh(places, survival, color=tint(VALUE_COLOUR, 0.55), height=0.66, label="same column")
+    ax.barh(places, survival, color=axes.tint(VALUE_COLOUR, 0.55), height=0.66, label="same column")
     ax.barh(places, same, color=VALUE_COLOUR, height=0.66, label="and same cut")
     for place, share in zip(places, survival, strict=True):
-        ax.annotate(percent(share), (1, place), xytext=(5, 0), textcoords="offset points", va="center", color=INK)
+        axes.write_beside(ax, percent(share), 1, place, 5)
     names = ["   " * min(columns["depth"][k], 8) + elide(columns["cut"][k], 36) for k in shown]
-    ax.set_yticks(places, names, parse_math=False, ha="left")
-    ax.tick_params(axis="y", length=0, pad=_pad(names))
-    ax.invert_yaxis()
+    axes.name_lines(ax, names, ha="left")
+    ax.tick_params(axis="y", pad=6.0 * max(map(len, names), default=0))  # names start at one line: an indent is a level
     ax.set(xlim=(0, 1), xlabel="share of the bootstrap trees that have the split")
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.spines["bottom"].set_color(PALE)
     if len(shown):
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderaxespad=0.2)
+        axes.legend_above(ax, 2)
     return ax
-
-
-def _pad(names: list[str]) -> float:
-    """Room in points for names that start at one line, so that the indent shows the depth."""
-    return 6.0 * max((len(name) for name in names), default=0)
 
 
 Floats = NDArray[np.float64]
@@ -200,20 +164,16 @@ Floats = NDArray[np.float64]
 
 def draw_curves(found: Any, max_lines: int, ax: Axes | None) -> Axes:
     """Draw what is said as one column changes; single rows as thin lines behind the mean."""
-    ax = axes_of(ax, 6.5, 4.2, "top", "right")
-    is_category = found.is_category(0)
-    x = np.arange(len(found.grid[0])) if is_category else found.numbers[0]
-    averages = found.average if found.outputs is not None else found.average[:, np.newaxis]
-    for k in range(averages.shape[1]):
-        colour = VALUE_COLOUR if found.outputs is None else class_colour(k)
-        if found.individual is not None:
-            alone = found.individual if found.outputs is None else found.individual[..., k]
-            _draw_rows(ax, x, alone, max_lines, colour, is_category)
-        label = None if found.outputs is None else elide(one_line(found.outputs[k]), 24)
-        style = {"linestyle": "", "markersize": 9} if is_category else {"linewidth": 2.4}
-        marker = CLASS_MARKERS[k % len(CLASS_MARKERS)] if is_category else None
-        ax.plot(x, averages[:, k], color=colour, marker=marker, label=label, zorder=3, **style)
-    _label_values(ax, found, 0, x, "x")
+    ax = axes.axes_of(ax, 6.5, 4.2, "top", "right")
+    x, is_category = _places(found, 0), found.is_category(0)
+    parts = [(found, None)] if found.outputs is None else [(found.output(name), name) for name in found.outputs]
+    for k, (part, name) in enumerate(parts):
+        look = axes.class_look(k) if name is not None else axes.class_look(0) | {"color": VALUE_COLOUR}
+        if part.individual is not None:
+            _draw_rows(ax, x, part.individual, max_lines, look["color"], is_category)
+        style = {"linestyle": "", "markersize": 9} if is_category else {"linewidth": 2.4, "marker": None}
+        ax.plot(x, part.average, label=None if name is None else short(name, 24), zorder=3, **look | style)
+    _label_values(ax, found, 0, x)
     if len(found.deciles[0]):
         low, high = x[0], x[-1]
         ticks = [d for d in found.deciles[0] if low <= d <= high]
@@ -239,30 +199,35 @@ def draw_map(found: Any, ax: Axes | None) -> Axes:
     if found.outputs is not None:
         known = ", ".join(map(repr, found.outputs[:10]))
         raise ValueError(f"A map shows one output. Pass output=…, one of {known}.")
-    ax = axes_of(ax, 6.6, 5.0)
-    cells = found.is_category(0) or found.is_category(1)
-    x, y = (np.arange(len(found.grid[a])) if found.is_category(a) else found.numbers[a] for a in (0, 1))
-    if cells or min(found.average.shape) < 3:
+    ax = axes.axes_of(ax, 6.6, 5.0)
+    x, y = (_places(found, axis) for axis in (0, 1))
+    if found.is_category(0) or found.is_category(1) or min(found.average.shape) < 3:
         drawn: Any = ax.pcolormesh(x, y, found.average.T, cmap="cividis", shading="nearest")
     else:
         drawn = ax.contourf(x, y, found.average.T, levels=12, cmap="cividis")
         lines = ax.contour(x, y, found.average.T, levels=drawn.levels[1:-1:2], colors="white", linewidths=0.6)
         ax.clabel(lines, fontsize=7)
-    pyplot()
+    axes.pyplot()
     bar = ax.figure.colorbar(drawn, ax=ax)
     bar.set_label(one_line(found.of), parse_math=False)
-    _label_values(ax, found, 0, x, "x")
-    _label_values(ax, found, 1, y, "y")
+    _label_values(ax, found, 0, x)
+    _label_values(ax, found, 1, y)
     return ax
 
 
-def _label_values(ax: Axes, found: Any, axis: int, places: Any, side: str) -> None:
+def _places(found: Any, axis: int) -> Any:
+    """Where the values of a column stand along an axis."""
+    return np.arange(len(found.grid[axis])) if found.is_category(axis) else found.numbers[axis]
+
+
+def _label_values(ax: Axes, found: Any, axis: int, places: Any) -> None:
     """Name an axis, and the categories or dates on it."""
-    set_label, ticks = (ax.set_xlabel, ax.set_xticks) if side == "x" else (ax.set_ylabel, ax.set_yticks)
+    set_label: Any = (ax.set_xlabel, ax.set_ylabel)[axis]
+    ticks: Any = (ax.set_xticks, ax.set_yticks)[axis]
     set_label(one_line(found.columns[axis]), parse_math=False)
     if found.is_category(axis):
-        names = [elide(one_line(text), 18) for text in found.texts(axis)]
-        turn: dict[str, Any] = {"rotation": 30, "ha": "right"} if side == "x" and sum(map(len, names)) > 60 else {}
+        names = [short(text, 18) for text in found.texts(axis)]
+        turn: dict[str, Any] = {"rotation": 30, "ha": "right"} if axis == 0 and sum(map(len, names)) > 60 else {}
         ticks(places, names, parse_math=False, **turn)
     elif found.features[axis].clock:
         texts = found.texts(axis)

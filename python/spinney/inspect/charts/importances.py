@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display import elide, grouped, one_line, plural, shortest
-from spinney.inspect.charts.axes import (
-    CATEGORY_COLOURS,
-    CLASS_COLOURS,
-    INK,
-    PALE,
-    VALUE_COLOUR,
-    axes_of,
-    class_colour,
-    pyplot,
-    tint,
-)
+from spinney._data.display import grouped, one_line, plural, shortest
+from spinney.inspect.charts import axes
+from spinney.inspect.charts.axes import CATEGORY_COLOURS, INK, PALE, VALUE_COLOUR, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,18 +18,23 @@ if TYPE_CHECKING:
 _MOST_CLASSES = 10  # more labels than this are coloured as numbers, if they are
 
 
+Floats = NDArray[np.float64]
+
+
 def _lines(found: Any, max_columns: int, ax: Axes | None, inches: float) -> tuple[Axes, list[int]]:
     """Axes with a line per column, the most important on top."""
+    require_columns(max_columns)
+    shown = found.order[:max_columns]
+    ax = axes.axes_of(ax, 6.5, 1.0 + inches * len(shown), "top", "right", "left")
+    axes.name_lines(ax, [short(found.names[j]) for j in shown], (0.5, 0.5))
+    ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
+    return ax, shown
+
+
+def require_columns(max_columns: int) -> None:
+    """Refuse a number of columns that leaves nothing to draw."""
     if max_columns < 1:
         raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
-    shown = found.order[:max_columns]
-    ax = axes_of(ax, 6.5, 1.0 + inches * len(shown), "top", "right", "left")
-    names = [elide(one_line(found.names[j]), 40) for j in shown]
-    ax.set_yticks(np.arange(len(shown)), names, parse_math=False)
-    ax.set_ylim(len(shown) - 0.5, -0.5)
-    ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
-    ax.tick_params(axis="y", length=0)
-    return ax, shown
 
 
 def draw_importances(found: Any, style: str, max_columns: int, ax: Axes | None) -> Axes:
@@ -66,23 +62,15 @@ def draw_importances(found: Any, style: str, max_columns: int, ax: Axes | None) 
     places = np.arange(len(shown))
     values, errors = found.importance[shown], np.nan_to_num(found.standard_error[shown])
     if style == "bar":
-        ax.barh(places, values, height=0.62, color=tint(VALUE_COLOUR, 0.7))
+        ax.barh(places, values, height=0.62, color=axes.tint(VALUE_COLOUR, 0.7))
         ax.errorbar(values, places, xerr=errors, fmt="none", ecolor=INK, elinewidth=1.4, capsize=2.5)
     else:
         known = found.by_tree[~np.isnan(found.by_tree).any(axis=1)][:, shown]
-        ax.boxplot(
-            known,
-            orientation="horizontal",
-            positions=places,
-            widths=0.6,
-            manage_ticks=False,
-            patch_artist=True,
-            boxprops={"facecolor": tint(VALUE_COLOUR, 0.35), "edgecolor": PALE},
-            medianprops={"color": PALE},
-            whiskerprops={"color": PALE},
-            capprops={"color": PALE},
-            flierprops={"marker": ".", "markersize": 2, "markeredgecolor": PALE},
-        )
+        look: dict[str, Any] = {name: {"color": PALE} for name in ("medianprops", "whiskerprops", "capprops")}
+        look["boxprops"] = {"facecolor": axes.tint(VALUE_COLOUR, 0.35), "edgecolor": PALE}
+        look["flierprops"] = {"marker": ".", "markersize": 2, "markeredgecolor": PALE}
+        look |= {"orientation": "horizontal", "manage_ticks": False, "patch_artist": True}
+        ax.boxplot(known, positions=places, widths=0.6, **look)
         ax.errorbar(values, places, xerr=errors, fmt="o", color=VALUE_COLOUR, ecolor=INK, markersize=4, capsize=2.5)
     ax.set_xlabel(found.measure)
     return ax
@@ -121,7 +109,7 @@ def draw_rows(found: Any, by_row: NDArray[np.float64], colour: Any, max_columns:
     for place, j in enumerate(shown):
         ax.plot([found.importance[j]] * 2, [place - 0.36, place + 0.36], color=INK, linewidth=1.6)
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, borderaxespad=0.2)
+        axes.legend_above(ax, 4)
     ax.set_xlabel(f"{found.measure}, by row")
     return ax
 
@@ -138,12 +126,11 @@ def _looks(colour: object, n_rows: int) -> list[tuple[NDArray[np.intp], dict[str
     if values.dtype.kind in "fiu" and len(labels) > _MOST_CLASSES:
         return [(rows, {"c": values.astype(np.float64), "cmap": "viridis"})]
     return [
-        (np.flatnonzero(codes == k), {"color": class_colour(k), "label": elide(one_line(str(label)), 24)})
+        (np.flatnonzero(codes == k), {"color": axes.class_colour(k), "label": short(label, 24)})
         for k, label in enumerate(labels)
     ]
 
 
-Floats = NDArray[np.float64]
 _LOW, _HIGH, _NEITHER = "#0072B2", "#D55E00", "#999999"
 _NAME_LETTERS = 20  # of categories in one line
 _BINS = 80  # along the axis, in which points are stacked
@@ -153,17 +140,13 @@ def _largest(importances: Floats, max_columns: int) -> NDArray[np.intp]:
     return np.argsort(-importances, kind="stable")[:max_columns]
 
 
-def _name(text: object) -> str:
-    return elide(one_line(text), 36)
-
-
 def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     """Draw a point per row and column: how much the column adds, coloured by its value.
 
     Few categories have a colour each, named at the end of their line; of many only the number is told.
     """
     shown = _largest(explained.importances, max_columns)
-    ax = axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
+    ax = axes.axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
     ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
     size = float(np.clip(2000 / max(len(explained), 1), 4, 18))
     for place, j in enumerate(shown):
@@ -179,10 +162,8 @@ def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
         plain = np.isnan(numbers)
         ax.scatter(values[plain], height[plain], color=_NEITHER, **style)
         ax.scatter(values[~plain], height[~plain], c=_ranks(numbers[~plain]), cmap=_ramp(), vmin=0, vmax=1, **style)
-    ax.set_yticks(range(len(shown)), [_name(explained.feature_names[j]) for j in shown], parse_math=False)
-    ax.set_ylim(len(shown) - 0.4, -0.6)
+    axes.name_lines(ax, [short(explained.feature_names[j], 36) for j in shown], (0.6, 0.6))
     ax.set_xlabel(f"added to the {one_line(explained.of)}")
-    ax.tick_params(axis="y", length=0)
     _legend(ax, explained, shown)
     return ax
 
@@ -196,7 +177,7 @@ def _category_colours(codes: Floats, present: Floats) -> list[str]:
 
 def _present_names(explained: Any, column: int, present: Floats) -> list[str]:
     first = [int(np.flatnonzero(explained.numbers[:, column] == code)[0]) for code in present]
-    return [elide(one_line(explained.text_of(row, column)), 16) for row in first]
+    return [short(explained.text_of(row, column), 16) for row in first]
 
 
 def _name_categories(ax: Axes, place: int, names: list[str]) -> None:
@@ -210,21 +191,12 @@ def _name_categories(ax: Axes, place: int, names: list[str]) -> None:
     texts = [TextArea(name, textprops={"color": colour, "size": 8, "parse_math": False}) for name, colour in pairs]
     half = len(texts) if sum(map(len, names)) <= _NAME_LETTERS else (len(texts) + 1) // 2
     lines = [HPacker(children=[*part], pad=0, sep=5, align="baseline") for part in (texts[:half], texts[half:]) if part]
-    ax.add_artist(
-        AnnotationBbox(
-            VPacker(children=[*lines], pad=0, sep=1, align="left"),
-            (1.01, place),
-            xycoords=("axes fraction", "data"),
-            box_alignment=(0.0, 0.5),
-            frameon=False,
-            pad=0,
-            annotation_clip=False,
-        )
-    )
+    packed = VPacker(children=[*lines], pad=0, sep=1, align="left")
+    at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "box_alignment": (0.0, 0.5), "annotation_clip": False}
+    ax.add_artist(AnnotationBbox(packed, (1.01, place), frameon=False, pad=0, **at))
 
 
 def _ramp() -> Colormap:
-    pyplot()
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("low_high", [_LOW, "#b9a3c4", _HIGH])
@@ -268,15 +240,13 @@ def draw_bars(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     """Draw the mean size of each column's values, stacked over outputs."""
     sizes = explained.importances.reshape(len(explained.feature_names), -1)
     shown = _largest(sizes.sum(axis=1), max_columns)
-    ax = axes_of(ax, 7.0, 1.3 + 0.32 * len(shown), "top", "right", "left")
+    ax = axes.axes_of(ax, 7.0, 1.3 + 0.32 * len(shown), "top", "right", "left")
     start = np.zeros(len(shown))
     for k, name in enumerate(explained.output_names or [None]):
-        colour = VALUE_COLOUR if name is None else class_colour(k)
-        ax.barh(range(len(shown)), sizes[shown, k], left=start, color=colour, height=0.66, label=_name(name))
+        colour = VALUE_COLOUR if name is None else axes.class_colour(k)
+        ax.barh(range(len(shown)), sizes[shown, k], left=start, color=colour, height=0.66, label=short(name, 36))
         start += sizes[shown, k]
-    ax.set_yticks(range(len(shown)), [_name(explained.feature_names[j]) for j in shown], parse_math=False)
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
+    axes.name_lines(ax, [short(explained.feature_names[j], 36) for j in shown])
     of = "" if explained.of == "prediction" else f" to the {one_line(explained.of)}"
     ax.set_xlabel(f"mean size of what the column adds{of}")
     if explained.output_names is not None:
@@ -287,32 +257,28 @@ def draw_bars(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
 def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     """Draw the steps from the base value to the prediction of the first row, the largest on top."""
     values = explained.values[0]
-    order = _largest(np.abs(values), max_columns if len(values) > max_columns else len(values))
-    if len(values) > max_columns:
-        order = order[: max_columns - 1]
+    order = _largest(np.abs(values), len(values) if len(values) <= max_columns else max_columns - 1)
     steps = [values[j] for j in order]
-    names = [f"{_name(explained.feature_names[j])} = {_name(explained.text_of(0, int(j)))}" for j in order]
+    names = [f"{short(explained.feature_names[j], 36)} = {short(explained.text_of(0, int(j)), 36)}" for j in order]
     if len(order) < len(values):
         steps.append(values.sum() - values[order].sum())
         names.append(plural(len(values) - len(order), "other column"))
-    ax = axes_of(ax, 7.5, 1.5 + 0.36 * len(steps), "top", "right", "left")
+    ax = axes.axes_of(ax, 7.5, 1.5 + 0.36 * len(steps), "top", "right", "left")
     total = float(explained.predictions[0])
     ends = total - np.r_[0.0, np.cumsum(steps)]  # the largest step comes last on the way, and is drawn on top
     for place, step in enumerate(steps):
-        colour = CLASS_COLOURS[5] if step > 0 else VALUE_COLOUR
+        colour = axes.CLASS_COLOURS[5] if step > 0 else VALUE_COLOUR
         ax.barh(place, step, left=ends[place + 1], color=colour, height=0.62)
         ax.plot([ends[place]] * 2, [place - 0.69, place + 0.31], color=PALE, linewidth=0.8, zorder=0)
         right = max(ends[place], ends[place + 1])
         text = ("+" if step > 0 else "") + grouped(shortest(float(f"{step:.3g}"), 3))
-        ax.annotate(text, (right, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
+        axes.write_beside(ax, text, right, place)
     base = float(explained.base_values[0])
     ax.axvline(base, color=PALE, linestyle=":", linewidth=1, zorder=0)
-    ax.set_yticks(range(len(steps)), names, parse_math=False)
-    ax.set_ylim(len(steps) - 0.4, -0.75)
+    axes.name_lines(ax, names, (0.6, 0.75))
     low, high = min([base, *ends]), max([base, *ends])
     room = (high - low) or 1.0
     ax.set_xlim(low - 0.05 * room, high + 0.16 * room)
-    ax.tick_params(axis="y", length=0)
     of = "" if explained.of == "prediction" else f"{one_line(explained.of)}, "
     start, end = (grouped(shortest(float(f"{number:.4g}"), 4)) for number in (base, total))
     ax.set_xlabel(f"{of}from the base value {start} to {end}")

@@ -10,26 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-import spinney._engine as _engine
 from spinney._data.display import Backend, frame_of, one_line, shortest
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.model import FittedModel, ModelOfTrees
-from spinney.inspect.constraints.monotone import (
-    Box,
-    ColumnStates,
-    NotDecidedError,
-    Steps,
-    TreeOfSum,
-    falling_boxes,
-    row_in,
-    states_of,
-    value_of,
-)
+from spinney.inspect.constraints import monotone
+from spinney.inspect.explain.target_model import point_table
 
 Floats = NDArray[np.float64]
 _MOST_STEPS = 200_000
-_SAID = ("column", "direction", "verdict", "how")
+_COLUMNS = ("column", "direction", "verdict", "how")
 _ROUNDING = 2.0**-50  # of each of the values that are added up
 
 
@@ -111,7 +101,7 @@ class Promises:
 
     def __str__(self) -> str:
         lines, outputs = [], self.columns.get("output", [None] * len(self.columns["column"]))
-        parts = (self.columns[name] for name in _SAID)
+        parts = (self.columns[name] for name in _COLUMNS)
         for output, name, direction, verdict, how in zip(outputs, *parts, strict=True):
             where = "" if output is None else f" in output {output}"
             lines.append(f"{one_line(name)} {'rises' if direction > 0 else 'falls'}{where}: {verdict}, {how}")
@@ -142,7 +132,7 @@ def verify_constraints(
         A verdict for each column, and counter-examples; prints as text.
     """
     check_is_fitted(estimator)
-    model: TableEstimator = estimator
+    model = estimator
     given = getattr(model, "monotonic_cst", None) if monotonic_cst is None else monotonic_cst
     if model.schema_.pool is not None or not (hasattr(model, "monotonic_cst") or hasattr(model, "boosting_")):
         raise ValueError(f"{type(estimator).__name__} splits on no single columns that could be monotone.")
@@ -187,19 +177,16 @@ def _together(found: list[Promises], is_sorted: bool) -> Promises:
 
     Where a row's outputs are put in order, they rise if the scores of all do; of some alone nothing follows.
     """
-    columns: dict[str, list[Any]] = {"output": [], **{name: [] for name in _SAID}}
-    for k, of_output in enumerate(found):
-        columns["output"] += [k] * len(of_output.columns["column"])
-        for name in _SAID:
-            columns[name] += of_output.columns[name]
-    said = list(zip(columns["column"], columns["direction"], columns["verdict"], strict=True))
-    n_alike = Counter(said)
-    for i, (name, direction, verdict) in enumerate(said):
-        if is_sorted and verdict == "proved" and n_alike[name, direction, verdict] < len(found):
+    columns = {name: [cell for one in found for cell in one.columns[name]] for name in _COLUMNS}
+    columns["output"] = [k for k, one in enumerate(found) for _ in one.columns["column"]]
+    verdicts = list(zip(columns["column"], columns["direction"], columns["verdict"], strict=True))
+    n_alike = Counter(verdicts)
+    for i, found_verdict in enumerate(verdicts):
+        if is_sorted and found_verdict[-1] == "proved" and n_alike[found_verdict] < len(found):
             columns["verdict"][i] = "not decided"
             columns["how"][i] = "outputs are put in order, and another is not proved to go the same way"
-    broken = {f"{name}, output {k}": one for k, of_output in enumerate(found) for name, one in of_output.broken.items()}
-    return Promises(columns, broken)
+    broken = {f"{name}, output {k}": example for k, one in enumerate(found) for name, example in one.broken.items()}
+    return Promises({"output": columns.pop("output")} | columns, broken)
 
 
 class _Verifier:
@@ -210,69 +197,49 @@ class _Verifier:
         self._has_classes = hasattr(model, "classes_")
         self._trees = self._fitted.trees()[output :: getattr(self._fitted, "n_scores", 1)]
         features, policy = model.schema_.features, model._unseen_policy
-        self._states = states_of(self._trees, features, policy == "other")
+        self._states = monotone.states_of(self._trees, features, policy == "other")
         self._place = 1 if self._trees[0].value_width == 2 else 0
 
     def verify(self, directions: list[int], max_steps: int) -> Promises:
-        columns: dict[str, list[Any]] = {name: [] for name in _SAID}
-        broken: dict[str, BrokenPromise] = {}
-        for j, direction in enumerate(directions):
-            if not direction:
-                continue
-            name = self._model.schema_.features[j].name
-            verdict, how, example = self._verdict(j, direction, max_steps)
-            for key, cell in zip(columns, (name, direction, verdict, how), strict=True):
-                columns[key].append(cell)
-            if example is not None:
-                broken[name] = example
-        return Promises(columns, broken)
+        names = self._model.schema_.names
+        verdicts = {j: self._verdict(j, direction, max_steps) for j, direction in enumerate(directions) if direction}
+        lines = [(names[j], directions[j], verdict, how) for j, (verdict, how, _) in verdicts.items()]
+        columns = {name: [line[k] for line in lines] for k, name in enumerate(_COLUMNS)}
+        return Promises(columns, {names[j]: example for j, (_, _, example) in verdicts.items() if example is not None})
 
     def _verdict(self, j: int, direction: int, max_steps: int) -> tuple[str, str, BrokenPromise | None]:
-        trees = [TreeOfSum(tree, self._place, direction, self._states) for tree in self._trees]
+        trees = [monotone.TreeOfSum(tree, self._place, direction, self._states) for tree in self._trees]
         way = "it does" if len(trees) == 1 else "every tree does"
         if all(tree.rises(j) for tree in trees):
             return "proved", "it never splits on it" if not any(j in t.feature for t in trees) else way, None
-        sizes = [max(map(abs, tree.value)) for tree in trees]
+        slack, steps = _ROUNDING * sum(max(map(abs, tree.value)) for tree in trees), monotone.Steps(max_steps)
         try:
-            for low, high, box in falling_boxes(trees, j, self._states[j], _ROUNDING * sum(sizes), Steps(max_steps)):
+            for low, high, box in monotone.falling_boxes(trees, j, self._states[j], slack, steps):
                 example = self._example(j, direction, low, high, box)
                 if example is not None:
                     first, second = (shortest(prediction, 6) for prediction in example.predictions)
                     return "broken", f"it says {first} and then {second} where all else is the same", example
                 return "not decided", "rows that should break it do not: surrogates or rounding have a say", None
-        except NotDecidedError:
+        except monotone.NotDecidedError:
             return "not decided", f"within {max_steps} steps", None
         return "proved", "their sum does, though a tree of it does not", None
 
-    def _example(self, j: int, direction: int, low: int, high: int, box: Box) -> BrokenPromise | None:
+    def _example(self, j: int, direction: int, low: int, high: int, box: monotone.Box) -> BrokenPromise | None:
         """Make two rows, and see what the model says of them."""
-        rows = [row_in({**box, j: 1 << bin_}, self._states) for bin_ in (low, high)]
-        table = _table_of(np.array(rows), self._states)
-        scores = self._fitted.scores(table, 1) if hasattr(self._fitted, "scores") else None
-        all_said = self._fitted.predictions(table, 1)
-        said = all_said[:, self._output * 2 + 1 if all_said.shape[1] > 1 and self._has_classes else self._output]
-        in_order = scores is not None and _has_sorted_outputs(self._fitted)  # a row's quantiles are sorted
-        judged = said if scores is None or in_order else scores[:, self._output]
-        if not direction * (judged[1] - judged[0]) < 0:
+        rows = [monotone.row_in({**box, j: 1 << bin_}, self._states) for bin_ in (low, high)]
+        table = point_table(self._model.schema_, dict(enumerate(np.array(rows).T)))
+        every = self._fitted.predictions(table, 1)
+        predictions = every[:, self._output * 2 + 1 if every.shape[1] > 1 and self._has_classes else self._output]
+        compared = predictions
+        if hasattr(self._fitted, "scores") and not _has_sorted_outputs(self._fitted):  # a row's quantiles are sorted
+            compared = self._fitted.scores(table, 1)[:, self._output]
+        if not direction * (compared[1] - compared[0]) < 0:
             return None
         features = self._model.schema_.features
-        first, second = (
-            {feature.name: value_of(feature, number) for feature, number in zip(features, row, strict=True)}
-            for row in rows
-        )
-        return BrokenPromise(features[j].name, (first, second), (float(said[0]), float(said[1])))
-
-
-def _table_of(rows: Floats, states: list[ColumnStates]) -> _engine.Table:
-    table = _engine.Table(len(rows))
-    for j, of_column in enumerate(states):
-        values = np.ascontiguousarray(rows[:, j])
-        if of_column.is_category:
-            codes = np.where(np.isnan(values), -1, values).astype(np.int32)
-            table.add_category(codes, len(of_column.feature.categories))
-        else:
-            table.add_number(values)
-    return table
+        named = [
+            dict(zip(self._model.schema_.names, map(monotone.value_of, features, row), strict=True)) for row in rows
+        ]
+        return BrokenPromise(features[j].name, (named[0], named[1]), (float(predictions[0]), float(predictions[1])))
 
 
 def _has_sorted_outputs(fitted: FittedModel) -> bool:

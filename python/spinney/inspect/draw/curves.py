@@ -1,16 +1,19 @@
-"""Small plots about trees: the impurity of two classes, what the columns contribute, and how far to prune."""
+"""Curves and bars about models: impurity, importances, pruning, chosen parameters, learning curves, margins."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.display import elide, one_line
+from spinney._data.display import plural
 from spinney._estimator.table_estimator import TableEstimator, trees_of
+from spinney.inspect.charts import axes
 from spinney.inspect.charts.axes import CLASS_COLOURS, INK, VALUE_COLOUR, axes_of
 from spinney.inspect.charts.evaluation import draw_complexity
+from spinney.inspect.charts.importances import require_columns
 from spinney.inspect.text.tables import importance_columns
 
 if TYPE_CHECKING:
@@ -49,14 +52,12 @@ def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes
     inside = np.clip(p, 1e-12, 1 - 1e-12)
     entropy = -inside * np.log2(inside) - (1 - inside) * np.log2(1 - inside)
     curves = [
-        ("entropy / 2" if scaled else "entropy", entropy / 2 if scaled else entropy, "-"),
-        ("Gini", 2 * p * (1 - p), "--"),
-        ("misclassification", np.minimum(p, 1 - p), "-."),
+        ("entropy / 2" if scaled else "entropy", entropy / 2 if scaled else entropy, "-", 0),
+        ("Gini", 2 * p * (1 - p), "--", 5),
+        ("misclassification", np.minimum(p, 1 - p), "-.", 2),
     ]
-    for (name, height, dash), colour in zip(
-        curves, (CLASS_COLOURS[0], CLASS_COLOURS[5], CLASS_COLOURS[2]), strict=True
-    ):
-        ax.plot(p, height, dash, color=colour, linewidth=2, label=name)
+    for name, height, dash, code in curves:
+        ax.plot(p, height, dash, color=CLASS_COLOURS[code], linewidth=2, label=name)
     ax.set(xlim=(0, 1), ylim=(0, 0.55 if scaled else 1.05), xlabel="share p of the first class", ylabel="impurity")
     ax.legend(loc="lower center", frameon=False)
     return ax
@@ -92,16 +93,15 @@ def plot_importances(model: TableEstimator, *, max_columns: int = 15, ax: Axes |
     >>> ax = spinney.plot_importances(spinney.DecisionTreeClassifier(max_depth=3).fit(X, y))
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    if max_columns < 1:
-        raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
+    require_columns(max_columns)
     columns = importance_columns(model)
-    names = [elide(one_line(name), 40) for name in columns["column"]][:max_columns]
+    names = [axes.short(name) for name in columns["column"]][:max_columns]
     values = columns["importance"][:max_columns]
     ax = axes_of(ax, 6.0, 1.0 + 0.3 * len(names), "top", "right")
     places = np.arange(len(names))
     ax.barh(places, values, color=VALUE_COLOUR, height=0.65)
-    for place, value in zip(places, values, strict=True):
-        ax.annotate(f"{value:.2f}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
+    for place, value in enumerate(values):
+        axes.write_beside(ax, f"{value:.2f}", value, place)
     ax.set_yticks(places, names, parse_math=False)
     ax.invert_yaxis()
     ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"share in the {trees_of(model).gain_is}")
@@ -188,16 +188,13 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "marker": "o", "markersize": 4}
     ax.errorbar(values, error, results.get("error_se"), capsize=3, elinewidth=1, label="held-out rows", **line)
     best = int(np.argmin(error))
-    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}
-    ax.plot([values[best]], [error[best]], "o", markersize=11, label=f"chosen: {values[best]:.4g}", **ring)
-    ax.set(xlabel=_LABELS[name], ylabel=_said(model, name))
+    axes.ring(ax, values[best], error[best], f"chosen: {values[best]:.4g}")
+    ax.set(xlabel=_LABELS[name], ylabel="estimated risk" if name == "bin_count" else _error_name(model))
     ax.legend(frameon=False)
     return ax
 
 
-def _said(model: TableEstimator, name: str) -> str:
-    if name == "bin_count":
-        return "estimated risk"
+def _error_name(model: TableEstimator) -> str:
     scoring = getattr(model, "scoring", None)
     if scoring is not None:
         return f"-{scoring}" if isinstance(scoring, str) else "negative score"
@@ -261,6 +258,67 @@ def _draw_held_out(ax: Axes, model: TableEstimator, rounds: Any, loss: Any) -> N
         mine.spines["top"].set_visible(False)
     mine.plot(rounds, loss, color=VALUE_COLOUR, linewidth=2, label=name)
     best = int(np.argmin(loss))
-    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}
-    mine.plot([rounds[best]], [loss[best]], "o", markersize=11, label=f"best: round {rounds[best]}", **ring)
+    axes.ring(mine, rounds[best], loss[best], f"best: round {rounds[best]}")
     mine.axvline(rounds[best], color=INK, linestyle=":", linewidth=1, label="_best")
+
+
+def plot_margins(
+    model: TableEstimator, X: Any, y: Any, *, rounds: Sequence[int] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw how the margins of rows are distributed after some rounds of AdaBoost.
+
+    Each line says which share of the rows has a margin of at most so much. Where it crosses 0 is the error. Margins go
+    on growing when no training row is wrong any more.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted `AdaBoostClassifier`.
+    X : table of shape (n_samples, n_features)
+        Rows, such as those of the fit.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    rounds : sequence of int, optional
+        After which rounds, counted from 1; None: a tenth of them, a third, and all.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    See Also
+    --------
+    AdaBoostClassifier.margins : The numbers.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> ax = spinney.plot_margins(spinney.AdaBoostClassifier(n_estimators=30).fit(X, y), X, y)
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "staged_margins"):
+        raise TypeError(f"Margins need an AdaBoostClassifier, not a {type(model).__name__}.")
+    n_rounds = int(model.n_iter_)
+    wanted = sorted({max(1, n_rounds // 10), max(1, n_rounds // 3), n_rounds} if rounds is None else set(rounds))
+    if not wanted or wanted[0] < 1 or wanted[-1] > n_rounds:
+        raise ValueError(f"rounds must be numbers from 1 to {n_rounds}, as many as the model has. Got {rounds!r}.")
+    ax = axes_of(ax, 7.0, 4.2, "top", "right")
+    styles = [":", "--", "-"]
+    for t, margins in enumerate(model.staged_margins(X, y), start=1):
+        if t in wanted:
+            k = wanted.index(t)
+            share = np.arange(1, len(margins) + 1) / len(margins)
+            style = styles[max(0, len(styles) - len(wanted) + k)]
+            look: dict[str, Any] = {"color": CLASS_COLOURS[k % len(CLASS_COLOURS)], "linewidth": 2}
+            ax.plot(np.sort(margins), share, style, label=plural(t, "round"), drawstyle="steps-post", **look)
+    ax.axvline(0, color=INK, linewidth=0.8)
+    ax.set(xlabel="margin", ylabel="share of the rows with at most this margin", xlim=(-1, 1), ylim=(0, 1))
+    ax.legend(frameon=False, loc="upper left")
+    return ax

@@ -1,4 +1,6 @@
-"""Where the nodes of a binary tree stand: as narrow as can be without overlap, parents midway above their children.
+"""How wide a text is, and where the nodes of a binary tree stand.
+
+Trees are as narrow as can be without overlap, with parents midway above their children.
 
 Rows alternate: row 2d holds the boxes of depth d, row 2d - 1 the labels of the branches that lead to them. Leaves stand
 in the last row, and the lines down to them need room in the rows between. Each branch is built once, from the bottom,
@@ -8,28 +10,30 @@ siblings are pushed together until their outlines touch.
 
 from __future__ import annotations
 
+import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
 
 LINE_ROOM = 4.0  # half the room of a line that passes a row
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True)
 class Shape:
     """One node to be placed: its children (-1: a leaf), its depth, half the width of its box and of its label."""
 
-    left: int
-    right: int
+    left: int = -1
+    right: int = -1
     depth: int
-    half_box: float
-    half_label: float
+    half_box: float = 0.0
+    half_label: float = 0.0
 
 
-@dataclass
-class _Outline:
-    """Leftmost and rightmost point of a branch, from row `first` on, relative to its root."""
+class _Outline(NamedTuple):
+    """Leftmost and rightmost point of a branch, from the row of its label on, relative to its root."""
 
-    first: int
     low: list[float]
     high: list[float]
 
@@ -71,16 +75,43 @@ def place(shapes: Sequence[Shape], gap: float) -> list[float]:
 def _leaf_outline(shape: Shape, bottom: int) -> _Outline:
     n_between = bottom - 2 * shape.depth
     high = [shape.half_label, *[LINE_ROOM] * n_between, shape.half_box]
-    return _Outline(2 * shape.depth - 1, [-value for value in high], high)
+    return _Outline([-value for value in high], high)
 
 
 def _joined(shape: Shape, left: _Outline, right: _Outline, half: float) -> _Outline:
-    n = max(len(left.low), len(right.low))
     own = max(shape.half_box, half + LINE_ROOM)  # the bar to the children is in the row of the box
-    low, high = [-shape.half_label, -own], [shape.half_label, own]
-    for k in range(n):
-        lows = [o.low[k] + s for o, s in ((left, -half), (right, half)) if k < len(o.low)]
-        highs = [o.high[k] + s for o, s in ((left, -half), (right, half)) if k < len(o.high)]
-        low.append(min(lows))
-        high.append(max(highs))
-    return _Outline(2 * shape.depth - 1, low, high)
+    low = [min(a - half, b + half) for a, b in zip_longest(left.low, right.low, fillvalue=math.inf)]
+    high = [max(a - half, b + half) for a, b in zip_longest(left.high, right.high, fillvalue=-math.inf)]
+    return _Outline([-shape.half_label, -own, *low], [shape.half_label, own, *high])
+
+
+# ---- letters -----------------------------------------------------------------------------------------------------
+
+# Widths of DejaVu Sans, the widest of the usual screen fonts, for the characters from space to tilde, in hundredths
+# of the size.
+_REGULAR = (
+    32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 29, 29, 66, 56, 86, 75, 79,
+    60, 79, 69, 63, 61, 73, 68, 99, 69, 61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35, 63,
+    63, 28, 28, 58, 28, 97, 63, 61, 63, 63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84,
+)  # fmt: skip
+_BOLD = (
+    35, 46, 52, 84, 70, 100, 87, 31, 46, 46, 52, 84, 38, 42, 38, 37, 70, 70, 70, 70, 70, 70, 70, 70,
+    70, 70, 40, 40, 84, 84, 84, 58, 100, 77, 76, 73, 83, 68, 68, 82, 84, 37, 37, 77, 64, 100, 84, 85,
+    73, 85, 77, 72, 68, 81, 77, 110, 77, 72, 73, 46, 37, 46, 84, 50, 50, 67, 72, 59, 72, 68, 44, 72,
+    71, 34, 34, 67, 34, 104, 71, 69, 72, 72, 49, 60, 48, 71, 65, 92, 65, 65, 58, 71, 37, 71, 84,
+)  # fmt: skip
+
+
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
+    """Width of one line of text in the unit of `size`."""
+    return sum(_width(c, bold) for c in text) * size / 100
+
+
+def _width(character: str, bold: bool) -> int:
+    place = ord(" " if character == "\N{NO-BREAK SPACE}" else character) - 32
+    if 0 <= place < len(_REGULAR):
+        return (_BOLD if bold else _REGULAR)[place]
+    if unicodedata.combining(character):
+        return 0
+    return 105 if unicodedata.east_asian_width(character) in "WFA" else 84

@@ -14,11 +14,11 @@ from typing import Literal
 
 from spinney._data.display import elide, grouped, one_line, percent, plural
 from spinney._estimator.table_estimator import TableEstimator
-from spinney.inspect.charts.axes import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
-from spinney.inspect.draw.layout import Shape, place
-from spinney.inspect.draw.letters import text_width
+from spinney.inspect.charts.axes import INK, PALE, class_colour, ink_on, short, tint, value_tint
+from spinney.inspect.draw.layout import Shape, place, text_width
 from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import Step, TreeReader
+from spinney.inspect.text.text import require_depth
 
 Style = Literal["auto", "full", "compact"]
 
@@ -81,51 +81,47 @@ class Part:
 
 
 @dataclass
-class Legend:
-    """Which colour is which class, and what leaves hold."""
-
-    boxes: list[Rectangle] = field(default_factory=list)
-    texts: list[Text] = field(default_factory=list)
-
-
-@dataclass
 class Picture:
-    """A drawn tree."""
+    """A drawn tree: `labels` are the answers on the branches; the legend says which colour is which class."""
 
     width: float
     height: float
     lines: list[Line]
     parts: list[Part]
-    labels: list[tuple[Rectangle, list[Text]]]
-    legend: Legend
+    labels: list[Text | Rectangle]
+    legend: list[Text | Rectangle]
     about: str
     is_compact: bool
 
 
-@dataclass
-class _Block:
+@dataclass(kw_only=True)
+class _Block(Shape):
     """One node before it has a place."""
 
     node: int
-    depth: int
-    parent: int  # position among the shown nodes
     is_last: bool  # a leaf, or a branch that is not drawn further
-    is_left: bool
     box: list[tuple[str, float, bool]]  # lines: words, size, bold
     under: str  # the column asked, beneath the box
     label: list[str]  # the answer on the branch to it
     title: str
-    children: list[int] = field(default_factory=list)
+    x: float = 0.0
+    width: float = 0.0  # of the box
+    height: float = 0.0
 
     @property
-    def box_size(self) -> tuple[float, float]:
-        width = max(text_width(words, size, bold=bold) for words, size, bold in self.box)
-        return width + 2 * PAD, sum(size * LEADING for _, size, _ in self.box) + PAD
+    def label_height(self) -> float:
+        return SMALL * LEADING * len(self.label)
 
-    @property
-    def label_size(self) -> tuple[float, float]:
-        width = max((text_width(words, SMALL) for words in self.label), default=0.0)
-        return width + (4.0 if self.label else 0.0), SMALL * LEADING * len(self.label)
+    def measure(self, is_upright: bool, bar: float) -> None:
+        """Find the size of the box, which may end with a bar, and of the label."""
+        self.width = max(text_width(words, size, bold=bold) for words, size, bold in self.box) + 2 * PAD
+        self.height = sum(size * LEADING for _, size, _ in self.box) + PAD
+        if is_upright and self.is_last:
+            self.width, self.height = self.height, self.width
+        else:
+            self.height += bar
+        self.half_box = max(self.width, text_width(self.under, SIZE, bold=True)) / 2
+        self.half_label = max((text_width(words, SMALL) + 4.0 for words in self.label), default=0.0) / 2
 
 
 def draw(
@@ -137,21 +133,15 @@ def draw(
     show_missing: bool | Collection[str] = "seen",
 ) -> Picture:
     """Draw a fitted tree; parameters as for `plot_tree`."""
-    from spinney.inspect.text.text import require_depth
-
     if style not in ("auto", "full", "compact"):
         raise ValueError(f"style must be 'auto', 'full' or 'compact', not {style!r}.")
     require_depth(max_depth)
     reader = TreeReader(model, decimals, show_missing)
-    n_shown = sum(_is_last(reader, step.node, max_depth) for step in reader.walk(max_depth))
+    n_shown = sum(reader.is_end(step.node, max_depth) for step in reader.walk(max_depth))
     is_compact = style == "compact" or (style == "auto" and n_shown > _FULL_LEAVES)
     is_upright = is_compact and n_shown > _FLAT_LEAVES
     blocks = _blocks(reader, max_depth, is_compact, is_upright)
     return _Drawing(reader, blocks, is_compact, is_upright).picture()
-
-
-def _is_last(reader: TreeReader, node: int, max_depth: int | None) -> bool:
-    return reader.is_leaf(node) or (max_depth is not None and int(reader.tree.depth[node]) >= max_depth)
 
 
 # ---- what the nodes say -----------------------------------------------------------------------------------------
@@ -161,49 +151,47 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upri
     position: dict[int, int] = {}
     blocks: list[_Block] = []
     for step in reader.walk(max_depth):
-        node, condition = step.node, step.condition
-        parent = position.get(int(reader.parent[node]), -1)
-        is_last = _is_last(reader, node, max_depth)
-        is_left = condition is not None and node == blocks[parent].node + 1
+        node, is_last = step.node, reader.is_end(step.node, max_depth)
         block = _Block(
             node=node,
             depth=int(reader.tree.depth[node]),
-            parent=parent,
             is_last=is_last,
-            is_left=is_left,
             box=_compact_lines(reader, step, is_last, is_upright) if is_compact else _full_lines(reader, node, is_last),
-            under="" if is_last or is_compact else elide(one_line(reader.features[reader.column(node)].name), 30),
-            label=_label(reader, step, is_left, is_compact),
+            under="" if is_last or is_compact else short(reader.features[reader.column(node)].name, 30),
+            label=_label(reader, step, is_compact),
             title=_title(reader, step),
         )
-        if parent >= 0:
-            blocks[parent].children.append(len(blocks))
+        if node:
+            parent = blocks[position[int(reader.parent[node])]]
+            parent.left, parent.right = (len(blocks), -1) if parent.left < 0 else (parent.left, len(blocks))
         position[node] = len(blocks)
         blocks.append(block)
     return blocks
 
 
 def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str, float, bool]]:
-    lines = [(_said(reader, node), SIZE, True)]
-    if reader.is_classifier and reader.tree.n_outputs == 1:
+    lines = []
+    if _has_shares(reader):
         shares = reader.shares(node)[0]
-        words = (
-            "\N{NO-BREAK SPACE} ".join(_short_share(s) for s in shares)
-            if len(shares) <= _MOST_SHARES
-            else percent(reader.purity(node) or 0.0)
-        )
-        lines.append((words, SMALL, False))
+        is_short = len(shares) <= _MOST_SHARES
+        all_shares = "\N{NO-BREAK SPACE} ".join(_short_share(s) for s in shares)
+        lines.append(all_shares if is_short else percent(reader.purity(node) or 0.0))
     elif spread := reader.spread(node):
-        lines.append((grouped(spread), SMALL, False))
-    lines.append((f"n = {reader.n_rows(node):,} ({percent(reader.share_of_all(node))})", SMALL, False))
-    if is_last and not reader.is_leaf(node):
-        lines.append((f"… {plural(int(reader.n_leaves_below[node]), 'leaf')}", SMALL, False))
-    return lines
+        lines.append(grouped(spread))
+    lines.append(f"n = {reader.n_rows(node):,} ({percent(reader.share_of_all(node))})")
+    if is_last:
+        lines += _hidden_leaves(reader, node)
+    return [(_prediction(reader, node), SIZE, True), *[(line, SMALL, False) for line in lines]]
 
 
-def _said(reader: TreeReader, node: int) -> str:
+def _hidden_leaves(reader: TreeReader, node: int) -> list[str]:
+    """Count the leaves below a node that is not drawn further."""
+    return [] if reader.is_leaf(node) else [f"… {plural(int(reader.n_leaves_below[node]), 'leaf')}"]
+
+
+def _prediction(reader: TreeReader, node: int) -> str:
     """Write what a node predicts."""
-    words = reader.said(node)
+    words = reader.prediction_text(node)
     return elide(words if reader.is_classifier else grouped(words), _MOST_LETTERS)
 
 
@@ -225,14 +213,14 @@ def _compact_lines(reader: TreeReader, step: Step, is_last: bool, is_upright: bo
     node = step.node
     if not is_last:
         side, reach = reader.sides(node)[0], step.path.get(reader.column(node))
-        name = elide(one_line(side.column), _LABEL_LETTERS)
-        return [(name, SMALL, True), *[(line, SMALL, False) for line in _joined(_answer(reader, side, reach))]]
-    said, part = _said(reader, node), percent(reader.share_of_all(node))
-    share = [_short_share(reader.purity(node) or 0.0)] if _has_shares(reader) else []
-    more = [f"… {plural(int(reader.n_leaves_below[node]), 'leaf')}"] if not reader.is_leaf(node) else []
-    if is_upright:
-        return [("  ".join([said, *share, part, *more]), SMALL, False)]
-    return [(said, SMALL, True), *[(line, SMALL, False) for line in (*share, part, *more)]]
+        first, lines = short(side.column, _LABEL_LETTERS), _joined(_answer(reader, side, reach))
+    else:
+        share = [_short_share(reader.purity(node) or 0.0)] if _has_shares(reader) else []
+        first = _prediction(reader, node)
+        lines = [*share, percent(reader.share_of_all(node)), *_hidden_leaves(reader, node)]
+        if is_upright:
+            return [("  ".join([first, *lines]), SMALL, False)]
+    return [(first, SMALL, True), *[(line, SMALL, False) for line in lines]]
 
 
 def _joined(lines: list[str]) -> list[str]:
@@ -258,24 +246,22 @@ def _leaf_words(reader: TreeReader, is_upright: bool) -> str:
     return f"leaf{', read upwards' * is_upright}: {what}, part of the rows"
 
 
-def _label(reader: TreeReader, step: Step, is_left: bool, is_compact: bool) -> list[str]:
+def _label(reader: TreeReader, step: Step, is_compact: bool) -> list[str]:
     condition = step.condition
     if condition is None:
         return []
     if is_compact:
-        return ["yes" if is_left else "no"] if reader.parent[step.node] == 0 else []
+        return ["yes" if step.node == 1 else "no"] if reader.parent[step.node] == 0 else []
     answer = _answer(reader, condition, step.reach)
-    if (instead := reader.instead(step)) is not None:
+    if (instead := reader.surrogate_condition(step)) is not None:
         answer += [f"missing: {one_line(instead.column)}", *instead.answer(show_missing=False)]
     return [elide(line, _LABEL_LETTERS + 2) for line in answer]
 
 
 def _title(reader: TreeReader, step: Step) -> str:
     node, condition = step.node, step.condition
-    asked = "" if condition is None else f"{condition.describe()}{reader.instead_text(step)}\n"
-    inside = reader.shares_text(node)
-    said = reader.said(node)
-    return f"{asked}{reader.size_text(node)}{f' ({inside})' if inside else ''}\n→ {said} (node {node})"
+    asked = "" if condition is None else f"{condition.describe()}{reader.surrogate_text(step)}\n"
+    return f"{asked}{reader.rows_text(node)}\n→ {reader.prediction_text(node)} (node {node})"
 
 
 # ---- where they stand -------------------------------------------------------------------------------------------
@@ -288,121 +274,106 @@ class _Drawing:
         self.reader, self.blocks, self.is_compact, self.is_upright = reader, blocks, is_compact, is_upright
         self.has_bars = not is_compact and _has_shares(reader)
         self.bottom = max(block.depth for block in blocks)
-        self.box_sizes = [self._box_size(block) for block in blocks]
-        if is_compact:  # leaves of one height stand in a row
-            length = max(h for b, (_, h) in zip(blocks, self.box_sizes, strict=True) if b.is_last)
-            self.box_sizes = [(w, length if b.is_last else h) for b, (w, h) in zip(blocks, self.box_sizes, strict=True)]
+        self.under = 0.0 if is_compact else SIZE * LEADING + 2.0
+        for block in blocks:
+            block.measure(is_upright, BAR + 2.0 if self.has_bars else 0.0)
+        tallest = max(block.height for block in blocks if block.is_last)
+        for block in blocks:
+            if is_compact and block.is_last:  # leaves of one height stand in a row
+                block.height = tallest
         values = reader.tree.flat_value[reader.tree.is_leaf, 0]
         self.low, self.high = float(values.min()), float(values.max())
 
-    def _box_size(self, block: _Block) -> tuple[float, float]:
-        width, height = block.box_size
-        if self.is_upright and block.is_last:
-            return height, width
-        return width, height + (BAR + 2.0 if self.has_bars else 0.0)
-
     def picture(self) -> Picture:
-        shapes = []
-        for block, (width, _) in zip(self.blocks, self.box_sizes, strict=True):
-            half = max(width, text_width(block.under, SIZE, bold=True)) / 2
-            left, right = block.children or (-1, -1)
-            shapes.append(Shape(left, right, block.depth, half, block.label_size[0] / 2))
-        gap = 4.0 if self.is_compact else GAP
-        self.x = [MARGIN + x for x in place(shapes, gap)]
-        width = MARGIN + max(x + max(s.half_box, s.half_label) for x, s in zip(self.x, shapes, strict=True))
+        places = place(self.blocks, 4.0 if self.is_compact else GAP)
+        for block, x in zip(self.blocks, places, strict=True):
+            block.x = MARGIN + x
+        width = MARGIN + max(block.x + max(block.half_box, block.half_label) for block in self.blocks)
         legend, legend_width, top = self._legend(width)
-        if legend_width > width:
-            self.x = [x + (legend_width - width) / 2 for x in self.x]
-            width = legend_width
+        for block in self.blocks:
+            block.x += max(0.0, legend_width - width) / 2
         self._find_rows(top)
         lines, labels = self._branches()
-        parts = [self._part(i) for i in range(len(self.blocks))]
+        parts = [self._part(block) for block in self.blocks]
         height = max(part.box.y + part.box.height for part in parts) + MARGIN
         n = int(self.reader.tree.n_leaves)
         about = f"{type(self.reader.model).__name__}: a tree with {plural(n, 'leaf')}"
-        return Picture(width, height, lines, parts, labels, legend, about, self.is_compact)
+        return Picture(max(width, legend_width), height, lines, parts, labels, legend, about, self.is_compact)
 
-    def _legend(self, width: float) -> tuple[Legend, float, float]:
+    def _legend(self, width: float) -> tuple[list[Text | Rectangle], float, float]:
         """Return the legend, in lines of the picture's width, the width it needs, and where the tree begins."""
         entries: list[tuple[str, str]] = []  # colour, words
         if _has_shares(self.reader) and len(self.reader.classes[0]) <= _LEGEND_CLASSES:
-            names = [elide(one_line(label), _LABEL_LETTERS) for label in self.reader.classes[0]]
+            names = [short(label, _LABEL_LETTERS) for label in self.reader.classes[0]]
             entries += [(tint(class_colour(code), 1.0), name) for code, name in enumerate(names)]
         if self.is_compact:
             entries.append(("", _leaf_words(self.reader, self.is_upright)))
-        legend, x, y, needed = Legend(), MARGIN, MARGIN, 0.0
+        boxes: list[Rectangle] = []
+        texts: list[Text] = []
+        x, y, needed = MARGIN, MARGIN, 0.0
         for colour, words in entries:
-            swatch = SMALL + 4.0 if colour else 0.0
-            length = swatch + text_width(words, SMALL)
-            if x > MARGIN and x + length > width - MARGIN:
+            swatch, length = SMALL + 4.0 if colour else 0.0, text_width(words, SMALL)
+            if x > MARGIN and x + swatch + length > width - MARGIN:
                 x, y = MARGIN, y + SMALL * LEADING + 3.0
             if colour:
-                legend.boxes.append(Rectangle(x, y + 1.5, SMALL, SMALL, colour, INK, radius=1.5))
-            middle = x + swatch + text_width(words, SMALL) / 2
-            legend.texts.append(Text(middle, y + SMALL * LEADING / 2, words, SMALL))
-            needed = max(needed, x + length + MARGIN)
-            x += length + 2 * GAP
-        return legend, needed, y + (SMALL * LEADING + GAP if entries else 0.0)
+                boxes.append(Rectangle(x, y + 1.5, SMALL, SMALL, colour, INK, radius=1.5))
+            texts.append(Text(x + swatch + length / 2, y + SMALL * LEADING / 2, words, SMALL))
+            x += swatch + length
+            needed = max(needed, x + MARGIN)
+            x += 2 * GAP
+        return [*boxes, *texts], needed, y + (SMALL * LEADING + GAP if entries else 0.0)
 
     def _find_rows(self, y: float) -> None:
         """Find the top of each row of boxes and of the bars beneath them."""
         self.top, self.bar = [0.0] * (self.bottom + 1), [0.0] * (self.bottom + 1)
         for depth in range(self.bottom + 1):
-            inner = [i for i, b in enumerate(self.blocks) if b.depth == depth and not b.is_last]
-            label = max((b.label_size[1] for b in self.blocks if b.depth == depth), default=0.0)
+            row = [block for block in self.blocks if block.depth == depth]
+            label = max(block.label_height for block in row)
             if depth:
                 y += label + (10.0 if label else 6.0)
             self.top[depth] = y
-            if inner:
-                under = 0.0 if self.is_compact else SIZE * LEADING + 2.0
-                y += max(self.box_sizes[i][1] for i in inner) + under + STUB
+            if inner := [block.height for block in row if not block.is_last]:
+                y += max(inner) + self.under + STUB
             self.bar[depth] = y
 
-    def _top_of(self, i: int) -> float:
-        block = self.blocks[i]
-        return self.top[self.bottom] if block.is_last else self.top[block.depth]
+    def _top_of(self, block: _Block) -> float:
+        return self.top[self.bottom if block.is_last else block.depth]
 
-    def _branches(self) -> tuple[list[Line], list[tuple[Rectangle, list[Text]]]]:
-        lines, labels = [], []
-        for i, block in enumerate(self.blocks):
-            x, bar = self.x[i], self.bar[block.depth]
-            if block.children:
-                under = 0.0 if self.is_compact else SIZE * LEADING + 2.0
-                lines.append(Line(((x, self.top[block.depth] + self.box_sizes[i][1] + under), (x, bar))))
-                ends = [(self.x[child], self._top_of(child)) for child in block.children]
-                (x1, y1), (x2, y2) = ends
+    def _branches(self) -> tuple[list[Line], list[Text | Rectangle]]:
+        """Return the lines to the children of each node, and the labels on them."""
+        lines: list[Line] = []
+        labels: list[Text | Rectangle] = []
+        for block in self.blocks:
+            bar = self.bar[block.depth]
+            if block.left >= 0:
+                lines.append(Line(((block.x, self.top[block.depth] + block.height + self.under), (block.x, bar))))
+                (x1, y1), (x2, y2) = (
+                    (b.x, self._top_of(b)) for b in map(self.blocks.__getitem__, (block.left, block.right))
+                )
                 lines.append(Line(((x1, y1), (x1, bar), (x2, bar), (x2, y2))))
             if block.label:
-                labels.append(self._branch_label(i))
+                top, half = self.bar[block.depth - 1] + 5.0, block.half_label
+                labels.append(Rectangle(block.x - half, top, 2 * half, block.label_height, "#ffffff"))
+                middles = [top + (k + 0.5) * SMALL * LEADING for k in range(len(block.label))]
+                labels += [Text(block.x, y, words, SMALL) for y, words in zip(middles, block.label, strict=True)]
         return lines, labels
-
-    def _branch_label(self, i: int) -> tuple[Rectangle, list[Text]]:
-        block = self.blocks[i]
-        width, height = block.label_size
-        top = self.bar[block.depth - 1] + 5.0
-        box = Rectangle(self.x[i] - width / 2, top, width, height, "#ffffff")
-        step = SMALL * LEADING
-        texts = [Text(self.x[i], top + (k + 0.5) * step, words, SMALL) for k, words in enumerate(block.label)]
-        return box, texts
 
     def _fill(self, node: int) -> str:
         reader = self.reader
         if reader.tree.n_outputs > 1:
             return "#f4f4f4"
         if not reader.is_classifier:
-            value = float(reader.tree.flat_value[node, 0])
-            return tint(VALUE_COLOUR, (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5)
+            return value_tint(float(reader.tree.flat_value[node, 0]), self.low, self.high)
         return tint(class_colour(int(reader.tree.majority[node, 0])), reader.certainty(node))
 
-    def _part(self, i: int) -> Part:
-        block, (width, height) = self.blocks[i], self.box_sizes[i]
-        x, top, fill = self.x[i], self._top_of(i), self._fill(self.blocks[i].node)
+    def _part(self, block: _Block) -> Part:
+        x, width, height = block.x, block.width, block.height
+        top, fill = self._top_of(block), self._fill(block.node)
         is_cut = block.is_last and not self.reader.is_leaf(block.node)
         box = Rectangle(x - width / 2, top, width, height, fill, PALE if is_cut else INK, is_cut, 3.0)
         part = Part(block.node, block.title, box)
         if self.is_upright and block.is_last:
-            words, size, bold = block.box[0]
-            part.shapes.append(Text(x, top + height / 2, words, size, bold, ink_on(fill), upright=True))
+            part.shapes.append(Text(x, top + height / 2, *block.box[0], ink_on(fill), upright=True))
             return part
         y = top + PAD / 2
         for words, size, bold in block.box:

@@ -1,23 +1,26 @@
-"""The partition of the plane: the regions of a tree in two of its columns."""
+"""Models in the plane: regions of a tree, proximities and outlier scores of forests, isolation, support vectors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from spinney._data import Feature
+from spinney._data import Feature, Schema, read_table
 from spinney._data.cells import date_text
-from spinney._data.display import elide, one_line
+from spinney._data.display import elide
+from spinney._data.schema import column_values
 from spinney._data.types import ColumnLike
+from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import encode_labels, read_values
-from spinney.inspect.charts.axes import CLASS_MARKERS, INK, VALUE_COLOUR, axes_of, class_colour, pyplot, tint
+from spinney.inspect.charts import axes
+from spinney.inspect.charts.axes import INK, VALUE_COLOUR, axes_of, class_colour, class_look, short, tint
 from spinney.inspect.text.reader import TreeReader
 
 if TYPE_CHECKING:
@@ -25,15 +28,21 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
 _MOST_POINTS = 3000
+_GRID, _POINTS = 150, 200  # points across and up
+_LEAST_SLACK = 1e-3
+Interval = tuple[float, float]
+Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """A rectangle of the plane in which a tree predicts the same."""
 
     node: int
-    x: tuple[float, float]
-    y: tuple[float, float]
+    x: Interval
+    y: Interval
+
+
+# ---- regions of a tree -------------------------------------------------------------------------------------------
 
 
 def plot_partition(
@@ -83,24 +92,28 @@ def plot_partition(
         raise ValueError("plot_partition draws cuts along the axes, but those of this tree are oblique. Use plot_tree.")
     a, b = _two_columns(reader, features)
     columns = reader.values(X)
-    pyplot()
+    axes.pyplot()
     ax = axes_of(ax, 6.4, 4.8)
     limits = [_limits(columns[j]) for j in (a, b)]
-    span = _span(reader, y, len(columns[a]))
-    for region in regions(reader, (a, b), [_typical(reader, j, columns[j]) for j in range(len(columns))]):
+    values = reader.tree.flat_value[reader.tree.is_leaf, 0]
+    if y is not None and not reader.is_classifier:
+        values = read_values(y, len(columns[a]))[:, 0]
+    span = float(values.min()), float(values.max())  # between which colours run
+    typical = [_typical(feature, column) for feature, column in zip(reader.features, columns, strict=True)]
+    for region in regions(reader, (a, b), typical):
         _fill(ax, reader, region, limits, span)
     if y is not None:
         _points(ax, reader, columns[a], columns[b], y, span)
-    ax.set(
-        xlim=limits[0],
-        ylim=limits[1],
-        xlabel=elide(one_line(reader.features[a].name), 60),
-        ylabel=elide(one_line(reader.features[b].name), 60),
-    )
+    ax.set(xlim=limits[0], ylim=limits[1])
+    _name_axes(ax, [reader.features[a].name, reader.features[b].name])
     for axis, j in ((ax.xaxis, a), (ax.yaxis, b)):
         if reader.features[j].clock:
             axis.set_major_formatter(partial(_date_tick, reader.features[j]))
     return ax
+
+
+def _name_axes(ax: Axes, names: list[str]) -> None:
+    ax.set(xlabel=short(names[0], 60), ylabel=short(names[1], 60))
 
 
 def _date_tick(feature: Feature, seconds: float, _: int) -> str:
@@ -125,26 +138,18 @@ def _two_columns(reader: TreeReader, features: Sequence[str | int] | None) -> tu
     return chosen[0], chosen[1]
 
 
-def _span(reader: TreeReader, y: ColumnLike, n_rows: int) -> tuple[float, float]:
-    """Values between which colours run: those of the rows if there are any, else those of the leaves."""
-    values = reader.tree.flat_value[reader.tree.is_leaf, 0]
-    if y is not None and not reader.is_classifier:
-        values = read_values(y, n_rows)[:, 0]
-    return float(values.min()), float(values.max())
-
-
-def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
+def _limits(values: Floats, margin: float = 0.05) -> Interval:
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    margin = 0.05 * (high - low) or 0.5
-    return low - margin, high + margin
+    room = margin * (high - low) or 0.5
+    return low - room, high + room
 
 
-def _typical(reader: TreeReader, j: int, values: NDArray[np.float64]) -> float:
+def _typical(feature: Feature, values: Floats) -> float:
     known = values[~np.isnan(values)]
     if not len(known):
         return math.nan
-    if reader.features[j].kind == "number":
+    if feature.kind == "number":
         return float(np.median(known))
     found, count = np.unique(known, return_counts=True)
     return float(found[count.argmax()])
@@ -152,55 +157,35 @@ def _typical(reader: TreeReader, j: int, values: NDArray[np.float64]) -> float:
 
 def regions(reader: TreeReader, columns: tuple[int, int], typical: list[float]) -> list[Region]:
     """Find the rectangles of the plane of two columns, the others having their typical values."""
+    steps = list(reader.walk(values=typical, free=columns))
+    inner = {int(reader.parent[step.node]) for step in steps}
     found = []
-    stack = [(0, [(-math.inf, math.inf), (-math.inf, math.inf)])]
-    while stack:
-        node, box = stack.pop()
-        if reader.is_leaf(node):
-            found.append(Region(node, box[0], box[1]))
-            continue
-        j = reader.column(node)
-        if j not in columns:
-            next_node = reader.turn(node, typical).child
-            if next_node is None:
-                found.append(Region(node, box[0], box[1]))
-            else:
-                stack.append((next_node, box))
-            continue
-        for child, side in zip(reader.children(node), reader.sides(node), strict=True):
-            k = columns.index(j)
-            low, high = max(box[k][0], side.lower), min(box[k][1], side.upper)
-            if low < high:
-                stack.append((child, [(low, high), box[1]] if k == 0 else [box[0], (low, high)]))
+    for step in reversed(steps):
+        asked = [step.path.get(j) for j in columns]
+        box = [(-math.inf, math.inf) if side is None else (side.lower, side.upper) for side in asked]
+        if step.node not in inner and all(low < high for low, high in box):
+            found.append(Region(step.node, box[0], box[1]))
     return found
 
 
-def _fill(
-    ax: Axes, reader: TreeReader, region: Region, limits: list[tuple[float, float]], span: tuple[float, float]
-) -> None:
+def _fill(ax: Axes, reader: TreeReader, region: Region, limits: list[Interval], span: Interval) -> None:
     from matplotlib.patches import Rectangle
 
-    corner, size = [], []
-    for (low, high), (first, last) in zip((region.x, region.y), limits, strict=True):
-        start, end = max(low, first), min(high, last)
-        if start >= end:
-            return
-        corner.append(start)
-        size.append(end - start)
+    lows = [max(low, first) for (low, _), (first, _) in zip(region[1:], limits, strict=True)]
+    highs = [min(high, last) for (_, high), (_, last) in zip(region[1:], limits, strict=True)]
+    if lows[0] >= highs[0] or lows[1] >= highs[1]:
+        return
     if reader.is_classifier:
         strength = 0.1 + 0.5 * reader.certainty(region.node)
         colour = tint(class_colour(int(reader.tree.majority[region.node, 0])), strength)
     else:
-        value = float(reader.tree.flat_value[region.node, 0])
-        colour = tint(VALUE_COLOUR, (value - span[0]) / (span[1] - span[0]) if span[1] > span[0] else 0.5)
-    ax.add_patch(Rectangle((corner[0], corner[1]), *size, facecolor=colour, edgecolor=INK, linewidth=0.8, zorder=1))
+        colour = axes.value_tint(float(reader.tree.flat_value[region.node, 0]), *span)
+    size = (highs[0] - lows[0], highs[1] - lows[1])
+    ax.add_patch(Rectangle((lows[0], lows[1]), *size, facecolor=colour, edgecolor=INK, linewidth=0.8, zorder=1))
 
 
-def _points(
-    ax: Axes, reader: TreeReader, xs: NDArray[np.float64], ys: NDArray[np.float64], y: Any, span: tuple[float, float]
-) -> None:
-    step = max(1, len(xs) // _MOST_POINTS)
-    rows = np.arange(0, len(xs), step)
+def _points(ax: Axes, reader: TreeReader, xs: Floats, ys: Floats, y: Any, span: Interval) -> None:
+    rows = np.arange(0, len(xs), max(1, len(xs) // _MOST_POINTS))
     edge: dict[str, Any] = {"edgecolors": "#ffffff", "linewidths": 0.5, "s": 26, "zorder": 3}
     if not reader.is_classifier:
         values = read_values(y, len(xs))[rows, 0]
@@ -211,10 +196,7 @@ def _points(
     codes = encode_labels(y, [np.asarray(reader.model.classes_)], len(xs))[rows, 0]
     for code, label in enumerate(reader.classes[0]):
         here = rows[codes == code]
-        marker = CLASS_MARKERS[code % len(CLASS_MARKERS)]
-        ax.scatter(
-            xs[here], ys[here], color=class_colour(code), marker=marker, label=elide(one_line(label), 30), **edge
-        )
+        ax.scatter(xs[here], ys[here], label=short(label, 30), **class_look(code), **edge)
     ax.legend(loc="best", framealpha=0.9)
 
 
@@ -222,3 +204,274 @@ def _value_map() -> Colormap:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("values", [tint(VALUE_COLOUR, 0.0), tint(VALUE_COLOUR, 1.0)])
+
+
+# ---- forests ------------------------------------------------------------------------------------------------------
+
+
+def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes | None = None) -> Axes:
+    """Draw rows so that those which share many leaves lie close to each other.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted forest.
+    X : table of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,), optional
+        Their classes, or values in a regression, for colours.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    >>> forest = spinney.RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> ax = spinney.plot_proximity_map(forest, X, y)
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    placed = model.proximity_map(X)
+    ax = axes_of(ax, 6.0, 4.8, "top", "right")
+    if y is not None and not hasattr(model, "classes_"):
+        values = read_values(y, len(placed))[:, 0]
+        points = ax.scatter(placed[:, 0], placed[:, 1], s=12, c=values, cmap="viridis", linewidths=0)
+        ax.figure.colorbar(points, ax=ax)
+    else:
+        for code, (name, rows) in enumerate(_groups(y, len(placed))):
+            across, up = placed[rows].T
+            ax.scatter(across, up, s=14, linewidths=0, alpha=0.8, label=name, **class_look(code))
+        _add_legend(ax, y is not None)
+    ax.set(xlabel="first direction", ylabel="second direction")
+    return ax
+
+
+def plot_outlier_scores(
+    model: TableEstimator, X: Any, y: Any = None, *, kind: Any = "all", ax: Axes | None = None
+) -> Axes:
+    """Draw the outlier score of each row, class by class.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted forest.
+    X : table of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,), optional
+        Their classes; not used in a regression.
+    kind : {"all", "oob"}, default="all"
+        Trees that count, as of the forest's `outlier_score`.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on. The line at 10 marks scores that deserve a look.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    >>> forest = spinney.RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> ax = spinney.plot_outlier_scores(forest, X, y, kind="oob")
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    score = model.outlier_score(X, y, kind=kind)
+    ax = axes_of(ax, 6.4, 3.6, "top", "right")
+    first = 0
+    groups = _groups(y if hasattr(model, "classes_") else None, len(score))
+    for code, (name, rows) in enumerate(groups):
+        places = first + np.arange(len(rows))
+        ax.vlines(places, 0, score[rows], color=class_colour(code), linewidth=1, label=name)
+        first += len(rows)
+    ax.axhline(10, color=INK, linewidth=0.8, linestyle=":")
+    ax.axhline(0, color=INK, linewidth=0.8)
+    ax.set(xlabel="rows, class by class" if len(groups) > 1 else "rows", ylabel="outlier score", xlim=(-1, len(score)))
+    _add_legend(ax, len(groups) > 1)
+    return ax
+
+
+def plot_isolation(
+    model: TableEstimator, X: Any, *, features: Sequence[str | int] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the scores of an isolation forest over the plane of two columns, with the rows as points.
+
+    Parameters
+    ----------
+    model : IsolationForest
+        Fitted, on number columns.
+    X : table of shape (n_samples, n_features)
+        Rows. Columns other than the two are held at their median.
+    features : two names or positions, optional
+        Columns across and up; None: the first two.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on. Outliers are crosses; the line is where `predict` changes its mind.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import numpy as np
+    >>> import spinney
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> ax = spinney.plot_isolation(spinney.IsolationForest(random_state=0).fit(X), X)
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    check_is_fitted(model)
+    schema = model.schema_
+    if any(feature.kind != "number" for feature in schema.features):
+        raise ValueError("plot_isolation needs columns of numbers.")
+    chosen = [0, 1] if features is None else [column_index(f, schema, "features") for f in features]
+    if len(chosen) != 2 or schema.n_features < 2:
+        raise ValueError("features must be two names or positions of columns.")
+    axes.pyplot()
+    ax = axes_of(ax, 6.4, 4.8)
+    table = np.column_stack(column_values(schema, read_table(X), type(model).__name__, "missing"))
+    across, up = (np.linspace(*_limits(table[:, j], 0.1), _GRID) for j in chosen)
+    grid = np.tile(np.nanmedian(table, axis=0), (_GRID**2, 1))
+    grid[:, chosen] = _plane(across, up)
+    score = model.score_samples(_named(schema, grid)).reshape(_GRID, _GRID)
+    filled = ax.contourf(across, up, score, levels=12, cmap="Blues_r")
+    ax.figure.colorbar(filled, ax=ax, label="score")
+    if score.min() < model.offset_ < score.max():
+        ax.contour(across, up, score, levels=[model.offset_], colors=INK, linewidths=1.2, linestyles="-")
+    inside = model.predict(_named(schema, table)) > 0
+    for rows, marker, colour in ((inside, "o", VALUE_COLOUR), (~inside, "x", class_colour(5))):
+        ax.scatter(table[rows, chosen[0]], table[rows, chosen[1]], s=14, marker=marker, color=colour, linewidths=1)
+    _name_axes(ax, [schema.features[j].name for j in chosen])
+    return ax
+
+
+def _plane(across: Floats, up: Floats) -> Floats:
+    """All points of a grid, (n_points, 2), row by row."""
+    return np.array(np.meshgrid(across, up)).reshape(2, -1).T
+
+
+def _named(schema: Schema, rows: Floats) -> Any:
+    """Rows with the names that a model knows, if it knows any."""
+    return dict(zip(schema.names, rows.T, strict=True)) if schema.has_names else rows
+
+
+def _groups(y: ColumnLike, n_rows: int) -> list[tuple[str, NDArray[np.intp]]]:
+    """Rows of each class with its name; without classes, all rows without one."""
+    if y is None:
+        return [("", np.arange(n_rows))]
+    labels = np.asarray(y).reshape(-1)
+    if len(labels) != n_rows:
+        raise ValueError(f"y has {len(labels)} entries, but X has {n_rows} rows.")
+    return [(elide(str(label), 30), np.flatnonzero(labels == label)) for label in np.unique(labels)]
+
+
+def _add_legend(ax: Axes, has_classes: bool) -> None:
+    if has_classes:
+        ax.legend(frameon=False, loc="best")
+
+
+# ---- support vectors ----------------------------------------------------------------------------------------------
+
+
+def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, ax: Axes | None = None) -> Axes:
+    """Draw the boundary of two classes, its margin, the support vectors, and the slacks of rows beyond it.
+
+    The solid line is where the score is 0, the dashed ones where it is 1 and -1. Support vectors have a ring. A line
+    leads from each row that does not keep its margin toward the nearest place where the score is right, straight ahead.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted `SVC`, `LinearSVC` or `Perceptron` of two classes and two columns of numbers.
+    X : array-like of shape (n_samples, 2)
+        The rows of the fit.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    slacks : bool, default=True
+        Whether to draw the slacks.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    >>> X = X[["bill_length_mm", "flipper_length_mm"]].fillna(190.0)
+    >>> model = spinney.SVC(kernel="linear").fit(X, y == "Gentoo")
+    >>> ax = spinney.plot_support(model, X, y == "Gentoo")
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "margin_") or len(getattr(model, "classes_", ())) != 2 or model.n_features_in_ != 2:
+        raise ValueError("plot_support draws margins of two classes in two columns. Fit an SVC or LinearSVC of such.")
+    axes.pyplot()
+    ax = axes_of(ax, 6.4, 4.8)
+    rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in _columns(X)])
+    sides = encode_labels(y, [model.classes_], len(rows))[:, 0]
+    limits = [_limits(column) for column in rows.T]
+    _colour_sides(ax, model, limits)
+    edge: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.4, "markersize": 5, "linestyle": ""}
+    for code, label in enumerate(model.classes_.tolist()):
+        ax.plot(*rows[sides == code].T, label=str(label), **class_look(code), **edge)
+    if hasattr(model, "support_"):
+        held = rows[model.support_]
+        ax.plot(*held.T, "o", markersize=10, markerfacecolor="none", markeredgecolor=INK, markeredgewidth=0.9)
+    if slacks:
+        _slacks(ax, model, rows, sides)
+    names = [feature.name for feature in model.schema_.features]
+    ax.set(xlim=limits[0], ylim=limits[1], xlabel=names[0], ylabel=names[1])
+    ax.legend(frameon=False)
+    return ax
+
+
+def _columns(X: Any) -> list[Any]:
+    if hasattr(X, "columns"):
+        return [X[name] for name in X.columns]
+    return list(np.asarray(X).T)
+
+
+def _colour_sides(ax: Axes, model: TableEstimator, limits: list[Interval]) -> None:
+    """Colour the sides, and draw the lines of equal score."""
+    across, up = (np.linspace(*limit, _POINTS) for limit in limits)
+    scores = model.decision_function(_named(model.schema_, _plane(across, up))).reshape(_POINTS, _POINTS)
+    colours = [tint(class_colour(code), 0.3) for code in (0, 1)]
+    ax.contourf(across, up, scores, levels=[-np.inf, 0, np.inf], colors=colours)
+    look: dict[str, Any] = {"linewidths": [0.9, 1.6, 0.9], "linestyles": ["--", "-", "--"]}
+    ax.contour(across, up, scores, levels=[-1, 0, 1], colors=INK, **look)
+
+
+def _slacks(ax: Axes, model: TableEstimator, rows: Any, sides: Any) -> None:
+    """Draw each slack along the slope of the score, as far as it would take if the slope stayed the same."""
+    sign = np.where(sides == 1, 1.0, -1.0)
+    scores = model.decision_function(_named(model.schema_, rows))
+    lacking = np.maximum(1 - sign * scores, 0.0)
+    span = np.ptp(rows, axis=0)
+    tiny = span * 1e-4
+    slope = np.empty_like(rows)
+    for j in (0, 1):
+        moved = rows.copy()
+        moved[:, j] += tiny[j]
+        slope[:, j] = (model.decision_function(_named(model.schema_, moved)) - scores) / tiny[j]
+    steep = ((slope * span) ** 2).sum(axis=1)
+    for i in np.flatnonzero((lacking > _LEAST_SLACK) & (steep > 0)):
+        end = rows[i] + sign[i] * lacking[i] * slope[i] * span**2 / steep[i]
+        ax.plot(*zip(rows[i], end, strict=True), color=class_colour(int(sides[i])), linewidth=0.9, zorder=1)

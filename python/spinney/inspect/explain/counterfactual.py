@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._data import Feature
 from spinney._data.display import Backend, frame_of, one_line, plural, shortest
 from spinney._data.types import TableLike
-from spinney.inspect.explain.counterfactual_search import (
-    Alternative,
-    Goal,
-    Moves,
-    find_alternatives,
-    read_goal,
-    read_moves,
-)
-from spinney.inspect.explain.target_model import Asked, Floats, cells_of_feature, text_of_value
+from spinney.inspect.charts import explanation as charts
+from spinney.inspect.explain import counterfactual_search as search
+from spinney.inspect.explain.target_model import Floats, cells_of_feature, require_whole, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from spinney._data import Feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +96,10 @@ class Counterfactuals:
         return f"<Counterfactuals: {plural(len(self), 'way')} to {self.wanted}>"
 
     def __str__(self) -> str:
-        lines = [f"The model says {_said(self.prediction, None)}. For {self.wanted}, one of these would do:"]
+        lines = [f"The model says {_text(self.prediction, None)}. For {self.wanted}, one of these would do:"]
         for number, (way, texts) in enumerate(zip(self.alternatives, self.texts, strict=True), start=1):
             parts = [f"{one_line(name)} {old} → {new}" for name, (old, new) in texts.items()]
-            lines.append(f"{number}. {', '.join(parts)}: {_said(way.prediction, way.share)}")
+            lines.append(f"{number}. {', '.join(parts)}: {_text(way.prediction, way.share)}")
         return "\n".join(lines)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -122,15 +115,13 @@ class Counterfactuals:
         frame
             One row per change: `alternative`, `column`, `from`, `to` (as text), `prediction`, `distance`.
         """
-        columns: dict[str, list[Any]] = {
-            name: [] for name in ("alternative", "column", "from", "to", "prediction", "distance")
-        }
-        for number, (way, texts) in enumerate(zip(self.alternatives, self.texts, strict=True), start=1):
-            for name, (old, new) in texts.items():
-                cells = (number, name, old, new, way.prediction, way.distance)
-                for key, cell in zip(columns, cells, strict=True):
-                    columns[key].append(cell)
-        return frame_of(columns, backend)
+        lines = [
+            (number, name, old, new, way.prediction, way.distance)
+            for number, (way, texts) in enumerate(zip(self.alternatives, self.texts, strict=True), start=1)
+            for name, (old, new) in texts.items()
+        ]
+        names = ("alternative", "column", "from", "to", "prediction", "distance")
+        return frame_of({name: [line[k] for line in lines] for k, name in enumerate(names)}, backend)
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw how far each way moves which columns.
@@ -145,9 +136,7 @@ class Counterfactuals:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.explanation import draw_ways
-
-        return draw_ways(self, ax)
+        return charts.draw_ways(self, ax)
 
 
 def counterfactual(
@@ -211,59 +200,55 @@ def counterfactual(
     The model says Adelie. For Gentoo, one of these would do:
     1. island Torgersen → Biscoe, flipper_length_mm 181 → 207: Gentoo (100%)
     """
-    for name, number in (("n", n), ("max_columns", max_columns)):
-        if isinstance(number, bool) or number < 1:
-            raise ValueError(f"{name} must be a whole number from 1 up, not {number!r}.")
-    moves = read_moves(model, row, X, list(fixed), ranges)
-    goal = read_goal(moves.asked, wanted, share)
+    require_whole("n", n)
+    require_whole("max_columns", max_columns)
+    moves = search.read_moves(model, row, X, list(fixed), ranges)
+    goal = search.read_goal(moves.asked, wanted, share)
+    prediction, its_share = goal.prediction(moves.row)
     if goal.is_met(moves.row):
-        raise ValueError(f"The model says {goal.text} already: {_said(*goal.said(moves.row))}. Nothing has to change.")
-    found, is_exact, nearest = find_alternatives(moves, goal, n, max_columns)
+        text = _text(prediction, its_share)
+        raise ValueError(f"The model says {goal.text} already: {text}. Nothing has to change.")
+    found, is_exact, nearest = search.find_alternatives(moves, goal, n, max_columns)
     if not found:
         raise ValueError(_refusal(moves, goal, max_columns, nearest, is_exact))
-    return _told(moves, goal, found, is_exact)
+    features, ways, texts, steps = moves.asked.schema.features, [], [], []
+    for changed in found:
+        old, new = _cells(features, moves.row), _cells(features, changed)
+        named = {features[j].name: j for j in moves.changed(changed)}
+        changes = {name: (old[name], new[name]) for name in named}
+        distance = float(moves.sizes(changed[np.newaxis]).sum())
+        ways.append(Counterfactual(changes, *goal.prediction(changed), distance, new))
+        texts.append({name: _texts(features[j], moves.row[j], changed[j]) for name, j in named.items()})
+        steps.append({name: float(moves.steps(j, changed[j : j + 1])[0]) for name, j in named.items()})
+    return Counterfactuals(ways, prediction, goal.text, is_exact, texts, steps)
 
 
-def _told(moves: Moves, goal: Goal, found: list[Alternative], is_exact: bool) -> Counterfactuals:
-    features = moves.asked.schema.features
-    ways, texts, steps = [], [], []
-    for way in found:
-        said, share = goal.said(way.row)
-        changed = {
-            features[j].name: (_cell(features[j], moves.row[j]), _cell(features[j], way.row[j])) for j in way.changed
-        }
-        whole = {feature.name: _cell(feature, way.row[j]) for j, feature in enumerate(features)}
-        ways.append(Counterfactual(changed, said, share, moves.distance(way.row), whole))
-        texts.append({features[j].name: _texts(moves.asked, j, moves.row[j], way.row[j]) for j in way.changed})
-        steps.append({features[j].name: float(moves.steps(j, way.row[j : j + 1])[0]) for j in way.changed})
-    return Counterfactuals(ways, goal.said(moves.row)[0], goal.text, is_exact, texts, steps)
+def _cells(features: tuple[Feature, ...], row: Floats) -> dict[str, Any]:
+    """Return a row of numbers as the caller calls its values, by column."""
+    cells = [cells_of_feature(feature, row[j : j + 1])[0] for j, feature in enumerate(features)]
+    plain = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
+    return {feature.name: cell for feature, cell in zip(features, plain, strict=True)}
 
 
-def _cell(feature: Feature, number: float) -> Any:
-    cell = cells_of_feature(feature, np.array([number]))[0]
-    return cell.item() if isinstance(cell, np.generic) else cell
-
-
-def _texts(asked: Asked, column: int, old: float, new: float) -> tuple[str, str]:
+def _texts(feature: Feature, old: float, new: float) -> tuple[str, str]:
     """Both values as text, with as many digits as it takes to tell them apart."""
-    feature = asked.feature(column)
     texts = text_of_value(feature, old), text_of_value(feature, new)
     return texts if texts[0] != texts[1] else (repr(float(old)), repr(float(new)))
 
 
-def _said(prediction: object, share: float | None) -> str:
+def _text(prediction: object, share: float | None) -> str:
     text = shortest(float(prediction), 4) if isinstance(prediction, float) else str(prediction)
     return text if share is None else f"{text} ({share:.0%})"
 
 
-def _refusal(moves: Moves, goal: Goal, max_columns: int, nearest: Floats, is_exact: bool) -> str:
+def _refusal(moves: search.Moves, goal: search.Goal, max_columns: int, nearest: Floats, is_exact: bool) -> str:
     free = [moves.asked.feature(j).name for j in moves.free]
     names = ", ".join(repr(name) for name in free[:6]) + (f" and {len(free) - 6} more" if len(free) > 6 else "")
     if not free:
         return f"No column may change, so that the model cannot say {goal.text}. Take columns out of fixed."
-    nearest_said = _said(*goal.said(nearest, wanted=True))
+    best = _text(*goal.prediction(nearest, wanted=True))
     how = "There is no change" if is_exact else "The search found no change"
     return (
         f"{how} of at most {plural(max_columns, 'column')} among {names} that makes the model say {goal.text}: the "
-        f"nearest comes to {nearest_said}. Allow more columns (max_columns, fixed) or wider ranges."
+        f"nearest comes to {best}. Allow more columns (max_columns, fixed) or wider ranges."
     )

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import NDArray
 
 from spinney._data.display import shortest
-from spinney._data.schema import row_table
-from spinney._data.select import pick_table
 from spinney._data.types import TableLike
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._model.model import ModelOfTrees
 from spinney._model.tree import FittedTree
 from spinney.inspect.explain.dependence import numbers_of_cells
-from spinney.inspect.explain.nearest import plain_row, row_as_table, scale_of
+from spinney.inspect.explain.nearest import row_as_table, row_cells, scale_of
 from spinney.inspect.explain.target_model import Asked, Floats, check_fitted
+from spinney.inspect.text.conditions import Condition
+from spinney.inspect.text.reader import TreeReader
 
 _LEAST = np.finfo(np.float64).tiny
 
@@ -75,8 +76,8 @@ class Goal:
     def _classes(self) -> list[Any]:
         return list(np.asarray(self.asked.model.classes_).tolist())
 
-    def said(self, row: Floats, wanted: bool = False) -> tuple[Any, float | None]:
-        """Return what the model says of a row: a value, or a class (`wanted`: the wanted one) and its share."""
+    def prediction(self, row: Floats, wanted: bool = False) -> tuple[Any, float | None]:
+        """Return what the model predicts for a row: a value, or a class (`wanted`: the wanted one) and its share."""
         answers = self.asked.answers_of_numbers(row[np.newaxis])[0]
         if self.code is None:
             return float(answers[0]), None
@@ -95,8 +96,7 @@ def read_goal(asked: Asked, wanted: object, share: float | None) -> Goal:
     if wanted is None:
         if len(labels) != 2:
             raise ValueError(f"wanted must say which class: one of {', '.join(map(repr, labels[:10]))}.")
-        said = asked.predicted(asked.row_numbers())
-        wanted = labels[1] if said == labels[0] else labels[0]
+        wanted = labels[1] if asked.predicted(asked.row_numbers()) == labels[0] else labels[0]
     if isinstance(wanted, np.generic):
         wanted = wanted.item()
     if wanted not in labels:
@@ -114,17 +114,14 @@ def _value_goal(asked: Asked, wanted: Any, share: float | None) -> Goal:
         raise ValueError("share goes with classes, and this model predicts values. Drop it.")
     try:
         low, high = wanted
-    except TypeError:
-        raise ValueError(
-            f"wanted must be the least and the largest value, such as (100, None), not {wanted!r}."
-        ) from None
+    except (TypeError, ValueError):
+        example = "wanted must be the least and the largest value, such as (100, None)"
+        raise ValueError(f"{example}, not {wanted!r}.") from None
     low, high = -np.inf if low is None else float(low), np.inf if high is None else float(high)
     if not low <= high or (np.isinf(low) and np.isinf(high)):
         raise ValueError(f"wanted must be the least and the largest value, one of them at least, not {wanted!r}.")
-    if np.isinf(high):
-        text = f"at least {shortest(low)}"
-    else:
-        text = f"at most {shortest(high)}" if np.isinf(low) else f"{shortest(low)} to {shortest(high)}"
+    ends = shortest(low), shortest(high)
+    text = f"at most {ends[1]}" if np.isinf(low) else f"at least {ends[0]}" if np.isinf(high) else " to ".join(ends)
     return Goal(asked, text, None, None, low, high)
 
 
@@ -172,12 +169,12 @@ class Moves:
         self.free = free
         self.limits = limits
         self._scales = scales
-        self._values: dict[int, Floats] = {}
+        self.values = cache(self._values)
 
     def steps(self, column: int, numbers: Floats) -> Floats:
         """How far values of a column are from the row's, with a sign: numbers by their usual range, else 1."""
         own, feature = self.row[column], self.asked.feature(column)
-        if feature.kind == "category" or feature.kind == "boolean" or np.isnan(own):
+        if feature.kind in ("category", "boolean") or np.isnan(own):
             same = np.isnan(numbers) if np.isnan(own) else numbers == own
             return np.where(same, 0.0, 1.0)
         gap = (numbers - own) / self._scales[column]
@@ -185,14 +182,12 @@ class Moves:
 
     def sizes(self, rows: Floats) -> Floats:
         """How far rows are from the row, by row and free column."""
-        found = np.zeros((len(rows), len(self.free)))
-        for k, j in enumerate(self.free):
-            found[:, k] = np.abs(self.steps(j, rows[:, j]))
-        return found
+        steps = [np.abs(self.steps(j, rows[:, j])) for j in self.free]
+        return np.column_stack(steps) if steps else np.zeros((len(rows), 0))
 
-    def distance(self, row: Floats) -> float:
-        """Sum of the sizes of all steps."""
-        return float(self.sizes(row[np.newaxis]).sum())
+    def changed(self, row: Floats) -> list[int]:
+        """Columns that a changed row does not share with the row."""
+        return [j for j in self.free if self.steps(j, row[j : j + 1])[0]]
 
     def ranks(self, rows: Floats) -> Floats:
         """Return what ways are compared by: the distance, and a quarter for each column."""
@@ -202,11 +197,8 @@ class Moves:
     def nearest(self, column: int, low: float, high: float) -> float | None:
         """Value with low < value <= high that is nearest to the row's; one that occurs, or has few digits."""
         limits, own = self.limits[column], self.row[column]
-        low, high = (
-            (low, min(high, limits.high))
-            if limits.low <= low
-            else (math.nextafter(limits.low, -math.inf), min(high, limits.high))
-        )
+        low = low if limits.low <= low else math.nextafter(limits.low, -math.inf)
+        high = min(high, limits.high)
         if not low < high:
             return None
         if low < own <= high:
@@ -221,13 +213,8 @@ class Moves:
         room = self._scales[column] / 50
         return few_digits(low, min(high, low + room)) if goes_up else few_digits(max(low, high - room), high)
 
-    def values(self, column: int) -> Floats:
+    def _values(self, column: int) -> Floats:
         """Values of a column to try, the nearest first: one in each cell that the model tells apart."""
-        if column not in self._values:
-            self._values[column] = self._find_values(column)
-        return self._values[column]
-
-    def _find_values(self, column: int) -> Floats:
         limits = self.limits[column]
         if limits.codes is not None:
             return np.asarray(limits.codes[limits.codes != self.row[column]])
@@ -238,10 +225,13 @@ class Moves:
             edges = np.r_[-np.inf, cuts, np.inf]
             places = [self.nearest(column, low, high) for low, high in pairwise(edges.tolist())]
             found = np.array([place for place in places if place is not None and place != self.row[column]])
-        found = found[np.argsort(np.abs(self.steps(column, found)), kind="stable")] if len(found) else found
-        if len(found) > _MOST_VALUES:
-            found = found[np.unique(np.linspace(0, len(found) - 1, _MOST_VALUES).astype(np.intp))]
-        return np.asarray(found)
+        found = found[np.argsort(np.abs(self.steps(column, found)), kind="stable")]
+        return np.asarray(found[_even_places(len(found), _MOST_VALUES)])
+
+
+def _even_places(n: int, most: int) -> NDArray[np.intp]:
+    """At most so many positions in a list, at even steps."""
+    return np.unique(np.linspace(0, max(n - 1, 0), min(n, most)).astype(np.intp))
 
 
 def few_digits(low: float, high: float) -> float:
@@ -258,7 +248,7 @@ def few_digits(low: float, high: float) -> float:
 
 def cuts_of(asked: Asked, column: int) -> Floats | None:
     """Thresholds of a column in all trees, ascending; None if the model is not made of spinney's trees."""
-    if not asked.says_all or asked.schema.pool is not None or not isinstance(asked.model._fitted, ModelOfTrees):
+    if not asked.has_trees:
         return None
     cuts = [tree.threshold[tree.feature == column] for tree in asked.trees]
     return np.unique(np.concatenate(cuts)) if cuts else np.empty(0)
@@ -278,7 +268,10 @@ def read_moves(model: object, row: object, X: TableLike, fixed: list[Any], range
     for j in range(asked.schema.n_features):
         seen = None if known is None else known.numbers(j)
         limits[j] = _limits(asked, j, seen, given.get(j))
-        scales[j] = _scale(asked, j, seen)
+        if seen is None:
+            cuts = cuts_of(asked, j)
+            seen = np.r_[np.empty(0) if cuts is None else cuts, asked.numbers(j)[0]]
+        scales[j] = scale_of(seen)
     free = [j for j in limits if j not in held and _can_move(asked, j, limits[j])]
     return Moves(asked, free, limits, scales)
 
@@ -291,32 +284,20 @@ def _about_row(model: object, row: object, known: Asked | None) -> Asked:
     if known is not None:
         return Asked(model, row_as_table(known, row), every=True)
     if not (isinstance(model, TableEstimator) and model._has_target):
-        raise ValueError(
-            f"{type(model).__name__} keeps no columns and cuts. Pass X, some rows such as it was fitted on."
-        )
-    return Asked(model, _alone(model, row), every=True)
-
-
-def _alone(model: BaseEstimator, row: Any) -> Any:
-    """Make a table of one row of what a model of spinney takes."""
-    row = plain_row(row, model.schema_.has_names)
-    if not isinstance(row, Mapping):
-        if getattr(row, "ndim", 1) == 2 or hasattr(row, "columns"):
-            if pick_table(row).n_rows != 1:
-                raise ValueError(f"row must be one row, not a table of {pick_table(row).n_rows} rows.")
-            return row
-        row = dict(zip(model.schema_.names, row, strict=False)) if len(row) == model.schema_.n_features else row
-    row_table(model.schema_, row)  # refuses what is missing, in words
-    columns = {name: [row[name]] for name in model.schema_.names}
-    return columns if model.schema_.has_names else [[column[0] for column in columns.values()]]
+        name = type(model).__name__
+        raise ValueError(f"{name} keeps no columns and cuts. Pass X, some rows such as it was fitted on.")
+    cells = row_cells(model.schema_, row)
+    if cells is not None:
+        row = {name: [cell] for name, cell in zip(model.schema_.names, cells, strict=True)}
+        row = row if model.schema_.has_names else [cells]
+    return Asked(model, row, every=True)
 
 
 def _limits(asked: Asked, column: int, seen: Floats | None, given: Any) -> Limits:
     feature = asked.feature(column)
     present = np.empty(0) if seen is None else np.unique(seen[~np.isnan(seen)])
-    if feature.kind == "category" or feature.kind == "boolean":
-        n = 2 if feature.kind == "boolean" else len(feature.categories)
-        codes = present if seen is not None else np.arange(float(n))
+    if feature.kind in ("category", "boolean"):
+        codes = present if seen is not None else np.arange(float(len(feature.categories) or 2))
         if given is not None:
             codes = np.unique(_numbers(asked, column, given))
         return Limits(-np.inf, np.inf, codes, codes, True)
@@ -324,8 +305,8 @@ def _limits(asked: Asked, column: int, seen: Floats | None, given: Any) -> Limit
     if given is not None:
         low, high = _pair(asked, column, given)
         present = present[(present >= low) & (present <= high)]
-    own = asked.numbers(column)[0]
-    numbers = present if np.isnan(own) else np.r_[present, own]
+    numbers = np.r_[present, asked.numbers(column)[:1]]
+    numbers = numbers[~np.isnan(numbers)]
     is_whole = feature.kind == "ordered" or (seen is not None and bool((numbers == np.rint(numbers)).all()))
     return Limits(low, high, None, present, is_whole)
 
@@ -336,28 +317,18 @@ def _pair(asked: Asked, column: int, given: Any) -> tuple[float, float]:
         low, high = given
     except (TypeError, ValueError):
         raise ValueError(f"ranges must give column {name!r} a pair (low, high), not {given!r}.") from None
-    ends = [np.nan if end is None else _numbers(asked, column, [end])[0] for end in (low, high)]
-    lowest, highest = -np.inf if low is None else float(ends[0]), np.inf if high is None else float(ends[1])
-    if not lowest <= highest:
+    low = -np.inf if low is None else float(_numbers(asked, column, [low])[0])
+    high = np.inf if high is None else float(_numbers(asked, column, [high])[0])
+    if not low <= high:
         raise ValueError(f"ranges gives column {name!r} the pair {given!r}, whose first is the larger. Turn it round.")
-    return lowest, highest
+    return low, high
 
 
 def _numbers(asked: Asked, column: int, values: Iterable[Any]) -> Floats:
+    feature = asked.feature(column)
     if isinstance(values, str):
-        raise ValueError(
-            f"ranges must give column {asked.feature(column).name!r} a list of categories, not {values!r}."
-        )
-    return numbers_of_cells(asked.feature(column), list(values), "ranges")
-
-
-def _scale(asked: Asked, column: int, seen: Floats | None) -> float:
-    if seen is not None:
-        return scale_of(seen)
-    cuts = cuts_of(asked, column)
-    own = asked.numbers(column)[0]
-    known = np.r_[np.empty(0) if cuts is None else cuts, own]
-    return scale_of(known)
+        raise ValueError(f"ranges must give column {feature.name!r} a list of categories, not {values!r}.")
+    return numbers_of_cells(feature, list(values), "ranges")
 
 
 def _can_move(asked: Asked, column: int, limits: Limits) -> bool:
@@ -371,83 +342,59 @@ _MOST_PAIRS = 60_000  # changes of two columns that are all tried
 _FEW = 24  # values of a column in these
 
 
-@dataclass(frozen=True, eq=False)
-class Alternative:
-    """A changed row."""
+def find_alternatives(moves: Moves, goal: Goal, n: int, max_columns: int) -> tuple[list[Floats], bool, Floats]:
+    """Find changed rows that reach the goal, the best first; whether that is exact; the nearest miss.
 
-    row: Floats
-    changed: list[int]
-    rank: float
-
-
-def find_alternatives(moves: Moves, goal: Goal, n: int, max_columns: int) -> tuple[list[Alternative], bool, Floats]:
-    """Find ways to the goal that change different columns, the best first; whether that is exact; the nearest miss."""
+    Of rows that change the same columns, or more than another, only the best remains.
+    """
     fitted = moves.asked.model._fitted if moves.asked.is_own else None
-    if (
-        isinstance(fitted, FittedTree)
-        and fitted.splits is None
-        and not fitted.has_lines
-        and moves.asked.schema.pool is None
-    ):
-        rows, is_exact = nearest_in_leaves(moves, fitted), True
+    is_exact = isinstance(fitted, FittedTree) and fitted.splits is None and not fitted.has_lines
+    is_exact = is_exact and moves.asked.schema.pool is None
+    if is_exact:
+        rows = nearest_in_leaves(moves)
         rows = rows[(moves.sizes(rows) > 0).sum(axis=1) <= max_columns]
     else:
-        rows, is_exact = _beam(moves, goal, max_columns), False
-    tried = np.vstack([moves.row, rows]) if len(rows) else moves.row[np.newaxis]
+        rows = _beam(moves, goal, max_columns)
+    tried = np.vstack([moves.row, rows])
     margins = goal.margins(tried)
-    met = tried[margins >= 0]
-    found = [_shortened(moves, goal, row) for row in _best(moves, met, 20 * n)]
-    ways = [Alternative(row, _changed(moves, row), float(moves.ranks(row[np.newaxis])[0])) for row in found]
-    return _diverse([way for way in ways if goal.is_met(way.row)], n), is_exact, tried[int(np.argmax(margins))]
-
-
-def _changed(moves: Moves, row: Floats) -> list[int]:
-    return [j for j in moves.free if moves.steps(j, row[j : j + 1])[0]]
+    short = [_shortened(moves, goal, row) for row in _best(moves, tried[margins >= 0], 20 * n)]
+    found: list[Floats] = []
+    for row in sorted(short, key=lambda row: float(moves.ranks(row[np.newaxis])[0])):
+        others = (set(moves.changed(other)) for other in found)
+        if goal.is_met(row) and not any(other <= set(moves.changed(row)) for other in others):
+            found.append(row)
+    return found[:n], is_exact, tried[int(np.argmax(margins))]
 
 
 def _best(moves: Moves, rows: Floats, n: int) -> list[Floats]:
     """Return the rows of the lowest ranks, but of each set of columns a few at most."""
-    kept: list[Floats] = []
-    of_set: dict[tuple[bool, ...], int] = {}
+    found: list[Floats] = []
+    n_of_set: Counter[tuple[bool, ...]] = Counter()
     is_changed = moves.sizes(rows) > 0
     for i in np.argsort(moves.ranks(rows), kind="stable"):
         columns = tuple(is_changed[i].tolist())
-        of_set[columns] = of_set.get(columns, 0) + 1
-        if of_set[columns] <= 3:
-            kept.append(rows[i])
-        if len(kept) == n:
-            break
-    return kept
-
-
-def _diverse(ways: list[Alternative], n: int) -> list[Alternative]:
-    """Return the best way of each set of columns, unless a better one changes a part of these columns alone."""
-    found: list[Alternative] = []
-    for way in sorted(ways, key=lambda way: way.rank):
-        if not any(set(other.changed) <= set(way.changed) for other in found):
-            found.append(way)
+        n_of_set[columns] += 1
+        if n_of_set[columns] <= 3:
+            found.append(rows[i])
     return found[:n]
 
 
 def _beam(moves: Moves, goal: Goal, max_columns: int) -> Floats:
     """All changes of one column, those of two if they are few, and further changes of the most promising."""
-    values = {j: moves.values(j) for j in moves.free}
-    tried = [_with(moves.row, j, values[j]) for j in moves.free]
-    layer = np.vstack(tried) if tried else np.empty((0, len(moves.row)))
-    found = [layer]
+    found = [_further(moves, moves.row[np.newaxis])]
     for depth in range(1, max_columns):
-        if len(layer) == 0:
+        if len(found[-1]) == 0:
             break
-        if depth == 1 and (pairs := _all_pairs(moves, values)) is not None:
-            layer = pairs
-        else:
-            start = _promising(moves, goal, layer)
-            layer = np.vstack(
-                [_with(row, j, values[j]) for row in start for j in moves.free if not moves.steps(j, row[j : j + 1])[0]]
-                or [np.empty((0, len(moves.row)))]
-            )
-        found.append(layer)
+        pairs = _all_pairs(moves) if depth == 1 else None
+        found.append(_further(moves, _promising(moves, goal, found[-1])) if pairs is None else pairs)
     return np.vstack(found)
+
+
+def _further(moves: Moves, rows: Floats) -> Floats:
+    """All changes of one more column of some rows."""
+    free = [[j for j in moves.free if j not in moves.changed(row)] for row in rows]
+    changed = [_with(row, j, moves.values(j)) for row, columns in zip(rows, free, strict=True) for j in columns]
+    return np.vstack([np.empty((0, len(moves.row))), *changed])
 
 
 def _with(row: Floats, column: int, values: Floats) -> Floats:
@@ -456,23 +403,14 @@ def _with(row: Floats, column: int, values: Floats) -> Floats:
     return rows
 
 
-def _all_pairs(moves: Moves, values: dict[int, Floats]) -> Floats | None:
+def _all_pairs(moves: Moves) -> Floats | None:
     """Return changes of every two columns, to some values of each; None if they are many."""
-    few = {
-        j: v[np.unique(np.linspace(0, len(v) - 1, min(_FEW, len(v))).astype(np.intp))]
-        for j, v in values.items()
-        if len(v)
-    }
+    few = {j: moves.values(j)[_even_places(len(moves.values(j)), _FEW)] for j in moves.free}
     n = sum(len(few[a]) * len(few[b]) for a, b in combinations(few, 2))
     if n == 0 or n > _MOST_PAIRS:
         return None
-    parts = []
-    for a, b in combinations(few, 2):
-        rows = np.repeat(moves.row[np.newaxis], len(few[a]) * len(few[b]), axis=0)
-        rows[:, a] = np.repeat(few[a], len(few[b]))
-        rows[:, b] = np.tile(few[b], len(few[a]))
-        parts.append(rows)
-    return np.vstack(parts)
+    pairs = [(_with(moves.row, a, few[a]), b) for a, b in combinations(few, 2)]
+    return np.vstack([_with(row, b, few[b]) for rows, b in pairs for row in rows])
 
 
 def _promising(moves: Moves, goal: Goal, layer: Floats) -> Floats:
@@ -480,8 +418,6 @@ def _promising(moves: Moves, goal: Goal, layer: Floats) -> Floats:
     margins = goal.margins(layer)
     start = float(goal.margins(moves.row[np.newaxis])[0])
     missed = np.flatnonzero(margins < 0)
-    if len(missed) == 0:
-        return layer[:0]
     gain = margins[missed] - start
     size = moves.ranks(layer[missed])
     nearest = missed[np.argsort(-margins[missed], kind="stable")[: _WIDTH // 2]]
@@ -509,82 +445,26 @@ def _shortened(moves: Moves, goal: Goal, row: Floats) -> Floats:
     return row
 
 
-@dataclass(frozen=True)
-class _Side:
-    """What the way to a leaf asks of one column.
-
-    Attributes
-    ----------
-    low, high : float
-        A number with low < number <= high.
-    codes : frozenset or None
-        One of these categories; None: it was not asked yet.
-    missing : bool
-        Whether a missing value goes there too.
-    """
-
-    low: float = -np.inf
-    high: float = np.inf
-    codes: frozenset[int] | None = None
-    missing: bool = True
-
-
-def nearest_in_leaves(moves: Moves, tree: FittedTree) -> Floats:
+def nearest_in_leaves(moves: Moves) -> Floats:
     """Return the nearest allowed point of each leaf's box, (n_points, n_columns); leaves out of reach are left out."""
-    found = []
-    for box in _boxes(moves, tree):
-        point = moves.row.copy()
-        for j, side in box.items():
-            value = _nearest(moves, j, side)
-            if value is None:
-                break
-            point[j] = value
-        else:
+    reader, found = TreeReader(moves.asked.model), []
+    for step in reader.walk():
+        values = {j: _nearest(moves, j, condition) for j, condition in step.path.items()}
+        if reader.is_leaf(step.node) and None not in values.values():
+            point = moves.row.copy()
+            point[list(values)] = list(values.values())
             found.append(point)
-    return np.array(found).reshape(len(found), len(moves.row))
+    return np.array(found).reshape(-1, len(moves.row))
 
 
-def _boxes(moves: Moves, tree: FittedTree) -> Iterator[dict[int, _Side]]:
-    """Yield what the way to each leaf asks, by column."""
-    waiting: list[tuple[int, dict[int, _Side]]] = [(0, {})]
-    while waiting:
-        node, box = waiting.pop()
-        if tree.is_leaf[node]:
-            yield box
-            continue
-        j = int(tree.feature[node])
-        side = box.get(j, _Side())
-        missing_left = bool(tree.missing_go_to_left[node])
-        if tree.is_categorical[node]:
-            left = frozenset(tree.left_categories(node))
-            every = frozenset(range(len(moves.asked.feature(j).categories))) if side.codes is None else side.codes
-            lower = replace(side, codes=every & left, missing=side.missing and missing_left)
-            upper = replace(side, codes=every - left, missing=side.missing and not missing_left)
-        else:
-            cut = float(tree.threshold[node])
-            lower = replace(side, high=min(side.high, cut), missing=side.missing and missing_left)
-            upper = replace(side, low=max(side.low, cut), missing=side.missing and not missing_left)
-        waiting.append((int(tree.children_right[node]), {**box, j: upper}))
-        waiting.append((int(tree.children_left[node]), {**box, j: lower}))
-
-
-def _nearest(moves: Moves, column: int, side: _Side) -> float | None:
-    """Return the value of a column nearest to the row's that passes; None if none may."""
-    own = float(moves.row[column])
-    if np.isnan(own) and side.missing:
-        return own
-    is_code = side.codes is not None
-    if not np.isnan(own) and (int(own) in side.codes if side.codes is not None else side.low < own <= side.high):
-        return own
+def _nearest(moves: Moves, column: int, condition: Condition) -> float | None:
+    """Return the value of a column nearest to the row's that satisfies a condition; None if none may."""
+    codes = moves.limits[column].codes
+    if condition.holds(moves.row[column : column + 1])[0]:
+        return float(moves.row[column])
     if column not in moves.free:
         return None
-    if not is_code and moves.limits[column].codes is None:
-        return moves.nearest(column, side.low, side.high)
-    codes = moves.limits[column].codes
-    assert codes is not None
-    allowed = [
-        code
-        for code in codes.tolist()
-        if (int(code) in side.codes if side.codes is not None else side.low < code <= side.high)
-    ]
-    return allowed[0] if allowed else None
+    if codes is None:
+        return moves.nearest(column, condition.lower, condition.upper)
+    allowed = codes[condition.holds(codes)]
+    return float(allowed[0]) if len(allowed) else None

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.display import Backend, frame_of, shortest
+from spinney._data.display import Backend, align, frame_of, shortest
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import known_codes, read_values, read_weights
+from spinney.inspect.charts.evaluation import draw_coverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,8 +78,6 @@ class CoverageReport:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.evaluation import draw_coverage
-
         return draw_coverage(self.columns, self.nominal, ax)
 
     def __repr__(self) -> str:
@@ -87,17 +86,11 @@ class CoverageReport:
 
     def __str__(self) -> str:
         head = ["rows", "n", "coverage", "error", "width" if self.size_name == "mean_width" else "size"]
-        lines = [head]
-        for k, label in enumerate(self.columns["rows"]):
-            n, share = self.columns["n"][k], self.columns["coverage"][k]
-            error, size = self.columns["standard_error"][k], self.columns[self.size_name][k]
-            lines.append([label, f"{n:,.10g}", f"{100 * share:.1f}%", f"±{100 * error:.1f}%", shortest(size, 4)])
-        widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
-        text = [
-            "  ".join(c.ljust(w) if j == 0 else c.rjust(w) for j, (c, w) in enumerate(zip(line, widths, strict=True)))
-            for line in lines
+        lines = [
+            [label, f"{n:,.10g}", f"{100 * share:.1f}%", f"±{100 * error:.1f}%", shortest(size, 4)]
+            for label, n, share, error, size in zip(*self.columns.values(), strict=True)
         ]
-        return "\n".join([f"Coverage asked for: {100 * self.nominal:g}%", "", *text])
+        return "\n".join([f"Coverage asked for: {100 * self.nominal:g}%", "", *align([head, *lines])])
 
 
 def coverage_report(
@@ -158,34 +151,20 @@ def coverage_report(
     predicted = np.asarray(model.predict(X, **given)) if bins else None
     if predicted is not None and is_classifier(model):
         predicted = predicted.astype(str)
-    weight = read_weights(sample_weight, len(covered))
-    return _tabulate(covered, sizes, predicted, groups, bins, weight, coverage, size_name)
+    given_weight = read_weights(sample_weight, len(covered))
+    weight = np.ones(len(covered)) if given_weight is None else given_weight
+    parts = [("all", np.ones(len(covered), dtype=bool)), *_parts(predicted, groups, bins, len(covered))]
+    lines = [(label, *_measured(covered[m], sizes[m], weight[m])) for label, m in parts if weight[m].sum() > 0]
+    names = ("rows", "n", "coverage", "standard_error", size_name)
+    return CoverageReport({name: [line[k] for line in lines] for k, name in enumerate(names)}, coverage, size_name)
 
 
-def _tabulate(
-    covered: NDArray[np.bool_],
-    sizes: Floats,
-    predicted: NDArray[Any] | None,
-    groups: ColumnLike,
-    bins: int,
-    weight: Floats | None,
-    nominal: float,
-    size_name: str,
-) -> CoverageReport:
-    """Tabulate coverage over all rows and by groups, by predicted class, or by bins of the predicted value."""
-    weight = np.ones(len(covered)) if weight is None else weight
-    columns: dict[str, list[Any]] = {name: [] for name in ("rows", "n", "coverage", "standard_error", size_name)}
-    for label, members in [("all", np.ones(len(covered), dtype=bool)), *_parts(predicted, groups, bins, len(covered))]:
-        total = float(weight[members].sum())
-        if total <= 0:
-            continue
-        share = float((weight[members] * covered[members]).sum() / total)
-        columns["rows"].append(label)
-        columns["n"].append(int(total) if total == int(total) else total)
-        columns["coverage"].append(share)
-        columns["standard_error"].append(float(np.sqrt(share * (1 - share) / total)))
-        columns[size_name].append(float(np.average(sizes[members], weights=weight[members])))
-    return CoverageReport(columns, nominal, size_name)
+def _measured(covered: NDArray[np.bool_], sizes: Floats, weight: Floats) -> tuple[float, float, float, float]:
+    """Return the weight of some rows, the share of it that is covered, its standard error, and the mean size."""
+    total = float(weight.sum())
+    share = float((weight * covered).sum() / total)
+    n = int(total) if total == int(total) else total
+    return n, share, float(np.sqrt(share * (1 - share) / total)), float(np.average(sizes, weights=weight))
 
 
 def _parts(

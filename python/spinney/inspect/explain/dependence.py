@@ -19,12 +19,19 @@ from spinney._estimator.target import read_weights
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.tree import FittedTree
-from spinney.inspect.explain.target_model import Asked, Floats, Points, Rows, cells_of_feature, text_of_value
+from spinney.inspect.charts import explanation as charts
+from spinney.inspect.explain.target_model import (
+    Asked,
+    Floats,
+    Points,
+    Rows,
+    cells_of_feature,
+    require_whole,
+    text_of_value,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from spinney._data import Feature
 
 METHODS = ("auto", "brute", "recursion")
 
@@ -120,12 +127,10 @@ class PartialDependence:
         PartialDependence
             0 at the first value, or pair of values.
         """
-        origin = (0,) * len(self.columns)
-        average = self.average - self.average[origin]
-        individual = self.individual
+        origin = (slice(0, 1),) * len(self.columns)
+        average, individual = self.average - self.average[origin], self.individual
         if individual is not None:
-            at = individual[(slice(None), *(slice(0, 1) for _ in self.columns))]
-            individual = individual - at
+            individual = individual - individual[slice(None), *origin]
         return replace(self, average=average, individual=individual, of=f"change of the {self.of}")
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -166,10 +171,8 @@ class PartialDependence:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.explanation import draw_curves, draw_map
-
         picked = self if output is None else self.output(output)
-        return draw_curves(picked, max_lines, ax) if len(self.columns) == 1 else draw_map(picked, ax)
+        return charts.draw_curves(picked, max_lines, ax) if len(self.columns) == 1 else charts.draw_map(picked, ax)
 
     def output(self, name: object) -> PartialDependence:
         """Return the part that speaks of one class or output.
@@ -199,7 +202,7 @@ def partial_dependence(
     columns: object,
     *,
     individual: bool = False,
-    grid: object = "quantiles",
+    grid: Any = "quantiles",
     n_points: int = 50,
     percentiles: tuple[float, float] = (0.05, 0.95),
     sample_weight: ColumnLike = None,
@@ -263,10 +266,13 @@ def partial_dependence(
     asked = Asked(model, X, _response(model, response_method, method), output)
     chosen = _read_columns(asked, columns)
     weight = read_weights(sample_weight, asked.n_rows)
-    given = _read_grids(grid, len(chosen))
+    given = [grid] * len(chosen) if isinstance(grid, str) or len(chosen) == 1 else list(grid)
+    if len(given) != len(chosen):
+        raise ValueError("grid must be a pair of sequences of values, one for each of the two columns.")
     grids = [make_grid(asked, j, g, n_points, percentiles, weight) for j, g in zip(chosen, given, strict=True)]
+    numbers = [grid_numbers for grid_numbers, _ in grids]
     points = points_of(chosen, grids)
-    shape = tuple(len(g.numbers) for g in grids)
+    shape = tuple(map(len, numbers))
     alone: Floats | None = None
     if method == "recursion":
         if individual or weight is not None:
@@ -278,13 +284,13 @@ def partial_dependence(
     end = () if asked.outputs is None else (asked.n_outputs,)
     return PartialDependence(
         [asked.feature(j).name for j in chosen],
-        [cells_of_feature(asked.feature(j), g.numbers) for j, g in zip(chosen, grids, strict=True)],
+        [cells_of_feature(asked.feature(j), values) for j, values in zip(chosen, numbers, strict=True)],
         average.reshape(*shape, *end),
         None if alone is None else alone.reshape(asked.n_rows, *shape, *end),
         asked.outputs,
         asked.of,
         how,
-        [g.numbers for g in grids],
+        numbers,
         [_deciles(asked, j) for j in chosen],
         [asked.feature(j) for j in chosen],
     )
@@ -314,17 +320,8 @@ def _read_columns(asked: Asked, columns: Any) -> list[int]:
     return chosen
 
 
-def _read_grids(grid: Any, n_columns: int) -> list[Any]:
-    if isinstance(grid, str) or n_columns == 1:
-        return [grid] * n_columns
-    if len(grid) != n_columns:
-        raise ValueError("grid must be a pair of sequences of values, one for each of the two columns.")
-    return list(grid)
-
-
 def _check_grid(n_points: int, percentiles: tuple[float, float]) -> None:
-    if isinstance(n_points, bool) or n_points < 2:
-        raise ValueError(f"n_points must be a whole number from 2 up, not {n_points!r}.")
+    require_whole("n_points", n_points, 2)
     low, high = percentiles
     if not 0 <= low < high <= 1:
         raise ValueError(f"percentiles must be two numbers with 0 <= low < high <= 1, not {percentiles!r}.")
@@ -333,9 +330,8 @@ def _check_grid(n_points: int, percentiles: tuple[float, float]) -> None:
 def _response(model: object, response_method: str, method: str) -> str:
     """Boosted classes have training weights in scores alone."""
     has_scores = hasattr(getattr(model, "boosting_", None), "scores") and hasattr(model, "decision_function")
-    return (
-        "decision_function" if method == "recursion" and response_method == "auto" and has_scores else response_method
-    )
+    is_open = method == "recursion" and response_method == "auto"
+    return "decision_function" if is_open and has_scores else response_method
 
 
 def _deciles(asked: Asked, column: int) -> Floats:
@@ -349,25 +345,13 @@ def _deciles(asked: Asked, column: int) -> Floats:
 KINDS = ("quantiles", "even")
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """Values of one column, ascending, or categories in their order.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_values,)
-    rows : ndarray of shape (n_values,)
-        A row that has the value; -1: none has.
-    """
-
-    numbers: Floats
-    rows: Rows
+Grid = tuple[Floats, Rows]  # values, ascending or in the order of the categories; a row that has each, or -1
 
 
 def make_grid(
     asked: Asked,
     column: int,
-    given: object,
+    given: Any,
     n_points: int,
     percentiles: tuple[float, float],
     weight: Floats | None,
@@ -375,39 +359,31 @@ def make_grid(
     """Choose values of a column: all that occur if they are few or categories, else quantiles or even steps."""
     feature, numbers = asked.feature(column), asked.numbers(column)
     if not isinstance(given, str):
-        return _looked_up(_given_numbers(asked, column, given), numbers)
+        if len(given) == 0:
+            raise ValueError(f"grid has no values for column {feature.name!r}.")
+        return _looked_up(numbers_of_cells(feature, given, "grid"), numbers)
     if given not in KINDS:
         raise ValueError(f"grid must be 'quantiles', 'even' or values, not {given!r}.")
-    known = ~np.isnan(numbers)
-    if weight is not None:
-        known &= weight > 0
+    weight = np.ones(len(numbers)) if weight is None else weight
+    known = ~np.isnan(numbers) & (weight > 0)
     present = numbers[known]
     if len(present) == 0:
         raise ValueError(f"Column {feature.name!r} has no values to ask the model about. Leave it out.")
     distinct = np.unique(present)
     if feature.kind != "category" and len(distinct) > n_points:
-        if given == "even":
-            low, high = _quantiles(present, np.array(percentiles), None if weight is None else weight[known])
-            distinct = np.linspace(low, high, n_points) if high > low else np.array([low])
-        else:
-            levels = np.linspace(percentiles[0], percentiles[1], n_points)
-            distinct = np.unique(_quantiles(present, levels, None if weight is None else weight[known]))
+        n_levels = 2 if given == "even" else n_points
+        distinct = np.unique(_quantiles(present, np.linspace(*percentiles, n_levels), weight[known]))
+        if given == "even" and len(distinct) > 1:
+            distinct = np.linspace(distinct[0], distinct[-1], n_points)
     return _looked_up(distinct, numbers)
 
 
-def _quantiles(values: Floats, levels: Floats, weight: Floats | None) -> Floats:
+def _quantiles(values: Floats, levels: Floats, weight: Floats) -> Floats:
     """Quantiles that are values themselves: the least value that so large a share of the weight does not exceed."""
     order = np.argsort(values, kind="stable")
-    share = np.cumsum(np.ones(len(values)) if weight is None else weight[order])
+    share = np.cumsum(weight[order])
     places = np.searchsorted(share, levels * share[-1] * (1 - 1e-12), side="left")
     return np.asarray(values[order][np.minimum(places, len(values) - 1)])
-
-
-def _given_numbers(asked: Asked, column: int, given: Any) -> Floats:
-    feature = asked.feature(column)
-    if len(given) == 0:
-        raise ValueError(f"grid has no values for column {feature.name!r}.")
-    return numbers_of_cells(feature, given, "grid")
 
 
 def numbers_of_cells(feature: Feature, given: Any, parameter: str) -> Floats:
@@ -428,18 +404,13 @@ def _looked_up(values: Floats, numbers: Floats) -> Grid:
     order = np.argsort(numbers, kind="stable")  # NaN comes last
     place = np.minimum(np.searchsorted(numbers[order], values), len(numbers) - 1)
     rows = order[place]
-    return Grid(values, np.where(numbers[rows] == values, rows, -1))
+    return values, np.where(numbers[rows] == values, rows, -1)
 
 
 def points_of(columns: list[int], grids: list[Grid]) -> Points:
     """Return all combinations of the values of grids, those of the last column fastest."""
-    places = np.meshgrid(*(np.arange(len(grid.numbers)) for grid in grids), indexing="ij")
-    flat = [place.ravel() for place in places]
-    return Points(
-        columns,
-        [grid.numbers[p] for grid, p in zip(grids, flat, strict=True)],
-        [grid.rows[p] for grid, p in zip(grids, flat, strict=True)],
-    )
+    numbers, rows = (np.meshgrid(*values, indexing="ij") for values in zip(*grids, strict=True))
+    return Points(columns, [values.ravel() for values in numbers], [place.ravel() for place in rows])
 
 
 _MISSING_LEFT, _CATEGORY = 1, 2

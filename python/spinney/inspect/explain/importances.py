@@ -1,20 +1,36 @@
-"""How much columns matter: the table of importances that forests and boosting give."""
+"""How much columns matter: the table of importances, and what a score falls by when a column is permuted."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
 
-if TYPE_CHECKING:
-    pass
-
-import math
-from typing import TYPE_CHECKING
-
-from spinney._data.display import Backend, elide, frame_of, one_line, plural, shortest
+from spinney._data import Schema, read_table
+from spinney._data.columns import match_columns
+from spinney._data.display import Backend, align, frame_of, plural, shortest
+from spinney._data.select import PickTable, pick_table, with_columns
+from spinney._data.types import ColumnLike, TableLike
+from spinney._estimator.held_out import KnownScores, KnownShares, KnownValues
+from spinney._estimator.parallel import count_threads, in_order
+from spinney._estimator.parameters import read_column_groups
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.target import read_weights
+from spinney._model.boosting import FittedBoosting
+from spinney._model.forest import FittedForest
+from spinney._model.model import ModelOfTrees
+from spinney._model.tree import FittedTree
+from spinney.inspect.charts import importances as charts
+from spinney.inspect.charts.axes import short
+from spinney.inspect.explain.target_model import check_fitted, require_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,9 +171,7 @@ class Importances:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.importances import draw_importances
-
-        return draw_importances(self, style, max_columns, ax)
+        return charts.draw_importances(self, style, max_columns, ax)
 
     def plot_rows(self, *, colour: object = None, max_columns: int = 15, ax: Axes | None = None) -> Axes:
         """Draw the importances of single rows as points, a line of points per column.
@@ -176,35 +190,270 @@ class Importances:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.importances import draw_rows
+        return charts.draw_rows(self, self._known_rows(), colour, max_columns, ax)
 
-        return draw_rows(self, self._known_rows(), colour, max_columns, ax)
+    @property
+    def _has_errors(self) -> bool:
+        return not np.isnan(self.standard_error).all()
+
+    @property
+    def _over(self) -> str:
+        return f", {plural(len(self.by_tree), self.unit)}" if self._has_errors else ""
 
     def __repr__(self) -> str:
-        over = "" if np.isnan(self.standard_error).all() else f", {plural(len(self.by_tree), self.unit)}"
-        return f"<Importances: {self.kind}, {plural(len(self), 'column')}{over}>"
+        return f"<Importances: {self.kind}, {plural(len(self), 'column')}{self._over}>"
 
     def __str__(self) -> str:
-        known = not np.isnan(self.standard_error).all()
-        over = f", {plural(len(self.by_tree), self.unit)}" if known else ""
-        lines = [f"{self.measure[0].upper()}{self.measure[1:]}{over}"]
+        lines = [f"{self.measure[0].upper()}{self.measure[1:]}{self._over}"]
         if self.tree_loss is not None and self.unit == "tree":
             lines.append(f"Out-of-bag loss of a single tree: {shortest(self.tree_loss, 4)}")
         elif self.tree_loss is not None:
             what, score = ("Loss", self.tree_loss) if self.loss == "loss" else (self.loss, -self.tree_loss)
             lines.append(f"{what} of the model: {shortest(score, 4)}")
-        names = [elide(one_line(self.names[j]), 40) for j in self.order[:_MOST_LINES]]
-        width = max((len(name) for name in names), default=0)
         largest = np.nanmax(self.standard_error, initial=0.0) or 0.01
         digits = max(0, 1 - math.floor(math.log10(largest)))  # two of the largest error
-        values = [f"{value:.{digits}f}" for value in self.importance[self.order[:_MOST_LINES]]]
-        number_width = max((len(value) for value in values), default=0)
-        for name, value, j in zip(names, values, self.order, strict=False):
-            error = f" ± {self.standard_error[j]:.{digits}f}" if known else ""
-            lines.append(f"{name:<{width}}  {value:>{number_width}}{error}")
-        if len(names) < len(self):
-            lines.append(f"… and {plural(len(self) - len(names), 'column')} below")
+        shown = self.order[:_MOST_LINES]
+        rows = align([[short(self.names[j]), f"{self.importance[j]:.{digits}f}"] for j in shown])
+        errors = [f" ± {self.standard_error[j]:.{digits}f}" if self._has_errors else "" for j in shown]
+        lines += [row + error for row, error in zip(rows, errors, strict=True)]
+        if len(shown) < len(self):
+            lines.append(f"… and {plural(len(self) - len(shown), 'column')} below")
         return "\n".join(lines)
 
 
 _MOST_LINES = 30
+
+
+def count_splits(fitted: ModelOfTrees, schema: Schema) -> NDArray[np.intp]:
+    """Count the splits on each column; oblique splits count for each of their columns."""
+    counts = fitted.split_counts(schema.n_split_features)
+    return counts if schema.pool is None else schema.pool.uses(counts)
+
+
+# ---- permutation -------------------------------------------------------------------------------------------------
+
+Rows = NDArray[np.intp]
+
+
+def permutation_importance(
+    model: object,
+    X: TableLike,
+    y: ColumnLike,
+    *,
+    rows: str = "given",
+    cv: object = None,
+    scoring: object = None,
+    groups: ColumnLike = None,
+    n_repeats: int = 5,
+    sample_weight: ColumnLike = None,
+    random_state: object = 0,
+    n_jobs: int | None = None,
+) -> Importances:
+    """Find what a score falls by when the values of a column, or of several together, change places among the rows.
+
+    Parameters
+    ----------
+    model : estimator
+        Of spinney, scikit-learn, LightGBM or any library. Fitted, unless there is `cv`.
+    X : table of shape (n_samples, n_features)
+        Rows that the model has not seen; or those that it was fitted on, with `cv` or out of bag.
+    y : array-like of shape (n_samples,)
+        Their target.
+    rows : {"given", "out_of_bag"}, default="given"
+        "given": the rows as they are. "out_of_bag": `X` and `y` are what a forest of spinney was fitted on, and each
+        row is judged by the trees that have not seen it.
+    cv : int, splitter or list of (train, test) positions, optional
+        Fit copies of the model to parts of the rows, and permute the rest of each. The standard error is over the
+        folds.
+    scoring : str, callable or None, default=None
+        A scorer as scikit-learn's; None: the model's own score.
+    groups : list of lists of columns, or dict of these, optional
+        Columns that are permuted together, by name or position. Other columns stand alone.
+    n_repeats : int, default=5
+        Permutations of each column; the standard error is over these.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows in the score (with `cv` also in the fits).
+    random_state : int, RandomState or None, default=0
+        Seed of the permutations. With the same seed the numbers are those of scikit-learn.
+    n_jobs : int, optional
+        Threads over the columns; None: one, which leaves threads to the model. The numbers are the same for any.
+
+    Returns
+    -------
+    Importances
+        The numbers, with `to_frame` and `plot`; `by_tree` has a row for each permutation, or fold.
+
+    See Also
+    --------
+    sklearn.inspection.permutation_importance : The same numbers for given rows.
+    RandomForestClassifier.importances : Out of bag for each tree, with other losses.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.RandomForestClassifier(random_state=0).fit(X, y)
+    >>> found = spinney.permutation_importance(model, X, y, rows="out_of_bag")
+    >>> found.names[found.order[0]]
+    'bill_length_mm'
+    """
+    if rows not in ("given", "out_of_bag"):
+        raise ValueError(f"rows must be 'given' or 'out_of_bag', not {rows!r}.")
+    if cv is not None and rows == "out_of_bag":
+        raise ValueError("cv fits models of its own, which judge rows held out. Leave one of cv and rows out.")
+    require_whole("n_repeats", n_repeats)
+    table = pick_table(X)
+    schema = model.schema_ if hasattr(model, "schema_") else Schema.learn(read_table(table.native))
+    names, columns = read_column_groups(groups, schema)
+    expected = schema.names if schema.has_names else None
+    order = match_columns(table.names, table.n_columns, expected, schema.n_features, type(model).__name__)
+    places = columns if order is None else [[order[j] for j in group] for group in columns]
+    weight = read_weights(sample_weight, table.n_rows)
+    target = np.asarray(y)
+    if len(target) != table.n_rows:
+        raise ValueError(f"y has {len(target)} values, but X has {table.n_rows} rows.")
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max + 1)
+    plan = _Plan(table, columns, places, int(n_repeats), int(seed), n_jobs, target, weight, scoring)
+    n_splits = None
+    if cv is not None:
+        base, draws = plan.over_folds(model, cv)
+    else:
+        check_fitted(model)
+        base, draws = plan.out_of_bag(model) if rows == "out_of_bag" else plan.falls(model)
+        if isinstance(model, TableEstimator) and isinstance(model._fitted, ModelOfTrees):
+            counts = count_splits(model._fitted, model.schema_)
+            n_splits = np.array([counts[group].sum() for group in columns], dtype=np.intp)
+    mean, n_draws = draws.mean(axis=0), len(draws)
+    error = draws.std(axis=0, ddof=1) / np.sqrt(n_draws) if n_draws > 1 else np.full(len(names), np.nan)
+    z = np.divide(mean, error, out=np.full(len(names), np.nan), where=error > 0)
+    unit = "permutation" if cv is None else "fold"
+    loss = _name(model, scoring)
+    return Importances(names, "permutation", loss, mean, error, z, draws, None, n_splits, -base, unit)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Which columns are permuted, by their places in the schema and in the table, and how the result is scored."""
+
+    table: PickTable
+    columns: list[list[int]]
+    places: list[list[int]]
+    n_repeats: int
+    seed: int
+    n_jobs: int | None
+    y: NDArray[Any]
+    weight: Floats | None
+    scoring: object
+
+    def falls(self, model: object, rows: Rows | None = None) -> tuple[float, Floats]:
+        """Score of some rows (None: all), and what it falls by, by permutation and group.
+
+        Models of spinney's trees are asked about all permutations together: a row goes down a tree once, and again
+        only for columns that it was asked on its way.
+        """
+        part = self.table if rows is None else pick_table(self.table.take(rows))
+        score, orders = self._scorer(model, rows), self._orders(part.n_rows)
+        base = score(model, part.native)
+        has_name = self.scoring is None or isinstance(self.scoring, str)
+        if has_name and self.n_repeats <= _MOST_DRAWS and _is_walked(model):
+            every, answers = np.arange(part.n_rows), _exchanged(model, part.native, self.columns, orders)
+            return base, np.array([[base - score(one, every) for one in group] for group in answers]).T
+        return base, self._falls_by_group(base, part, orders, lambda X: score(model, X))
+
+    def out_of_bag(self, model: object) -> tuple[float, Floats]:
+        """As `falls`, by the trees that have not seen a row."""
+        if not hasattr(model, "_judge_unseen"):
+            raise ValueError(
+                f"rows='out_of_bag' needs a forest of spinney that was fitted on X, not {type(model).__name__}. Pass "
+                "rows that the model has not seen, or cv=5."
+            )
+        judged, answer = model._judge_unseen(self.table.native, self.y, self.weight)
+        score, orders = self._scorer(model, judged), self._orders(self.table.n_rows)
+        base = score(answer(self.table.native), judged)
+        return base, self._falls_by_group(base, self.table, orders, lambda X: score(answer(X), judged))
+
+    def over_folds(self, model: object, cv: object) -> tuple[float, Floats]:
+        """Mean score over the folds, and what it falls by, by fold and group."""
+        bases, draws = [], []
+        splitter = check_cv(cv, self.y, classifier=is_classifier(model))
+        for train, test in splitter.split(np.zeros((len(self.y), 1)), self.y):
+            weights = {} if self.weight is None else {"sample_weight": self.weight[train]}
+            fitted = clone(model).fit(self.table.take(train), self.y[train], **weights)
+            base, falls = self.falls(fitted, np.asarray(test))
+            bases.append(base)
+            draws.append(falls.mean(axis=0))
+        return float(np.mean(bases)), np.array(draws)
+
+    def _scorer(self, model: object, rows: Rows | None) -> Callable[[Any, Any], float]:
+        """Return the score of predictions of a model for some rows."""
+        scorer, some = check_scoring(model, scoring=self.scoring), slice(None) if rows is None else rows
+        weights = {} if self.weight is None else {"sample_weight": self.weight[some]}
+        return lambda asked, X: float(scorer(asked, X, self.y[some], **weights))
+
+    def _falls_by_group(
+        self, base: float, part: PickTable, orders: list[Rows], score: Callable[[Any], float]
+    ) -> Floats:
+        def of_group(g: int) -> list[float]:
+            return [base - score(with_columns(part, dict.fromkeys(self.places[g], order))) for order in orders]
+
+        n_threads = 1 if self.n_jobs is None else count_threads(self.n_jobs, len(self.places))
+        return np.array(list(in_order(of_group, len(self.places), n_threads))).T
+
+    def _orders(self, n_rows: int) -> list[Rows]:
+        """Permutations, each of the one before, as in scikit-learn."""
+        random = np.random.RandomState(self.seed)
+        turn, order, found = np.arange(n_rows), np.arange(n_rows), []
+        for _ in range(self.n_repeats):
+            random.shuffle(turn)
+            order = order[turn]
+            found.append(order)
+        return found
+
+
+def _name(model: object, scoring: object) -> str:
+    if isinstance(scoring, str):
+        return scoring
+    if scoring is not None:
+        return str(getattr(scoring, "__name__", None) or "the score")
+    return "accuracy" if hasattr(model, "predict_proba") or hasattr(model, "classes_") else "r2"
+
+
+Known = KnownShares | KnownValues
+
+_MOST_DRAWS = 64
+_MOST_ANSWERS = 1 << 22  # numbers held at a time: 32 MB
+
+
+def _is_walked(model: object) -> bool:
+    if not isinstance(model, TableEstimator) or not isinstance(model, (ClassifierMixin, RegressorMixin)):
+        return False
+    fitted: Any = model._fitted
+    is_plain = model._predicts_alone and model.schema_.pool is None and getattr(fitted, "n_outputs", 0) == 1
+    if not is_plain or type(fitted) not in (FittedTree, FittedForest, FittedBoosting) or fitted.has_lines:
+        return False
+    return type(fitted) is not FittedTree or fitted.splits is None
+
+
+def _exchanged(
+    model: BaseEstimator, X: TableLike, groups: list[list[int]], orders: list[Rows]
+) -> Iterator[list[Known]]:
+    """Predict a table with the columns of each group in each of some orders; predictions are picked by row numbers."""
+    others, columns = np.array(orders, dtype=np.uint32), model._columns(X)
+    width = getattr(model._fitted, "n_scores", len(getattr(model, "classes_", (0,))))
+    at_once = max(1, _MOST_ANSWERS // max(1, others.size * width))
+    for begin in range(0, len(groups), at_once):
+        found = model._fitted.exchanged(columns, others, groups[begin : begin + at_once], model._n_threads)
+        for of_group in found:
+            yield [_known(model, np.ascontiguousarray(flat)) for flat in of_group]
+
+
+def _known(model: BaseEstimator, flat: NDArray[np.float64]) -> Known:
+    fitted, classes = model._fitted, [getattr(model, "classes_", None)]
+    is_boosted = isinstance(fitted, FittedBoosting)
+    predicted = fitted.spread(fitted.predicted(flat) if is_boosted else flat)
+    if classes[0] is None:
+        return KnownValues(predicted)
+    if not is_boosted:
+        return KnownShares(predicted, fitted.labels(fitted.best_codes(flat), classes), classes)
+    scores = flat[:, 0] if fitted.n_scores == 1 else flat
+    return KnownScores(predicted, fitted.labels(fitted.score_codes(flat), classes), classes, scores)

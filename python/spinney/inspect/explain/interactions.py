@@ -20,8 +20,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from spinney._data.display import Backend, elide, frame_of, one_line, plural
+from spinney._data.display import Backend, frame_of, plural
 from spinney._estimator.target import read_weights
+from spinney.inspect.charts import explanation as charts
+from spinney.inspect.charts.axes import short
 from spinney.inspect.explain.target_model import Asked, Floats, Points
 
 if TYPE_CHECKING:
@@ -77,18 +79,16 @@ class Interactions:
         return f"<Interactions: {pairs}, {plural(self.n_rows, 'row')}>"
 
     def __str__(self) -> str:
-        lines = [
-            f"Interactions (Friedman's H) in the {self.of}, {plural(self.n_rows, 'row')}",
-            "  with any other column",
+        order = np.argsort(-self.overall, kind="stable")[:_MOST_LINES]
+        alone = [(short(self.names[j]), self.overall[j]) for j in order]
+        pairs = [(short(f"{a} × {b}", 60), h) for (a, b), h in zip(self.pairs, self.pairwise, strict=True)][
+            :_MOST_LINES
         ]
-        order = sorted(range(len(self.names)), key=lambda j: -self.overall[j])[:_MOST_LINES]
-        labels = [elide(one_line(self.names[j]), 40) for j in order]
-        shown = [elide(one_line(f"{a} × {b}"), 60) for a, b in self.pairs[:_MOST_LINES]]
-        width = max(map(len, [*labels, *shown]), default=0)
-        lines += [f"  {label:<{width}}  {self.overall[j]:.2f}" for label, j in zip(labels, order, strict=True)]
-        if shown:
-            lines.append("  pairs")
-        lines += [f"  {label:<{width}}  {self.pairwise[k]:.2f}" for k, label in enumerate(shown)]
+        width = max((len(name) for name, _ in (*alone, *pairs)), default=0)
+        lines = [f"Interactions (Friedman's H) in the {self.of}, {plural(self.n_rows, 'row')}"]
+        for title, found in (("with any other column", alone), ("pairs", pairs)):
+            if found or title != "pairs":
+                lines += [f"  {title}", *(f"  {name:<{width}}  {h:.2f}" for name, h in found)]
         return "\n".join(lines)
 
     def matrix(self) -> Floats:
@@ -118,13 +118,9 @@ class Interactions:
         frame
             `column`, `other`, `strength`, `size`.
         """
-        columns = {
-            "column": [a for a, _ in self.pairs],
-            "other": [b for _, b in self.pairs],
-            "strength": self.pairwise.tolist(),
-            "size": self.size.tolist(),
-        }
-        return frame_of(columns, backend)
+        first, second = ([pair[k] for pair in self.pairs] for k in (0, 1))
+        numbers = {"strength": self.pairwise.tolist(), "size": self.size.tolist()}
+        return frame_of({"column": first, "other": second} | numbers, backend)
 
     def plot(self, *, max_pairs: int = 10, ax: Axes | None = None) -> Axes:
         """Draw the strongest pairs as bars.
@@ -141,9 +137,7 @@ class Interactions:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.explanation import draw_pairs
-
-        return draw_pairs(self, max_pairs, ax)
+        return charts.draw_pairs(self, max_pairs, ax)
 
 
 _MOST_LINES = 15
@@ -215,23 +209,15 @@ def interaction_strength(
     asked = Asked(model, whole.table.take(rows), response_method, output)
     share = np.full(len(rows), 1.0 / len(rows)) if weight is None else weight[rows] / weight[rows].sum()
     found = [_Effect.of(asked, [j], share) for j in chosen]
-    overall = np.array([effect.with_rest() for effect in found])
+    overall = np.array([effect.ratio(effect.together, effect.whole) for effect in found])
     strongest = sorted(range(len(chosen)), key=lambda k: (-found[k].together, k))[:max_columns]
-    pairs: list[tuple[float, float, int, int]] = []
-    for a, b in combinations(sorted(strongest), 2):
-        both = _Effect.of(asked, [chosen[a], chosen[b]], share)
-        pairs.append((*both.beyond(found[a], found[b]), a, b))
-    pairs.sort(key=lambda pair: (-pair[0], pair[2:]))
+    pairs = list(combinations(sorted(strongest), 2))
+    both = [_Effect.of(asked, [chosen[a], chosen[b]], share).beyond(found[a], found[b]) for a, b in pairs]
+    pairwise, size = np.array(both).reshape(-1, 2).T
+    order = np.argsort(-pairwise, kind="stable")
     names = [asked.feature(j).name for j in chosen]
-    return Interactions(
-        names,
-        overall,
-        [(names[a], names[b]) for _, _, a, b in pairs],
-        np.array([h for h, _, _, _ in pairs]),
-        np.array([size for _, size, _, _ in pairs]),
-        asked.of,
-        len(rows),
-    )
+    named = [(names[pairs[k][0]], names[pairs[k][1]]) for k in order]
+    return Interactions(names, overall, named, pairwise[order], size[order], asked.of, len(rows))
 
 
 @dataclass(frozen=True)
@@ -247,9 +233,7 @@ class _Effect:
     def of(cls, asked: Asked, columns: list[int], share: Floats) -> _Effect:
         every = np.arange(asked.n_rows)
         points = Points(columns, [asked.numbers(j) for j in columns], [every] * len(columns))
-        alone = np.empty((asked.n_rows, asked.n_outputs))
-        rest = np.zeros((asked.n_rows, asked.n_outputs))
-        whole = np.empty((asked.n_rows, asked.n_outputs))
+        alone, rest, whole = np.zeros((3, asked.n_rows, asked.n_outputs))
         for begin, found in asked.at_points(points):  # by point, row, output
             these = slice(begin, begin + len(found))
             alone[these] = np.einsum("prk,r->pk", found, share)
@@ -262,18 +246,14 @@ class _Effect:
         """How much the columns do together with the others, in the units of the answers, squared."""
         return self._square(self.whole - self.alone - self.rest)
 
-    def with_rest(self) -> float:
-        """H with all other columns."""
-        return self._ratio(self.together, self._square(self.whole))
-
     def beyond(self, first: _Effect, second: _Effect) -> tuple[float, float]:
         """H of two columns, of which this is what they do together, and the size of what they do beyond the sum."""
         left = self._square(self.alone - first.alone - second.alone)
-        return self._ratio(left, self._square(self.alone)), float(np.sqrt(left))
+        return self.ratio(left, self.alone), float(np.sqrt(left))
 
-    def _ratio(self, left: float, of: float) -> float:
-        """Root of a share; 0 where what is left is rounding beside what the model does."""
-        return float(np.sqrt(left / of)) if left > 1e-24 * self._square(self.whole) else 0.0
+    def ratio(self, left: float, values: Floats) -> float:
+        """H: root of the share of a square in that of values; 0 where it is rounding beside what the model does."""
+        return float(np.sqrt(left / self._square(values))) if left > 1e-24 * self._square(self.whole) else 0.0
 
     def _square(self, values: Floats) -> float:
         return float((self.share[:, np.newaxis] * values**2).sum())

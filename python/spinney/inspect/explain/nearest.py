@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+import spinney._engine as _engine
+from spinney._data import Feature, Schema
 from spinney._data.columns import comes_from
 from spinney._data.display import Backend, frame_of, plural
 from spinney._data.select import Constant, PickTable, pick_table, with_columns
@@ -18,12 +20,11 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees
-from spinney.inspect.explain.target_model import Asked, Floats, cells_of_feature, text_of_value
+from spinney.inspect.charts import explanation as charts
+from spinney.inspect.explain.target_model import Asked, Floats, cells_of_feature, require_whole, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from spinney._data import Feature
 
 METHODS = ("auto", "leaves", "distance")
 
@@ -105,13 +106,8 @@ class NearestRows:
         frame
             `(row)`, `(likeness)`, `(distance)`, `(target)` if it is known, and the columns.
         """
-        columns: dict[str, list[Any]] = {
-            "(row)": self.rows.tolist(),
-            "(likeness)": self.likeness.tolist(),
-            "(distance)": self.distance.tolist(),
-        }
-        if self.target is not None:
-            columns["(target)"] = self.target.tolist()
+        own = {"row": self.rows, "likeness": self.likeness, "distance": self.distance, "target": self.target}
+        columns: dict[str, list[Any]] = {f"({name})": v.tolist() for name, v in own.items() if v is not None}
         for j, name in enumerate(self.columns):
             columns[name] = cells_of_feature(self.features[j], self.values[:, j]).tolist()
         return frame_of(columns, backend)
@@ -131,9 +127,7 @@ class NearestRows:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.explanation import draw_nearest
-
-        return draw_nearest(self, max_columns, ax)
+        return charts.draw_nearest(self, max_columns, ax)
 
 
 def nearest_rows(
@@ -177,8 +171,7 @@ def nearest_rows(
     """
     if method not in METHODS:
         raise ValueError(f"method must be 'auto', 'leaves' or 'distance', not {method!r}.")
-    if isinstance(n, bool) or n < 1:
-        raise ValueError(f"n must be a whole number from 1 up, not {n!r}.")
+    require_whole("n", n)
     asked = Asked(model, X)
     own = int(row) if isinstance(row, (int, np.integer)) and not isinstance(row, bool) else None
     if own is not None and not -asked.n_rows <= own < asked.n_rows:
@@ -186,8 +179,7 @@ def nearest_rows(
     one = asked.table.take(np.array([own % asked.n_rows])) if own is not None else row_as_table(asked, row)
     about = Asked(model, one)
     shared = _shared_leaves(model, asked, about, method)
-    values = np.column_stack([asked.numbers(j) for j in range(asked.schema.n_features)])
-    row_values = np.array([about.numbers(j)[0] for j in range(asked.schema.n_features)])
+    values, row_values = asked.all_numbers(), about.row_numbers()
     distance = distances(asked.schema.features, values, row_values)
     likeness = 1.0 - distance if shared is None else shared
     order = np.lexsort((np.arange(asked.n_rows), distance, -likeness))
@@ -207,36 +199,38 @@ def nearest_rows(
     )
 
 
-def plain_row(row: Any, has_names: bool) -> Any:
-    """Turn a row of pandas or Arrow, which knows no value but its own, into values by name or in order."""
+def row_cells(schema: Schema, row: Any) -> list[Any] | None:
+    """Read a row, by column name or in column order, as values in column order; None if it is a table of one row."""
     if comes_from(row, "pandas", "Series"):
-        return row.to_dict() if has_names else list(row)
-    if comes_from(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
-        return row.to_pylist()[0]
-    return row
+        row = row.to_dict() if schema.has_names else list(row)
+    elif comes_from(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
+        row = row.to_pylist()[0]
+    if isinstance(row, Mapping):
+        absent = [name for name in schema.names if name not in row]
+        if absent:
+            raise ValueError(f"The row has no value for the column {absent[0]!r}. Give None if it is missing.")
+        return [row[name] for name in schema.names]
+    try:
+        n_rows = pick_table(row).n_rows
+    except (TypeError, ValueError):
+        cells = list(row)
+        if len(cells) != schema.n_features:
+            raise ValueError(
+                f"The row has {len(cells)} values, but the model has {schema.n_features} columns."
+            ) from None
+        return cells
+    if n_rows != 1:
+        raise ValueError(f"row must be one row, not a table of {n_rows} rows.")
+    return None
 
 
 def row_as_table(asked: Asked, row: Any) -> Any:
-    """Make a table of one row, of the kind of the caller's: of values by column name, or in column order."""
-    row = plain_row(row, asked.schema.has_names)
-    if isinstance(row, Mapping):
-        absent = [name for name in asked.schema.names if name not in row]
-        if absent:
-            raise ValueError(f"The row has no value for the column {absent[0]!r}. Give None if it is missing.")
-        values = [row[name] for name in asked.schema.names]
-    else:
-        try:
-            table = pick_table(row)
-        except (TypeError, ValueError):
-            values = list(row)
-        else:
-            if table.n_rows != 1:
-                raise ValueError(f"row must be one row, not a table of {table.n_rows} rows.")
-            return row
-    if len(values) != asked.schema.n_features:
-        raise ValueError(f"The row has {len(values)} values, but the model has {asked.schema.n_features} columns.")
+    """Make a table of one row, of the kind of the caller's."""
+    cells = row_cells(asked.schema, row)
+    if cells is None:
+        return row
     first: PickTable = pick_table(asked.table.take(np.zeros(1, dtype=np.intp)))
-    return with_columns(first, {asked.place(j): Constant(value) for j, value in enumerate(values)})
+    return with_columns(first, {asked.place(j): Constant(value) for j, value in enumerate(cells)})
 
 
 def _shared_leaves(model: object, asked: Asked, about: Asked, method: str) -> Floats | None:
@@ -244,11 +238,11 @@ def _shared_leaves(model: object, asked: Asked, about: Asked, method: str) -> Fl
     if method == "distance":
         return None
     leaves = _leaves(model, asked)
+    if leaves is None and method == "leaves":
+        raise ValueError(
+            f"{type(model).__name__} does not tell leaves. Use method='distance', or a model made of trees."
+        )
     if leaves is None:
-        if method == "leaves":
-            raise ValueError(
-                f"{type(model).__name__} does not tell leaves. Use method='distance', or a model made of trees."
-            )
         return None
     weight = _tree_weights(model, leaves.shape[1])
     same = leaves == _leaves(model, about)
@@ -261,15 +255,16 @@ def _leaves(model: BaseEstimator, asked: Asked) -> NDArray[Any] | None:
         fitted = model._fitted
         if not isinstance(fitted, ModelOfTrees):
             return None
-        columns = asked._encoded
         if isinstance(fitted, FittedForest):
-            return fitted.engine.apply(columns, model._n_threads)
-        return np.column_stack([tree.apply(columns, model._n_threads) for tree in fitted.trees()])
+            return fitted.engine.apply(asked.encoded, model._n_threads)
+        return np.column_stack([tree.apply(asked.encoded, model._n_threads) for tree in fitted.trees()])
     if hasattr(model, "apply"):
-        return np.asarray(model.apply(asked.table.native)).reshape(asked.n_rows, -1)
-    if hasattr(model, "booster_"):  # LightGBM
-        return np.asarray(model.predict(asked.table.native, pred_leaf=True)).reshape(asked.n_rows, -1)
-    return None
+        leaves = model.apply(asked.table.native)
+    elif hasattr(model, "booster_"):  # LightGBM
+        leaves = model.predict(asked.table.native, pred_leaf=True)
+    else:
+        return None
+    return np.asarray(leaves).reshape(asked.n_rows, -1)
 
 
 def _tree_weights(model: object, n_trees: int) -> Floats:
@@ -277,15 +272,15 @@ def _tree_weights(model: object, n_trees: int) -> Floats:
     fitted = getattr(model, "boosting_", None)
     if not isinstance(fitted, FittedBoosting):
         return np.ones(n_trees)
-    engine = fitted.engine
-    weights = np.empty(n_trees)
-    for t in range(n_trees):
-        tree = engine.tree(t)
-        leaf = tree.feature < 0
-        share = tree.weight[leaf] / tree.weight[leaf].sum()
-        mean = (share * tree.value[leaf]).sum()
-        weights[t] = np.sqrt((share * (tree.value[leaf] - mean) ** 2).sum())
+    weights = np.array([_spread(fitted.engine.tree(t)) for t in range(n_trees)])
     return weights if weights.sum() > 0 else np.ones(n_trees)
+
+
+def _spread(tree: _engine.Tree) -> float:
+    leaf = tree.feature < 0
+    share = tree.weight[leaf] / tree.weight[leaf].sum()
+    mean = (share * tree.value[leaf]).sum()
+    return float(np.sqrt((share * (tree.value[leaf] - mean) ** 2).sum()))
 
 
 def distances(features: Any, values: Floats, row: Floats) -> Floats:

@@ -7,23 +7,28 @@ known. Where a split asks for a column that is not known, both ways are taken in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from spinney._data import RawTable, Schema
-from spinney._data.cells import cells_of, date_text
+from spinney._data import RawTable, Schema, read_table
 from spinney._data.display import Backend, frame_of, plural, shortest
 from spinney._data.schema import column_values
+from spinney._data.types import TableLike
+from spinney._estimator.fit_inputs import batches_of
+from spinney._estimator.table_estimator import TableEstimator
+from spinney.inspect.charts import importances as charts
+from spinney.inspect.explain.target_model import Floats, cells_of_feature, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
+_BY_ROW = ("values", "numbers", "interactions", "offset")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,30 +121,17 @@ class ShapValues:
             return self.numbers
         data = self.numbers.astype(object)
         for j, feature in enumerate(features):
-            if feature.categories:
-                data[:, j] = [self._category(j, code) for code in self.numbers[:, j]]
-            elif feature.clock:
-                data[:, j] = cells_of(self.numbers[:, j], feature.resolution, feature.clock)
+            if feature.categories or feature.clock:
+                data[:, j] = cells_of_feature(feature, self.numbers[:, j])
         return data
-
-    def _category(self, column: int, code: float) -> Any:
-        assert self.schema is not None
-        categories = self.schema.features[column].categories
-        if np.isnan(code):
-            return None
-        return categories[int(code)] if code < len(categories) else "(other)"
 
     def text_of(self, row: int, column: int) -> str:
         """Write a value as people read it."""
         number = float(self.numbers[row, column])
-        if np.isnan(number):
-            return "missing"
-        if self.schema is not None and self.schema.features[column].categories:
-            return str(self._category(column, number))
-        if self.schema is not None and self.schema.features[column].clock:
-            feature = self.schema.features[column]
-            return date_text(number, feature.resolution, feature.clock)
-        return shortest(number, 4)
+        feature = None if self.schema is None else self.schema.features[column]
+        if feature is not None and feature.kind != "boolean":
+            return text_of_value(feature, number)
+        return "missing" if np.isnan(number) else shortest(number, 4)
 
     def is_category(self, column: int) -> bool:
         """Whether a column holds categories."""
@@ -154,13 +146,12 @@ class ShapValues:
             rows = slice(at, at + 1)
         elif isinstance(rows, tuple):
             raise IndexError("Brackets pick rows. Use output() for an output and .values for single numbers.")
-        return replace(
-            self,
-            values=self.values[rows],
-            numbers=self.numbers[rows],
-            interactions=None if self.interactions is None else self.interactions[rows],
-            offset=None if self.offset is None else self.offset[rows],
-        )
+        return _with_arrays(self, _BY_ROW, lambda array: array[rows])
+
+    def of_outputs(self, outputs: int | slice, names: list[Any] | None, of: str) -> ShapValues:
+        """Return what explains one output, or some of them, with their names and what they are in words."""
+        picked = _with_arrays(self, ("values", "interactions", "offset"), lambda array: array[..., outputs])
+        return replace(picked, base_value=self.base_value[outputs], output_names=names, of=of)
 
     def output(self, name: object = None) -> ShapValues:
         """Pick one class or output.
@@ -186,15 +177,8 @@ class ShapValues:
         else:
             known = ", ".join(repr(n) for n in self.output_names[:10])
             raise ValueError(f"Say which output to explain: one of {known}{', …' * (len(self.output_names) > 10)}.")
-        return replace(
-            self,
-            values=self.values[:, :, k],
-            base_value=float(self.base_value[k]),
-            output_names=None,
-            of=self.of.replace("of the class", f"of class {self.output_names[k]}"),
-            interactions=None if self.interactions is None else self.interactions[..., k],
-            offset=None if self.offset is None else self.offset[:, k],
-        )
+        of = self.of.replace("of the class", f"of class {self.output_names[k]}")
+        return replace(self.of_outputs(k, None, of), base_value=float(self.base_value[k]))
 
     # ---- elsewhere -------------------------------------------------------------------------------------
 
@@ -231,14 +215,8 @@ class ShapValues:
         except ImportError as error:
             raise ImportError("An Explanation needs the package shap: pip install shap") from error
         names = None if self.output_names is None else [str(name) for name in self.output_names]
-        return shap.Explanation(
-            self.values,
-            base_values=self.base_values,
-            data=self.numbers,
-            display_data=self.data,
-            feature_names=self.feature_names,
-            output_names=names,
-        )
+        rows = {"data": self.numbers, "display_data": self.data, "feature_names": self.feature_names}
+        return shap.Explanation(self.values, base_values=self.base_values, output_names=names, **rows)
 
     # ---- pictures --------------------------------------------------------------------------------------
 
@@ -268,15 +246,12 @@ class ShapValues:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.importances import draw_bars, draw_points
-
         if kind not in ("points", "bars"):
             raise ValueError(f"kind must be 'points' or 'bars', not {kind!r}.")
-        if max_columns < 1:
-            raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
+        charts.require_columns(max_columns)
         if kind == "bars":
-            return draw_bars(self if output is None else self.output(output), max_columns, ax)
-        return draw_points(self.output(output), max_columns, ax)
+            return charts.draw_bars(self if output is None else self.output(output), max_columns, ax)
+        return charts.draw_points(self.output(output), max_columns, ax)
 
     def plot_row(self, row: int = 0, *, output: object = None, max_columns: int = 10, ax: Axes | None = None) -> Axes:
         """Draw the way from the base value to the prediction of one row, column by column.
@@ -297,11 +272,8 @@ class ShapValues:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.importances import draw_row
-
-        if max_columns < 1:
-            raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
-        return draw_row(self.output(output)[row], max_columns, ax)
+        charts.require_columns(max_columns)
+        return charts.draw_row(self.output(output)[row], max_columns, ax)
 
 
 def explain(
@@ -334,18 +306,11 @@ def explain(
     numbers = column_values(model.schema_, table, type(model).__name__, model.unseen)
     unknown = None if background is None else model._columns(background)
     base, values, pairs = model._shap_sums(columns, unknown, interactions)
-    shape = (columns.n_rows, model.schema_.n_features)
-    explained = ShapValues(
-        values.reshape(*shape, len(base)),
-        base,
-        list(model.schema_.names),
-        np.column_stack(numbers),
-        list(range(len(base))),
-        pairs.reshape(*shape, shape[1], len(base)) if interactions else None,
-        model.schema_,
-        of,
-        offset,
-    )
+    shape, names = (columns.n_rows, model.schema_.n_features), list(model.schema_.names)
+    by_output, outputs = values.reshape(*shape, len(base)), list(range(len(base)))
+    found = pairs.reshape(*shape, shape[1], len(base)) if interactions else None
+    rows = np.column_stack(numbers)
+    explained = ShapValues(by_output, base, names, rows, outputs, found, model.schema_, of, offset)
     classes = getattr(model, "classes_", None)
     if classes is None or (len(base) == 1 and len(classes) == 2):  # boosting has one score for two classes
         return explained.output(0) if len(base) == 1 else explained
@@ -364,21 +329,54 @@ def joined(parts: Sequence[ShapValues | list[ShapValues]]) -> ShapValues | list[
 
 
 def _below(parts: list[ShapValues]) -> ShapValues:
-    def all_of(name: str) -> Any:
-        return None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
+    names = [name for name in _BY_ROW if getattr(parts[0], name) is not None]
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return replace(parts[0], **joined)
 
-    return replace(parts[0], **{name: all_of(name) for name in ("values", "numbers", "interactions", "offset")})
+
+def _with_arrays(explained: ShapValues, names: Sequence[str], change: Callable[[Floats], Floats]) -> ShapValues:
+    """Return the same with some of its arrays changed, if they are there."""
+    arrays = {name: getattr(explained, name) for name in names}
+    new: dict[str, Any] = {name: change(array) for name, array in arrays.items() if array is not None}
+    return replace(explained, **new)
 
 
 def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> ShapValues:
     if columns.stop - columns.start == 1 < len(names):  # boosting has one score for two classes
         return replace(explained.output(columns.start), of=f"log-odds of class {names[1]}")
-    return replace(
-        explained,
-        values=explained.values[..., columns],
-        base_value=explained.base_value[columns],
-        output_names=names.tolist(),
-        of="share of the class" if explained.of == "prediction" else explained.of,
-        interactions=None if explained.interactions is None else explained.interactions[..., columns],
-        offset=None if explained.offset is None else explained.offset[:, columns],
-    )
+    of = "share of the class" if explained.of == "prediction" else explained.of
+    return explained.of_outputs(columns, names.tolist(), of)
+
+
+def shap_values(
+    model: TableEstimator, X: TableLike, *, interactions: bool = False, background: object = None
+) -> ShapValues | list[ShapValues]:
+    """Part each prediction among the columns: Shapley values by TreeSHAP.
+
+    Starting from the base value, the mean prediction over the training weight, each column adds its value; together
+    they are the prediction (for classifiers, the class shares). Where a tree asks for a column that is not known
+    yet, both ways are taken in proportion to the training weight. Where a surrogate decides because the value of
+    the split's own column is missing, its decision counts as that column's.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    interactions : bool, default=False
+        Also compute what pairs of columns add together: n_features² numbers per row.
+    background : table of shape (n_background, n_features), optional
+        Rows that columns take their values from while they are not known (interventional values); the result is
+        the mean over these rows, the base value their mean prediction. The time grows with their number: some
+        hundred typical rows do. None: both ways by training weight, as above.
+
+    Returns
+    -------
+    ShapValues
+        Has `values`, `base_value` and, if asked for, `interactions`; a list of these, one per output, for a
+        classifier with several outputs.
+    """
+    check_is_fitted(model)
+    batches = batches_of(X, model.schema_)
+    if batches is not None:
+        return joined([explain(model, batch, interactions, background) for batch in batches])
+    return explain(model, read_table(X), interactions, background)

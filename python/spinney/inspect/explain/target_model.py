@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,6 @@ class Asked:
         self._output = output
         self._every = every
         self._picked: list[int] | None = None
-        self._trees: list[_engine.Tree] | None = None
         self.outputs: list[Any] | None = None
         self.of = "prediction"
         self._settle(self.answers(self.table.take(np.zeros(1, dtype=np.intp)), raw=True).shape[1])
@@ -168,13 +168,9 @@ class Asked:
         raw, label = self._raw.column(self.place(column)), f"Column {self.feature(column).name!r}"
         return feature_values(self.feature(column), raw, self.n_rows, unseen, label)
 
-    def cells(self, column: int, numbers: Floats) -> NDArray[Any]:
-        """Turn numbers of a column into what the caller calls them; what is missing is None, or NaN among numbers."""
-        return cells_of_feature(self.feature(column), numbers)
-
-    def text(self, column: int, number: float) -> str:
-        """Write a value as people read it."""
-        return text_of_value(self.feature(column), number)
+    def all_numbers(self) -> Floats:
+        """Return the numbers of all columns, (n_rows, n_columns)."""
+        return np.column_stack([self.numbers(j) for j in range(self.schema.n_features)])
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 
@@ -213,37 +209,34 @@ class Asked:
                 if rows[p] >= 0:
                     new[self.place(j)] = np.full(self.n_rows, rows[p])
                 else:
-                    new[self.place(j)] = Constant(self.cells(j, numbers[p : p + 1])[0])
+                    new[self.place(j)] = Constant(cells_of_feature(self.feature(j), numbers[p : p + 1])[0])
             found[p] = self.answers(with_columns(self.table, new))
         return found
 
     # ---- rows of numbers -------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def trees(self) -> list[_engine.Tree]:
         """The trees of a model of spinney, copied once."""
-        if self._trees is None:
-            self._trees = self.model._fitted.trees()
-        return self._trees
+        trees: list[_engine.Tree] = self.model._fitted.trees()
+        return trees
 
     def row_numbers(self) -> Floats:
         """Return the first row as numbers."""
-        return np.array([self.numbers(j)[0] for j in range(self.schema.n_features)])
+        return np.asarray(self.all_numbers()[0])
 
     def answers_of_numbers(self, rows: Floats) -> Floats:
         """Answers for rows given as numbers, (n_rows, n_outputs); what is no number in the first row stays as it is."""
         if self.says_all and self.method in ("predict_proba", "predict") and self.schema.pool is None:
-            every = list(range(self.schema.n_features))
-            points = Points(every, list(rows.T), [np.full(len(rows), -1)] * len(every))
-            table = point_table(self.schema, points)
+            table = point_table(self.schema, dict(enumerate(rows.T)))
             return self._pick(self.model._fitted.predictions(table, self.model._n_threads))
         return self.answers(self._as_table(rows))
 
     def _as_table(self, rows: Floats) -> Any:
         repeated = pick_table(self.table.take(np.zeros(len(rows), dtype=np.intp)))
-        own = self.row_numbers()
-        changed = [j for j in range(rows.shape[1]) if not np.array_equal(rows[:, j], np.full(len(rows), own[j]), True)]
-        new = {self.place(j): Cells(self.cells(j, rows[:, j]).tolist()) for j in changed}
+        own = np.broadcast_to(self.row_numbers(), rows.shape)
+        changed = [j for j in range(rows.shape[1]) if not np.array_equal(rows[:, j], own[:, j], equal_nan=True)]
+        new = {self.place(j): Cells(cells_of_feature(self.feature(j), rows[:, j]).tolist()) for j in changed}
         return with_columns(repeated, new) if new else repeated.native
 
     def predicted(self, row: Floats) -> Any:
@@ -262,33 +255,33 @@ class Asked:
     @property
     def walks(self) -> bool:
         """Whether the model is made of trees that rows can go down once for many points."""
-        return (
-            self.says_all
-            and self.schema.pool is None
-            and isinstance(self.model._fitted, ModelOfTrees)
-            and self.method in ("predict_proba", "predict", "decision_function")
-            and not (self.method == "predict" and hasattr(self.model, "classes_"))
-        )
+        predicts_labels = self.method == "predict" and hasattr(self.model, "classes_")
+        return self.has_trees and not predicts_labels
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether the model is made of spinney's trees, which split on single columns."""
+        return self.says_all and self.schema.pool is None and isinstance(self.model._fitted, ModelOfTrees)
 
     @cached_property
-    def _encoded(self) -> _engine.Table:
+    def encoded(self) -> _engine.Table:
+        """The rows as the engine reads them."""
         return self.schema.encode(self._raw, unseen=self.model._unseen_policy, estimator=type(self.model).__name__)
 
     def _walked(self, points: Points) -> Floats | None:
         """As `_one_by_one`, if the model can."""
         if not self.walks:
             return None
-        scores = self.method == "decision_function"
-        found = self.model._fitted.at_points(
-            self._encoded, point_table(self.schema, points), points.columns, scores, self.model._n_threads
-        )
+        numbers, scores = dict(zip(points.columns, points.numbers, strict=True)), self.method == "decision_function"
+        table = point_table(self.schema, numbers)
+        found = self.model._fitted.at_points(self.encoded, table, points.columns, scores, self.model._n_threads)
         return None if found is None else self._pick(found)
 
 
-def point_table(schema: Schema, points: Points) -> _engine.Table:
-    """Points as the engine reads tables; the columns that they say nothing of do not count."""
-    table, nothing = _engine.Table(len(points)), np.zeros(len(points))
-    numbers = dict(zip(points.columns, points.numbers, strict=True))
+def point_table(schema: Schema, numbers: dict[int, Floats]) -> _engine.Table:
+    """Numbers by column as the engine reads tables; other columns do not count."""
+    nothing = np.zeros(len(next(iter(numbers.values()))))
+    table = _engine.Table(len(nothing))
     for j, n_categories in enumerate(schema.n_categories):
         values = numbers.get(j, nothing)
         if n_categories:
@@ -308,15 +301,12 @@ def check_fitted(model: object) -> None:
 
 def cells_of_feature(feature: Feature, numbers: Floats) -> NDArray[Any]:
     """Turn numbers of a column into what the caller calls them."""
+    cells = np.empty(len(numbers), dtype=object)
     if feature.categories:
-        cells = np.empty(len(numbers), dtype=object)
-        cells[:] = [
-            None if np.isnan(code) else feature.categories[int(code)] if code < len(feature.categories) else "(other)"
-            for code in numbers
-        ]
+        names = [*feature.categories, "(other)"]
+        cells[:] = [None if np.isnan(code) else names[int(code)] for code in numbers]
         return cells
     if feature.clock:
-        cells = np.empty(len(numbers), dtype=object)
         cells[:] = cells_of(numbers, feature.resolution, feature.clock)
         return cells
     if feature.kind == "boolean" and not np.isnan(numbers).any():
@@ -354,3 +344,9 @@ def _refuse_output(output: object, names: Sequence[Any]) -> None:
     if output is not None and output not in names:
         known = ", ".join(repr(name) for name in names[:10])
         raise ValueError(f"output must be one of {known}{', …' * (len(names) > 10)}, not {output!r}.")
+
+
+def require_whole(name: str, number: object, least: int = 1) -> None:
+    """Refuse what is not a whole number of at least so much."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+        raise ValueError(f"{name} must be a whole number from {least} up, not {number!r}.")

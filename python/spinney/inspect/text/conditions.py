@@ -1,4 +1,4 @@
-"""What a branch asks of one column, and what is left of it when several branches ask.
+"""What a branch asks of one column, and what is left of it when several branches ask; the splits stored at nodes.
 
 Numbers, booleans and ordered categories are bounded by an interval ``lower < x ≤ upper`` (of positions in the order,
 for the last); categories by a set of codes, in which the code after the last stands for values that did not occur at
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from spinney._data import Feature
 from spinney._data.cells import date_text
 from spinney._data.display import distinct_texts, elide, one_line, packed, strict_texts
+from spinney._model.tree import FittedTree
 
 # Category names shown before the rest is only counted.
 MOST_NAMES = 5
@@ -68,22 +69,25 @@ class Condition:
         """Kind of the column."""
         return self.feature.kind
 
+    @property
+    def n_codes(self) -> int:
+        """Number of values that a column of booleans or categories can have."""
+        return 2 if self.kind == "boolean" else len(self.feature.categories)
+
     @cached_property
     def allowed(self) -> frozenset[int]:
         """Codes, or positions in the order, that satisfy it."""
         if self.codes is not None:
             return self.codes
-        n = 2 if self.kind == "boolean" else len(self.feature.categories)
-        return frozenset(code for code in range(n) if self.lower < code <= self.upper)
+        return frozenset(code for code in range(self.n_codes) if self.lower < code <= self.upper)
 
     @property
     def categories(self) -> tuple[Any, ...] | None:
         """Categories that satisfy it; None for a number."""
         if self.kind == "number":
             return None
-        if self.kind == "boolean":
-            return tuple(bool(code) for code in sorted(self.allowed))
-        return tuple(self.feature.categories[c] for c in sorted(self.allowed) if c < len(self.feature.categories))
+        names = (False, True) if self.kind == "boolean" else self.feature.categories
+        return tuple(names[code] for code in sorted(self.allowed) if code < len(names))
 
     @property
     def accepts_known(self) -> bool:
@@ -95,25 +99,21 @@ class Condition:
         """Whether every known value satisfies it."""
         if self.kind == "number":
             return self.lower == -math.inf and self.upper == math.inf
-        n = 2 if self.kind == "boolean" else len(self.feature.categories)
-        return len([code for code in self.allowed if code < n]) == n
+        return self.allowed.issuperset(range(self.n_codes))
 
     def __and__(self, other: Condition) -> Condition:
-        codes = self.codes
-        if codes is not None and other.codes is not None:
-            codes = codes & other.codes
+        codes = None if self.codes is None or other.codes is None else self.codes & other.codes
         lower, upper = max(self.lower, other.lower), min(self.upper, other.upper)
         texts = tuple((bound, text) for bound, text in {*self.texts, *other.texts} if bound in (lower, upper))
         return Condition(self.feature, lower, upper, codes, self.missing and other.missing, texts, self.strict)
 
     def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which numbers (or codes) of a column satisfy it; NaN is missing."""
-        absent = np.isnan(values)
         if self.codes is None:
-            known = (values > self.lower) & (values <= self.upper)
+            is_inside = (values > self.lower) & (values <= self.upper)
         else:
-            known = np.isin(values, sorted(self.codes))
-        return np.where(absent, self.missing, known)
+            is_inside = np.isin(values, sorted(self.codes))
+        return np.where(np.isnan(values), self.missing, is_inside)
 
     def __str__(self) -> str:
         return self.describe()
@@ -184,11 +184,9 @@ class Condition:
         """Return the codes to be named, and whether it is they that do not satisfy the condition."""
         possible = {c for c in range(len(self.feature.categories)) if reach is None or c in reach.allowed}
         chosen, others = sorted(self.allowed & possible), sorted(possible - self.allowed)
-        if len(others) == 1 and len(chosen) > 2:
-            return True, others
-        if len(chosen) > MOST_NAMES and 1 < len(others) < len(chosen):
-            return True, others
-        return False, chosen
+        n, n_others = len(chosen), len(others)
+        are_others_few = (n_others == 1 and n > 2) or (n > MOST_NAMES and 1 < n_others < n)
+        return (True, others) if are_others_few else (False, chosen)
 
     def _set_words(self, reach: Condition | None) -> str:
         is_not, codes = self._named(reach)
@@ -197,12 +195,10 @@ class Condition:
         names = [one_line(self.feature.categories[code]) for code in codes]
         if len(names) == 1:
             return f"is not {names[0]}" if is_not else f"is {names[0]}"
-        shown = ", ".join(names[:MOST_NAMES])
-        if len(names) > MOST_NAMES:
-            shown = f"{{{shown}, …}} ({len(names)} of {len(self.feature.categories)} categories)"
-        else:
-            shown = f"{{{shown}}}"
-        return f"not in {shown}" if is_not else f"in {shown}"
+        shown = f"{'not ' * is_not}in {{{', '.join(names[:MOST_NAMES])}"
+        if len(names) <= MOST_NAMES:
+            return f"{shown}}}"
+        return f"{shown}, …}} ({len(names)} of {len(self.feature.categories)} categories)"
 
     def _set_lines(self, reach: Condition | None) -> list[str]:
         is_not, codes = self._named(reach)
@@ -211,3 +207,115 @@ class Condition:
         if len(names) <= _FEW_NAMES:
             return packed(names, _LINE)
         return [*packed([*names[:2], "…"], _LINE), f"({len(names)} of {len(self.feature.categories)})"]
+
+
+# ---- splits of nodes ---------------------------------------------------------------------------------------------
+
+Sides = tuple[Condition, Condition]
+_SURROGATE = 2  # the place of its name
+_ROLES = ("split", "competitor", "surrogate")
+_CATEGORY, _REVERSED = 1, 2  # the engine's flags of a split
+_STOPS, _ALONE = 8, 16  # and of a node: rows that nothing places stay; surrogates do not decide
+
+
+def number_sides(
+    feature: Feature, cut: float, texts: dict[float, str], strict: bool, missing: tuple[bool, bool] = (False, False)
+) -> Sides:
+    """Return what is left and right of a cut; `missing`: whether a missing value satisfies them."""
+    text = ((cut, texts[cut]),)
+    return (
+        Condition(feature, upper=cut, missing=missing[0], texts=text, strict=strict),
+        Condition(feature, lower=cut, missing=missing[1], texts=text, strict=strict),
+    )
+
+
+class StoredSplit(NamedTuple):
+    """A split of a node: its own, a competitor, or a surrogate.
+
+    `left` and `right` are what it asks of its column; it cannot place a value that satisfies neither. `measure` is
+    the gain, or a surrogate's agreement, and `adjusted` the part of the agreement beyond the larger side's. `n` counts
+    the training rows with a value, or those that a surrogate placed.
+    """
+
+    role: str
+    column: int
+    left: Condition
+    right: Condition
+    n: int
+    measure: float
+    adjusted: float
+
+    def side(self, values: list[float]) -> int | None:
+        """0: the row goes left, 1: right, None: it has no value here."""
+        value = np.array([values[self.column]])
+        return 0 if self.left.holds(value)[0] else 1 if self.right.holds(value)[0] else None
+
+    @property
+    def text(self) -> str:
+        """What goes left, in words."""
+        return self.left.describe(show_missing=False)
+
+
+class StoredSplits:
+    """Reads the splits that are stored at the nodes of a tree.
+
+    Parameters
+    ----------
+    tree : FittedTree
+    features : tuple of Feature
+    decimals : int, optional
+        Decimals of the cuts.
+    strict : bool
+        Whether a number goes left if it lies below the cut, and not at it.
+    """
+
+    def __init__(self, tree: FittedTree, features: tuple[Feature, ...], decimals: int | None, strict: bool) -> None:
+        self._flags, self._features, self._decimals, self._strict = tree.engine.flags, features, decimals, strict
+        self._arrays: dict[str, Any] = tree.splits or {}
+
+    def of(self, node: int, role: str | None = None) -> list[StoredSplit]:
+        """Return the splits of a node, best first, its own before all; none where only the best was stored."""
+        begin, end = self._arrays["begin"][node : node + 2] if self._arrays else (0, 0)
+        splits = [self._read(s) for s in range(begin, end)]
+        return [split for split in splits if role in (None, split.role)]
+
+    def surrogates(self, node: int) -> list[StoredSplit]:
+        """Return the surrogates that place rows without a value."""
+        return [] if self._flags[node] & _ALONE else self.of(node, "surrogate")
+
+    def stops(self, node: int) -> bool:
+        """Whether rows that no split places stay at the node."""
+        return bool(self._flags[node] & _STOPS)
+
+    def is_partial(self, node: int) -> bool:
+        """Whether the split of a node leaves rows to its surrogates or lets them stay."""
+        return self.stops(node) or bool(self.surrogates(node))
+
+    @cached_property
+    def _texts(self) -> list[dict[float, str]]:
+        arrays, found = self._arrays, []
+        for j, feature in enumerate(self._features):
+            cuts = arrays["threshold"][((arrays["flags"] & _CATEGORY) == 0) & (arrays["feature"] == j)]
+            found.append(cut_texts(feature, cuts.tolist(), self._decimals, self._strict))
+        return found
+
+    def _read(self, s: int) -> StoredSplit:
+        role, flags, j, count = (int(self._arrays[name][s]) for name in ("role", "flags", "feature", "count"))
+        if flags & _CATEGORY:
+            sides = self._set_sides(self._features[j], int(self._arrays["set"][s]))
+        else:
+            cut = float(self._arrays["threshold"][s])
+            sides = number_sides(self._features[j], cut, self._texts[j], self._strict)
+            sides = sides[::-1] if role == _SURROGATE and flags & _REVERSED else sides
+        measures = float(self._arrays["improve"][s]), float(self._arrays["adjusted"][s])
+        return StoredSplit(_ROLES[role], j, *sides, count, *measures)
+
+    def _set_sides(self, feature: Feature, at: int) -> Sides:
+        """Read two sets of codes, each behind its length."""
+        sets = self._arrays["sets"]
+        middle = at + 1 + int(sets[at])
+        left, right = sets[at + 1 : middle], sets[middle + 1 : middle + 1 + int(sets[middle])]
+        return (
+            Condition(feature, codes=frozenset(left.tolist()), missing=False),
+            Condition(feature, codes=frozenset(right.tolist()), missing=False),
+        )

@@ -17,8 +17,7 @@ from spinney._data.display import fixed, one_line, percent, plural, shortest, th
 from spinney._data.schema import column_values, row_table
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.user_criterion import name_of
-from spinney.inspect.explain.weighted_importance import WeighedSplit, WeighedSplits
-from spinney.inspect.text.conditions import Condition, cut_texts
+from spinney.inspect.text.conditions import Condition, Sides, StoredSplit, StoredSplits, cut_texts, number_sides
 
 _OTHER_LEFT = 4  # the engine's flag: categories that a split does not know go left
 _MOST_CLASSES = 5
@@ -47,7 +46,7 @@ class Turn(NamedTuple):
     """
 
     child: int | None
-    surrogate: WeighedSplit | None = None
+    surrogate: StoredSplit | None = None
     is_left_over: bool = False
 
 
@@ -94,15 +93,15 @@ class TreeReader:
     @cached_property
     def inner_nodes(self) -> list[int]:
         """Nodes that are split."""
-        return [int(node) for node in np.flatnonzero(~self.tree.is_leaf)]
+        found: list[int] = np.flatnonzero(~self.tree.is_leaf).tolist()
+        return found
 
     @cached_property
     def parent(self) -> NDArray[np.int64]:
         """Parent of each node; -1 for the root."""
         parent = np.full(self.tree.node_count, -1, dtype=np.int64)
-        inner = np.flatnonzero(~self.tree.is_leaf)
-        parent[inner + 1] = inner
-        parent[self.tree.children_right[inner]] = inner
+        for node in self.inner_nodes:
+            parent[list(self.children(node))] = node
         return parent
 
     @cached_property
@@ -130,7 +129,7 @@ class TreeReader:
         left, right = self.children(node)
         impurity = self.tree.impurity
         inside = self.weight(left) * float(impurity[left]) + self.weight(right) * float(impurity[right])
-        if self.weighed.stops(node):  # rows that stay gain nothing
+        if self.stored.stops(node):  # rows that stay gain nothing
             inside += (self.weight(node) - self.weight(left) - self.weight(right)) * float(impurity[node])
         return float(impurity[node]) - inside / self.weight(node)
 
@@ -179,8 +178,7 @@ class TreeReader:
         """How far the share of the predicted class lies between an even share (or less) and all: 0 to 1."""
         shares = self.shares(node)[0]
         even = 1 / len(shares)
-        share = shares[int(self.tree.majority[node, 0])]
-        return max(0.0, (share - even) / (1 - even)) if len(shares) > 1 else 1.0
+        return max(0.0, ((self.purity(node) or 0.0) - even) / (1 - even)) if len(shares) > 1 else 1.0
 
     # ---- splits ----------------------------------------------------------------------------------------
 
@@ -202,72 +200,62 @@ class TreeReader:
         """Position of the column that a node is split on."""
         return int(self.tree.feature[node])
 
-    def sides(self, node: int) -> tuple[Condition, Condition]:
+    def sides(self, node: int) -> Sides:
         """Conditions of the left and right branch of an inner node."""
-        feature, missing_left = self.features[self.column(node)], bool(self.tree.missing_go_to_left[node])
-        partial = self.weighed.is_partial(node)  # then a missing value satisfies neither
-        if partial and self.tree.is_categorical[node]:
-            own = self.weighed.of(node)[0]
+        j, missing_left = self.column(node), bool(self.tree.missing_go_to_left[node])
+        is_partial, is_category = self.stored.is_partial(node), self.tree.is_categorical[node]
+        if is_partial and is_category:
+            own = self.stored.of(node)[0]
             return own.left, own.right
-        on_left, on_right = missing_left and not partial, not missing_left and not partial
-        if self.tree.is_categorical[node]:
-            n = len(feature.categories)
-            left = set(self.tree.left_categories(node))
-            if self.other_left(node):
-                left.add(n)
-            right = set(range(n + 1)) - left
-            return (
-                Condition(feature, codes=frozenset(left), missing=on_left),
-                Condition(feature, codes=frozenset(right), missing=on_right),
-            )
-        cut = float(self.tree.threshold[node])
-        text = ((cut, self.cut_texts[self.column(node)][cut]),)
+        missing = (False, False) if is_partial else (missing_left, not missing_left)
+        feature = self.features[j]
+        if not is_category:
+            cut = float(self.tree.threshold[node])
+            return number_sides(feature, cut, self.cut_texts[j], self.has_strict_cuts, missing)
+        every = frozenset(range(len(feature.categories) + 1))
+        left = every.intersection([*self.tree.left_categories(node), *([max(every)] if self.other_left(node) else [])])
         return (
-            Condition(feature, upper=cut, missing=on_left, texts=text, strict=self.has_strict_cuts),
-            Condition(feature, lower=cut, missing=on_right, texts=text, strict=self.has_strict_cuts),
+            Condition(feature, codes=left, missing=missing[0]),
+            Condition(feature, codes=every - left, missing=missing[1]),
         )
 
     @cached_property
-    def weighed(self) -> WeighedSplits:
-        """The splits that were kept beside the nodes' own."""
-        return WeighedSplits(self.tree, self.features, self.decimals, self.has_strict_cuts)
+    def stored(self) -> StoredSplits:
+        """Competitors and surrogates of the nodes."""
+        return StoredSplits(self.tree, self.features, self.decimals, self.has_strict_cuts)
 
-    def instead(self, step: Step) -> Condition | None:
+    def surrogate_condition(self, step: Step) -> Condition | None:
         """Return what the first surrogate of the last branch asks; None if there is none to show."""
+        parent = int(self.parent[step.node])
         if step.condition is None or not self.shows_missing(step.condition.column):
             return None
-        parent = int(self.parent[step.node])
-        surrogates = self.weighed.asked(parent)
-        if not surrogates:
-            return None
-        return surrogates[0].left if step.node == parent + 1 else surrogates[0].right
+        first = self.stored.surrogates(parent)[:1]
+        return (first[0].left if step.node == parent + 1 else first[0].right) if first else None
 
-    def instead_text(self, step: Step) -> str:
-        """Write the same in brackets; nothing if there is nothing to say."""
-        condition, parent = self.instead(step), int(self.parent[step.node])
+    def surrogate_text(self, step: Step) -> str:
+        """Write the same in brackets; nothing if there is nothing to show."""
+        condition, parent = self.surrogate_condition(step), int(self.parent[step.node])
         if condition is None:
             return ""
-        more = ", …" if len(self.weighed.asked(parent)) > 1 else ""
+        more = ", …" if len(self.stored.surrogates(parent)) > 1 else ""
         return f" (if {self.lacking(parent)}: {condition.describe(show_missing=False)}{more})"
 
     def lacking(self, node: int) -> str:
         """Say what a row has in the column of a node if the split cannot place it."""
-        own = self.weighed.of(node)
-        if not own or own[0].left.codes is None or not self.weighed.is_partial(node):
+        left, right = self.sides(node)
+        if left.codes is None or right.codes is None or not self.stored.is_partial(node):
             return "missing"
-        seen = (own[0].left.codes or frozenset()) | (own[0].right.codes or frozenset())
-        return "missing" if len(seen) == len(own[0].left.feature.categories) else "missing or another"
+        return "missing" if len(left.codes | right.codes) == left.n_codes else "missing or another"
 
     def stop_text(self, node: int) -> str:
         """Say which rows stay at an inner node; nothing if none do."""
         column = self.features[self.column(node)].name
-        if not self.weighed.stops(node) or not self.shows_missing(column):
+        if not self.stored.stops(node) or not self.shows_missing(column):
             return ""
-        lacking = self.lacking(node)
-        if self.weighed.asked(node):
-            verb = "and its surrogates are" if lacking == "missing" else f"is {lacking} and its surrogates are"
-            return f"{one_line(column)} {verb} missing"
-        return f"{one_line(column)} is {lacking}"
+        name, lacking = one_line(column), self.lacking(node)
+        if not self.stored.surrogates(node):
+            return f"{name} is {lacking}"
+        return f"{name}{'' if lacking == 'missing' else f' is {lacking}'} and its surrogates are missing"
 
     def other_left(self, node: int) -> bool:
         """Whether categories that did not occur at fit go left, where they count as a value of their own."""
@@ -279,28 +267,31 @@ class TreeReader:
             return self._show_missing
         if self._show_missing != "seen":
             return column in self._show_missing
-        known = self._known_missing
-        return known is None or column not in self.model.schema_.names or column in known
+        names = self.model.schema_.names
+        had_missing = getattr(self.model, "_had_missing", None)  # by column, if the model knows it
+        return had_missing is None or column not in names or bool(had_missing[names.index(column)])
 
-    @cached_property
-    def _known_missing(self) -> set[str] | None:
-        """Columns that lacked values in training; None if the model does not know."""
-        had_missing: list[bool] | None = getattr(self.model, "_had_missing", None)
-        if had_missing is None:
-            return None
-        return {name for name, had in zip(self.model.schema_.names, had_missing, strict=True) if had}
+    def walk(
+        self, max_depth: int | None = None, values: list[float] | None = None, free: Collection[int] = ()
+    ) -> Iterator[Step]:
+        """Go through the nodes in preorder, down to a depth.
 
-    def walk(self, max_depth: int | None = None) -> Iterator[Step]:
-        """Go through the nodes in preorder, down to a depth."""
+        With `values` of a row by column, only where it goes; both ways at splits on the `free` columns.
+        """
         stack = [Step(0, {}, None, None)]
         while stack:
             step = stack.pop()
             yield step
-            node = step.node
-            if self.is_leaf(node) or (max_depth is not None and int(self.tree.depth[node]) >= max_depth):
+            if self.is_end(step.node, max_depth):
                 continue
-            children = [self.stepped(step, child) for child in self.children(node)]
-            stack.extend(reversed(children))
+            children: tuple[int | None, ...] = self.children(step.node)
+            if values is not None and self.column(step.node) not in free:
+                children = (self.turn(step.node, values).child,)
+            stack.extend(self.stepped(step, child) for child in reversed(children) if child is not None)
+
+    def is_end(self, node: int, max_depth: int | None) -> bool:
+        """Whether a node is a leaf, or no branches below it are shown."""
+        return self.is_leaf(node) or (max_depth is not None and int(self.tree.depth[node]) >= max_depth)
 
     def stepped(self, step: Step, child: int) -> Step:
         """Go from a node to one of its children."""
@@ -320,7 +311,7 @@ class TreeReader:
         parts = prediction if isinstance(prediction, list) else [prediction]
         return ", ".join(one_line(p) if self.is_classifier else self.number(p) for p in parts)
 
-    def said(self, node: int) -> str:
+    def prediction_text(self, node: int) -> str:
         """Write what a node predicts: a label, values, or the line of its leaf."""
         terms = self.line(node)
         if not terms:
@@ -332,7 +323,7 @@ class TreeReader:
             text += f" {sign} {self.number(abs(slope))} × ({one_line(feature.name)} − {around})"
         return text
 
-    def said_of(self, node: int, values: list[float]) -> str:
+    def row_prediction_text(self, node: int, values: list[float]) -> str:
         """Write what a node predicts for a row, and how its line comes to that."""
         terms = self.line(node)
         if not terms or any(math.isnan(values[j]) for j, *_ in terms):
@@ -340,7 +331,7 @@ class TreeReader:
         sum_ = self.line_base(node)
         for j, slope, middle, low, high in terms:
             sum_ += slope * (min(max(values[j], low), high) - middle)
-        return f"{self.number(sum_)} = {self.said(node)}"
+        return f"{self.number(sum_)} = {self.prediction_text(node)}"
 
     def shares_text(self, node: int) -> str:
         """Write the class shares of a node, or the spread of its values."""
@@ -366,10 +357,11 @@ class TreeReader:
             return f"mean deviation {self.number(impurity, 3)}"
         return f"sd {self.number(math.sqrt(max(impurity, 0.0)), 3)}"
 
-    def size_text(self, node: int, show_weights: bool = False) -> str:
-        """Write how many rows a node has."""
-        text = plural(self.n_rows(node), "row")
-        return f"{text}, weight {thousands(shortest(self.weight(node)))}" if show_weights else text
+    def rows_text(self, node: int, show_weights: bool = False) -> str:
+        """Write how many rows a node has, and their class shares or the spread of their values."""
+        weight = f", weight {thousands(shortest(self.weight(node)))}" if show_weights else ""
+        inside = self.shares_text(node)
+        return f"{plural(self.n_rows(node), 'row')}{weight}" + (f" ({inside})" if inside else "")
 
     # ---- rows ------------------------------------------------------------------------------------------
 
@@ -379,13 +371,10 @@ class TreeReader:
 
     def row_values(self, row: Any) -> list[float]:
         """Read the numbers of one row by column."""
-        if getattr(row, "ndim", 1) == 2 or hasattr(row, "collect_schema"):
-            columns = self.values(row)
-            if len(columns[0]) != 1:
-                raise ValueError(f"Pass one row, not {len(columns[0])}.")
-        else:
-            table = row_table(self.model.schema_, row)
-            columns = column_values(self.model.schema_, table, type(self.model).__name__, self.model.unseen)
+        is_table = getattr(row, "ndim", 1) == 2 or hasattr(row, "collect_schema")
+        columns = self.values(row if is_table else row_table(self.model.schema_, row))
+        if len(columns[0]) != 1:
+            raise ValueError(f"Pass one row, not {len(columns[0])}.")
         return [float(column[0]) for column in columns]
 
     def turn(self, node: int, values: list[float]) -> Turn:
@@ -394,28 +383,14 @@ class TreeReader:
         for child, side in zip(children, self.sides(node), strict=True):
             if side.holds(value)[0]:
                 return Turn(child)
-        for surrogate in self.weighed.asked(node):
+        for surrogate in self.stored.surrogates(node):
             side_number = surrogate.side(values)
             if side_number is not None:
                 return Turn(children[side_number], surrogate)
-        if self.weighed.stops(node):
+        if self.stored.stops(node):
             return Turn(None, None, True)
-        return Turn(children[0 if self.last_resort_left(node, values) else 1], None, True)
-
-    def last_resort_left(self, node: int, values: list[float]) -> bool:
-        """Whether a row that no split places goes left."""
-        is_missing = math.isnan(values[self.column(node)])
-        return bool(self.tree.missing_go_to_left[node]) if is_missing else self.other_left(node)
-
-    def steps(self, values: list[float]) -> list[Step]:
-        """Return the way of a row from the root to where it comes to rest."""
-        steps = [Step(0, {}, None, None)]
-        while not self.is_leaf(steps[-1].node):
-            child = self.turn(steps[-1].node, values).child
-            if child is None:
-                break
-            steps.append(self.stepped(steps[-1], child))
-        return steps
+        goes_left = self.tree.missing_go_to_left[node] if np.isnan(value[0]) else self.other_left(node)
+        return Turn(children[0 if goes_left else 1], None, True)
 
     def value_text(self, j: int, value: float) -> str:
         """Write the value that a row has in a column."""
@@ -432,10 +407,9 @@ class TreeReader:
 
 
 def _listed_shares(labels: list[Any], shares: list[float]) -> str:
-    present = [(share, k) for k, share in enumerate(shares) if share > 0]
-    if len(present) <= _MOST_CLASSES:
-        return ", ".join(f"{one_line(labels[k])} {percent(share)}" for share, k in present)
-    first = sorted(present, key=lambda pair: (-pair[0], pair[1]))[: _MOST_CLASSES - 1]
-    named = ", ".join(f"{one_line(labels[k])} {percent(share)}" for share, k in first)
-    rest = sum(share for share, _ in present) - sum(share for share, _ in first)
-    return f"{named}, {len(present) - len(first)} others {percent(rest)}"
+    present = shown = [(share, k) for k, share in enumerate(shares) if share > 0]
+    if len(present) > _MOST_CLASSES:
+        shown = sorted(present, key=lambda pair: (-pair[0], pair[1]))[: _MOST_CLASSES - 1]
+    named = ", ".join(f"{one_line(labels[k])} {percent(share)}" for share, k in shown)
+    rest = sum(share for share, _ in present) - sum(share for share, _ in shown)
+    return named if shown is present else f"{named}, {len(present) - len(shown)} others {percent(rest)}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spinney._data import Feature, RawTable, read_table
 from spinney._data.columns import position_names
-from spinney._data.display import Backend, fixed, frame_of, plural
+from spinney._data.display import Backend, align, fixed, frame_of, plural
 from spinney._data.feature import learn_feature
 from spinney._data.reproducible import log, log2
 from spinney._data.schema import feature_values
@@ -33,14 +33,12 @@ Array = NDArray[np.float64]
 
 def _row_sums(y: ColumnLike, criterion: str, weight: Array) -> Array:
     """Return what each row adds to its node: class weights, or weight, sum, and sum of squares or of y log y."""
-    if criterion in _CLASS_CRITERIA:
-        target = read_classes(y, len(weight))
-        if target.n_outputs > 1:
-            raise ValueError("split_table takes one target; y has several columns.")
-        return np.eye(len(target.classes[0]))[target.codes[:, 0]] * weight[:, None]
-    values = read_values(y, len(weight))
+    target = read_classes(y, len(weight)) if criterion in _CLASS_CRITERIA else None
+    values = read_values(y, len(weight)) if target is None else target.codes
     if values.shape[1] > 1:
         raise ValueError("split_table takes one target; y has several columns.")
+    if target is not None:
+        return np.eye(len(target.classes[0]))[target.codes[:, 0]] * weight[:, None]
     v = values[:, 0]
     if criterion == "poisson":
         if (v < 0).any():
@@ -145,13 +143,14 @@ def _orders(cells: _Cells) -> list[NDArray[np.intp]]:
 # ---- the table --------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class SplitTable:
     """Every cut of one column with what it gains; made by `split_table`.
 
     Attributes
     ----------
     column, criterion : str
-        What was cut, and how it was judged.
+        What was cut, and by which criterion.
     impurity : float
         Impurity before the cut.
     columns : dict of lists
@@ -160,11 +159,10 @@ class SplitTable:
         `impurity_left`, `impurity_right`, `gain`, and `score` where the search maximises something else.
     """
 
-    def __init__(self, column: str, criterion: str, impurity: float, columns: dict[str, list[Any]]) -> None:
-        self.column = column
-        self.criterion = criterion
-        self.impurity = impurity
-        self.columns = columns
+    column: str
+    criterion: str
+    impurity: float
+    columns: dict[str, list[Any]]
 
     def __len__(self) -> int:
         return len(self.columns["cut"])
@@ -174,14 +172,10 @@ class SplitTable:
         """The best cut; the first of several equally good ones."""
         if not len(self):
             raise ValueError(f"Column {self.column!r} has one value only: it cannot be cut.")
-        goodness = np.array(self.columns["gain" if self.criterion == "gain_ratio" else self._judged_by])
+        goodness = np.array(self.columns["score" if self.criterion == "chi2" else "gain"])
         slack = 1e-12 * (abs(goodness.max()) + self.impurity)
         at = int(np.flatnonzero(goodness >= goodness.max() - slack)[0])
         return {name: values[at] for name, values in self.columns.items()}
-
-    @property
-    def _judged_by(self) -> str:
-        return "score" if "score" in self.columns else "gain"
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """Return the cuts as a frame of pandas or polars, whichever is asked for or installed."""
@@ -197,13 +191,9 @@ class SplitTable:
             [v if isinstance(v, str) else fixed(v, 4) if isinstance(v, float) else str(v) for v in row]
             for row in zip(*(self.columns[name] for name in names), strict=True)
         ]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(names))]
-        best = self.columns["cut"].index(self.best["cut"]) + 1 if len(self) else -1
-        lines = [
-            "  ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True)))
-            + ("  ← best" if i == best else "")
-            for i, row in enumerate(rows)
-        ]
+        lines = align(rows)
+        if len(self):
+            lines[self.columns["cut"].index(self.best["cut"]) + 1] += "  ← best"
         return "\n".join([f"{self.criterion} before the cut: {fixed(self.impurity, 4)}", *lines])
 
 
@@ -260,19 +250,19 @@ def split_table(
     income ≤ 46         8        2         0.2344          0.0000  0.0625
     income ≤ 55         9        1         0.2469          0.0000  0.0278
     """
-    if criterion not in (*_CLASS_CRITERIA, *_VALUE_CRITERIA):
-        known = ", ".join((*_CLASS_CRITERIA, *_VALUE_CRITERIA))
-        raise ValueError(f"criterion must be one of {known}, not {criterion!r}.")
+    known = (*_CLASS_CRITERIA, *_VALUE_CRITERIA)
+    if criterion not in known:
+        raise ValueError(f"criterion must be one of {', '.join(known)}, not {criterion!r}.")
     table = read_table(X)
     j, name = _find(table, column)
     feature = learn_feature(name, table.column(j), categorical, table.n_rows)
     values = feature_values(feature, table.column(j), table.n_rows, "missing", name)
-    weight = read_weights(sample_weight, table.n_rows)
-    weight = np.ones(table.n_rows) if weight is None else weight
+    given = read_weights(sample_weight, table.n_rows)
+    weight = np.ones(table.n_rows) if given is None else given
     sums = _row_sums(y, criterion, weight)
     cells = _cells(feature, values, sums, weight > 0)
     before = float(_impurity(sums.sum(axis=0), criterion))
-    return SplitTable(name, criterion, before, _judge(cells, criterion, before))
+    return SplitTable(name, criterion, before, _evaluate(cells, criterion, before))
 
 
 def _find(table: RawTable, column: str | int) -> tuple[int, str]:
@@ -286,7 +276,7 @@ def _find(table: RawTable, column: str | int) -> tuple[int, str]:
     return int(column), names[column]
 
 
-def _judge(cells: _Cells, criterion: str, before: float) -> dict[str, list[Any]]:
+def _evaluate(cells: _Cells, criterion: str, before: float) -> dict[str, list[Any]]:
     sets = _left_sets(cells, criterion)
     sides = [False, True] if cells.n_missing else [False]
     cuts = [(chosen, side) for chosen in sets for side in sides]
@@ -294,29 +284,19 @@ def _judge(cells: _Cells, criterion: str, before: float) -> dict[str, list[Any]]
         cuts.sort(key=lambda cut: cut[1])
     if cells.n_missing and len(cells.values):
         cuts.append((tuple(range(len(cells.values))), False))
-    if not cuts:
-        cuts_left = np.zeros((0, cells.sums.shape[1]))
-    else:
-        cuts_left = np.array([cells.sums[list(s)].sum(axis=0) + m * cells.missing_sums for s, m in cuts])
-    total = cells.sums.sum(axis=0) + cells.missing_sums
-    right = total - cuts_left
-    n = int(cells.counts.sum()) + cells.n_missing
-    n_left = [int(cells.counts[list(s)].sum()) + m * cells.n_missing for s, m in cuts]
-    w_left, w_right = _weights(cuts_left, criterion), _weights(right, criterion)
-    i_left, i_right = _impurity(cuts_left, criterion), _impurity(right, criterion)
-    gain = before - (w_left * i_left + w_right * i_right) / (w_left + w_right)
-    columns = _sides_in_words(cells, cuts) | {
-        "n_left": n_left,
-        "n_right": [n - k for k in n_left],
-        "weight_left": w_left.tolist(),
-        "weight_right": w_right.tolist(),
-        "impurity_left": i_left.tolist(),
-        "impurity_right": i_right.tolist(),
-        "gain": gain.tolist(),
-    }
+    sums = [cells.sums[list(s)].sum(axis=0) + m * cells.missing_sums for s, m in cuts]
+    left = np.array(sums).reshape(len(cuts), cells.sums.shape[1])
+    right = cells.sums.sum(axis=0) + cells.missing_sums - left
+    n_left = np.array([cells.counts[list(s)].sum() + m * cells.n_missing for s, m in cuts], dtype=np.int64)
+    weights = [_weights(side, criterion) for side in (left, right)]
+    impurities = [_impurity(side, criterion) for side in (left, right)]
+    gain = before - (weights[0] * impurities[0] + weights[1] * impurities[1]) / (weights[0] + weights[1])
+    numbers = {"n_left": n_left, "n_right": cells.counts.sum() + cells.n_missing - n_left}
+    numbers |= {"weight_left": weights[0], "weight_right": weights[1]}
+    numbers |= {"impurity_left": impurities[0], "impurity_right": impurities[1], "gain": gain}
     if criterion in ("chi2", "gain_ratio"):
-        columns["score"] = _score(cuts_left, right, gain, criterion).tolist()
-    return columns
+        numbers["score"] = _score(left, right, gain, criterion)
+    return _sides_in_words(cells, cuts) | {name: values.tolist() for name, values in numbers.items()}
 
 
 def _sides_in_words(cells: _Cells, cuts: list[tuple[tuple[int, ...], bool]]) -> dict[str, list[Any]]:

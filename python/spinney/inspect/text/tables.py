@@ -11,7 +11,8 @@ from spinney._data.display import Backend, frame_of
 from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney._estimator.user_criterion import name_of
 from spinney._model.functional.model import FittedFunctions
-from spinney.inspect.explain.weighted_importance import WeighedSplit
+from spinney.inspect.explain.importances import count_splits
+from spinney.inspect.text.conditions import StoredSplit
 from spinney.inspect.text.reader import TreeReader
 
 
@@ -145,33 +146,30 @@ def _node(reader: TreeReader, node: int) -> dict[str, Any]:
         "prediction": [_plain(p) for p in prediction] if isinstance(prediction, list) else _plain(prediction),
     }
     if terms := reader.line(node):
-        names = ("index", "slope", "middle", "low", "high")
-        parts = [{"column": reader.features[j].name} | dict(zip(names, (j, *rest), strict=True)) for j, *rest in terms]
+        names = ("column", "index", "slope", "middle", "low", "high")
+        parts = [dict(zip(names, (reader.features[term[0]].name, *term), strict=True)) for term in terms]
         entry["line"] = {"base": reader.line_base(node), "terms": parts}
     return entry | ({"shares": reader.shares(node)} if reader.is_classifier else {})
 
 
 def _split(reader: TreeReader, node: int) -> dict[str, Any]:
-    j = reader.column(node)
-    feature, left = reader.features[j], reader.sides(node)[0]
+    j, stored = reader.column(node), reader.stored
+    left, right = reader.sides(node)
+    has_codes = left.codes is not None
     split: dict[str, Any] = {
-        "column": feature.name,
+        "column": left.column,
         "index": j,
-        "kind": feature.kind,
-        "threshold": left.upper if left.codes is None and np.isfinite(left.upper) else None,
-        "categories": None if left.codes is None else list(left.categories or ()),
-        "missing": _side(bool(reader.tree.missing_go_to_left[node])),
+        "kind": left.kind,
+        "threshold": left.upper if not has_codes and np.isfinite(left.upper) else None,
+        "categories": list(left.categories or ()) if has_codes else None,
+        "missing": "stop" if stored.stops(node) else _side(bool(reader.tree.missing_go_to_left[node])),
         "gain": reader.gain(node),
     }
-    if left.codes is not None:
+    if has_codes:
         split["other"] = _side(reader.other_left(node))
-    weighed = reader.weighed
-    if weighed.stops(node):
-        split["missing"] = "stop"
-    if weighed.is_partial(node) and left.codes is not None:
-        split["right_categories"] = list(reader.sides(node)[1].categories or ())
-        split["other"] = split["missing"]
-    for name, others in (("surrogates", weighed.asked(node)), ("competitors", weighed.competitors(node))):
+    if has_codes and stored.is_partial(node):
+        split |= {"right_categories": list(right.categories or ()), "other": split["missing"]}
+    for name, others in (("surrogates", stored.surrogates(node)), ("competitors", stored.of(node, "competitor"))):
         if others:
             split[name] = [_other_split(other, reader.weight(node)) for other in others]
     return split
@@ -181,22 +179,27 @@ def _side(is_left: bool) -> str:
     return "left" if is_left else "right"
 
 
-def _other_split(split: WeighedSplit, weight: float) -> dict[str, Any]:
+def _measures(split: StoredSplit, weight: float) -> dict[str, float]:
+    """Return what a split gains, or how far a surrogate agrees with the split of its node."""
+    if split.role == "surrogate":
+        return {"agreement": split.measure, "adjusted_agreement": split.adjusted}
+    return {"gain": split.measure / weight}
+
+
+def _other_split(split: StoredSplit, weight: float) -> dict[str, Any]:
     left, right = split.left, split.right
-    is_set, cut = left.codes is not None, min(left.upper, right.upper)
+    has_codes, cut = left.codes is not None, min(left.upper, right.upper)
     entry: dict[str, Any] = {
         "column": left.column,
         "index": split.column,
         "kind": left.kind,
-        "threshold": None if is_set or not np.isfinite(cut) else cut,
-        "below": None if is_set else _side(left.lower == -np.inf),
-        "categories": list(left.categories or ()) if is_set else None,
-        "right_categories": list(right.categories or ()) if is_set else None,
+        "threshold": None if has_codes or not np.isfinite(cut) else cut,
+        "below": None if has_codes else _side(left.lower == -np.inf),
+        "categories": list(left.categories or ()) if has_codes else None,
+        "right_categories": list(right.categories or ()) if has_codes else None,
         "n": split.n,
     }
-    if split.role == "surrogate":
-        return entry | {"agreement": split.measure, "adjusted_agreement": split.adjusted}
-    return entry | {"gain": split.measure / weight}
+    return entry | _measures(split, weight)
 
 
 def splits_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
@@ -230,32 +233,19 @@ def splits_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
     2  surrogate         body_mass_g ≤ 4525       0.91
     """
     reader = TreeReader(model)
-    lines: dict[str, list[Any]] = {name: [] for name in _SPLIT_COLUMNS}
-    for node in np.flatnonzero(~reader.tree.is_leaf).tolist():
-        for line in _split_lines(reader, node):
-            for name, value in zip(_SPLIT_COLUMNS, line, strict=True):
-                lines[name].append(value)
-    return frame_of(lines, backend)
-
-
-_SPLIT_COLUMNS = ("node", "role", "column", "condition", "n", "gain", "agreement", "adjusted_agreement")
-
-
-def _split_lines(reader: TreeReader, node: int) -> list[tuple[Any, ...]]:
-    kept = reader.weighed.of(node)
-    own = reader.sides(node)[0]
-    n_known = kept[0].n if kept else None
-    weight = reader.weight(node)
-    gain = kept[0].measure / weight if kept else reader.gain(node)
-    lines: list[tuple[Any, ...]] = [
-        (node, "split", own.column, own.describe(show_missing=False), n_known, gain, None, None)
-    ]
-    for split in kept[1:]:
-        about = (node, split.role, split.left.column, split.left.describe(show_missing=False), split.n)
-        is_surrogate = split.role == "surrogate"
-        numbers = (None, split.measure, split.adjusted) if is_surrogate else (split.measure / weight, None, None)
-        lines.append((*about, *numbers))
-    return lines
+    lines: list[dict[str, Any]] = []
+    for node in reader.inner_nodes:
+        stored, left = reader.stored.of(node), reader.sides(node)[0]
+        own = {"column": left.column, "condition": left.describe(show_missing=False), "gain": reader.gain(node)}
+        lines.append({"node": node, "role": "split"} | own)
+        for k, split in enumerate(stored):
+            about = {"role": split.role, "n": split.n} | _measures(split, reader.weight(node))
+            if k == 0:  # the node's own
+                lines[-1] |= about
+            else:
+                lines.append({"node": node, "column": split.left.column, "condition": split.text} | about)
+    names = ("node", "role", "column", "condition", "n", "gain", "agreement", "adjusted_agreement")
+    return frame_of({name: [line.get(name) for line in lines] for name in names}, backend)
 
 
 def _plain(label: object) -> Any:
@@ -359,8 +349,5 @@ def importance_columns(model: TableEstimator) -> dict[str, list[Any]]:
         "importance": [float(importances[j]) for j in order],
     }
     if fitted is not None:
-        n_splits = fitted.split_counts(model.schema_.n_split_features)
-        if model.schema_.pool is not None:
-            n_splits = model.schema_.pool.uses(n_splits)
-        found["n_splits"] = [int(n_splits[j]) for j in order]
+        found["n_splits"] = count_splits(fitted, model.schema_)[order].tolist()
     return found

@@ -1,12 +1,18 @@
-"""A tree, or the way of one row through it, as text."""
+"""A tree, or the path of one row through it, as text; its leaves as logical rules."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, Literal
 
-from spinney._data.display import one_line, percent, plural
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.display import Backend, frame_of, one_line, percent, plural, shortest, thousands
 from spinney._estimator.table_estimator import TableEstimator
+from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import Step, TreeReader
 
 
@@ -73,15 +79,17 @@ def export_text(
     for step in reader.walk(max_depth):
         node, _, condition, reach = step
         depth = int(reader.tree.depth[node])
-        question = "all"
+        question, guide = "all", ""
         if condition is not None:
             is_last[depth - 1 :] = [node != reader.parent[node] + 1]
             question = condition.describe(reach, show_missing=reader.shows_missing(condition.column))
-            question += reader.instead_text(step)
-        is_cut = max_depth is not None and depth >= max_depth and not reader.is_leaf(node)
-        lines.append(f"{_guides(is_last[:depth])}{question}: {_node_text(reader, node, show_weights, is_cut)}")
-        if not is_cut and not reader.is_leaf(node):
-            lines += [f"{_hang(is_last[:depth])}{line}" for line in _weighed(reader, node, surrogates, competitors)]
+            question += reader.surrogate_text(step)
+            guide = _guides(is_last[:-1]) + ("└── " if is_last[-1] else "├── ")
+        is_end = reader.is_end(node, max_depth)
+        lines.append(f"{guide}{question}: {_node_text(reader, node, show_weights, is_end)}")
+        if not is_end:
+            stored = _stored_lines(reader, node, surrogates, competitors)
+            lines += [f"{_guides([*is_last[:depth], False])}{line}" for line in stored]
     return "\n".join(lines)
 
 
@@ -92,39 +100,29 @@ def require_depth(max_depth: int | None) -> None:
 
 
 def _guides(is_last: list[bool]) -> str:
-    if not is_last:
-        return ""
-    return "".join("    " if last else "│   " for last in is_last[:-1]) + ("└── " if is_last[-1] else "├── ")
+    return "".join("    " if last else "│   " for last in is_last)
 
 
-def _hang(is_last: list[bool]) -> str:
-    """Guides of a line that belongs to the node above it, which has children."""
-    return "".join("    " if last else "│   " for last in is_last) + "│   "
-
-
-def _weighed(reader: TreeReader, node: int, surrogates: bool, competitors: bool) -> list[str]:
+def _stored_lines(reader: TreeReader, node: int, surrogates: bool, competitors: bool) -> list[str]:
     lines = []
-    for split in reader.weighed.competitors(node) if competitors else []:
-        asked = split.left.describe(show_missing=False)
+    for split in reader.stored.of(node, "competitor") if competitors else []:
         gain = reader.number(split.measure / reader.weight(node))
-        lines.append(f"competitor: {asked} (gain {gain}, {plural(split.n, 'row')})")
-    for split in reader.weighed.surrogates(node) if surrogates else []:
+        lines.append(f"competitor: {split.text} (gain {gain}, {plural(split.n, 'row')})")
+    for split in reader.stored.of(node, "surrogate") if surrogates else []:
         agreement = f"agrees {percent(split.measure)}, adjusted {percent(split.adjusted)}"
-        lines.append(
-            f"surrogate: {split.left.describe(show_missing=False)} ({agreement}, places {plural(split.n, 'row')})"
-        )
+        lines.append(f"surrogate: {split.text} ({agreement}, places {plural(split.n, 'row')})")
     return lines
 
 
-def _node_text(reader: TreeReader, node: int, show_weights: bool, is_cut: bool) -> str:
-    inside = reader.shares_text(node)
-    text = reader.size_text(node, show_weights) + (f" ({inside})" if inside else "")
-    if reader.is_leaf(node):
-        return f"{text} → {reader.said(node)}"
-    if is_cut:
-        return f"{text} … {plural(int(reader.n_leaves_below[node]), 'leaf')} below"
-    stop = reader.stop_text(node)
-    return f"{text} → {reader.said(node)} if {stop}" if stop else text
+def _node_text(reader: TreeReader, node: int, show_weights: bool = False, is_end: bool = False) -> str:
+    text, stop = reader.rows_text(node, show_weights), ""
+    if not reader.is_leaf(node):
+        if is_end:
+            return f"{text} … {plural(int(reader.n_leaves_below[node]), 'leaf')} below"
+        stop = reader.stop_text(node)
+        if not stop:
+            return text
+    return f"{text} → {reader.prediction_text(node)}" + (f" if {stop}" if stop else "")
 
 
 def explain_row(model: TableEstimator, row: object, *, decimals: int | None = None) -> str:
@@ -159,34 +157,26 @@ def explain_row(model: TableEstimator, row: object, *, decimals: int | None = No
     """
     reader = TreeReader(model, decimals)
     values = reader.row_values(row)
-    steps = reader.steps(values)
-    lines = [f"Start: {_start_text(reader)}"]
+    steps = list(reader.walk(values=values))
+    start = f" → {reader.prediction_text(0)}" if reader.is_leaf(0) else ""
+    lines = [f"Start: {reader.rows_text(0)}{start}"]
     for before, step in pairwise(steps):
-        inside = reader.shares_text(step.node)
-        text = reader.size_text(step.node) + (f" ({inside})" if inside else "")
-        lines.append(f"{_reason(reader, before.node, step, values)}: {text}")
+        lines.append(f"{_reason(reader, before.node, step, values)}: {reader.rows_text(step.node)}")
     last = steps[-1].node
     if not reader.is_leaf(last):
         lines.append(f"{_lack(reader, last, values)}, so the row stops here")
-    return "\n".join([*lines, f"Prediction: {reader.said_of(last, values)}"])
-
-
-def _start_text(reader: TreeReader) -> str:
-    inside = reader.shares_text(0)
-    text = reader.size_text(0) + (f" ({inside})" if inside else "")
-    return f"{text} → {reader.said(0)}" if reader.is_leaf(0) else text
+    return "\n".join([*lines, f"Prediction: {reader.row_prediction_text(last, values)}"])
 
 
 def _lack(reader: TreeReader, node: int, values: list[float]) -> str:
     """Say that the split of a node, and its surrogates if it has any, cannot place a row."""
     j = reader.column(node)
     name, value = one_line(reader.features[j].name), reader.value_text(j, values[j])
-    known = "" if value == "missing" else ", which is new here"
-    surrogates = reader.weighed.asked(node)
-    others = {0: "", 1: ", and so is its surrogate"}.get(len(surrogates), ", and so are its surrogates")
-    if known and others:
+    n_surrogates, is_known = len(reader.stored.surrogates(node)), value != "missing"
+    others = {0: "", 1: ", and so is its surrogate"}.get(n_surrogates, ", and so are its surrogates")
+    if is_known and n_surrogates:
         others = " and no surrogate has a value"
-    return f"{name} is {value}{known}{others}"
+    return f"{name} is {value}{', which is new here' * is_known}{others}"
 
 
 def _reason(reader: TreeReader, node: int, step: Step, values: list[float]) -> str:
@@ -194,13 +184,233 @@ def _reason(reader: TreeReader, node: int, step: Step, values: list[float]) -> s
     assert step.condition is not None  # only the root has none
     j, turn = reader.column(node), reader.turn(node, values)
     name, value = one_line(step.condition.column), reader.value_text(j, values[j])
-    way = step.condition.describe(step.reach, show_missing=values[j] != values[j])
+    branch = step.condition.describe(step.reach, show_missing=values[j] != values[j])
     if turn.surrogate is not None:
         k = turn.surrogate.column
         side = turn.surrogate.left if step.node == node + 1 else turn.surrogate.right
         known = "missing" if value == "missing" else f"{value}, which is new here"
         decided = f"{one_line(side.column)} is {reader.value_text(k, values[k])}"
-        return f"{name} is {known}; its surrogate {decided}, so {side.describe(show_missing=False)} stands for {way}"
-    if turn.is_left_over and reader.weighed.is_partial(node):
-        return f"{_lack(reader, node, values)}, so with most rows {way}"
-    return f"{name} is {value}, so {way}"
+        return f"{name} is {known}; its surrogate {decided}, so {side.describe(show_missing=False)} stands for {branch}"
+    if turn.is_left_over and reader.stored.is_partial(node):
+        return f"{_lack(reader, node, values)}, so with most rows {branch}"
+    return f"{name} is {value}, so {branch}"
+
+
+# ---- rules -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The way to one leaf, with what it says there.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        What is asked of each column: `column`, `kind`, `lower`, `upper`, `categories` and `missing`. Branches that ask
+        the same column again are merged.
+    prediction : label or float
+        Class or value; a list if there are several outputs.
+    n : int
+        Training rows.
+    weight, share : float
+        Their weight, and its share of the total.
+    impurity : float
+        Impurity of the leaf.
+    purity : float or None
+        Share of the predicted class.
+    shares : dict or None
+        Share of each class; None for values or several outputs.
+    node : int
+        Number of the leaf, as `apply` gives it.
+    show_missing : bool
+        Whether the text says which conditions missing values satisfy.
+    line : str or None
+        What the leaf predicts, if that is a line (a boosted tree with linear_leaves); `prediction` is for rows that
+        lack one of its values then.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import spinney
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = spinney.DecisionTreeClassifier(max_depth=2).fit(X[["petal width (cm)"]], y)
+    >>> rule = spinney.rules(model)[1]
+    >>> rule.conditions[0].lower, rule.conditions[0].upper
+    (0.8, 1.75)
+    """
+
+    conditions: tuple[Condition, ...]
+    prediction: Any
+    n: int
+    weight: float
+    share: float
+    impurity: float
+    purity: float | None
+    shares: dict[Any, float] | None
+    node: int
+    show_missing: bool = True
+    line: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The conditions as a phrase."""
+        if not self.conditions:
+            return "always"
+        return " and ".join(c.describe(show_missing=self.show_missing) for c in self.conditions)
+
+    def __str__(self) -> str:
+        start = f"If {self.text}, then" if self.conditions else "Always"
+        parts = self.prediction if isinstance(self.prediction, list) else [self.prediction]
+        texts = [thousands(shortest(part, 4)) if isinstance(part, float) else one_line(part) for part in parts]
+        pure = f", {percent(self.purity)} of them right" if self.purity is not None else ""
+        return f"{start} {self.line or ', '.join(texts)}: {plural(self.n, 'row')} ({percent(self.share)}){pure}."
+
+
+class RuleList(list[Rule]):
+    """A list of rules that prints one per line.
+
+    Parameters
+    ----------
+    rules : iterable of Rule
+    reader : TreeReader
+        The model they come from.
+    """
+
+    def __init__(self, rules: Iterator[Rule] | list[Rule], reader: TreeReader) -> None:
+        super().__init__(rules)
+        self._reader = reader
+
+    def __str__(self) -> str:
+        lines = [str(rule) for rule in self]
+        if self and self[0].show_missing:
+            lines += _left_to_others(self._reader)
+        return "\n".join(lines)
+
+    def apply(self, X: Any) -> NDArray[np.intp]:
+        """Find the rule that each row satisfies.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Position of the rule in this list; -1 if none holds, which can only be where rules were left out, or where
+            a row without a value stops on the way.
+        """
+        if any(map(self._reader.stored.is_partial, self._reader.inner_nodes)):  # surrogates are no conditions
+            place = np.full(
+                self._reader.tree.node_count, -1, dtype=np.intp
+            )  # surrogates are not part of the conditions
+            place[[rule.node for rule in self]] = np.arange(len(self))
+            return np.asarray(place[self._reader.model.apply(X)])
+        columns = self._reader.values(X)
+        position = {feature.name: j for j, feature in enumerate(self._reader.features)}
+        found = np.full(len(columns[0]), -1, dtype=np.intp)
+        for i, rule in enumerate(self):
+            holds = np.ones(len(found), dtype=bool)
+            for condition in rule.conditions:
+                holds &= condition.holds(columns[position[condition.column]])
+            found[holds] = i
+        return found
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Lay the rules out as a table.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per rule: rule, prediction, n, weight, share, purity, impurity and node.
+        """
+        names = ("prediction", "n", "weight", "share", "purity", "impurity", "node")
+        columns = {name: [getattr(rule, name) for rule in self] for name in names}
+        return frame_of({"rule": [rule.text for rule in self], **columns}, backend)
+
+
+def rules(
+    model: TableEstimator,
+    *,
+    sort: Literal["tree", "support", "purity"] = "tree",
+    decimals: int | None = None,
+    show_missing: bool = True,
+) -> RuleList:
+    """Turn a tree into logical rules, one per leaf: every row satisfies exactly one of them.
+
+    Rows that lack a value a rule asks for satisfy it by surrogates, where the tree has any; they satisfy none if the
+    tree lets them stop.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree.
+    sort : {"tree", "support", "purity"}, default="tree"
+        Order: as the leaves stand from left to right, by weight, or by share of the predicted class (classes) and
+        impurity (values).
+    decimals : int, optional
+        Decimals in the text, as for `export_text`; the bounds of the conditions are exact.
+    show_missing : bool, default=True
+        Whether the text says which conditions missing values satisfy.
+
+    Returns
+    -------
+    RuleList
+        A list of `Rule`; it prints one sentence per line, has `to_frame()`, and `apply(X)` finds each row's rule.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import spinney
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = spinney.DecisionTreeClassifier(max_depth=2).fit(X[["petal width (cm)"]], y)
+    >>> print(spinney.rules(model, show_missing=False))
+    If petal width (cm) ≤ 0.8, then 0: 50 rows (33%), 100% of them right.
+    If 0.8 < petal width (cm) ≤ 1.75, then 1: 54 rows (36%), 91% of them right.
+    If petal width (cm) > 1.75, then 2: 46 rows (31%), 98% of them right.
+    """
+    if sort not in ("tree", "support", "purity"):
+        raise ValueError(f"sort must be 'tree', 'support' or 'purity', not {sort!r}.")
+    reader = TreeReader(model, decimals, show_missing)
+    found = [_rule(reader, node, path, show_missing) for node, path, *_ in reader.walk() if reader.is_leaf(node)]
+    if sort == "support":
+        found.sort(key=lambda rule: -rule.weight)
+    elif sort == "purity":
+        found.sort(key=lambda rule: rule.impurity if rule.purity is None else -rule.purity)
+    return RuleList(found, reader)
+
+
+def _left_to_others(reader: TreeReader) -> list[str]:
+    """Say what the conditions leave open."""
+    inner = reader.inner_nodes
+    asks = any(reader.stored.surrogates(node) for node in inner)
+    stops = any(reader.stored.stops(node) for node in inner)
+    if asks and stops:
+        return ["Rows that lack a value go by surrogate splits, or stop where these have none either."]
+    if asks:
+        return ["Rows that lack a value go by surrogate splits, then with most rows."]
+    return ["Rows that lack a value stop where it is asked for."] if stops else []
+
+
+def _rule(reader: TreeReader, node: int, path: dict[int, Condition], show_missing: bool) -> Rule:
+    shares = None
+    if reader.is_classifier and reader.tree.n_outputs == 1:
+        shares = dict(zip(reader.classes[0], reader.shares(node)[0], strict=True))
+    return Rule(
+        conditions=tuple(path.values()),
+        prediction=reader.prediction(node),
+        n=reader.n_rows(node),
+        weight=reader.weight(node),
+        share=reader.share_of_all(node),
+        impurity=float(reader.tree.impurity[node]),
+        purity=reader.purity(node),
+        shares=shares,
+        node=node,
+        show_missing=show_missing,
+        line=reader.prediction_text(node) if reader.line(node) else None,
+    )

@@ -1,0 +1,285 @@
+"""A tree as SVG, written by hand (no library, nothing to fetch, every name escaped), or on matplotlib's axes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from spinney._data.display import plural
+from spinney._estimator.table_estimator import TableEstimator
+from spinney.inspect.charts.axes import pyplot
+from spinney.inspect.draw.picture import Line, Picture, Rectangle, Style, Text, draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FONT = "DejaVu Sans, Verdana, Geneva, sans-serif"
+_NOTEBOOK_LEAVES = 24
+_POINTS = 72.0  # per inch
+_WIDEST = 100.0  # inches; a wider tree is drawn smaller
+
+
+def tree_svg(
+    model: TableEstimator,
+    *,
+    max_depth: int | None = None,
+    decimals: int | None = None,
+    style: Style = "auto",
+    show_missing: bool | Collection[str] = "seen",
+) -> str:
+    """Draw a tree as SVG.
+
+    Needs no other package. Boxes tell all about their node when the pointer rests on them.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree.
+    max_depth : int, optional
+        Deepest level to draw; branches below become one dashed box with the number of their leaves.
+    decimals : int, optional
+        Decimals of all numbers, as for `export_text`.
+    style : {"auto", "full", "compact"}, default="auto"
+        "full": a box per node with prediction, shares and rows, and the answers on the branches. "compact": questions
+        in small boxes, yes to the left, leaves in small boxes or, if there are more than 24, as upright slips. "auto":
+        compact if there are more than 14 leaves.
+    show_missing : bool, "seen" or collection of column names, default="seen"
+        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element.
+
+    See Also
+    --------
+    plot_tree : The same picture on matplotlib's axes.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    >>> spinney.tree_svg(model)[:4]
+    '<svg'
+    """
+    return render(draw(model, max_depth=max_depth, decimals=decimals, style=style, show_missing=show_missing))
+
+
+def render(picture: Picture, style: str = "") -> str:
+    """Write a picture as SVG, with a CSS style for the whole."""
+    width, height = _number(picture.width), _number(picture.height)
+    css = f' style="{style}"' if style else ""
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img"{css} font-family="{_FONT}" text-anchor="middle">',
+        f"<title>{escape(picture.about)}</title>",
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        *[_line(line) for line in picture.lines],
+        *[_shape(shape) for shape in (*picture.legend, *picture.labels)],
+    ]
+    for part in picture.parts:
+        parts.append(f"<g><title>{escape(part.title)}</title>{_shape(part.box)}")
+        parts += [*[_shape(shape) for shape in part.shapes], "</g>"]
+    return "\n".join([*parts, "</svg>"])
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _line(line: Line) -> str:
+    points = " ".join(f"{_number(x)},{_number(y)}" for x, y in line.points)
+    return f'<polyline points="{points}" fill="none" stroke="#777777" stroke-width="{_number(line.width)}"/>'
+
+
+def _shape(shape: Text | Rectangle) -> str:
+    return _text(shape) if isinstance(shape, Text) else _rectangle(shape)
+
+
+def _rectangle(box: Rectangle) -> str:
+    edge = f' stroke="{box.edge}" stroke-width="0.8"' if box.edge else ""
+    dashes = ' stroke-dasharray="4 2"' if box.dashed else ""
+    radius = f' rx="{_number(box.radius)}"' if box.radius else ""
+    place = " ".join(f'{name}="{_number(getattr(box, name))}"' for name in ("x", "y", "width", "height"))
+    return f'<rect {place} fill="{box.fill}"{edge}{dashes}{radius}/>'
+
+
+def _text(text: Text) -> str:
+    x, y = _number(text.x), _number(text.y)
+    bold = ' font-weight="bold"' if text.bold else ""
+    turn = f' transform="rotate(-90 {x} {y})"' if text.upright else ""
+    return (
+        f'<text x="{x}" y="{y}" dy="0.35em" font-size="{_number(text.size)}" fill="{text.colour}"{bold}{turn}>'
+        f"{escape(text.words)}</text>"
+    )
+
+
+def notebook_html(model: TableEstimator) -> str:
+    """Draw a fitted tree for a notebook: as deep as stays easy to read, with the model's name above."""
+    tree = model.tree_
+    depth = tree.max_depth
+    while depth > 1 and ((tree.depth == depth) | (tree.is_leaf & (tree.depth < depth))).sum() > _NOTEBOOK_LEAVES:
+        depth -= 1
+    svg = render(draw(model, max_depth=depth), "max-width:100%;height:auto")
+    return f"<div><code>{escape(repr(model))}</code><br>{svg}</div>"
+
+
+# ---- matplotlib --------------------------------------------------------------------------------------------------
+
+
+def plot_tree(
+    model: TableEstimator,
+    *,
+    ax: Axes | None = None,
+    max_depth: int | None = None,
+    decimals: int | None = None,
+    style: Style = "auto",
+    show_missing: bool | Collection[str] = "seen",
+) -> Axes:
+    """Draw a tree with matplotlib.
+
+    Boxes show the predicted class (or value), the class shares in the order of `classes_`, and the rows; their colour
+    is the class, the stronger the purer. Beneath a box stands the column that is asked, on the branches the answers.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree.
+    ax : Axes, optional
+        Where to draw; letters are scaled so that the tree fits. None: a new figure, as large as the tree needs.
+    max_depth : int, optional
+        Deepest level to draw; branches below become one dashed box with the number of their leaves.
+    decimals : int, optional
+        Decimals of all numbers, as for `export_text`.
+    style : {"auto", "full", "compact"}, default="auto"
+        As for `tree_svg`.
+    show_missing : bool, "seen" or collection of column names, default="seen"
+        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on; ``ax.figure.savefig("tree.png")`` saves the picture.
+
+    See Also
+    --------
+    tree_svg : The same picture without matplotlib.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    >>> ax = spinney.plot_tree(model)
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    picture = draw(model, max_depth=max_depth, decimals=decimals, style=style, show_missing=show_missing)
+    if ax is None:
+        ax = _figure(picture.width, picture.height)[0].add_axes((0.0, 0.0, 1.0, 1.0))
+    _draw_on(ax, picture)
+    return ax
+
+
+def _figure(width: float, height: float) -> tuple[Figure, float]:
+    """Make a figure of so many points, or smaller if it were too wide, and say how much smaller."""
+    shrink = min(1.0, _WIDEST * _POINTS / width)
+    return pyplot().figure(figsize=(width * shrink / _POINTS, height * shrink / _POINTS)), shrink
+
+
+def _draw_on(ax: Axes, picture: Picture) -> None:
+    from matplotlib.lines import Line2D
+
+    extent = ax.get_window_extent()
+    inch = ax.figure.dpi
+    scale = min(extent.width / inch * _POINTS / picture.width, extent.height / inch * _POINTS / picture.height)
+    ax.set_axis_off()
+    ax.set_xlim(0, picture.width)
+    ax.set_ylim(picture.height, 0)
+    ax.set_aspect("equal", anchor="N")
+    for line in picture.lines:
+        xs, ys = zip(*line.points, strict=True)
+        ax.add_line(Line2D(xs, ys, color="#777777", linewidth=line.width * scale, zorder=1))
+    for shape in (*picture.legend, *picture.labels):
+        _add_shape(ax, shape, scale, 2)
+    for part in picture.parts:
+        _add_shape(ax, part.box, scale, 2)
+        for shape in part.shapes:
+            _add_shape(ax, shape, scale, 3)
+
+
+def _add_shape(ax: Axes, shape: Text | Rectangle, scale: float, zorder: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    if isinstance(shape, Text):
+        font: dict[str, Any] = {"fontsize": shape.size * scale, "fontweight": "bold" if shape.bold else "normal"}
+        place: dict[str, Any] = {"ha": "center", "va": "center" if shape.upright else "center_baseline"}
+        font |= {"color": shape.colour, "rotation": 90 if shape.upright else 0, "parse_math": False}
+        ax.text(shape.x, shape.y, shape.words, zorder=4, **font, **place)
+        return
+    box = f"round,pad=0,rounding_size={shape.radius}" if shape.radius else "square,pad=0"
+    edge: dict[str, Any] = {"edgecolor": shape.edge or "none", "linestyle": "--" if shape.dashed else "-"}
+    edge["linewidth"] = 0.8 * scale if shape.edge else 0.0
+    corner = (shape.x, shape.y)
+    patch = FancyBboxPatch(corner, shape.width, shape.height, box, facecolor=shape.fill, zorder=zorder, **edge)
+    ax.add_patch(patch)
+
+
+def plot_pruning(
+    unpruned: Any,
+    pruned: Any,
+    *,
+    max_depth: int | None = None,
+    style: Style = "auto",
+    show_missing: bool | Collection[str] = "seen",
+) -> Figure:
+    """Draw two trees side by side, at the same scale.
+
+    Parameters
+    ----------
+    unpruned, pruned : estimators
+        Two fitted decision trees.
+    max_depth : int, optional
+        Deepest level to draw of either.
+    style : {"auto", "full", "compact"}, default="auto"
+        As for `tree_svg`.
+    show_missing : bool, "seen" or collection of column names, default="seen"
+        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
+
+    Returns
+    -------
+    Figure
+        A new figure with two axes.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> large = spinney.DecisionTreeClassifier().fit(X, y)
+    >>> small = spinney.DecisionTreeClassifier(ccp_alpha=0.01).fit(X, y)
+    >>> figure = spinney.plot_pruning(large, small)
+    >>> matplotlib.pyplot.close(figure)
+    """
+    models = (unpruned, pruned)
+    look: dict[str, Any] = {"max_depth": max_depth, "show_missing": show_missing}
+    pictures = [draw(model, style=style, **look) for model in models]
+    if any(picture.is_compact for picture in pictures):  # both alike
+        pictures = [draw(model, style="compact", **look) for model in models]
+    gap, head = 24.0, 26.0
+    width = pictures[0].width + gap + pictures[1].width
+    height = head + max(p.height for p in pictures)
+    figure, shrink = _figure(width, height)
+    left = 0.0
+    for picture, model, name in zip(pictures, models, ("unpruned", "pruned"), strict=True):
+        share = picture.height / height
+        ax = figure.add_axes((left / width, 1 - head / height - share, picture.width / width, share))
+        _draw_on(ax, picture)
+        ax.set_title(f"{name}: {plural(model.tree_.n_leaves, 'leaf')}", fontsize=12 * shrink, pad=4)
+        left += picture.width + gap
+    return figure
