@@ -371,8 +371,8 @@ def test_other_columns_are_held_at_a_typical_value(penguins):
         (("island", "year"), "two number columns"),
         (("year",), "two names or positions"),
         ("year", "two names or positions"),
-        (("year", "yeer"), "no column 'yeer'"),
-        ((0, 99), "no column 99"),
+        (("year", "yeer"), "does not have: 'yeer'. Did you mean 'year'"),
+        ((0, 99), "positions from 0 to"),
     ],
 )
 def test_columns_that_make_no_plane_are_refused(model, penguins, features, message):

@@ -10,6 +10,7 @@ from spinney._data.display import elide, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 
 def pyplot() -> ModuleType:
@@ -97,6 +98,13 @@ def tint(colour: str, strength: float) -> str:
 def value_tint(value: float, low: float, high: float) -> str:
     """Colour of a value between the lowest and the highest."""
     return tint(VALUE_COLOUR, (value - low) / (high - low) if high > low else 0.5)
+
+
+def colour_map(*colours: str) -> Colormap:
+    """Colours that run into each other."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("colours", colours)
 
 
 def ink_on(colour: str) -> str:

@@ -16,22 +16,7 @@ if TYPE_CHECKING:
 
 
 def draw_comparison(found: Any, metric: str, ax: Axes | None) -> Axes:
-    """Draw what each model of a `Comparison` scores more or less than the reference.
-
-    Parameters
-    ----------
-    found : Comparison
-        What to draw.
-    metric : str
-        The metric.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Draw what each model of a `Comparison` scores more or less than the reference."""
     sign = -1 if metric.startswith("neg_") else 1
     shown = metric.removeprefix("neg_")
     gaps = found.differences(metric=metric)
@@ -55,20 +40,7 @@ def draw_comparison(found: Any, metric: str, ax: Axes | None) -> Axes:
 
 
 def draw_curves(found: Any, ax: Axes | None) -> Axes:
-    """Draw the learning curves of a `Comparison`.
-
-    Parameters
-    ----------
-    found : Comparison
-        What to draw.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Draw the learning curves of a `Comparison`."""
     ax = axes.axes_of(ax, 7.0, 4.4, "top", "right")
     metric = found.metrics[0]
     sign = -1 if metric.startswith("neg_") else 1
@@ -125,22 +97,7 @@ def _mark_choice(ax: Axes, table: Any) -> None:
 
 
 def draw_coverage(columns: dict[str, list[Any]], nominal: float, ax: Axes | None) -> Axes:
-    """Draw the columns of a `CoverageReport`.
-
-    Parameters
-    ----------
-    columns : dict of lists
-        All rows first, then one entry per bin or group.
-    nominal : float
-        The coverage asked for.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Draw the columns of a `CoverageReport`."""
     names = [short(name, 36) for name in columns["rows"]]
     ax = axes.axes_of(ax, 6.5, 1.2 + 0.36 * len(names), "top", "right", "left")
     coverage, error = np.array(columns["coverage"]), np.array(columns["standard_error"])
@@ -157,20 +114,7 @@ def draw_coverage(columns: dict[str, list[Any]], nominal: float, ax: Axes | None
 
 
 def draw_parts(found: Any, ax: Axes | None) -> Axes:
-    """Draw the parts of a `BiasVariance`.
-
-    Parameters
-    ----------
-    found : BiasVariance
-        What to draw.
-    ax : Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-    """
+    """Draw the parts of a `BiasVariance`."""
     ax = axes.axes_of(ax, 7.0, 1.4 + 0.5 * len(found), "top", "right", "left")
     learners = list(found.parts.values())
     places, is_squared = np.arange(len(learners)), found.loss == "squared"
@@ -200,17 +144,7 @@ Floats = NDArray[np.float64]
 
 
 def draw_histogram(low: Floats, high: Floats, density: Floats, names: list[str], ax: Axes | None) -> Axes:
-    """Draw bins of one column as bars, or of two as rectangles that are the darker the denser.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n_bins, n_columns)
-        Where the bins begin and end.
-    density : ndarray of shape (n_bins,)
-    names : list of str
-        The columns.
-    ax : Axes or None
-    """
+    """Draw bins of one column as bars, or of two as rectangles that are the darker the denser."""
     ax = axes.axes_of(ax, 7.0, 4.2, "top", "right")
     if len(names) == 1:
         widths = high[:, 0] - low[:, 0]

@@ -12,7 +12,7 @@ a threshold can change there: the largest sum of their falls is sought by branch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -117,18 +117,14 @@ class TreeOfSum:
         for node in range(len(low) - 1, -1, -1):
             if self.feature[node] < 0:
                 continue
-            below = [node + 1, self.right[node]]
-            least, most = min(low[child] for child in below), max(high[child] for child in below)
-            stops = self._flags[node] & _STOPS
-            low[node] = min(least, low[node]) if stops else least
-            high[node] = max(most, high[node]) if stops else most
+            below = [node + 1, self.right[node], *([node] if self._flags[node] & _STOPS else [])]
+            low[node], high[node] = min(low[child] for child in below), max(high[child] for child in below)
         return low, high
 
     def rises(self, column: int) -> bool:
         """Whether no value left of a split on the column is above one right of it: then the tree is monotone."""
         low, high = self.ends
-        nodes = (node for node, feature in enumerate(self.feature) if feature == column)
-        return all(high[node + 1] <= low[self.right[node]] for node in nodes)
+        return all(high[node + 1] <= low[self.right[node]] for node in self._nodes_of(column))
 
     def cuts(self, column: int) -> set[int]:
         """Places of the thresholds at which the tree cuts a column."""
@@ -211,37 +207,23 @@ class TreeOfSum:
         return found
 
 
-def states_of(trees: Sequence[_engine.Tree], features: Sequence[Feature], takes_others: bool) -> list[ColumnStates]:
-    """Collect where the trees cut each column."""
-    cuts: list[list[Floats]] = [[] for _ in features]
-    for tree in trees:
-        is_number = (tree.feature >= 0) & ((tree.flags & _CATEGORY) == 0)
-        for column in np.unique(tree.feature[is_number]).tolist():
-            cuts[column].append(tree.threshold[is_number & (tree.feature == column)])
-    return [
-        ColumnStates(feature, np.unique(np.concatenate(found)) if found else np.empty(0), takes_others)
-        for feature, found in zip(features, cuts, strict=True)
-    ]
-
-
-def falling_boxes(
+def falling_box(
     trees: Sequence[TreeOfSum], column: int, states: ColumnStates, slack: float, steps: Steps
-) -> Iterator[tuple[int, int, Box]]:
-    """Find bins from one to the next of which the sum falls by more than `slack`, with a box in which it does.
+) -> tuple[int, int, Box] | None:
+    """Find two bins from one to the next of which the sum falls by more than `slack`, and a box in which it does.
 
-    Nothing if there are none. `NotDecidedError` if that takes too many steps.
+    None if there are none. `NotDecidedError` if that takes too many steps.
     """
-    doubtful = [tree for tree in trees if not tree.rises(column)]
-    places = set().union(*(tree.cuts(column) for tree in doubtful))
-    bins = states.bins()
-    for low, high in pairwise(bins):
-        if not any(low <= place < high for place in places):
+    places = set().union(*(tree.cuts(column) for tree in trees if not tree.rises(column)))
+    for low, high in pairwise(states.bins()):
+        between = set(range(low, high))
+        if not places & between:
             continue
-        here = [tree for tree in trees if any(low <= place < high for place in tree.cuts(column))]
-        cells = [tree.falls(column, low, high, steps) for tree in here]
+        cells = [tree.falls(column, low, high, steps) for tree in trees if tree.cuts(column) & between]
         box = _largest(sorted(cells, key=lambda found: -found[0][0]), slack, steps)
         if box is not None:
-            yield low, high, box
+            return low, high, box
+    return None
 
 
 def _largest(cells: list[list[tuple[float, Box]]], slack: float, steps: Steps) -> Box | None:
@@ -276,11 +258,6 @@ def _met(one: Box, other: Box) -> Box | None:
                 return None
         found[column] = states
     return found
-
-
-def row_in(box: Box, states: Sequence[ColumnStates]) -> list[float]:
-    """Return a row of a box, by column, as numbers and codes; NaN is no value."""
-    return [of_column.number_of(box.get(j, of_column.any)) for j, of_column in enumerate(states)]
 
 
 def value_of(feature: Feature, number: float) -> Any:

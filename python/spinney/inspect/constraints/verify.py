@@ -15,7 +15,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.model import FittedModel, ModelOfTrees
 from spinney.inspect.constraints import monotone
-from spinney.inspect.explain.target_model import point_table
+from spinney.inspect.explain.target_model import all_cuts, point_table
 
 Floats = NDArray[np.float64]
 _MOST_STEPS = 200_000
@@ -196,8 +196,11 @@ class _Verifier:
         self._model, self._fitted, self._output = model, model._fitted, output
         self._has_classes = hasattr(model, "classes_")
         self._trees = self._fitted.trees()[output :: getattr(self._fitted, "n_scores", 1)]
-        features, policy = model.schema_.features, model._unseen_policy
-        self._states = monotone.states_of(self._trees, features, policy == "other")
+        takes_others = model._unseen_policy == "other"
+        self._states = [
+            monotone.ColumnStates(feature, all_cuts(self._trees, j), takes_others)
+            for j, feature in enumerate(model.schema_.features)
+        ]
         self._place = 1 if self._trees[0].value_width == 2 else 0
 
     def verify(self, directions: list[int], max_steps: int) -> Promises:
@@ -214,19 +217,21 @@ class _Verifier:
             return "proved", "it never splits on it" if not any(j in t.feature for t in trees) else way, None
         slack, steps = _ROUNDING * sum(max(map(abs, tree.value)) for tree in trees), monotone.Steps(max_steps)
         try:
-            for low, high, box in monotone.falling_boxes(trees, j, self._states[j], slack, steps):
-                example = self._example(j, direction, low, high, box)
-                if example is not None:
-                    first, second = (shortest(prediction, 6) for prediction in example.predictions)
-                    return "broken", f"it says {first} and then {second} where all else is the same", example
-                return "not decided", "rows that should break it do not: surrogates or rounding have a say", None
+            found = monotone.falling_box(trees, j, self._states[j], slack, steps)
         except monotone.NotDecidedError:
             return "not decided", f"within {max_steps} steps", None
-        return "proved", "their sum does, though a tree of it does not", None
+        if found is None:
+            return "proved", "their sum does, though a tree of it does not", None
+        example = self._example(j, direction, *found)
+        if example is None:
+            return "not decided", "rows that should break it do not: surrogates or rounding have a say", None
+        first, second = (shortest(prediction, 6) for prediction in example.predictions)
+        return "broken", f"it says {first} and then {second} where all else is the same", example
 
     def _example(self, j: int, direction: int, low: int, high: int, box: monotone.Box) -> BrokenPromise | None:
         """Make two rows, and see what the model says of them."""
-        rows = [monotone.row_in({**box, j: 1 << bin_}, self._states) for bin_ in (low, high)]
+        boxes = [{**box, j: 1 << bin_} for bin_ in (low, high)]
+        rows = [[states.number_of(b.get(k, states.any)) for k, states in enumerate(self._states)] for b in boxes]
         table = point_table(self._model.schema_, dict(enumerate(np.array(rows).T)))
         every = self._fitted.predictions(table, 1)
         predictions = every[:, self._output * 2 + 1 if every.shape[1] > 1 and self._has_classes else self._output]

@@ -13,7 +13,7 @@ from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney.inspect.charts import axes
 from spinney.inspect.charts.axes import CLASS_COLOURS, INK, VALUE_COLOUR, axes_of
 from spinney.inspect.charts.evaluation import draw_complexity
-from spinney.inspect.charts.importances import require_columns
+from spinney.inspect.charts.explanation import require_columns
 from spinney.inspect.text.tables import importance_columns
 
 if TYPE_CHECKING:

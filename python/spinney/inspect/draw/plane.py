@@ -25,7 +25,6 @@ from spinney.inspect.text.reader import TreeReader
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
 
 _MOST_POINTS = 3000
 _GRID, _POINTS = 150, 200  # points across and up
@@ -121,7 +120,6 @@ def _date_tick(feature: Feature, seconds: float, _: int) -> str:
 
 
 def _two_columns(reader: TreeReader, features: Sequence[str | int] | None) -> tuple[int, int]:
-    names = [feature.name for feature in reader.features]
     numbers = [j for j, feature in enumerate(reader.features) if feature.kind == "number"]
     if features is None:
         importance = reader.model.feature_importances_
@@ -129,10 +127,7 @@ def _two_columns(reader: TreeReader, features: Sequence[str | int] | None) -> tu
     else:
         if isinstance(features, str) or len(features) != 2:
             raise ValueError("features must be two names or positions of columns.")
-        for f in features:
-            if f not in names if isinstance(f, str) else not 0 <= f < len(names):
-                raise ValueError(f"The model has no column {f!r}.")
-        chosen = [names.index(f) if isinstance(f, str) else int(f) for f in features]
+        chosen = [column_index(f, reader.model.schema_, "features") for f in features]
     if len(chosen) != 2 or any(j not in numbers for j in chosen):
         raise ValueError("plot_partition needs two number columns.")
     return chosen[0], chosen[1]
@@ -189,7 +184,8 @@ def _points(ax: Axes, reader: TreeReader, xs: Floats, ys: Floats, y: Any, span: 
     edge: dict[str, Any] = {"edgecolors": "#ffffff", "linewidths": 0.5, "s": 26, "zorder": 3}
     if not reader.is_classifier:
         values = read_values(y, len(xs))[rows, 0]
-        scale: dict[str, Any] = {"c": values, "cmap": _value_map(), "vmin": span[0], "vmax": span[1]}
+        colours = axes.colour_map(tint(VALUE_COLOUR, 0.0), tint(VALUE_COLOUR, 1.0))
+        scale: dict[str, Any] = {"c": values, "cmap": colours, "vmin": span[0], "vmax": span[1]}
         drawn = ax.scatter(xs[rows], ys[rows], **scale, **{**edge, "edgecolors": INK})
         ax.figure.colorbar(drawn, ax=ax, label="value of points and regions")
         return
@@ -198,12 +194,6 @@ def _points(ax: Axes, reader: TreeReader, xs: Floats, ys: Floats, y: Any, span: 
         here = rows[codes == code]
         ax.scatter(xs[here], ys[here], label=short(label, 30), **class_look(code), **edge)
     ax.legend(loc="best", framealpha=0.9)
-
-
-def _value_map() -> Colormap:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("values", [tint(VALUE_COLOUR, 0.0), tint(VALUE_COLOUR, 1.0)])
 
 
 # ---- forests ------------------------------------------------------------------------------------------------------
@@ -248,7 +238,8 @@ def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes
         for code, (name, rows) in enumerate(_groups(y, len(placed))):
             across, up = placed[rows].T
             ax.scatter(across, up, s=14, linewidths=0, alpha=0.8, label=name, **class_look(code))
-        _add_legend(ax, y is not None)
+        if y is not None:
+            ax.legend(frameon=False, loc="best")
     ax.set(xlabel="first direction", ylabel="second direction")
     return ax
 
@@ -297,7 +288,8 @@ def plot_outlier_scores(
     ax.axhline(10, color=INK, linewidth=0.8, linestyle=":")
     ax.axhline(0, color=INK, linewidth=0.8)
     ax.set(xlabel="rows, class by class" if len(groups) > 1 else "rows", ylabel="outlier score", xlim=(-1, len(score)))
-    _add_legend(ax, len(groups) > 1)
+    if len(groups) > 1:
+        ax.legend(frameon=False, loc="best")
     return ax
 
 
@@ -377,11 +369,6 @@ def _groups(y: ColumnLike, n_rows: int) -> list[tuple[str, NDArray[np.intp]]]:
     return [(elide(str(label), 30), np.flatnonzero(labels == label)) for label in np.unique(labels)]
 
 
-def _add_legend(ax: Axes, has_classes: bool) -> None:
-    if has_classes:
-        ax.legend(frameon=False, loc="best")
-
-
 # ---- support vectors ----------------------------------------------------------------------------------------------
 
 
@@ -425,7 +412,7 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
         raise ValueError("plot_support draws margins of two classes in two columns. Fit an SVC or LinearSVC of such.")
     axes.pyplot()
     ax = axes_of(ax, 6.4, 4.8)
-    rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in _columns(X)])
+    rows = np.column_stack(column_values(model.schema_, read_table(X), type(model).__name__, "missing"))
     sides = encode_labels(y, [model.classes_], len(rows))[:, 0]
     limits = [_limits(column) for column in rows.T]
     _colour_sides(ax, model, limits)
@@ -441,12 +428,6 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
     ax.set(xlim=limits[0], ylim=limits[1], xlabel=names[0], ylabel=names[1])
     ax.legend(frameon=False)
     return ax
-
-
-def _columns(X: Any) -> list[Any]:
-    if hasattr(X, "columns"):
-        return [X[name] for name in X.columns]
-    return list(np.asarray(X).T)
 
 
 def _colour_sides(ax: Axes, model: TableEstimator, limits: list[Interval]) -> None:

@@ -28,7 +28,7 @@ from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees
 from spinney._model.tree import FittedTree
-from spinney.inspect.charts import importances as charts
+from spinney.inspect.charts import explanation as charts
 from spinney.inspect.charts.axes import short
 from spinney.inspect.explain.target_model import check_fitted, require_whole
 

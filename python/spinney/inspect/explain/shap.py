@@ -22,7 +22,7 @@ from spinney._data.schema import column_values
 from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.table_estimator import TableEstimator
-from spinney.inspect.charts import importances as charts
+from spinney.inspect.charts import explanation as charts
 from spinney.inspect.explain.target_model import Floats, cells_of_feature, text_of_value
 
 if TYPE_CHECKING:
@@ -72,13 +72,17 @@ class ShapValues:
 
     values: Floats
     base_value: Any
-    feature_names: list[str]
+    schema: Schema = field(repr=False)
     numbers: Floats = field(repr=False)
     output_names: list[Any] | None = None
     interactions: Floats | None = field(default=None, repr=False)
-    schema: Schema | None = field(default=None, repr=False)
     of: str = "prediction"
     offset: Floats | None = field(default=None, repr=False)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The columns."""
+        return list(self.schema.names)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype, copy=copy)
@@ -116,7 +120,7 @@ class ShapValues:
     @property
     def data(self) -> NDArray[Any]:
         """The rows, with categories by name and dates as datetimes; what is missing of these is None."""
-        features = () if self.schema is None else self.schema.features
+        features = self.schema.features
         if not any(feature.categories or feature.clock for feature in features):
             return self.numbers
         data = self.numbers.astype(object)
@@ -128,14 +132,14 @@ class ShapValues:
     def text_of(self, row: int, column: int) -> str:
         """Write a value as people read it."""
         number = float(self.numbers[row, column])
-        feature = None if self.schema is None else self.schema.features[column]
-        if feature is not None and feature.kind != "boolean":
-            return text_of_value(feature, number)
-        return "missing" if np.isnan(number) else shortest(number, 4)
+        feature = self.schema.features[column]
+        if feature.kind == "boolean" and not np.isnan(number):
+            return shortest(number)
+        return text_of_value(feature, number)
 
     def is_category(self, column: int) -> bool:
         """Whether a column holds categories."""
-        return self.schema is not None and bool(self.schema.features[column].categories)
+        return bool(self.schema.features[column].categories)
 
     # ---- parts -----------------------------------------------------------------------------------------
 
@@ -306,11 +310,10 @@ def explain(
     numbers = column_values(model.schema_, table, type(model).__name__, model.unseen)
     unknown = None if background is None else model._columns(background)
     base, values, pairs = model._shap_sums(columns, unknown, interactions)
-    shape, names = (columns.n_rows, model.schema_.n_features), list(model.schema_.names)
-    by_output, outputs = values.reshape(*shape, len(base)), list(range(len(base)))
+    shape, outputs = (columns.n_rows, model.schema_.n_features), list(range(len(base)))
+    by_output, rows = values.reshape(*shape, len(base)), np.column_stack(numbers)
     found = pairs.reshape(*shape, shape[1], len(base)) if interactions else None
-    rows = np.column_stack(numbers)
-    explained = ShapValues(by_output, base, names, rows, outputs, found, model.schema_, of, offset)
+    explained = ShapValues(by_output, base, model.schema_, rows, outputs, found, of, offset)
     classes = getattr(model, "classes_", None)
     if classes is None or (len(base) == 1 and len(classes) == 2):  # boosting has one score for two classes
         return explained.output(0) if len(base) == 1 else explained

@@ -34,6 +34,13 @@ def cut_texts(feature: Feature, cuts: Iterable[float], decimals: int | None, str
     return {cut: date_text(s, feature.resolution, feature.clock, above=strict) for cut, s in at.items()}
 
 
+def column_texts(
+    features: tuple[Feature, ...], columns: NDArray[Any], cuts: NDArray[Any], decimals: int | None, strict: bool
+) -> list[dict[float, str]]:
+    """Write the cuts of each column; `columns` says which column each is of."""
+    return [cut_texts(f, cuts[columns == j].tolist(), decimals, strict) for j, f in enumerate(features)]
+
+
 @dataclass(frozen=True)
 class Condition:
     """What a path through a tree asks of one column.
@@ -156,29 +163,23 @@ class Condition:
             return self._ordered_phrase(say, name)
         if self.kind == "category":
             return say(self._set_words(reach))
-        return self._interval(say, name, self._number(self.lower), self._number(self.upper))
+        return self._interval(say, name)
 
     def _number(self, bound: float) -> str:
         return dict(self.texts).get(bound) or cut_texts(self.feature, [bound], None, self.strict)[bound]
 
-    def _interval(self, say: Callable[[str], str], name: str, lower: str, upper: str) -> str:
-        below, above = ("<", "≥") if self.strict else ("≤", ">")
-        if self.lower == -math.inf:
-            return say(f"{below} {upper}")
-        if self.upper == math.inf:
-            return say(f"{above} {lower}")
-        return f"{lower} {'≤' if self.strict else '<'} {name} {below} {upper}"
+    def _interval(self, say: Callable[[str], str], name: str) -> str:
+        lower = None if self.lower == -math.inf else self._number(self.lower)
+        upper = None if self.upper == math.inf else self._number(self.upper)
+        return _between(say, name, lower, upper, ("≤", "<", "≥") if self.strict else ("<", "≤", ">"))
 
     def _ordered_phrase(self, say: Callable[[str], str], name: str) -> str:
         names = [one_line(category) for category in self.feature.categories]
         first, last = min(self.allowed), max(self.allowed)
         if first == last:
             return say(f"is {names[first]}")
-        if first == 0:
-            return say(f"≤ {names[last]}")
-        if last == len(names) - 1:
-            return say(f"≥ {names[first]}")
-        return f"{names[first]} ≤ {name} ≤ {names[last]}"
+        upper = None if last == len(names) - 1 and first else names[last]
+        return _between(say, name, names[first] if first else None, upper, ("≤", "≤", "≥"))
 
     def _named(self, reach: Condition | None) -> tuple[bool, list[int]]:
         """Return the codes to be named, and whether it is they that do not satisfy the condition."""
@@ -207,6 +208,15 @@ class Condition:
         if len(names) <= _FEW_NAMES:
             return packed(names, _LINE)
         return [*packed([*names[:2], "…"], _LINE), f"({len(names)} of {len(self.feature.categories)})"]
+
+
+def _between(
+    say: Callable[[str], str], name: str, lower: str | None, upper: str | None, signs: tuple[str, str, str]
+) -> str:
+    """Write an interval, perhaps open at one end; signs: after its lower end, below a bound, above one."""
+    if lower is None:
+        return say(f"{signs[1]} {upper}")
+    return say(f"{signs[2]} {lower}") if upper is None else f"{lower} {signs[0]} {name} {signs[1]} {upper}"
 
 
 # ---- splits of nodes ---------------------------------------------------------------------------------------------
@@ -293,11 +303,9 @@ class StoredSplits:
 
     @cached_property
     def _texts(self) -> list[dict[float, str]]:
-        arrays, found = self._arrays, []
-        for j, feature in enumerate(self._features):
-            cuts = arrays["threshold"][((arrays["flags"] & _CATEGORY) == 0) & (arrays["feature"] == j)]
-            found.append(cut_texts(feature, cuts.tolist(), self._decimals, self._strict))
-        return found
+        is_number = (self._arrays["flags"] & _CATEGORY) == 0
+        columns, cuts = self._arrays["feature"][is_number], self._arrays["threshold"][is_number]
+        return column_texts(self._features, columns, cuts, self._decimals, self._strict)
 
     def _read(self, s: int) -> StoredSplit:
         role, flags, j, count = (int(self._arrays[name][s]) for name in ("role", "flags", "feature", "count"))

@@ -17,7 +17,7 @@ from spinney._data.display import fixed, one_line, percent, plural, shortest, th
 from spinney._data.schema import column_values, row_table
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.user_criterion import name_of
-from spinney.inspect.text.conditions import Condition, Sides, StoredSplit, StoredSplits, cut_texts, number_sides
+from spinney.inspect.text.conditions import Condition, Sides, StoredSplit, StoredSplits, column_texts, number_sides
 
 _OTHER_LEFT = 4  # the engine's flag: categories that a split does not know go left
 _MOST_CLASSES = 5
@@ -185,11 +185,9 @@ class TreeReader:
     @cached_property
     def cut_texts(self) -> list[dict[float, str]]:
         """How each column's cuts are written."""
-        cuts: list[list[float]] = [[] for _ in self.features]
-        for node in np.flatnonzero(~self.tree.is_leaf & ~self.tree.is_categorical):
-            cuts[self.tree.feature[node]].append(float(self.tree.threshold[node]))
-        strict = self.has_strict_cuts
-        return [cut_texts(f, values, self.decimals, strict) for f, values in zip(self.features, cuts, strict=True)]
+        tree, is_number = self.tree, ~self.tree.is_leaf & ~self.tree.is_categorical
+        columns, cuts = tree.feature[is_number], tree.threshold[is_number]
+        return column_texts(self.features, columns, cuts, self.decimals, self.has_strict_cuts)
 
     @property
     def has_strict_cuts(self) -> bool:
