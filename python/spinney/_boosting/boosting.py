@@ -24,7 +24,6 @@ from spinney._boosting.options.option_objects import (
 from spinney._boosting.settings import BoosterParameters, BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._boosting.target import BoostingTarget, first_scores
-from spinney._cluster import dask
 from spinney._cluster.predictions import lazy_for_collections
 from spinney._data.scan import client_of
 from spinney._data.types import Floats, TableLike
@@ -169,26 +168,18 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         self
             The fitted estimator.
         """
+        return self._fit_arguments({name: value for name, value in locals().items() if name != "self"})
+
+    def _fit_arguments(self, arguments: dict[str, Any]) -> Self:
+        """Boost by the arguments of `fit`, where its rows are."""
+        X, checkpoint = arguments.pop("X"), arguments.pop("checkpoint")
         if (client := client_of(X)) is not None:
-            beside: dict[str, Any] = {
-                "y": y,
-                "sample_weight": sample_weight,
-                "offset": offset,
-                "groups": groups,
-                "time": time,
-            }
-            beside |= {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val, "offset_val": offset_val}
-            return self._fit_on_cluster(client, X, beside, checkpoint)
-        sets = validation_sets(X_val, y_val, sample_weight_val, offset_val)
-        return self._fit(FitInputs(X, y, sample_weight, offset, groups, time, sets, checkpoint))
+            from spinney._boosting.distributed.fit import fit_boosting
 
-    def _fit_on_cluster(
-        self, client: dask.Client, X: TableLike, beside: dict[str, Any], checkpoint: str | os.PathLike[str] | None
-    ) -> Self:
-        """Boost on the workers of a cluster; `beside` are the other arguments of `fit`."""
-        from spinney._boosting.distributed.fit import fit_boosting
-
-        return fit_boosting(client, self, X, beside, checkpoint)
+            return fit_boosting(client, self, X, arguments, checkpoint)
+        of_sets = ("X_val", "y_val", "sample_weight_val", "offset_val", "groups_val")
+        sets = validation_sets(*(arguments.pop(name, None) for name in of_sets))
+        return self._fit(FitInputs(X, **arguments, validation=sets, checkpoint=checkpoint))
 
     def _fit(self, inputs: FitInputs) -> Self:
         """Boost, and set the fitted attributes, all at once, when nothing can fail any more."""

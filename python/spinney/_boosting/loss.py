@@ -112,6 +112,17 @@ class Loss:
             first += part.n_scores
         return total
 
+    def mean_on(self, rows: LearningRows, known: LossOfRows | None = None) -> Callable[[Floats], float]:
+        """Return the mean loss of rows, as a function of their scores, (n_rows, n_scores).
+
+        `known` is the loss of the rows that were learned from, if the engine does not know it.
+        """
+        if self.outside is not None:
+            of_rows = self.outside(rows) if known is None else known.held_out(rows)
+            return lambda scores: of_rows.mean_loss(np.ascontiguousarray(scores.T))
+        weight, targets = rows.weights(), self.targets(rows)
+        return lambda scores: float(np.average(self.values(targets, scores.T, weight), weights=weight))
+
     def check(self, rows: LearningRows, name: str) -> None:
         """Refuse targets that the loss is not for, among the rows in use; `name` is what the caller calls them."""
         used = rows.seen_weights > 0

@@ -28,7 +28,6 @@ from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import RowInputs
 from spinney._estimator.parameters import read_column_groups
 from spinney._estimator.target import read_weights
-from spinney._model.offsets import read_offset
 
 if TYPE_CHECKING:
     from spinney.inspect.explain.importances import Importances
@@ -89,16 +88,8 @@ def refit_leaves(model: Booster, given: RowInputs, decay: float) -> Booster:
             "boosters (n_estimators='auto'), has dropped rounds (dart), or went on from a model of other steps. "
             "Fit it with a number of rounds."
         )
-    columns, target = model._columns(given.X), model._fitted_target()
-    n_rows, values = columns.n_rows, target.read(given.y, columns.n_rows, groups=given.groups)
-    weight = read_weights(given.sample_weight, n_rows)
-    weight, loss = target.with_costs(values, weight).weights(values, weight), target.loss()
-    offset = model._read_offset(given.X, given.offset, n_rows)
-    rows = LearningRows(columns, values.values, weight, offset, given.X, values.more)
-    loss.check(rows, "y")
-    if rows.n_used == 0:
-        raise ValueError("No row has a positive weight. Change sample_weight or class_weight.")
-    loss = loss.in_units(rows)
+    target = model._fitted_target()
+    rows, loss = _read_rows(model, given, target, by_class=True)
     loss.check_size(rows, model.boosting_.start)
     trees, curve = _refitted(model, target, rows, loss, float(decay))
     made = copy(model)
@@ -108,6 +99,23 @@ def refit_leaves(model: Booster, given: RowInputs, decay: float) -> Booster:
     made.train_score_ = np.array(curve)
     made.stopped_because_ = "its leaves were refitted"
     return made
+
+
+def _read_rows(
+    model: BaseBoosting, given: RowInputs, target: BoostingTarget, by_class: bool
+) -> tuple[LearningRows, Loss]:
+    """Return other rows as boosting takes them, perhaps with weights of their classes, and the loss in their units."""
+    columns, loss = model._columns(given.X), target.loss()
+    n_rows, values = columns.n_rows, target.read(given.y, columns.n_rows, groups=given.groups)
+    weight = read_weights(given.sample_weight, n_rows)
+    if by_class:
+        weight = target.with_costs(values, weight).weights(values, weight)
+    offset = model._read_offset(given.X, given.offset, n_rows)
+    rows = LearningRows(columns, values.values, weight, offset, given.X, values.more)
+    loss.check(rows, "y")
+    if rows.n_used == 0:
+        raise ValueError(f"No row has a positive weight. Change sample_weight{' or class_weight' if by_class else ''}.")
+    return rows, loss.in_units(rows)
 
 
 def _refitted(
@@ -228,18 +236,11 @@ class _Judge:
                 "spinney.permutation_importance."
             )
         self._view, self._n_threads = model.boosting_, model._n_threads
-        self._table = model._columns(given.X)
-        n, target = self._table.n_rows, model._fitted_target()
-        values = target.read(given.y, n, groups=given.groups)
-        offset = read_offset(given.offset, n, self._view.n_scores)
-        weight = read_weights(given.sample_weight, n)
-        self._rows = LearningRows(self._table, values.values, weight, offset, given.X, values.more)
-        loss = target.loss()
-        loss.check(self._rows, "y")
-        if not self._rows.n_used:
-            raise ValueError("No row has a positive weight. Change sample_weight.")
-        self._loss = loss.in_units(self._rows)
+        target = model._fitted_target()
+        self._rows, loss = _read_rows(model, given, target, by_class=False)
+        self._table = self._rows.columns
         self._columns = [np.asarray(self._table.column(j)) for j in range(self._table.n_columns)]
+        self._mean_loss = loss.mean_on(self._rows)
         self._scorer: Judge | None = None
         self.name = "loss"
         if scoring is not None:
@@ -253,12 +254,7 @@ class _Judge:
         scores = self._view.scores(self._table if table is None else table, self._n_threads)
         if self._rows.offset is not None:
             scores = scores + self._rows.offset.T
-        if self._scorer is not None:
-            return self._scorer(scores, lambda: self._view)
-        loss, weight = self._loss, self._rows.weights()
-        if loss.outside is not None:
-            return float(loss.outside(self._rows).mean_loss(scores.T))
-        return float(np.average(loss.values(loss.targets(self._rows), scores.T, weight), weights=weight))
+        return self._mean_loss(scores) if self._scorer is None else self._scorer(scores, lambda: self._view)
 
     def rises(self, group: list[int], n_repeats: int, seed: tuple[int, int]) -> list[float]:
         """Losses with the values of a group of columns permuted, all in the same way."""

@@ -13,10 +13,9 @@ from spinney._boosting import other_rows
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.ranking import RANKING_LOSSES, RankingTarget, metric_of_lists, read_lists, read_relevance
 from spinney._boosting.settings import FROM_ONE
-from spinney._data.scan import client_of
 from spinney._data.types import TableLike
 from spinney._estimator import support
-from spinney._estimator.fit_inputs import FitInputs, RowInputs, validation_sets
+from spinney._estimator.fit_inputs import RowInputs
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.target import read_weights
 
@@ -99,19 +98,7 @@ class GradientBoostingRanker(BaseBoosting):
         self
             The fitted estimator.
         """
-        if (client := client_of(X)) is not None:
-            beside: dict[str, Any] = {
-                "y": y,
-                "sample_weight": sample_weight,
-                "groups": groups,
-                "offset": offset,
-                "time": time,
-            }
-            beside |= {"X_val": X_val, "y_val": y_val, "groups_val": groups_val}
-            beside |= {"sample_weight_val": sample_weight_val, "offset_val": offset_val}
-            return self._fit_on_cluster(client, X, beside, checkpoint)
-        sets = validation_sets(X_val, y_val, sample_weight_val, offset_val, groups_val)
-        return self._fit(FitInputs(X, y, sample_weight, offset, groups, time, sets, checkpoint))
+        return self._fit_arguments({name: value for name, value in locals().items() if name != "self"})
 
     def score(
         self,

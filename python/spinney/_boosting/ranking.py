@@ -14,7 +14,7 @@ from spinney._boosting.evaluation import Judge
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import BoostingSettings, Metric
-from spinney._boosting.target import BoostingTarget, Encode, TargetRows
+from spinney._boosting.target import BoostingTarget, TargetRows
 from spinney._data.arguments import given_array
 from spinney._data.reproducible import any_order_sum, exp
 from spinney._data.types import Floats, TableLike
@@ -148,15 +148,6 @@ class RankedRows(LossOfRows):
         return loss
 
 
-def ranking_loss(name: str, gains: str, truncation: int | None, n_threads: int) -> Loss:
-    """Return a loss of lists; scores start at 0, since a constant ranks nothing."""
-
-    def of_rows(rows: LearningRows) -> RankedRows:
-        return RankedRows(rows, name == "lambdamart", gains, truncation, n_threads)
-
-    return Loss("outside", outside=of_rows)
-
-
 # ---- metrics ----------------------------------------------------------------------------------------------
 
 
@@ -278,9 +269,10 @@ class RankingTarget(BoostingTarget):
         return read_lists(groups, n_rows)
 
     def loss(self) -> Loss:
-        """Return the loss."""
+        """Return the loss; scores start at 0, since a constant ranks nothing."""
         settings = self.settings
-        return ranking_loss(settings.loss, settings.gains, settings.truncation, settings.n_threads)
+        of_lists = settings.loss == "lambdamart", settings.gains, settings.truncation, settings.n_threads
+        return Loss("outside", outside=lambda rows: RankedRows(rows, *of_lists))
 
     def total_weight(self, rows: LearningRows) -> float:
         """Total weight of the rows, or of the pairs that they form."""
@@ -291,14 +283,7 @@ class RankingTarget(BoostingTarget):
         """Scores by which lists are sorted."""
         return scores[:, 0]
 
-    def judge(
-        self,
-        metric: Metric,
-        model: FittedBoosting,
-        held_out: LearningRows,
-        base: Floats | None = None,
-        encode: Encode | None = None,
-    ) -> Judge:
+    def judge(self, metric: Metric, model: FittedBoosting, held_out: LearningRows, /, *others: object) -> Judge:
         """Return a metric of the held-out lists, as a loss of scores."""
         of_lists = metric_of_lists(metric, self.settings.gains) if isinstance(metric, str) else None
 

@@ -256,13 +256,8 @@ class Rounds:
 
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
         """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""
-        if loss.outside is not None:
-            outside = self._members[0].outside
-            assert outside is not None
-            judged = outside.learning.held_out(rows)
-            return lambda scores: judged.mean_loss(np.ascontiguousarray(scores.T))
-        weight, targets = rows.weights(), loss.targets(rows)
-        return lambda scores: float(np.average(loss.values(targets, scores.T, weight), weights=weight))
+        outside = self._members[0].outside
+        return loss.mean_on(rows, None if outside is None else outside.learning)
 
     def scores_held_out(self, scores: Floats, parts: Sequence[LearningRows | None]) -> Floats:
         """Scores of rows, (n_scores, n_rows), with those of each fold as the booster has them that holds it out."""

@@ -15,7 +15,7 @@ from spinney._boosting.evaluation import Judge
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import BoostingSettings, Metric
-from spinney._boosting.target import BoostingTarget, Encode, TargetRows
+from spinney._boosting.target import BoostingTarget, TargetRows
 from spinney._data.arguments import given_array, given_numbers
 from spinney._data.reproducible import exp, log
 from spinney._data.types import Floats, TableLike
@@ -294,14 +294,7 @@ class SurvivalTarget(BoostingTarget):
         """Risk scores, or expected times."""
         return model.predicted(scores)[:, 0]
 
-    def judge(
-        self,
-        metric: Metric,
-        model: FittedBoosting,
-        held_out: LearningRows,
-        base: Floats | None = None,
-        encode: Encode | None = None,
-    ) -> Judge:
+    def judge(self, metric: Metric, model: FittedBoosting, held_out: LearningRows, /, *others: object) -> Judge:
         """Return the concordance of held-out rows, as a loss of scores."""
         assert held_out.more is not None
         low, high, sign = held_out.target, held_out.more, -1.0 if self.settings.loss == "cox" else 1.0

@@ -145,6 +145,7 @@ class BoostingTarget(ABC):
         held_out: LearningRows,
         base: Floats | None = None,
         encode: Encode | None = None,
+        /,
     ) -> Judge:
         """Return a metric on held-out rows, as a function of scores; smaller is better."""
         return HeldOutScore(metric, model, held_out, self.classes, base, encode, self.settings.n_threads)
