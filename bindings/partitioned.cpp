@@ -1,4 +1,4 @@
-// Gradient boosting of rows that are partitioned to partitions.
+// Gradient boosting of rows that are partitioned among processes.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -26,7 +26,7 @@ namespace spinney {
 
 namespace {
 
-// How columns are cut, as Python keeps and sends it: is it of categories, does it lack values, codes, edges.
+// How columns are cut, as Python stores and sends it: is it of categories, does it lack values, codes, edges.
 using PlainCoding = std::vector<std::tuple<bool, bool, std::uint32_t, std::vector<double>>>;
 
 PlainCoding plain(const Coding& coding) {
@@ -65,7 +65,7 @@ PlainCoding learn_coding(const TableHandle& sample, const std::optional<Doubles1
   });
 }
 
-// Rows in codes, which several partitions may share; the tables that they are of may go.
+// Rows in codes, which several partitions may use; their tables may be freed.
 struct CodedRows {
   Table rows;  // no columns
   std::shared_ptr<const CodedTable> coded;
@@ -194,7 +194,7 @@ class PythonChannel final : public Channel {
 };
 
 void advance(PartitionedHandle& self, const nb::object& channel) {
-  PythonChannel carries(channel);  // is let go where Python's lock is held again
+  PythonChannel carries(channel);  // is destroyed under the GIL
   run_interruptible([&](Interrupt& interrupt) { self.boosting->advance(carries, interrupt); });
 }
 

@@ -242,26 +242,17 @@ class TreeGrower : public Rows::Growth {
   // about half of those that wait.
   Leaf* next_leaf(int worker) {
     const std::size_t most_ahead = 2 * static_cast<std::size_t>(n_threads_);
-    soon_.clear();
-    for (const auto& leaf : heap_) soon_.push_back(leaf.get());
-    Leaf* first = nullptr;
+    Leaf* found = nullptr;
     std::size_t n_ahead = 0;
-    for (std::size_t n = (n_to_come() + 1) / 2; n > 0 && !soon_.empty() && n_ahead < most_ahead; --n) {
-      std::pop_heap(soon_.begin(), soon_.end(), order());
-      Leaf* leaf = soon_.back();
-      soon_.pop_back();
+    Growth::for_each_turn((n_to_come() + 1) / 2, soon_, [&](Leaf* leaf) {
       if (!leaf->is_split() && !leaf->is_taken && is_for_one_thread(*leaf)) {
-        if (leaf->made_by == worker) return leaf;
-        if (first == nullptr) first = leaf;
+        if (found == nullptr || leaf->made_by == worker) found = leaf;
+        if (leaf->made_by == worker) return false;
       }
-      for (Leaf* child : {leaf->left.get(), leaf->right.get()})
-        if (child != nullptr && child->best.gain > 0) {
-          soon_.push_back(child);
-          std::push_heap(soon_.begin(), soon_.end(), order());
-        }
-      n_ahead += leaf->is_split() || first != nullptr;
-    }
-    return first;
+      n_ahead += leaf->is_split() || found != nullptr;
+      return n_ahead < most_ahead;
+    });
+    return found;
   }
 
   void split_taken(Leaf& leaf, int worker, std::unique_lock<std::mutex>& lock) {

@@ -136,37 +136,33 @@ class TreeGrowth {
     }
   }
 
-  // The first `most` leaves that wait, in the order of their turns as far as it is known, but those that are taken or split.
-  std::vector<Leaf*> next_leaves(std::size_t most) const {
-    std::vector<Leaf*> soon, found;
+  // visit(leaf) for the first `most` leaves in the order of their turns, as far as it is known, until it returns false; `soon`
+  // is scratch. Splits made ahead are followed by those below them.
+  template <class Visit>
+  void for_each_turn(std::size_t most, std::vector<Leaf*>& soon, Visit&& visit) const {
+    soon.clear();
     for (const auto& leaf : heap_) soon.push_back(leaf.get());
     for (; most > 0 && !soon.empty(); --most) {
       std::pop_heap(soon.begin(), soon.end(), order());
       Leaf* leaf = soon.back();
       soon.pop_back();
-      if (!leaf->is_split() && !leaf->is_taken) found.push_back(leaf);
+      if (!visit(leaf)) return;
       for (Leaf* child : {leaf->left.get(), leaf->right.get()})
         if (child != nullptr && child->best.gain > 0) {
           soon.push_back(child);
           std::push_heap(soon.begin(), soon.end(), order());
         }
     }
-    return found;
   }
 
-  // How many of the turns to come have a leaf that waits for them, of the tree or of what was made ahead below it.
-  std::size_t n_turns_known() const {
-    std::size_t n = 0;
-    std::vector<const Leaf*> below;
-    for (const auto& leaf : heap_) below.push_back(leaf.get());
-    while (!below.empty()) {
-      const Leaf* leaf = below.back();
-      below.pop_back();
-      ++n;
-      for (const Leaf* child : {leaf->left.get(), leaf->right.get()})
-        if (child != nullptr && child->best.gain > 0) below.push_back(child);
-    }
-    return n;
+  // Those of the first `most` leaves that are neither taken nor split.
+  std::vector<Leaf*> next_leaves(std::size_t most) const {
+    std::vector<Leaf*> soon, found;
+    for_each_turn(most, soon, [&](Leaf* leaf) {
+      if (!leaf->is_split() && !leaf->is_taken) found.push_back(leaf);
+      return true;
+    });
+    return found;
   }
 
   // A node is a leaf for good, whatever was made ahead below it.

@@ -195,7 +195,7 @@ void HistogramSearch::for_each_lane(int n_threads, Body&& body) const {
   });
 }
 
-// Rows are shared out; worker 0 adds to the histogram itself, the others to parts of their own. Returns who took some.
+// Workers take chunks of rows; worker 0 adds to the histogram itself, the others to their own sums. Returns who took some.
 std::vector<std::uint8_t> HistogramSearch::fill_parts(Packed* histogram, const Row* rows, std::size_t n,
                                                       int n_threads) const {
   const std::size_t chunk = std::clamp<std::size_t>(n / (4 * static_cast<std::size_t>(n_threads)), 1024, 8192);

@@ -1,9 +1,9 @@
 // Histograms of nodes, and the best splits that they show.
 //
-// A tile is a part of every histogram that fits a core's own cache. Where threads share a node they take its tiles if
+// A tile is a part of every histogram that fits a core's own cache. Where several threads divide a node they take its tiles if
 // there are enough, else its rows; a tile is filled, taken from the parent's and searched in one go. Listed columns have a
 // histogram of their own in nodes of many entries, and are searched from the rows in others. Where a node of few rows looks
-// at few columns, its cells of these alone are added up from its rows, and no histogram is kept.
+// at few columns, its cells of these alone are added up from its rows, and the node has no histogram.
 #pragma once
 
 #include <cstdint>

@@ -48,6 +48,12 @@ struct LossParams {
 
 struct GradientSums {
   double gradient = 0, hessian = 0;  // of absolute values
+
+  GradientSums& operator+=(const GradientSums& other) {
+    gradient += other.gradient;
+    hessian += other.hessian;
+    return *this;
+  }
 };
 
 struct WholeSums {
@@ -77,7 +83,7 @@ struct BoostKernels {
   CutFound (*best_cut)(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& query, Packed* prefix,
                        float* scores);
 
-  // May a cut that parts one of n cells from the rest of the node score as much as the floor? Says so of some that miss it by
+  // May a cut that parts one of n cells from the rest of the node score as much as the floor? True for some that miss it by
   // rounding.
   bool (*may_part_one)(const Packed* cells, std::size_t n, const CutQuery& query);
 
@@ -104,7 +110,7 @@ struct BoostKernels {
 
   std::array<LossKernels, n_losses> losses;  // by Loss; none for several classes
 
-  // Several classes: scores and shares by class and row; the target is the class. `log_sums`, unless null, gets the
+  // Several classes: scores and probabilities by class and row; the target is the class. `log_sums`, unless null, gets the
   // logarithms of the sums of exponentials: a row's loss is that less the score of its class.
   void (*softmax)(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares,
                   double* log_sums);

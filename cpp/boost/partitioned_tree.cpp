@@ -204,7 +204,14 @@ void PartitionedTree::read(std::span<MessageReader> partitions) {
 }
 
 bool PartitionedTree::is_end_in_sight() const {
-  return rows_.counting().empty() && n_turns_known() >= n_to_come() && next_leaves(n_to_come()).empty();
+  std::size_t n_turns = 0;
+  std::vector<Leaf*> soon;
+  for_each_turn(n_to_come(), soon, [&](const Leaf* leaf) {
+    const bool is_on_its_way = leaf->is_split() || leaf->is_taken;
+    n_turns += is_on_its_way;
+    return is_on_its_way;
+  });
+  return rows_.counting().empty() && n_turns == n_to_come();
 }
 
 double PartitionedTree::least_gain() const {

@@ -393,7 +393,7 @@ void Tiles::add(const Tile& tile, const std::uint8_t* bytes, const Packed* pairs
 void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram,
                      Way way) const {
   const Tile& tile = tiles_[t];
-  const std::size_t piece = spill_ ? std::size_t{1} << 16 : n;  // pages may be let go between them
+  const std::size_t piece = spill_ ? std::size_t{1} << 16 : n;  // pages may be freed between them
   for (std::size_t begin = 0; begin < n; begin += piece) {
     const std::size_t m = std::min(piece, n - begin);
     touch(tile, rows + begin, m);

@@ -6,7 +6,7 @@
 //   crossed  columns of few codes; the lane has one for each combination that occurs. A column's cells are sums over those.
 // Listed columns that share no lane have none: see listed.h.
 // Lanes lie side by side in tiles. A tile is narrow, a byte a lane and as much room in the histogram for each of them; or
-// wide, with two bytes that say which of the tile's cells it is, so that lanes of any size stand side by side.
+// wide, with two bytes for the number of the tile's cell, so that lanes of any size stand side by side.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ BoostingState::BoostingState(BoostingRows learning, BoostingRows judging, Boosti
   if (held_out.table != nullptr) take_rows_of_weight(held_out.table->n_rows, held_out.weight, judged);
 }
 
-// Where a few rows hold nearly all the weight, shares of the hessian, by which the rows of a side are first judged, would
+// Where a few rows have nearly all the weight, fractions of the hessian, from which the rows of a side are estimated, would
 // refuse the others every split: one weight of 1e6 among 2,000 ones left no split at all. There a row counts for the
 // usual weight.
 void BoostingState::weigh_rows() {

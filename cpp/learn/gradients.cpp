@@ -30,10 +30,7 @@ void Gradients::set(const double* gradients, const double* hessians) {
       }
       add_sizes(pairs_[k].data() + begin, end - begin, sums[c]);
     });
-    for (const GradientSums& s : sums) {
-      totals_[k].gradient += s.gradient;
-      totals_[k].hessian += s.hessian;
-    }
+    for (const GradientSums& s : sums) totals_[k] += s;
   }
   is_known_ = true;
 }
@@ -50,10 +47,7 @@ void Gradients::fill(std::vector<LossSum>* losses) {
   const std::vector<GradientSums> sums = fill_chunks(losses);
   const std::size_t width = state_.n_scores();
   totals_.assign(width, {});
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    totals_[i % width].gradient += sums[i].gradient;
-    totals_[i % width].hessian += sums[i].hessian;
-  }
+  for (std::size_t i = 0; i < sums.size(); ++i) totals_[i % width] += sums[i];
   is_known_ = true;
 }
 
@@ -161,7 +155,7 @@ std::vector<LossSum> Gradients::chunk_losses(const BoostingRows& rows) const {
   return sums;
 }
 
-// Rows that are out of bag for their small gradients say nothing of others.
+// Rows that are out of bag for their small gradients do not represent others.
 // Of every second, third … row where there are many: log losses of all rows, before and after, took 23 % of the fit.
 double Gradients::mean_loss(std::span<const Row> out_of_bag) const {
   if (state_.is_outside() || state_.params.draws_by_gradient) return std::numeric_limits<double>::quiet_NaN();

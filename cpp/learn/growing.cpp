@@ -106,7 +106,7 @@ void RoundGrower::fill_roots(Interrupt& interrupt) {
 
 namespace {
 
-// Gains are added up in the unit of the loss. Gradients that tell signs only have none: their scores count alike.
+// Gains are added up in the unit of the loss. Gradients that are signs have none: their scores count alike.
 // Those of a normal distribution's mean are in units of a variance.
 double weight_of_gain(const LossPart& part, bool is_first, std::size_t n_parts) {
   const LossTraits& traits = traits_of(part.loss);

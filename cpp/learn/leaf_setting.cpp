@@ -28,7 +28,7 @@ void add_line(const Tree& tree, std::size_t node, const Table& table, std::span<
       read_values(table.columns[lines.feature[t]], rows.data() + begin, n,
                   values.data() + (t - lines.begin[node]) * block);
     for (std::size_t i = 0; i < n; ++i) {
-      std::size_t next = 0;  // terms are asked for in order
+      std::size_t next = 0;  // terms are read in order
       scores[rows[begin + i]] +=
           lines.at(node, tree.value[node], [&](std::uint32_t) { return values[next++ * block + i]; });
     }
@@ -177,7 +177,7 @@ void LeafSetting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::
 
 // Rows that the trees were not grown on; the trees are those of scores from the first, and differ in their values alone.
 void LeafSetting::walk_others(std::span<const BoostedTree> grown, std::uint32_t first) const {
-  // Rows without a weight come last; nobody asks for their scores where they are held out and have scores as such.
+  // Rows without a weight come last; their scores are not needed where they are a validation set.
   const std::size_t n_apart = state_.held_out.table == state_.rows.table && !sample_.out_of_bag().empty()
                                   ? state_.all.size() - sample_.in_bag().size()
                                   : sample_.out_of_bag().size();
@@ -201,7 +201,7 @@ void LeafSetting::walk(std::span<const BoostedTree> grown, std::uint32_t first, 
       touch_rows);
 }
 
-// As LightGBM's `refit`: a leaf keeps `decay` of its value, and takes the rest of what it would have been set to by these rows.
+// As LightGBM's `refit`: a leaf retains `decay` of its value, and takes the rest of what it would have been set to by these rows.
 // One that has none of them stays as it is.
 Tree LeafSetting::refit(std::uint32_t k, const Tree& old, std::span<const std::uint32_t> leaf, double decay) const {
   BoostedTree grown{old, {}, {}};

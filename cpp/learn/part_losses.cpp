@@ -59,8 +59,8 @@ void fill_losses(const PlacedPart& part, const double* target, const double* con
 
 }  // namespace
 
-// Where most rows have no weight, as in a table of which a fold is held out, their losses are
-// not asked for; the others' stand where they stood, so that the sum has the same bits.
+// Where most rows have no weight, as those of a validation fold, their losses are not computed; the others stay in their
+// places, so that the sum is bit-identical.
 void add_losses(const PlacedPart& part, const double* target, const double* weight, const double* const* scores,
                 std::size_t n, LossSum& sum) {
   std::array<double, chunk_rows> losses;

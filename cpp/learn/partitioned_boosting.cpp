@@ -16,7 +16,7 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint32_t most_beside =
-    8;  // trees of a round that are grown at the same time: partitions keep rows of each
+    8;  // trees of a round that are grown at the same time: partitions store rows of each
 
 template <class T>
 std::vector<T> joined(std::vector<MessageReader>& partitions) {
@@ -89,22 +89,19 @@ void PartitionedBoosting::read_state(std::vector<MessageReader> partitions) {
   const auto sums = joined<GradientSums>(partitions);
   const auto losses = joined<LossSum>(partitions), held_out = joined<LossSum>(partitions);
   totals_.assign(n_scores(), {});
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    totals_[i % n_scores()].gradient += sums[i].gradient;
-    totals_[i % n_scores()].hessian += sums[i].hessian;
-  }
+  for (std::size_t i = 0; i < sums.size(); ++i) totals_[i % n_scores()] += sums[i];
   training_loss_ = mean_of(losses);
   held_out_loss_ = held_out.empty() ? unknown : mean_of(held_out);
 }
 
-// Two messages are on their way as long as there is much to ask for: while partitions answer one, the other waits for them.
-// Where it is little, one message asks for all of it: two would be answered no sooner.
+// Two messages are on their way as long as there is much to request: while partitions answer one, the other waits for them.
+// Where it is little, one message requests all of it: two would be answered no sooner.
 class PartitionedBoosting::Growth {
  public:
   Growth(Channel& channel, Trees& trees, std::uint32_t first, double work_of_message, Interrupt& interrupt)
       : channel_(channel), trees_(trees), first_(first), work_of_message_(work_of_message), interrupt_(interrupt) {}
 
-  // Grows all trees, and asks for the sums of their leaves.
+  // Grows all trees, and requests the sums of their leaves.
   void run() {
     do {
       while (sent_.size() < 2 && (send_splits() || send_early_sums())) {
@@ -163,7 +160,7 @@ class PartitionedBoosting::Growth {
     return std::all_of(trees_.begin(), trees_.end(), [](const auto& tree) { return tree->is_end_in_sight(); });
   }
 
-  // What will be the leaves of a tree, as it seems, once all divisions that were asked for are made.
+  // What will be the leaves of a tree, as it seems, once all requested splits are made.
   std::vector<std::uint32_t> leaves_in_sight(std::size_t i) const {
     return are_sums_asked_ ? trees_[i]->rows().without_sums() : std::vector<std::uint32_t>{};
   }
@@ -184,7 +181,7 @@ class PartitionedBoosting::Growth {
     return true;
   }
 
-  // The part of a message that asks for sums; maybe of no nodes.
+  // The part of a message that requests sums; maybe of no nodes.
   template <class NamesOf>
   std::string sums_of(NamesOf&& names_of, std::vector<SumsOf>& summed) {
     MessageWriter asked;

@@ -99,7 +99,7 @@ void RowSample::draw_largest_and_some(std::uint64_t key) {
 }
 
 // How large the gradients of each row are, and the size from which on a row is drawn for certain, such that as many rows are
-// drawn as asked for: those below by their share of it (Ibragimov and Gusev 2019). A row without a gradient still says how
+// drawn as requested: those below by their fraction of it (Ibragimov and Gusev 2019). A row without a gradient still limits how
 // far a step may go, so that its second derivative counts for something.
 void RowSample::measure_rows() {
   constexpr double share_of_hessian = 0.5;
@@ -155,10 +155,7 @@ void RowSample::weigh_drawn_rows() {
       }
     });
     gradients_.totals()[k] = {};
-    for (const GradientSums& s : sums) {
-      gradients_.totals()[k].gradient += s.gradient;
-      gradients_.totals()[k].hessian += s.hessian;
-    }
+    for (const GradientSums& s : sums) gradients_.totals()[k] += s;
   }
 }
 
