@@ -61,7 +61,7 @@ from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels_from_json, labels_to_json
 from spinney._model.saving.members import read_columns
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.model_part import FileOfTrees, FittedPart
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 
@@ -573,7 +573,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
             if not isinstance(header, dict):
                 refuse("is damaged: a member has no header")
             n_trees = field(header, "n_trees", int)
-            part = FittedPart.from_header(header, file, first, n_trees)
+            part = FittedPart.from_header(header, FileOfTrees(file, first, n_trees))
             first += n_trees
             members.append(class_named(header, TableEstimator)._of_part(header, part))
             columns.append(_read_places(header.get("columns"), part.schema.n_features, self.n_features_in_))

@@ -195,7 +195,7 @@ class TableEstimator(Estimator):
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
-        return cls._of_part(header, FittedPart.from_header(header, file, 0, file.n_trees))
+        return cls._of_part(header, FittedPart.from_header(header, file))
 
     def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
         if state.get(self._model_attribute) is None:
@@ -210,7 +210,7 @@ class TableEstimator(Estimator):
         if MODEL_FILE not in state:
             return state
         header, file = from_bytes(state[MODEL_FILE])
-        part = FittedPart.from_header(header, file, 0, file.n_trees)
+        part = FittedPart.from_header(header, file)
         learned = self._from_header(header, part) if self._tied_to_trees else {}
         tied = {name: learned[name] for name in self._tied_to_trees if name in learned}
         rest = {name: value for name, value in state.items() if name != MODEL_FILE}

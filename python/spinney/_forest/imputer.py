@@ -333,7 +333,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         imputer: Self = unfitted(cls, header)
         schema = Schema.from_dict(field(header, "schema", dict))
         about = field(header, "forest", dict)
-        part = FittedPart.from_header(about, file, 0, file.n_trees)
+        part = FittedPart.from_header(about, file)
         if not isinstance(part.model, FittedForest) or part.schema.n_features != schema.n_features or schema.pool:
             refuse("is damaged: its forest does not fit its columns")
         known = array_from_json(header.get("known"), ("float64",), (None, schema.n_features))

@@ -18,6 +18,7 @@ import spinney._evaluate.study.study as entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
+from spinney import _engine
 from spinney._data.file_readers import ReadTable
 from spinney._data.select import pick_table
 from spinney._evaluate.folds import draw_folds, split_test
@@ -39,6 +40,12 @@ def made(task: str, n: int = 120) -> pl.DataFrame:
     cut = {"binary": [1.0], "multiclass": [0.5, 1.5]}.get(task)
     y = score if cut is None else np.array(["low", "middle", "high"])[np.digitize(score, cut)]
     return pl.DataFrame({"x": x, "z": np.array(["a", "b", "c"])[z], "noise": random.standard_normal(n), "y": y})
+
+
+def with_header(model, **entries):
+    """Return the file of a model, with other entries in its header."""
+    header, trees = model._file_parts()
+    return io.BytesIO(_engine.write_model_file(json.dumps(header | entries).encode(), trees))
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +140,6 @@ def test_a_temperature_is_kept_in_a_file():
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 def test_members_of_a_stack_have_temperatures(task):
     from spinney._ensemble.stacking import weighted_stack
-    from spinney._model.saving.members import _read_temperatures
 
     table = made(task)
     X, y = table.drop("y"), table["y"].to_numpy()
@@ -148,9 +154,9 @@ def test_members_of_a_stack_have_temperatures(task):
     for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
         assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
     assert weighted_stack(members, [0.25, 0.75], **asked).fingerprint() != model.fingerprint()
-    for values, classes in (([2.0], y), ([2.0, 0.0], y), ([2.0, "x"], y), ("x", y), ([2.0, 2.0], None)):
-        with pytest.raises(ValueError, match="temperature"):
-            _read_temperatures({"temperatures": values}, classes, 2)
+    for values in ([2.0], [2.0, 0.0], [2.0, "x"], "x", None):
+        with pytest.raises(spinney.ModelFileError, match="temperature"):
+            spinney.load(with_header(model, temperatures=values))
 
 
 def test_a_stack_takes_members_that_are_too_unsure_of_themselves():
@@ -243,7 +249,6 @@ def test_rising_curves_are_those_of_isotonic_regression(rows):
 def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
     from spinney._ensemble.stacking import weighted_stack
     from spinney._model.calibration import Curve
-    from spinney._model.saving.members import _read_calibration
 
     table = made("binary")
     X, y = table.drop("y"), table["y"].to_numpy()
@@ -261,22 +266,39 @@ def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
     plain = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5})
     assert plain.fingerprint() != model.fingerprint()
     good = {"said": [0.1, 0.5], "true": [0.2, 0.3]}
-    two, three = np.array(["a", "b"]), np.array(["a", "b", "c"])
-    assert _read_calibration({"curve": good}, two)(np.array([[0.7, 0.3]]))[0, 1] == pytest.approx(0.25)
-    for header, classes in (
-        ({"curve": good}, three),
-        ({"curve": good}, None),
-        ({"curve": good, "temperature": 2.0}, two),
-        ({"curve": []}, two),
-        ({"curve": {"said": [], "true": []}}, two),
-        ({"curve": {"said": [0.5, 0.1], "true": [0.2, 0.3]}}, two),
-        ({"curve": {"said": [0.1, 0.5], "true": [0.3, 0.2]}}, two),
-        ({"curve": {"said": [0.1, 0.5], "true": [0.3, 1.5]}}, two),
-        ({"curve": {"said": [0.1, 0.5], "true": [0.3]}}, two),
-        ({"curve": {"said": [0.1, "x"], "true": [0.3, 0.4]}}, two),
+    again = spinney.load(with_header(model, curve=good))
+    expected = np.interp(tree.predict_proba(X)[:, 1], good["said"], good["true"])
+    np.testing.assert_allclose(again.predict_proba(X)[:, 1], expected, rtol=1e-12)
+    with pytest.raises(spinney.ModelFileError, match="damaged"):
+        spinney.load(with_header(model, temperature=2.0))
+    for said, true in (
+        ([], []),
+        ([0.5, 0.1], [0.2, 0.3]),
+        ([0.1, 0.5], [0.3, 0.2]),
+        ([0.1, 0.5], [0.3, 1.5]),
+        ([0.1, 0.5], [0.3]),
+        ([0.1, "x"], [0.3, 0.4]),
+        (None, None),
     ):
-        with pytest.raises(ValueError, match="damaged"):
-            _read_calibration(header, classes)
+        with pytest.raises(spinney.ModelFileError, match="damaged"):
+            spinney.load(with_header(model, curve={"said": said, "true": true}))
+
+
+@pytest.mark.parametrize("task", ["multiclass", "regression"])
+@pytest.mark.parametrize("entry", [{"curve": {"said": [0.1], "true": [0.2]}}, {"temperature": 2.0}], ids=str)
+def test_only_shares_that_are_averaged_are_calibrated(task, entry):
+    from spinney._ensemble.stacking import weighted_stack
+
+    table = made(task)
+    X, y = table.drop("y"), table["y"].to_numpy()
+    family = spinney.DecisionTreeRegressor if task == "regression" else spinney.DecisionTreeClassifier
+    tree = family(max_depth=2).fit(X, y)
+    model = weighted_stack({"tree": tree}, [1.0], X, getattr(tree, "classes_", None), scores={"tree": 0.5})
+    if task == "multiclass" and "temperature" in entry:
+        spinney.load(with_header(model, **entry))
+    else:
+        with pytest.raises(spinney.ModelFileError, match="damaged"):
+            spinney.load(with_header(model, **entry))
 
 
 def test_weights_of_a_fold_come_from_the_others():

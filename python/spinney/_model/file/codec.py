@@ -89,11 +89,12 @@ class SavedState:
             if key in entries:
                 found[name] = known[name] = one.read(entries[key], key, known)
             elif not one.is_optional:
-                _lack(key)
+                lack(key)
         return found
 
 
-def _lack(key: str) -> NoReturn:
+def lack(key: str) -> NoReturn:
+    """Refuse a header for an entry that is not there, or of another kind."""
     refuse(f"is damaged: its header lacks a usable {key!r}")
 
 
@@ -126,7 +127,7 @@ def number(least: Bound = -math.inf, *, key: str = "", **bounds: Bound) -> Field
     def read(value: Any, name: str, known: Known) -> float:
         found = math.inf if value == "inf" else value
         if type(found) not in (int, float) or not _is_within(found, limits, known):
-            _lack(name)
+            lack(name)
         return float(found)
 
     return Field(lambda value: "inf" if math.isinf(value) else float(value), read, key)
@@ -137,7 +138,7 @@ def integer(*, key: str = "", **bounds: Bound) -> Field:
 
     def read(value: Any, name: str, known: Known) -> int:
         if type(value) is not int or not _is_within(value, bounds, known):
-            _lack(name)
+            lack(name)
         return int(value)
 
     return Field(int, read, key)
@@ -145,7 +146,7 @@ def integer(*, key: str = "", **bounds: Bound) -> Field:
 
 def flag() -> Field:
     """Save whether."""
-    return Field(bool, lambda value, name, known: value if isinstance(value, bool) else _lack(name))
+    return Field(bool, lambda value, name, known: value if isinstance(value, bool) else lack(name))
 
 
 def word(allowed: Collection[str], *, key: str = "") -> Field:
@@ -153,7 +154,7 @@ def word(allowed: Collection[str], *, key: str = "") -> Field:
 
     def read(value: Any, name: str, known: Known) -> str:
         if not isinstance(value, str) or value not in allowed:
-            _lack(name)
+            lack(name)
         return value
 
     return Field(str, read, key)
@@ -164,7 +165,7 @@ def text(longest: int | None = None) -> Field:
 
     def read(value: Any, name: str, known: Known) -> str:
         if not isinstance(value, str) or (longest is not None and len(value) > longest):
-            _lack(name)
+            lack(name)
         return value
 
     return Field(str, read)
@@ -178,7 +179,7 @@ def listed(one: Field, length: Size = None, *, key: str = "") -> Field:
 
     def read(value: Any, name: str, known: Known) -> list[Any]:
         if not isinstance(value, list):
-            _lack(name)
+            lack(name)
         _check_shape((len(value),), (length,), name, known)
         return [one.read(item, name, known) for item in value]
 
@@ -229,7 +230,7 @@ def numbers(dtype: type = np.float64, *shape: Size, key: str = "", is_optional: 
 
     def read(value: Any, name: str, known: Known) -> NDArray[Any]:
         if not isinstance(value, list):
-            _lack(name)
+            lack(name)
         found = numbers_from_json(value, name, len(shape) or 1)
         if issubclass(dtype, np.integer) and (found != np.floor(found)).any():
             refuse(f"is damaged: its {name!r} does not hold whole numbers")
@@ -243,7 +244,7 @@ def bounds() -> Field:
 
     def read(value: Any, name: str, known: Known) -> NDArray[np.float64]:
         if not isinstance(value, list) or any(type(one) not in (float, int, type(None)) for one in value):
-            _lack(name)
+            lack(name)
         return np.array([np.inf if one is None else float(one) for one in value])
 
     return Field(lambda values: [None if np.isinf(one) else float(one) for one in values], read)
@@ -254,7 +255,7 @@ def columns(*integers: str) -> Field:
 
     def read(value: Any, name: str, known: Known) -> dict[str, NDArray[Any]]:
         if not isinstance(value, dict) or not value:
-            _lack(name)
+            lack(name)
         found = {}
         for key, column in value.items():
             dtype = "int64" if key in integers else "float64"

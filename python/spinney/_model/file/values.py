@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._model.file.codec import Field
 from spinney._model.file.container import refuse
 from spinney._model.file.options import Options
 from spinney._names import MODULE_OF, public
@@ -151,19 +152,24 @@ def _described(dtype: np.dtype[Any], kinds: set[type]) -> str:
 
 def labels_from_json(fields: Any) -> NDArray[Any]:
     """Turn back what `labels_to_json` gives; distinct labels, at least one."""
-    labels = fields.get("labels") if isinstance(fields, dict) else None
-    if not isinstance(labels, list) or not labels:
+    known = fields.get("labels") if isinstance(fields, dict) else None
+    if not isinstance(known, list) or not known:
         refuse("is damaged: an output has no class labels")
     kind = fields.get("type")
-    expected = _python_type(kind, labels[0])
-    if expected is None or any(type(label) is not expected for label in labels) or len(set(labels)) < len(labels):
+    expected = _python_type(kind, known[0])
+    if expected is None or any(type(label) is not expected for label in known) or len(set(known)) < len(known):
         refuse("is damaged: its class labels are inconsistent")
     if kind == "str":
-        return np.array(labels, dtype=f"U{_checked_width(fields.get('width'), labels)}")
-    array = np.array(labels, dtype=kind)
+        return np.array(known, dtype=f"U{_checked_width(fields.get('width'), known)}")
+    array = np.array(known, dtype=kind)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         refuse("is damaged: a class label is not finite")
     return array
+
+
+def labels(*, key: str = "") -> Field:
+    """Save the labels of one output."""
+    return Field(labels_to_json, lambda value, name, known: labels_from_json(value), key)
 
 
 def _python_type(kind: object, first: object) -> type | None:

@@ -10,31 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import spinney._engine as _engine
 from spinney._model.calibration import Calibration, Curve
-from spinney._model.file.codec import numbers_from_json
+from spinney._model.file.codec import (
+    Field,
+    Known,
+    SavedState,
+    integer,
+    listed,
+    nullable,
+    number,
+    numbers,
+    optional,
+    table,
+    word,
+    words,
+)
 from spinney._model.file.container import field, refuse
-from spinney._model.file.values import labels_from_json
+from spinney._model.file.values import labels
 from spinney._model.predictions import METHODS
+from spinney._model.saving.model_part import FileOfTrees
 
 Floats = NDArray[np.float64]
-
-
-class TreesOf:
-    """Some trees of a model file, as a file of their own."""
-
-    def __init__(self, file: Any, first: int, n_trees: int) -> None:
-        if not 0 <= first <= first + n_trees <= file.n_trees:
-            refuse("is damaged: it lacks trees")
-        self._file, self._first = file, first
-        self.n_trees = n_trees
-
-    def tree(self, t: int, n_categories: list[int]) -> _engine.Tree:
-        """Read a tree."""
-        if not 0 <= t < self.n_trees:
-            refuse("is damaged: it lacks trees")
-        tree: _engine.Tree = self._file.tree(self._first + t, n_categories)
-        return tree
 
 
 def read_models(header: dict[str, Any], file: Any, read: Callable[[dict[str, Any], Any], Any]) -> list[Any]:
@@ -44,38 +40,43 @@ def read_models(header: dict[str, Any], file: Any, read: Callable[[dict[str, Any
         if not isinstance(entry, dict):
             refuse("is damaged: a model has no header")
         n_trees = field(entry, "n_trees", int)
-        found.append(read(field(entry, "model", dict), TreesOf(file, first, n_trees)))
+        found.append(read(field(entry, "model", dict), FileOfTrees(file, first, n_trees)))
         first += n_trees
     if first != file.n_trees:
         refuse("is damaged: its models do not account for its trees")
     return found
 
 
+_COLUMNS = SavedState(
+    "",
+    {
+        "n_features_in_": integer(least=1, key="n_features"),
+        "_column_names": nullable(words("n_features_in_", key="names")),
+    },
+)
+_FRAME = SavedState("", {"classes_": nullable(labels(key="classes")), "_names": words("n_members", key="members")})
+
+
 def read_columns(header: dict[str, Any]) -> dict[str, Any]:
     """Read what an ensemble knows of its table, as fitted attributes."""
-    n_features, names = field(header, "n_features", int), header.get("names")
-    if n_features < 1:
-        refuse("is damaged: its number of columns is impossible")
-    found: dict[str, Any] = {"n_features_in_": n_features, "_column_names": names}
-    if names is not None:
-        if not isinstance(names, list) or len(names) != n_features or not all(isinstance(n, str) for n in names):
-            refuse("is damaged: its column names are unusable")
-        found["feature_names_in_"] = np.array(names, dtype=object)
+    found = _COLUMNS.from_header(header)
+    if found["_column_names"] is not None:
+        found["feature_names_in_"] = np.array(found["_column_names"], dtype=object)
     return found
 
 
 def read_frame(header: dict[str, Any]) -> dict[str, Any]:
     """Read what an ensemble knows of its table, its classes and the names of its members, as fitted attributes."""
-    found = read_columns(header)
-    if header.get("classes") is not None:
-        classes = labels_from_json(header["classes"])
-        if len(classes) < 2 or (np.sort(classes) != classes).any():
-            refuse("is damaged: its classes are not in order")
-        found |= {"classes_": classes, "n_classes_": len(classes)}
-    members = field(header, "members", list)
-    if not members or not all(isinstance(name, str) for name in members) or len(set(members)) < len(members):
+    found = read_columns(header) | _FRAME.from_header(header)
+    classes, members = found["classes_"], found["_names"]
+    if not members or len(set(members)) < len(members):
         refuse("is damaged: its members have no names")
-    return found | {"_names": members}
+    if classes is None:
+        del found["classes_"]
+        return found
+    if len(classes) < 2 or (np.sort(classes) != classes).any():
+        refuse("is damaged: its classes are not in order")
+    return found | {"n_classes_": len(classes)}
 
 
 def check_member(member: object, frame: dict[str, Any]) -> None:
@@ -96,12 +97,33 @@ def check_outputs(model: object, frame: dict[str, Any]) -> None:
         refuse("is damaged: a member does not fit the classes or outputs")
 
 
-def read_weights(header: dict[str, Any], n_members: int) -> Floats:
-    """Read the weights of members, which add up to 1."""
-    weights = numbers_from_json(field(header, "weights", list), "weights")
-    if len(weights) != n_members or (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
-        refuse("is damaged: its weights do not fit its members")
-    return weights
+def _read_shares(value: Any, name: str, known: Known) -> Floats:
+    shares: Floats = numbers(np.float64, "n_members", least=0).read(value, name, known)
+    if abs(shares.sum() - 1) > 1e-9:
+        refuse("is damaged: its weights do not add up to 1")
+    return shares
+
+
+def _read_score(value: Any, name: str, known: Known) -> float:
+    return math.nan if value is None else float(number(below=math.inf).read(value, name, known))
+
+
+WEIGHTS = Field(np.ndarray.tolist, _read_shares)
+_TEMPERATURE = number(1e-3, most=1e3)
+_CURVE = dict.fromkeys(("said", "true"), numbers(np.float64, "n_points", least=0, most=1))
+STACK = SavedState(
+    "",
+    {
+        "methods": listed(word(METHODS), "n_members"),
+        "widths": listed(integer(), "n_members"),
+        "folds": listed(integer(least=0), "n_members"),
+        "weights": nullable(WEIGHTS),
+        "scores": listed(Field(lambda score: score if math.isfinite(score) else None, _read_score), "n_members"),
+        "temperatures": optional(listed(_TEMPERATURE, "n_members")),
+        "temperature": optional(_TEMPERATURE),
+        "curve": optional(table(SavedState("", _CURVE), Curve)),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -143,80 +165,54 @@ class StackPlan:
     @classmethod
     def read(cls, header: dict[str, Any], frame: dict[str, Any], models: list[Any]) -> StackPlan:
         """Read it from a header, given the models."""
-        n_members, rest = len(frame["_names"]), list(models)
-        methods, widths, folds, scores = (field(header, key, list) for key in ("methods", "widths", "folds", "scores"))
-        if any(len(entry) != n_members for entry in (methods, widths, folds, scores)):
-            refuse("is damaged: its members are not all described")
-        if any(type(n) is not int or n < 0 for n in folds):
-            refuse("is damaged: the number of models of a member is impossible")
-        weights = None if header.get("weights") is None else read_weights(header, n_members)
+        found, rest = STACK.from_header(header, n_members=len(frame["_names"])), list(models)
+        folds, widths, weights = found["folds"], found["widths"], found["weights"]
         if sum(max(1, n) for n in folds) + (weights is None) != len(rest):
             refuse("is damaged: it lacks models")
         members = [[rest.pop(0) for _ in range(max(1, n))] for n in folds]
         for model in (model for models in members for model in models):
             check_member(model, frame)
-        _check_methods(methods, widths, frame.get("classes_"), weights is not None)
-        final = rest[0] if weights is None else None
+        _check_methods(found["methods"], widths, frame.get("classes_"), weights is not None)
+        final = None if weights is not None else rest[0]
         if final is not None:
             check_outputs(final, frame)
             if final.n_features_in_ not in (sum(widths), sum(widths) + frame["n_features_in_"]):
                 refuse("is damaged: what combines its members does not fit them")
-        classes = frame.get("classes_") if weights is not None else None
-        calibration, each = _read_calibration(header, classes), _read_temperatures(header, classes, n_members)
-        known = [_score(s) for s in scores]
-        return cls(methods, widths, members, [n > 0 for n in folds], final, weights, known, calibration, each)
+        calibration = _calibration(found, None if weights is None else frame.get("classes_"))
+        return cls(
+            found["methods"],
+            widths,
+            members,
+            [n > 0 for n in folds],
+            final,
+            weights,
+            found["scores"],
+            calibration,
+            found.get("temperatures"),
+        )
 
 
-def _read_calibration(header: dict[str, Any], classes: NDArray[Any] | None) -> Calibration:
-    """Read a temperature or a curve; classes are None where shares are not averaged."""
-    value, curve = header.get("temperature"), header.get("curve")
-    if value is not None:
-        if classes is None or curve is not None:
-            refuse("is damaged: its temperature is impossible")
-        return _temperature(value)
+def _calibration(found: dict[str, Any], classes: NDArray[Any] | None) -> Calibration:
+    """Return a temperature or a curve; classes are None where shares are not averaged."""
+    curve: Curve | None = found.get("curve")
+    n_ways = sum(name in found for name in ("temperature", "curve"))
+    if (classes is None and (n_ways or "temperatures" in found)) or n_ways > 1:
+        refuse("is damaged: its temperature or its curve is impossible")
     if curve is None:
-        return None
-    if classes is None or len(classes) != 2 or not isinstance(curve, dict):
+        return found.get("temperature")
+    if classes is None or len(classes) != 2 or not len(curve.said):
         refuse("is damaged: its curve is impossible")
-    said, true = (numbers_from_json(field(curve, key, list), "curve") for key in ("said", "true"))
-    if not len(said) == len(true) > 0 or (np.diff(said) <= 0).any() or (np.diff(true) < 0).any():
+    if (np.diff(curve.said) <= 0).any() or (np.diff(curve.true) < 0).any():
         refuse("is damaged: its curve does not rise")
-    if not all(0 <= one[0] <= one[-1] <= 1 for one in (said, true)):
-        refuse("is damaged: its curve holds no shares")
-    return Curve(said, true)
+    return curve
 
 
-def _read_temperatures(header: dict[str, Any], classes: NDArray[Any] | None, n_members: int) -> list[float] | None:
-    """Read the temperatures of members; classes are None where shares are not averaged."""
-    values = header.get("temperatures")
-    if values is None:
-        return None
-    if classes is None or not isinstance(values, list) or len(values) != n_members:
-        refuse("is damaged: its temperatures do not fit its members")
-    return [_temperature(value) for value in values]
-
-
-def _temperature(value: Any) -> float:
-    if type(value) not in (int, float) or not 1e-3 <= value <= 1e3:
-        refuse("is damaged: its temperature is impossible")
-    return float(value)
-
-
-def _check_methods(methods: list[Any], widths: list[Any], classes: Any, is_averaged: bool) -> None:
+def _check_methods(methods: list[str], widths: list[int], classes: Any, is_averaged: bool) -> None:
     for method, width in zip(methods, widths, strict=True):
-        if method not in METHODS or (classes is None and method != "predict"):
+        if classes is None and method != "predict":
             refuse("is damaged: a member cannot be asked as it says")
         is_one = method == "predict" or len(classes) == 2
-        wanted = (1,) if is_one else (len(classes), len(classes) * (len(classes) - 1) // 2)
-        if type(width) is not int or width not in wanted:
+        if width not in ((1,) if is_one else (len(classes), len(classes) * (len(classes) - 1) // 2)):
             refuse("is damaged: a member gives another number of columns")
         if is_averaged and classes is not None and method != "predict_proba":
             refuse("is damaged: its members give no probabilities to average")
-
-
-def _score(value: Any) -> float:
-    if value is None:
-        return math.nan
-    if type(value) not in (int, float) or not math.isfinite(value):
-        refuse("is damaged: a score is not a number")
-    return float(value)

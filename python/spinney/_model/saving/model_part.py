@@ -11,10 +11,51 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._model.file.codec import Field, Known, SavedState, integer, lack, listed, nullable, numbers, optional
 from spinney._model.file.container import field, refuse, to_bytes
-from spinney._model.file.values import labels_from_json, labels_to_json
+from spinney._model.file.values import labels
 from spinney._model.model import FittedModel, Frame, ModelOfTrees, decision_costs
 from spinney._names import FITTED_KINDS, fitted_class
+
+
+class FileOfTrees:
+    """Some trees of a model file, as a file of their own."""
+
+    n_trees: int
+
+    def __init__(self, file: FileOfTrees | _engine.ModelFile, first: int, n_trees: int) -> None:
+        if not 0 <= first <= first + n_trees <= file.n_trees:
+            refuse("is damaged: it lacks trees")
+        self._file, self._first = file, first
+        self.n_trees = n_trees
+
+    def tree(self, t: int, n_categories: list[int]) -> _engine.Tree:
+        """Read a tree."""
+        if not 0 <= t < self.n_trees:
+            refuse("is damaged: it lacks trees")
+        return self._file.tree(self._first + t, n_categories)
+
+
+def _read_schema(value: Any, name: str, known: Known) -> Schema:
+    return Schema.from_dict(value) if isinstance(value, dict) else lack(name)
+
+
+_FRAME = SavedState(
+    "",
+    {
+        "schema": Field(Schema.to_dict, _read_schema),
+        "classes": nullable(listed(labels())),
+        "n_outputs": integer(least=1),
+        "max_features": optional(integer(least=1)),
+    },
+)
+_COSTS = SavedState(
+    "",
+    {
+        "cost_matrix": optional(numbers(np.float64, "n_classes", "n_classes", least=0)),
+        "priors": optional(numbers(np.float64, "n_classes", least=0)),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -44,18 +85,8 @@ class FittedPart:
 
     def header(self) -> dict[str, Any]:
         """Return what a header says of it."""
-        fields: dict[str, Any] = {
-            "schema": self.schema.to_dict(),
-            "classes": None if self.classes is None else [labels_to_json(labels) for labels in self.classes],
-            "n_outputs": self.model.n_outputs,
-        }
-        if self.max_features is not None:
-            fields["max_features"] = int(self.max_features)
-        fields |= self.model.to_header()
-        for name, numbers in (("cost_matrix", self.cost_matrix), ("priors", self.priors)):
-            if numbers is not None:
-                fields[name] = numbers.tolist()
-        return fields
+        frame = vars(self) | {"n_outputs": self.model.n_outputs}
+        return _FRAME.to_header(frame) | self.model.to_header() | _COSTS.to_header(self)
 
     def to_bytes(self, more: dict[str, Any]) -> bytes:
         """Write a model file with `more` in its header."""
@@ -79,36 +110,31 @@ class FittedPart:
         return digest.hexdigest()
 
     @classmethod
-    def from_header(cls, header: dict[str, Any], file: _engine.ModelFile, first: int, n_trees: int) -> FittedPart:
-        """Read the model of a header whose trees are n_trees of a file, from the first."""
-        schema = Schema.from_dict(field(header, "schema", dict))
-        n_outputs = field(header, "n_outputs", int)
-        classes = None
-        if header.get("classes") is not None:
-            classes = [labels_from_json(labels) for labels in field(header, "classes", list)]
-        if not 0 <= first <= first + n_trees <= file.n_trees:
-            refuse("is damaged: it lacks trees")
-        if n_outputs < 1 or (classes is not None and len(classes) != n_outputs):
+    def from_header(cls, header: dict[str, Any], file: FileOfTrees | _engine.ModelFile) -> FittedPart:
+        """Read the model of a header, given its trees."""
+        found = _FRAME.from_header(header)
+        schema, classes, n_outputs = found["schema"], found["classes"], found["n_outputs"]
+        if classes is not None and len(classes) != n_outputs:
             refuse("is damaged: its number of outputs is wrong")
-        n_classes = None if classes is None else [len(labels) for labels in classes]
-        kind = kind_of(header)
+        n_classes = None if classes is None else [len(known) for known in classes]
+        kind, max_features = kind_of(header), found.get("max_features")
         if kind not in FITTED_KINDS:
             refuse(f"holds a model that this spinney does not know, {kind[:100]!r}: upgrade spinney")
-        max_features = None
-        if issubclass(fitted_class(kind), ModelOfTrees):
-            max_features = field(header, "max_features", int)
-            if not 0 < max_features <= schema.n_split_features:
-                refuse("is damaged: its number of columns tried is impossible")
-        cost, priors = _read_costs(header, n_classes)
-        frame = Frame(schema, n_classes, n_outputs, decision_costs(cost, priors))
+        if not issubclass(fitted_class(kind), ModelOfTrees):
+            max_features = None
+        elif max_features is None or max_features > schema.n_split_features:
+            refuse("is damaged: its number of columns tried is impossible")
+        single = n_classes[0] if n_classes is not None and n_outputs == 1 else -1
+        costs = _COSTS.from_header(header, n_classes=single)
+        cost = decision_costs(costs.get("cost_matrix"), costs.get("priors"))
         try:
-            trees = [file.tree(t, schema.n_categories) for t in range(first, first + n_trees)]
-            model = fitted_class(kind).from_file(header, trees, frame)
+            trees = [file.tree(t, schema.n_categories) for t in range(file.n_trees)]
+            model = fitted_class(kind).from_file(header, trees, Frame(schema, n_classes, n_outputs, cost))
         except ValueError as error:
             refuse(str(error))
-        if (cost is not None or priors is not None) and not model.takes_costs:
+        if costs and not model.takes_costs:
             refuse(f"is damaged: it has costs or priors, which a {model.noun} does not use")
-        return cls(schema, model, classes, max_features, cost, priors)
+        return cls(schema, model, classes, max_features, **costs)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of the estimator."""
@@ -145,24 +171,6 @@ class FittedPart:
             attributes.get("cost_matrix_"),
             attributes.get("priors_"),
         )
-
-
-def _read_costs(
-    header: dict[str, Any], n_classes: list[int] | None
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Read costs and priors; files of models without them lack the fields."""
-    found: list[NDArray[np.float64] | None] = []
-    for name, n_dimensions in (("cost_matrix", 2), ("priors", 1)):
-        if header.get(name) is None:
-            found.append(None)
-            continue
-        numbers = np.array(field(header, name, list), dtype=np.float64)
-        if n_classes is None or len(n_classes) != 1 or numbers.shape != (n_classes[0],) * n_dimensions:
-            refuse(f"is damaged: its {name} does not fit its classes")
-        if not np.isfinite(numbers).all() or (numbers < 0).any():
-            refuse(f"is damaged: its {name} holds impossible numbers")
-        found.append(numbers)
-    return found[0], found[1]
 
 
 def kind_of(header: dict[str, Any]) -> str:
