@@ -130,10 +130,10 @@ MODULE_OF = {
     "to_json": "spinney.inspect.text.tables",
     "to_onnx": "spinney._interchange.writing.onnx_graph",
     "to_sql": "spinney._interchange.writing.sql",
-    "to_lightgbm": "spinney._interchange.writing.lightgbm_text",
+    "to_lightgbm": "spinney._interchange.writing.libraries",
     "to_pmml": "spinney._interchange.writing.pmml",
-    "to_treelite": "spinney._interchange.writing.treelite_model",
-    "to_xgboost": "spinney._interchange.writing.xgboost_json",
+    "to_treelite": "spinney._interchange.writing.libraries",
+    "to_xgboost": "spinney._interchange.writing.libraries",
     "tree_svg": "spinney.inspect.draw.tree_drawing",
 }
 

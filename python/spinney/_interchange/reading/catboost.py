@@ -18,52 +18,13 @@ from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._interchange.reading.entries import (
-    MAX_COLUMNS,
-    entry,
-    is_file,
-    json_of,
-    names_of,
-    number,
-    numbers,
-    read_bytes,
-    whole,
-)
+from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
-from spinney._interchange.reading.file_signatures import expect, refuse_unfitted
-from spinney._interchange.reading.nodes import Nodes, Sum, labels_of, reach_of_singles, schema_of
+from spinney._interchange.reading.nodes import Nodes, Sum, labels_of, links_of, reach_of_singles, schema_of
 from spinney._model.file.container import faults_named, refuse
 
 Floats = NDArray[np.float64]
-_LINKS = {
-    "Logloss": "logit",
-    "CrossEntropy": "logit",
-    "MultiClass": "softmax",
-    "MultiClassOneVsAll": "separate 1.0",
-    "Poisson": "log",
-    "Tweedie": "log",
-}
-_IDENTITY = (
-    "RMSE",
-    "MAE",
-    "Quantile",
-    "MultiQuantile",
-    "MultiRMSE",
-    "Huber",
-    "LogCosh",
-    "Lq",
-    "MAPE",
-    "Expectile",
-    "LogLinQuantile",
-    "QueryRMSE",
-    "QuerySoftMax",
-    "YetiRank",
-    "YetiRankPairwise",
-    "PairLogit",
-    "PairLogitPairwise",
-    "StochasticRank",
-    "LambdaMart",
-)
+_LINKS = links_of("catboost")
 _MAX_DEPTH, _MAX_SCORES = 16, 10_000
 
 
@@ -97,17 +58,17 @@ def from_catboost(model: object, *, classes: object = None, categories: dict[Any
     >>> model = spinney.from_catboost("model.json")  # doctest: +SKIP
     >>> model.predict(X)  # doctest: +SKIP
     """
-    if is_file(model):
-        data, label = read_bytes(model)
+    if entries.is_file(model):
+        data, label = entries.read_bytes(model)
     elif hasattr(model, "save_model") and hasattr(model, "tree_count_"):
-        refuse_unfitted(model)
+        entries.refuse_unfitted(model)
         data, label = b"", "this model"
     else:
         raise TypeError(f"model must be a fitted model of CatBoost, or its file, not {type(model).__name__}.")
     with faults_named(label, "import", "it"):
         if data[:4] == b"CBM1":
             model = _loaded(data)
-        if not is_file(model):
+        if not entries.is_file(model):
             data = _as_json(model)
         return _Reading(data, categories or {}).sum(classes).estimator()
 
@@ -144,9 +105,9 @@ class _Reading:
     """A model file, parsed."""
 
     def __init__(self, data: bytes, categories: dict[Any, Any]) -> None:
-        expect(data, "CatBoost")
-        self.fields = json_of(data)
-        told = entry(self.fields, "features_info", dict)
+        entries.expect(data, "CatBoost")
+        self.fields = entries.json_of(data)
+        told = entries.entry(self.fields, "features_info", dict)
         for kind, words in (("text_features", "text"), ("embedding_features", "embeddings")):
             if told.get(kind):
                 _refuse_columns(words)
@@ -168,22 +129,22 @@ class _Reading:
     def sum(self, classes: object) -> Sum:
         """Read the trees."""
         loss = self.loss()
-        scale_and_bias = entry(self.fields, "scale_and_bias", list)
+        scale_and_bias = entries.entry(self.fields, "scale_and_bias", list)
         if len(scale_and_bias) != 2:
             refuse("is damaged: it lacks a usable 'scale_and_bias'")
-        scale = number(scale_and_bias[0], "scale_and_bias")
+        scale = entries.number(scale_and_bias[0], "scale_and_bias")
         bias = scale_and_bias[1] if isinstance(scale_and_bias[1], list) else [scale_and_bias[1]]
-        start = numbers(bias, "scale_and_bias")
+        start = entries.numbers(bias, "scale_and_bias")
         n_scores = len(start)
         if not 1 <= n_scores <= _MAX_SCORES:
             refuse("is damaged: its scores start nowhere")
-        link = _LINKS.get(loss, "identity")
+        link = _LINKS[loss]
         labels = None
         if loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll"):
             labels = labels_of(classes if classes is not None else self.class_names(), max(2, n_scores))
         schema = self.schema()
         symmetric = self.fields.get("oblivious_trees")
-        told = entry(self.fields, "trees" if symmetric is None else "oblivious_trees", list)
+        told = entries.entry(self.fields, "trees" if symmetric is None else "oblivious_trees", list)
         trees: list[list[_engine.Tree]] = [[] for _ in range(n_scores)]
         for t, tree in enumerate(told):
             shape, values = (self.nested if symmetric is None else self.symmetric)(tree, t, n_scores)
@@ -198,9 +159,8 @@ class _Reading:
         parameters = self.info.get("params")
         told = parameters.get("loss_function") if isinstance(parameters, dict) else None
         name = told.get("type") if isinstance(told, dict) else None
-        if name not in _LINKS and name not in _IDENTITY:
-            known = ", ".join((*_LINKS, *_IDENTITY))
-            refuse(f"has a loss that is not known here, {str(name)[:50]!r}; known are {known}.")
+        if name not in _LINKS:
+            refuse(f"has a loss that is not known here, {str(name)[:50]!r}; known are {', '.join(_LINKS)}.")
         return str(name)
 
     def class_names(self) -> Any:
@@ -222,7 +182,7 @@ class _Reading:
             names[feature["flat_feature_index"]] = feature.get("feature_id") or ""
         # columns without a name are called by their number
         unnamed = all(name in ("", str(j)) for j, name in enumerate(names))
-        labels = None if unnamed else names_of(names, self.n_columns)
+        labels = None if unnamed else entries.names_of(names, self.n_columns)
         categories: dict[int, tuple[Any, ...]] = {}
         for feature in self.words:
             place = feature["flat_feature_index"]
@@ -244,16 +204,16 @@ class _Reading:
 
     def question(self, split: Any, t: int) -> tuple[int, float, bool, int | None]:
         """Column, cut, whether missing values go left, and the code of a category, of one split."""
-        kind = entry(split, "split_type", str)
+        kind = entries.entry(split, "split_type", str)
         if kind == "FloatFeature":
-            at = whole(split.get("float_feature_index"), "float_feature_index", 0, MAX_COLUMNS)
+            at = entries.whole(split.get("float_feature_index"), "float_feature_index", 0, entries.MAX_COLUMNS)
             feature = next((f for f in self.floats if f["feature_index"] == at), None)
             if feature is None:
                 refuse(f"is damaged: tree {t} splits a column that does not exist")
-            cut = float(reach_of_singles(number(split.get("border"), "border"))[0])
+            cut = float(reach_of_singles(entries.number(split.get("border"), "border"))[0])
             return feature["flat_feature_index"], cut, feature.get("nan_value_treatment") != "AsTrue", None
         if kind == "OneHotFeature":
-            at = whole(split.get("cat_feature_index"), "cat_feature_index", 0, MAX_COLUMNS)
+            at = entries.whole(split.get("cat_feature_index"), "cat_feature_index", 0, entries.MAX_COLUMNS)
             code = self.code_of.get(at, {}).get(_unsigned(split.get("value")))
             if code is None:
                 refuse(f"is damaged: tree {t} splits by a category that its column does not list")
@@ -272,9 +232,9 @@ class _Reading:
             refuse(f"is damaged: tree {t} has no usable splits")
         depth = len(splits)
         n, n_leaves = 2**depth - 1, 2**depth
-        leaf = numbers(tree.get("leaf_values"), "leaf_values", n_leaves * n_scores).reshape(n_leaves, n_scores)
+        leaf = entries.numbers(tree.get("leaf_values"), "leaf_values", n_leaves * n_scores).reshape(n_leaves, n_scores)
         told = tree.get("leaf_weights")
-        weight = numbers(told, "leaf_weights", n_leaves) if told else np.ones(n_leaves)
+        weight = entries.numbers(told, "leaf_weights", n_leaves) if told else np.ones(n_leaves)
         # the last split is the highest bit of a leaf's number: with it as the root, leaves stand in order
         asked = [self.question(split, t) for split in reversed(splits)]
         level = np.repeat(np.arange(depth), 2 ** np.arange(depth))
@@ -323,8 +283,8 @@ class _Reading:
                 waiting += [(node.get("right"), at, right), (node.get("left"), at, left)]
                 continue
             told = node.get("value")
-            value.append(numbers(told if isinstance(told, list) else [told], "value", n_scores))
-            weight.append(number(node.get("weight", 1.0), "weight"))
+            value.append(entries.numbers(told if isinstance(told, list) else [told], "value", n_scores))
+            weight.append(entries.number(node.get("weight", 1.0), "weight"))
             asked.append((-1, 0.0, False, None))
         columns, cuts, missing_left, codes = zip(*asked, strict=True)
         every = np.array(weight)
@@ -360,16 +320,16 @@ def _gains(nodes: Nodes) -> Floats:
 
 
 def _unsigned(value: object) -> int:
-    return whole(value, "value", -(2**31), 2**32 - 1) % 2**32
+    return entries.whole(value, "value", -(2**31), 2**32 - 1) % 2**32
 
 
 def _listed(features: object, name: str) -> list[dict[str, Any]]:
     """Check the positions that a list of columns gives."""
-    if not isinstance(features, list) or len(features) > MAX_COLUMNS:
+    if not isinstance(features, list) or len(features) > entries.MAX_COLUMNS:
         refuse(f"is damaged: it lacks a usable {name!r}")
     for feature in features:
         for key in ("feature_index", "flat_feature_index"):
-            whole(entry(feature, key, int), key, 0, MAX_COLUMNS)
+            entries.whole(entries.entry(feature, key, int), key, 0, entries.MAX_COLUMNS)
     return features
 
 

@@ -19,7 +19,7 @@ from spinney._estimator.estimator import About, counted
 from spinney._model.boosting import FittedImport
 from spinney._model.file.container import field, refuse
 from spinney._model.lazy_sequence import LazySequence
-from spinney._model.offsets import read_offset
+from spinney._model.links import read_offset
 from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from spinney._interchange.reading import entries
 from spinney._interchange.reading.catboost import from_catboost
-from spinney._interchange.reading.entries import FileLike, read_bytes
-from spinney._interchange.reading.file_signatures import library_of, looks_pickled
 from spinney._interchange.reading.lightgbm import from_lightgbm
 from spinney._interchange.reading.treelite import from_treelite
 from spinney._interchange.reading.xgboost import from_xgboost
@@ -21,7 +20,7 @@ _READERS: dict[str, Callable[[bytes], Any]] = {
 }
 
 
-def import_file(file: FileLike) -> Any:
+def import_file(file: entries.FileLike) -> Any:
     """Import a model file of whichever library wrote it.
 
     Parameters
@@ -32,17 +31,17 @@ def import_file(file: FileLike) -> Any:
     -------
     ImportedClassifier or ImportedRegressor
     """
-    data, label = read_bytes(file)
+    data, label = entries.read_bytes(file)
     with faults_named(label, "import", "it"):
         return _reader_of(data)(data)
 
 
 def _reader_of(data: bytes) -> Callable[[bytes], Any]:
     """Find the function that reads a file."""
-    library = library_of(data)
+    library = entries.library_of(data)
     if library is not None:
         return _READERS[library]
-    if looks_pickled(data):
+    if entries.looks_pickled(data):
         refuse(
             "is a pickle, and to read one is to run the code in it. If you trust it, load it in Python and pass the "
             "model to spinney.from_sklearn, from_xgboost and so on."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,47 +16,13 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._interchange.reading.entries import (
-    MAX_COLUMNS,
-    entry,
-    integers,
-    is_file,
-    json_of,
-    names_of,
-    number,
-    numbers,
-    read_bytes,
-    whole,
-)
+from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
-from spinney._interchange.reading.file_signatures import expect, refuse_unfitted
-from spinney._interchange.reading.nodes import Nodes, Sum, labels_of, schema_of
+from spinney._interchange.reading.nodes import Nodes, Sum, labels_of, links_of, schema_of
 from spinney._model.file.container import faults_named, refuse
 
 Floats = NDArray[np.float64]
-_IDENTITY = (
-    "regression",
-    "regression_l1",
-    "huber",
-    "fair",
-    "quantile",
-    "mape",
-    "lambdarank",
-    "rank_xendcg",
-    "none",
-    "custom",
-    "",
-)
-_LINKS = dict.fromkeys(_IDENTITY, "identity") | {
-    "poisson": "log",
-    "gamma": "log",
-    "tweedie": "log",
-    "cross_entropy": "logistic",
-    "cross_entropy_lambda": "softplus",
-    "binary": "logit",
-    "multiclass": "softmax",
-    "multiclassova": "separate",
-}
+_LINKS = links_of("lightgbm")
 _NEAR_ZERO = float(np.float32(1e-35))  # what lies between minus this and this is zero to LightGBM
 _MAX_CLASSES = 100_000
 
@@ -93,10 +59,10 @@ def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: o
     if isinstance(model, dict):
         with faults_named("this model", "import", "it"):
             return _of_dict(model).sum(num_iteration, classes).estimator()
-    if is_file(model):
-        data, label = read_bytes(model)
+    if entries.is_file(model):
+        data, label = entries.read_bytes(model)
     else:
-        refuse_unfitted(model)
+        entries.refuse_unfitted(model)
         booster = getattr(model, "booster_", model)
         if not hasattr(booster, "model_to_string"):
             raise TypeError(
@@ -109,9 +75,9 @@ def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: o
 
 
 def _parsed(data: bytes) -> _Reading:
-    expect(data, "LightGBM")
+    entries.expect(data, "LightGBM")
     if data.lstrip()[:1] == b"{":
-        return _of_dict(json_of(data))
+        return _of_dict(entries.json_of(data))
     return _of_text(data)
 
 
@@ -140,7 +106,7 @@ class _Reading:
         if name == "regression" and "sqrt" in words:
             link = "signed_square"
         if name in ("binary", "multiclassova"):
-            slope = number(told.get("sigmoid", "1"), "sigmoid")
+            slope = entries.number(told.get("sigmoid", "1"), "sigmoid")
             link = f"separate {slope!r}" if link == "separate" else "logit" if slope == 1 else f"sigmoid {slope!r}"
         labels = None
         if name in ("binary", "multiclass", "multiclassova"):
@@ -157,7 +123,7 @@ class _Reading:
 
     def schema(self, trees: list[LightTree]) -> tuple[Schema, dict[int, dict[int, int]]]:
         """Find the columns, and the code of each value of those that hold categories."""
-        names = names_of(self.names, self.n_columns)
+        names = entries.names_of(self.names, self.n_columns)
         if names == [f"Column_{j}" for j in range(self.n_columns)]:  # LightGBM's own, for tables without names
             names = None
         values = {j: set(listed) for j, listed in self.declared.items()}
@@ -210,18 +176,7 @@ def _tree(tree: LightTree, t: int, schema: Schema, codes: dict[int, dict[int, in
     for node, listed in tree.sets.items():
         code_of = codes[int(nodes.feature[node])]
         sets[node] = np.array(sorted(code_of[value] for value in listed), dtype=np.int64), False
-    made = Nodes(
-        nodes.left,
-        nodes.right,
-        nodes.feature,
-        nodes.threshold,
-        nodes.missing_left,
-        nodes.value * factor if factor != 1.0 else nodes.value,
-        nodes.weight,
-        nodes.n_rows,
-        nodes.gain,
-        sets=sets,
-    )
+    made = replace(nodes, value=nodes.value * factor if factor != 1.0 else nodes.value, sets=sets)
     return made.tree(schema.n_categories, t)
 
 
@@ -240,7 +195,7 @@ def _of_text(data: bytes) -> _Reading:
     if end is None or (starts and starts[-1] > end):
         refuse("is damaged: it ends before its trees do")
     head = _pairs(lines[1 : starts[0] if starts else end])
-    n_columns = whole(head.get("max_feature_idx"), "max_feature_idx", 0, MAX_COLUMNS) + 1
+    n_columns = entries.whole(head.get("max_feature_idx"), "max_feature_idx", 0, entries.MAX_COLUMNS) + 1
     ends = [*starts[1:], end] if starts else []
     blocks = (_pairs(lines[a + 1 : b]) for a, b in zip(starts, ends, strict=True))
     pandas = next((line.partition(":")[2] for line in lines[end:] if line.startswith("pandas_categorical:")), "null")
@@ -251,7 +206,7 @@ def _of_text(data: bytes) -> _Reading:
     return _Reading(
         head.get("objective", ""),
         n_columns,
-        whole(head.get("num_tree_per_iteration"), "num_tree_per_iteration", 1, _MAX_CLASSES),
+        entries.whole(head.get("num_tree_per_iteration"), "num_tree_per_iteration", 1, _MAX_CLASSES),
         head.get("feature_names", "").split(" ") if head.get("feature_names") else None,
         "average_output" in head,
         _declared(head.get("feature_infos", "").split(" "), n_columns),
@@ -267,7 +222,7 @@ def _columns_of_categories(lines: list[str], n_columns: int) -> list[int] | None
     words = told.partition(":")[2].strip(" ]").split(",")
     if not told or not all(word.strip().isdigit() for word in words):
         return None
-    return sorted({whole(word.strip(), "categorical_feature", 0, n_columns - 1) for word in words})
+    return sorted({entries.whole(word.strip(), "categorical_feature", 0, n_columns - 1) for word in words})
 
 
 def _pairs(lines: list[str]) -> dict[str, str]:
@@ -280,7 +235,7 @@ def _declared(infos: list[str], n_columns: int) -> dict[int, list[int]]:
     for j, text in enumerate(infos[:n_columns]):
         if text in ("none", "") or text.startswith("["):
             continue
-        values = [whole(part, "feature_infos", -(2**31), 2**31 - 1) for part in text.split(":")]
+        values = [entries.whole(part, "feature_infos", -(2**31), 2**31 - 1) for part in text.split(":")]
         found[j] = [value for value in values if value >= 0]
     return found
 
@@ -289,26 +244,26 @@ def _declared(infos: list[str], n_columns: int) -> dict[int, list[int]]:
 
 
 def _of_dict(fields: dict[str, Any]) -> _Reading:
-    n_columns = whole(fields.get("max_feature_idx"), "max_feature_idx", 0, MAX_COLUMNS) + 1
-    names = entry(fields, "feature_names", list)
+    n_columns = entries.whole(fields.get("max_feature_idx"), "max_feature_idx", 0, entries.MAX_COLUMNS) + 1
+    names = entries.entry(fields, "feature_names", list)
     infos = fields.get("feature_infos", {})
     declared: dict[int, list[int]] = {}
     for j, name in enumerate(names[:n_columns]):
         told = infos.get(name) if isinstance(infos, dict) and isinstance(name, str) else None
         values = told.get("values") if isinstance(told, dict) else None
         if isinstance(values, list) and values:
-            declared[j] = [v for v in (whole(v, "values", -(2**31), 2**31 - 1) for v in values) if v >= 0]
+            declared[j] = [v for v in (entries.whole(v, "values", -(2**31), 2**31 - 1) for v in values) if v >= 0]
     objective = fields.get("objective", "")
-    trees = entry(fields, "tree_info", list)
+    trees = entries.entry(fields, "tree_info", list)
     return _Reading(
         objective if isinstance(objective, str) else "",
         n_columns,
-        whole(fields.get("num_tree_per_iteration"), "num_tree_per_iteration", 1, _MAX_CLASSES),
+        entries.whole(fields.get("num_tree_per_iteration"), "num_tree_per_iteration", 1, _MAX_CLASSES),
         names,
         bool(fields.get("average_output")),
         declared,
         fields.get("pandas_categorical"),
-        (nested_tree(entry(tree, "tree_structure", dict), t, n_columns) for t, tree in enumerate(trees)),
+        (nested_tree(entries.entry(tree, "tree_structure", dict), t, n_columns) for t, tree in enumerate(trees)),
     )
 
 
@@ -344,17 +299,17 @@ def text_tree(fields: dict[str, str], t: int, n_columns: int) -> LightTree:
     """Read a tree of a text file: splits come first, leaf k is child -k - 1."""
     if fields.get("is_linear", "0") not in ("0", "false"):
         refuse("has linear trees, which are not carried over. Fit it with linear_tree=False.")
-    n_leaves = whole(fields.get("num_leaves"), "num_leaves", 1, _MAX_LEAVES)
+    n_leaves = entries.whole(fields.get("num_leaves"), "num_leaves", 1, _MAX_LEAVES)
     n = n_leaves - 1
     leaf = _numbers(fields, "leaf_value", n_leaves)
     count = _numbers(fields, "leaf_count", n_leaves) if fields.get("leaf_count") else np.ones(n_leaves)
     if n == 0:
         return _joined(np.empty((6, 0)), np.empty(0), leaf, count, np.zeros(0), {}, t)
-    kind = integers(_numbers(fields, "decision_type", n), "decision_type", 0, 255)
+    kind = _integers(fields, "decision_type", n, 0, 255)
     threshold = _numbers(fields, "threshold", n)
     sets = _bitsets(fields, kind, threshold, t)
-    columns = integers(_numbers(fields, "split_feature", n), "split_feature", 0, n_columns - 1)
-    children = [integers(_numbers(fields, side, n), side, -n_leaves, n - 1) for side in ("left_child", "right_child")]
+    columns = _integers(fields, "split_feature", n, 0, n_columns - 1)
+    children = [_integers(fields, side, n, -n_leaves, n - 1) for side in ("left_child", "right_child")]
     inner = _numbers(fields, "internal_count", n) if fields.get("internal_count") else np.ones(n)
     gain = _numbers(fields, "split_gain", n) if fields.get("split_gain") else np.zeros(n)
     splits = np.array([*children, columns, kind >> 2 & 3, kind & _DEFAULT_LEFT, inner])
@@ -367,7 +322,11 @@ def _numbers(fields: dict[str, str], name: str, length: int) -> Floats:
         found = np.array(words, dtype=np.float64) if words else np.empty(0)
     except ValueError:
         refuse(f"is damaged: {name!r} does not hold numbers")
-    return numbers(found, name, length)
+    return entries.numbers(found, name, length)
+
+
+def _integers(fields: dict[str, str], name: str, length: int, least: int, most: int) -> NDArray[np.int64]:
+    return entries.integers(_numbers(fields, name, length), name, least, most)
 
 
 def _bitsets(fields: dict[str, str], kind: NDArray[np.int64], threshold: Floats, t: int) -> dict[int, list[int]]:
@@ -375,11 +334,11 @@ def _bitsets(fields: dict[str, str], kind: NDArray[np.int64], threshold: Floats,
     nodes = np.flatnonzero(kind & _CATEGORY)
     if len(nodes) == 0:
         return {}
-    n_sets = whole(fields.get("num_cat"), "num_cat", 0, _MAX_LEAVES)
-    ends = integers(_numbers(fields, "cat_boundaries", n_sets + 1), "cat_boundaries", 0, 2**31 - 1)
+    n_sets = entries.whole(fields.get("num_cat"), "num_cat", 0, _MAX_LEAVES)
+    ends = _integers(fields, "cat_boundaries", n_sets + 1, 0, 2**31 - 1)
     n_words = len(fields.get("cat_threshold", "").split())
-    words = integers(_numbers(fields, "cat_threshold", n_words), "cat_threshold", 0, 2**32 - 1).astype(np.uint32)
-    place = integers(threshold[nodes], "threshold", 0, n_sets - 1)
+    words = _integers(fields, "cat_threshold", n_words, 0, 2**32 - 1).astype(np.uint32)
+    place = entries.integers(threshold[nodes], "threshold", 0, n_sets - 1)
     if (np.diff(ends) < 0).any() or ends[-1] > len(words) or len(set(place.tolist())) < len(place):
         refuse(f"is damaged: tree {t} lacks categories")
     found = {}
@@ -406,27 +365,27 @@ def nested_tree(root: dict[str, Any], t: int, n_columns: int) -> LightTree:
         if "leaf_value" in node:
             if "leaf_coeff" in node:
                 refuse("has linear trees, which are not carried over. Fit it with linear_tree=False.")
-            count = number(node.get("leaf_count", 1), "leaf_count")
-            leaves.append((number(node["leaf_value"], "leaf_value"), count))
+            count = entries.number(node.get("leaf_count", 1), "leaf_count")
+            leaves.append((entries.number(node["leaf_value"], "leaf_value"), count))
             continue
         at = len(splits)
         missing = _KINDS.get(node.get("missing_type", "None"))
         if missing is None:
             refuse(f"is damaged: tree {t} takes unknown values for missing ones")
-        column = whole(node.get("split_feature"), "split_feature", 0, n_columns - 1)
-        count = number(node.get("internal_count", 1), "internal_count")
+        column = entries.whole(node.get("split_feature"), "split_feature", 0, n_columns - 1)
+        count = entries.number(node.get("internal_count", 1), "internal_count")
         splits.append([0, 0, column, missing, 2 if node.get("default_left") else 0, count])
-        gains.append(number(node.get("split_gain", 0), "split_gain"))
+        gains.append(entries.number(node.get("split_gain", 0), "split_gain"))
         if node.get("decision_type") == "==":
             listed = str(node.get("threshold", "")).split("||")
-            sets[at] = sorted({whole(word, "threshold", 0, 2**31 - 1) for word in listed if word})
+            sets[at] = sorted({entries.whole(word, "threshold", 0, 2**31 - 1) for word in listed if word})
             thresholds.append(0.0)
         elif node.get("decision_type") == "<=":
-            thresholds.append(number(node.get("threshold"), "threshold"))
+            thresholds.append(entries.number(node.get("threshold"), "threshold"))
         else:
             refuse(f"is damaged: tree {t} decides in an unknown way")
-        waiting.append((entry(node, "right_child", dict), at, 1))
-        waiting.append((entry(node, "left_child", dict), at, 0))
+        waiting.append((entries.entry(node, "right_child", dict), at, 1))
+        waiting.append((entries.entry(node, "left_child", dict), at, 0))
     leaf = np.array(leaves).reshape(-1, 2)
     every = np.array(splits, dtype=np.float64).reshape(-1, 6).T
     return _joined(every, np.array(thresholds), leaf[:, 0], leaf[:, 1], np.array(gains), sets, t)

@@ -7,8 +7,10 @@ goes left. Half way between two singles rounds to the one whose last bit is 0.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -234,6 +236,12 @@ def schema_of(
         for j, name in enumerate(labels)
     ]
     return Schema(features, names is not None, unseen)  # type: ignore[arg-type]
+
+
+def links_of(library: str) -> dict[str, str]:
+    """Return the link of each objective that a library knows."""
+    text = files("spinney._interchange.reading").joinpath("objectives.toml").read_text(encoding="utf-8")
+    return {name: link for link, names in tomllib.loads(text)[library].items() for name in names}
 
 
 def labels_of(classes: object, n_classes: int) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._forest.growth_record import GrowthRecord
-from spinney._interchange.reading.entries import is_file
+from spinney._interchange.reading import entries
 from spinney._interchange.reading.nodes import Nodes, Sum, cuts_of_singles, schema_of
 from spinney._model.file.container import faults_named, refuse
 from spinney._model.forest import FittedForest
@@ -89,7 +89,7 @@ def from_sklearn(model: object) -> Any:
     >>> bool((ours.predict(X) == theirs.predict(X)).all())
     True
     """
-    if is_file(model):
+    if entries.is_file(model):
         raise TypeError(
             "from_sklearn takes a fitted estimator, not a file: scikit-learn's files are pickles, and to read one is "
             "to run the code in it. If you trust it, load it yourself and pass the estimator."

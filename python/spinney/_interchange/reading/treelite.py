@@ -13,34 +13,21 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._interchange.reading.entries import (
-    MAX_COLUMNS,
-    entry,
-    integers,
-    is_file,
-    json_of,
-    number,
-    numbers,
-    read_bytes,
-    whole,
-)
+from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
-from spinney._interchange.reading.file_signatures import expect
-from spinney._interchange.reading.nodes import Nodes, Sum, cuts_below_singles, labels_of, reach_of_singles, schema_of
+from spinney._interchange.reading.nodes import (
+    Nodes,
+    Sum,
+    cuts_below_singles,
+    labels_of,
+    links_of,
+    reach_of_singles,
+    schema_of,
+)
 from spinney._model.file.container import faults_named, refuse
 
 Floats = NDArray[np.float64]
-_LINKS = {
-    "identity": "identity",
-    "identity_multiclass": "identity",
-    "signed_square": "signed_square",
-    "hinge": "step",
-    "sigmoid": "sigmoid",
-    "exponential": "log",
-    "logarithm_one_plus_exp": "softplus",
-    "softmax": "softmax",
-    "multiclass_ova": "separate",
-}
+_LINKS = links_of("treelite")
 _OF_CLASSES = ("kBinaryClf", "kMultiClf")
 _MAX_SCORES = 10_000
 
@@ -71,8 +58,8 @@ def from_treelite(model: object, *, classes: object = None) -> Imported:
     >>> import treelite  # doctest: +SKIP
     >>> spinney.from_treelite(treelite.Model.deserialize("model.tl"))  # doctest: +SKIP
     """
-    if is_file(model):
-        data, label = read_bytes(model)
+    if entries.is_file(model):
+        data, label = entries.read_bytes(model)
     elif hasattr(model, "dump_as_json"):
         data, label = model.dump_as_json(pretty_print=False).encode(), "this model"
     else:
@@ -85,13 +72,13 @@ class _Reading:
     """A model, parsed."""
 
     def __init__(self, data: bytes) -> None:
-        expect(data, "treelite")
-        self.fields = json_of(data)
-        self.n_columns = whole(self.fields.get("num_feature"), "num_feature", 1, MAX_COLUMNS)
+        entries.expect(data, "treelite")
+        self.fields = entries.json_of(data)
+        self.n_columns = entries.whole(self.fields.get("num_feature"), "num_feature", 1, entries.MAX_COLUMNS)
         self.is_single = self.fields.get("threshold_type") == "float32"
-        self.trees = entry(self.fields, "trees", list)
-        n_targets = whole(self.fields.get("num_target"), "num_target", 1, _MAX_SCORES)
-        counts = integers(self.fields.get("num_class"), "num_class", 1, _MAX_SCORES, n_targets)
+        self.trees = entries.entry(self.fields, "trees", list)
+        n_targets = entries.whole(self.fields.get("num_target"), "num_target", 1, _MAX_SCORES)
+        counts = entries.integers(self.fields.get("num_class"), "num_class", 1, _MAX_SCORES, n_targets)
         if n_targets > 1 and (counts > 1).any():
             refuse("has several targets of classes, which is not carried over.")
         self.n_classes, self.n_scores = int(counts[0]), max(n_targets, int(counts[0]))
@@ -99,15 +86,15 @@ class _Reading:
 
     def sum(self, classes: object) -> Sum:
         """Read the trees."""
-        after = entry(self.fields, "postprocessor", str)
-        task = entry(self.fields, "task_type", str)
+        after = entries.entry(self.fields, "postprocessor", str)
+        task = entries.entry(self.fields, "task_type", str)
         if after not in _LINKS or task == "kIsolationForest":
             known = ", ".join(_LINKS)
             refuse(f"ends with {after[:50]!r}, which is not carried over; known are {known}. Use from_sklearn.")
         link = _LINKS[after]
         of_classes = task in _OF_CLASSES
         if link in ("sigmoid", "separate"):
-            slope = number(self.fields.get("sigmoid_alpha", 1.0), "sigmoid_alpha")
+            slope = entries.number(self.fields.get("sigmoid_alpha", 1.0), "sigmoid_alpha")
             link = f"{link} {slope!r}" if slope != 1 or link == "separate" else "logit"
         if link == "logit" and not of_classes:
             link = "logistic"
@@ -124,23 +111,23 @@ class _Reading:
                 factor = 1.0 / counts[score] if self.fields.get("average_tree_output") is True else 1.0
                 nodes.value = values[:, k] * factor
                 trees[score].append(nodes.tree(schema.n_categories, t))
-        start = numbers(self.fields.get("base_scores"), "base_scores", self.n_scores)
+        start = entries.numbers(self.fields.get("base_scores"), "base_scores", self.n_scores)
         return Sum(schema, trees, start, link, labels, "treelite", f"{task}, {after}")
 
     def places(self) -> list[NDArray[np.int64]]:
         """Scores that each tree adds to: one, or all where its leaves have a value for each."""
         name = "target_id" if self.of_targets else "class_id"
-        of_tree = integers(self.fields.get(name), name, -1, self.n_scores - 1, len(self.trees))
+        of_tree = entries.integers(self.fields.get(name), name, -1, self.n_scores - 1, len(self.trees))
         return [np.arange(self.n_scores) if k < 0 else np.array([k]) for k in of_tree]
 
     def schema(self) -> tuple[Schema, dict[int, dict[int, int]]]:
         """Find the columns, and the code of each category that a split lists."""
         known: dict[int, set[int]] = {}
         for tree in self.trees:
-            for node in entry(tree, "nodes", list):
+            for node in entries.entry(tree, "nodes", list):
                 if isinstance(node, dict) and node.get("node_type") == "categorical_test_node":
-                    column = whole(node.get("split_feature_id"), "split_feature_id", 0, self.n_columns - 1)
-                    listed = integers(node.get("category_list"), "category_list", 0, 2**31 - 1)
+                    column = entries.whole(node.get("split_feature_id"), "split_feature_id", 0, self.n_columns - 1)
+                    listed = entries.integers(node.get("category_list"), "category_list", 0, 2**31 - 1)
                     known.setdefault(column, set()).update(listed.tolist())
         values = {j: tuple(sorted(found)) for j, found in known.items()}
         if any(not found for found in values.values()):
@@ -150,9 +137,9 @@ class _Reading:
 
     def nodes(self, tree: object, t: int, width: int, codes: dict[int, dict[int, int]]) -> tuple[Nodes, Floats]:
         """Read the nodes of a tree, and the values of its leaves."""
-        told = entry(tree, "nodes", list)
+        told = entries.entry(tree, "nodes", list)
         n = len(told)
-        number_of = {entry(node, "node_id", int): i for i, node in enumerate(told)}
+        number_of = {entries.entry(node, "node_id", int): i for i, node in enumerate(told)}
         if len(number_of) != n or n == 0 or number_of.get(0) != 0:
             refuse(f"is damaged: tree {t} does not number its nodes")
         left, right, feature = (np.full(n, -1) for _ in range(3))
@@ -160,21 +147,21 @@ class _Reading:
         missing_left, rows = np.zeros(n, dtype=bool), np.zeros(n)
         sets: dict[int, tuple[NDArray[Any], bool]] = {}
         for i, node in enumerate(told):
-            rows[i] = number(node.get("data_count", 1), "data_count")
-            weight[i] = number(node.get("sum_hess", rows[i]), "sum_hess")
+            rows[i] = entries.number(node.get("data_count", 1), "data_count")
+            weight[i] = entries.number(node.get("sum_hess", rows[i]), "sum_hess")
             if "leaf_value" in node:
                 value = node["leaf_value"]
-                values[i] = numbers(value if isinstance(value, list) else [value], "leaf_value", width)
+                values[i] = entries.numbers(value if isinstance(value, list) else [value], "leaf_value", width)
                 continue
-            gain[i] = number(node.get("gain", 0), "gain")
-            feature[i] = whole(node.get("split_feature_id"), "split_feature_id", 0, self.n_columns - 1)
-            children = [number_of.get(entry(node, side, int), -2) for side in ("left_child", "right_child")]
+            gain[i] = entries.number(node.get("gain", 0), "gain")
+            feature[i] = entries.whole(node.get("split_feature_id"), "split_feature_id", 0, self.n_columns - 1)
+            children = [number_of.get(entries.entry(node, side, int), -2) for side in ("left_child", "right_child")]
             if min(children) < 0:
                 refuse(f"is damaged: tree {t} lacks nodes")
             missing_left[i] = node.get("default_left") is True
             if node.get("node_type") == "categorical_test_node":
                 code_of = codes[int(feature[i])]
-                listed = integers(node.get("category_list"), "category_list", 0, 2**31 - 1)
+                listed = entries.integers(node.get("category_list"), "category_list", 0, 2**31 - 1)
                 marks = np.array(sorted({code_of[value] for value in listed.tolist()}), dtype=np.int64)
                 sets[i] = marks, node.get("category_list_right_child") is True
             else:
@@ -187,7 +174,7 @@ class _Reading:
 
     def cut(self, node: dict[str, Any], t: int) -> tuple[float, bool]:
         """Where a split of numbers cuts, and whether its children change places."""
-        op, at = entry(node, "comparison_op", str), number(node.get("threshold"), "threshold")
+        op, at = entries.entry(node, "comparison_op", str), entries.number(node.get("threshold"), "threshold")
         if op not in ("<", "<=", ">", ">="):
             refuse(f"compares by {op[:10]!r} in tree {t}, which is not carried over.")
         is_below = op in ("<", ">=")  # the number itself goes with those above it

@@ -14,51 +14,21 @@ from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._interchange.reading.entries import (
-    MAX_COLUMNS,
-    FileLike,
-    entry,
-    integers,
-    is_file,
-    json_of,
-    names_of,
-    number,
-    numbers,
-    read_bytes,
-    whole,
-)
+from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
-from spinney._interchange.reading.file_signatures import expect, refuse_unfitted
-from spinney._interchange.reading.nodes import Nodes, Sum, as_singles, cuts_below_singles, labels_of, schema_of
-from spinney._interchange.reading.ubjson import is_ubjson, parse_ubjson
+from spinney._interchange.reading.nodes import (
+    Nodes,
+    Sum,
+    as_singles,
+    cuts_below_singles,
+    labels_of,
+    links_of,
+    schema_of,
+)
 from spinney._model.file.container import faults_named, refuse
 
 Floats = NDArray[np.float64]
-_IDENTITY = (
-    "reg:squarederror",
-    "reg:linear",
-    "reg:squaredlogerror",
-    "reg:pseudohubererror",
-    "reg:absoluteerror",
-    "reg:quantileerror",
-    "reg:expectileerror",
-    "rank:pairwise",
-    "rank:ndcg",
-    "rank:map",
-)
-_LINKS = dict.fromkeys(_IDENTITY, "identity") | {
-    "binary:logitraw": "identity",
-    "reg:logistic": "logistic",
-    "count:poisson": "log",
-    "reg:gamma": "log",
-    "reg:tweedie": "log",
-    "survival:cox": "log",
-    "survival:aft": "log",
-    "binary:logistic": "logit",
-    "binary:hinge": "step",
-    "multi:softprob": "softmax",
-    "multi:softmax": "softmax",
-}
+_LINKS = links_of("xgboost")
 _FROM_ODDS = frozenset({"reg:logistic", "binary:logistic"})  # the base score is a probability
 _OF_CLASSES = frozenset({"logit", "step", "softmax"})
 _MAX_SCORES = 100_000
@@ -66,7 +36,7 @@ _MAX_CODE = 2**24
 
 
 def from_xgboost(
-    model: FileLike | BaseEstimator,
+    model: entries.FileLike | BaseEstimator,
     *,
     iteration_range: tuple[int, int] | None = None,
     missing: float | None = None,
@@ -101,11 +71,11 @@ def from_xgboost(
     >>> model = spinney.from_xgboost("model.ubj")  # doctest: +SKIP
     >>> model.predict(X)  # doctest: +SKIP
     """
-    if is_file(model):
-        data, label = read_bytes(model)
+    if entries.is_file(model):
+        data, label = entries.read_bytes(model)
         is_estimator = None
     else:
-        refuse_unfitted(model)
+        entries.refuse_unfitted(model)
         booster = model.get_booster() if hasattr(model, "get_booster") else model
         if not hasattr(booster, "save_raw"):
             raise TypeError(
@@ -123,16 +93,16 @@ class _Reading:
     """A model file, parsed."""
 
     def __init__(self, data: bytes) -> None:
-        expect(data, "XGBoost")
-        fields = parse_ubjson(data) if is_ubjson(data) else json_of(data)
-        self.learner = entry(fields, "learner", dict)
+        entries.expect(data, "XGBoost")
+        fields = entries.parse_ubjson(data) if entries.is_ubjson(data) else entries.json_of(data)
+        self.learner = entries.entry(fields, "learner", dict)
         version = fields.get("version")
         self.version = ".".join(str(part) for part in version[:3]) if isinstance(version, (list, np.ndarray)) else ""
-        self.parameters = entry(self.learner, "learner_model_param", dict)
-        self.n_columns = whole(self.parameters.get("num_feature"), "num_feature", 1, MAX_COLUMNS)
-        self.objective = entry(entry(self.learner, "objective", dict), "name", str)
-        booster = entry(self.learner, "gradient_booster", dict)
-        kind = entry(booster, "name", str)
+        self.parameters = entries.entry(self.learner, "learner_model_param", dict)
+        self.n_columns = entries.whole(self.parameters.get("num_feature"), "num_feature", 1, entries.MAX_COLUMNS)
+        self.objective = entries.entry(entries.entry(self.learner, "objective", dict), "name", str)
+        booster = entries.entry(self.learner, "gradient_booster", dict)
+        kind = entries.entry(booster, "name", str)
         if kind == "gblinear":
             refuse(
                 "holds a linear booster (gblinear), which has no trees. Fit booster='gbtree', or use "
@@ -144,22 +114,24 @@ class _Reading:
             refuse(
                 f"has an objective that is not known here, {self.objective[:50]!r}; pass one of {', '.join(_LINKS)}."
             )
-        self.model = entry(entry(booster, "gbtree", dict) if kind == "dart" else booster, "model", dict)
-        self.trees = entry(self.model, "trees", list)
+        self.model = entries.entry(entries.entry(booster, "gbtree", dict) if kind == "dart" else booster, "model", dict)
+        self.trees = entries.entry(self.model, "trees", list)
         self.code_of: dict[int, dict[int, int]] = {}  # of columns of categories: the codes that splits list, and ours
-        self.factor = numbers(booster.get("weight_drop"), "weight_drop", len(self.trees)) if kind == "dart" else None
+        self.factor = (
+            entries.numbers(booster.get("weight_drop"), "weight_drop", len(self.trees)) if kind == "dart" else None
+        )
 
     def sum(self, iteration_range: object, missing: float | None, classes: object, is_estimator: bool | None) -> Sum:
         """Read the trees."""
         link = _LINKS[self.objective]
-        n_classes = whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES)
-        n_targets = whole(self.parameters.get("num_target", "1"), "num_target", 0, _MAX_SCORES)
+        n_classes = entries.whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES)
+        n_targets = entries.whole(self.parameters.get("num_target", "1"), "num_target", 0, _MAX_SCORES)
         n_scores = max(1, n_classes, n_targets)
         if link in _OF_CLASSES and link != "softmax" and n_scores > 1:
             refuse("has several targets of classes, which is not carried over. Import one model for each target.")
         labels = labels_of(classes, max(2, n_classes)) if link in _OF_CLASSES else None
         schema = self.schema(missing)
-        score = integers(self.model.get("tree_info"), "tree_info", 0, n_scores - 1, len(self.trees))
+        score = entries.integers(self.model.get("tree_info"), "tree_info", 0, n_scores - 1, len(self.trees))
         first, last = self.range(iteration_range, is_estimator)
         trees: list[list[_engine.Tree]] = [[] for _ in range(n_scores)]
         for t in range(first, last):
@@ -171,7 +143,7 @@ class _Reading:
         """Scores before the first tree: the base score as the objective takes it, in single precision."""
         text = self.parameters.get("base_score", "0.5")
         parts = text.strip("[]").split(",") if isinstance(text, str) else [text]
-        base = np.array([number(part, "base_score") for part in parts[: n_scores + 1]], dtype=np.float32)
+        base = np.array([entries.number(part, "base_score") for part in parts[: n_scores + 1]], dtype=np.float32)
         if len(base) not in (1, n_scores):
             refuse("is damaged: its base scores are not one for each score")
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -186,12 +158,12 @@ class _Reading:
         n_trees = len(self.trees)
         told = self.model.get("iteration_indptr")
         if told is None:  # older files
-            per_round = whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES) or 1
-            together = entry(self.model, "gbtree_model_param", dict).get("num_parallel_tree", "1")
-            per_round *= whole(together, "num_parallel_tree", 0, 2**31)
+            per_round = entries.whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES) or 1
+            together = entries.entry(self.model, "gbtree_model_param", dict).get("num_parallel_tree", "1")
+            per_round *= entries.whole(together, "num_parallel_tree", 0, 2**31)
             ends = np.append(np.arange(0, n_trees, max(1, per_round)), n_trees)
         else:
-            ends = integers(told, "iteration_indptr", 0, n_trees)
+            ends = entries.integers(told, "iteration_indptr", 0, n_trees)
         if len(ends) == 0 or ends[-1] != n_trees or ends[0] != 0 or (np.diff(ends) < 0).any():
             refuse("is damaged: its rounds are not those of its trees")
         n_rounds = len(ends) - 1
@@ -213,13 +185,13 @@ class _Reading:
         if not isinstance(attributes, dict) or "best_iteration" not in attributes:
             return None
         is_wrapped = "scikit_learn" in attributes if is_estimator is None else is_estimator
-        return whole(attributes["best_iteration"], "best_iteration", 0, 2**31) if is_wrapped else None
+        return entries.whole(attributes["best_iteration"], "best_iteration", 0, 2**31) if is_wrapped else None
 
     # ---- columns -------------------------------------------------------------------------------------
 
     def schema(self, missing: float | None) -> Schema:
         """Find the columns: categories by their value where the file has them, else by their code."""
-        names = names_of(self.learner.get("feature_names"), self.n_columns)
+        names = entries.names_of(self.learner.get("feature_names"), self.n_columns)
         stored = self.stored_categories()
         codes: dict[int, set[int]] = {}
         for t, tree in enumerate(self.trees):
@@ -247,13 +219,13 @@ class _Reading:
         listed = stored.get("enc") if isinstance(stored, dict) else None
         found: dict[int, tuple[Any, ...]] = {}
         for j, fields in enumerate(listed if isinstance(listed, list) else []):
-            values = entry(fields, "values", (list, np.ndarray))
+            values = entries.entry(fields, "values", (list, np.ndarray))
             if len(values) == 0:
                 continue
             if "offsets" in fields:
                 found[j] = _texts(values, fields["offsets"])
             else:
-                cells = numbers(values, "values")
+                cells = entries.numbers(values, "values")
                 found[j] = tuple(int(v) if v.is_integer() else v for v in cells.tolist())
         return found
 
@@ -262,11 +234,11 @@ class _Reading:
         kinds = tree.get("split_type") if isinstance(tree, dict) else None
         if kinds is None:
             return {}
-        nodes = integers(tree.get("categories_nodes", []), "categories_nodes", 0, len(kinds))
-        starts = integers(tree.get("categories_segments", []), "categories_segments", 0, 2**53, len(nodes))
-        sizes = integers(tree.get("categories_sizes", []), "categories_sizes", 0, 2**53, len(nodes))
-        codes = integers(tree.get("categories", []), "categories", 0, _MAX_CODE)
-        columns = integers(tree.get("split_indices"), "split_indices", 0, 2**31 - 1, len(kinds))
+        nodes = entries.integers(tree.get("categories_nodes", []), "categories_nodes", 0, len(kinds))
+        starts = entries.integers(tree.get("categories_segments", []), "categories_segments", 0, 2**53, len(nodes))
+        sizes = entries.integers(tree.get("categories_sizes", []), "categories_sizes", 0, 2**53, len(nodes))
+        codes = entries.integers(tree.get("categories", []), "categories", 0, _MAX_CODE)
+        columns = entries.integers(tree.get("split_indices"), "split_indices", 0, 2**31 - 1, len(kinds))
         if (starts + sizes > len(codes)).any() or sizes.sum() > len(codes) or (nodes >= len(kinds)).any():
             refuse(f"is damaged: tree {t} lacks categories")
         found = {}
@@ -282,31 +254,31 @@ class _Reading:
     def tree(self, t: int, schema: Schema) -> _engine.Tree:
         """Make one tree."""
         tree = self.trees[t]
-        shape = entry(tree, "tree_param", dict)
-        if whole(shape.get("size_leaf_vector", "1"), "size_leaf_vector", 0, _MAX_SCORES) > 1:
+        shape = entries.entry(tree, "tree_param", dict)
+        if entries.whole(shape.get("size_leaf_vector", "1"), "size_leaf_vector", 0, _MAX_SCORES) > 1:
             refuse(
                 "has leaves of several values (multi_strategy='multi_output_tree'), which are not carried over. Fit it "
                 "with multi_strategy='one_output_per_tree'."
             )
-        left = integers(tree.get("left_children"), "left_children", -1, 2**31 - 2)
+        left = entries.integers(tree.get("left_children"), "left_children", -1, 2**31 - 2)
         n = len(left)
-        split = numbers(tree.get("split_conditions"), "split_conditions", n)
+        split = entries.numbers(tree.get("split_conditions"), "split_conditions", n)
         value = split if self.factor is None else split * np.float32(self.factor[t])
         categories = self.listed(t, tree)
-        kinds = integers(tree.get("split_type", [0] * n), "split_type", 0, 1, n)
+        kinds = entries.integers(tree.get("split_type", [0] * n), "split_type", 0, 1, n)
         if {int(node) for node in np.flatnonzero((kinds == 1) & (left >= 0))} - categories.keys():
             refuse(f"is damaged: tree {t} lacks categories")
-        hessian = numbers(tree.get("sum_hessian", [0.0] * n), "sum_hessian", n)
+        hessian = entries.numbers(tree.get("sum_hessian", [0.0] * n), "sum_hessian", n)
         nodes = Nodes(
             left,
-            integers(tree.get("right_children"), "right_children", -1, 2**31 - 2, n),
-            integers(tree.get("split_indices"), "split_indices", 0, 2**31 - 1, n),
+            entries.integers(tree.get("right_children"), "right_children", -1, 2**31 - 2, n),
+            entries.integers(tree.get("split_indices"), "split_indices", 0, 2**31 - 1, n),
             cuts_below_singles(split),
-            integers(tree.get("default_left"), "default_left", 0, 1, n) == 1,
+            entries.integers(tree.get("default_left"), "default_left", 0, 1, n) == 1,
             np.where(left < 0, value.astype(np.float32), 0.0),
             hessian,
             np.rint(np.clip(hessian, 0, 2**31)),
-            numbers(tree.get("loss_changes", [0.0] * n), "loss_changes", n),
+            entries.numbers(tree.get("loss_changes", [0.0] * n), "loss_changes", n),
         )
         for node, (column, listed) in categories.items():
             if kinds[node] == 1 and left[node] >= 0:
@@ -316,8 +288,8 @@ class _Reading:
 
 
 def _texts(values: object, offsets: object) -> tuple[str, ...]:
-    data = bytes(integers(values, "values", -128, 255).astype(np.uint8))
-    ends = integers(offsets, "offsets", 0, len(data))
+    data = bytes(entries.integers(values, "values", -128, 255).astype(np.uint8))
+    ends = entries.integers(offsets, "offsets", 0, len(data))
     if len(ends) < 2 or (np.diff(ends) < 0).any():
         refuse("is damaged: the names of categories are not one after the other")
     try:

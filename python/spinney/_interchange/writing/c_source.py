@@ -10,46 +10,12 @@ import numpy as np
 
 from spinney._data.feature import Feature
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._interchange.writing.plan import Plan, plan_of
+from spinney._interchange.writing.plan import Plan, bits_of, plan_of
 from spinney._names import __version__
 
-_WORDS = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-    ]
+_WORDS = re.compile(
+    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
+    "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
 )
 _MISSING_LEFT, _CATEGORY = 1, 2
 
@@ -93,7 +59,7 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
     >>> "void penguins_predict(const double *row, double *out)" in source
     True
     """
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _WORDS:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or _WORDS.fullmatch(name):
         raise ValueError(f"name must be a C identifier that begins with a letter, not {name!r}.")
     plan = plan_of(model, "C")
     parts = [_opening(plan, name), *_names(plan, name), *_lookups(plan, name), *_tables(plan)]
@@ -233,70 +199,40 @@ def _array(kind: str, name: str, values: Iterable[str]) -> str:
 
 def _tables(plan: Plan) -> list[str]:
     """Nodes of all trees, one after another: a leaf's `next` is its place among the values."""
-    feature: list[int] = []
-    threshold: list[float] = []
-    following: list[int] = []
-    flags: list[int] = []
-    sets: list[int] = []
-    first: list[int] = []
-    n_leaves = 0
-    values: list[float] = []
-    words = [0]
-    for tree in plan.trees:
-        root = len(feature)
-        first.append(root)
-        for node in range(tree.size):
-            is_leaf, is_category = tree.feature[node] < 0, node in tree.left_codes
-            feature.append(int(tree.feature[node]))
-            threshold.append(0.0 if is_leaf or is_category else float(tree.threshold[node]))
-            following.append(n_leaves if is_leaf else root + int(tree.right[node]))
-            flags.append(0 if is_leaf else _MISSING_LEFT * bool(tree.missing_left[node]) + _CATEGORY * is_category)
-            sets.append(len(words) if is_category else 0)
-            if is_category:
-                words += _bits(tree.left_codes[node], _n_categories(plan, int(tree.feature[node])) + 1)
-            if is_leaf:
-                values += tree.value[node].tolist()
-                n_leaves += 1
+    sizes = [tree.size for tree in plan.trees]
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    feature = np.concatenate([tree.feature for tree in plan.trees])
+    is_leaf, is_category = feature < 0, np.zeros(len(feature), dtype=bool)
+    sets, words, n_categories = np.zeros(len(feature), dtype=np.intp), [0], plan.n_categories
+    for root, tree in zip(first.tolist(), plan.trees, strict=True):
+        for node, codes in sorted(tree.left_codes.items()):
+            is_category[root + node], sets[root + node] = True, len(words)
+            words += bits_of(codes, n_categories[int(tree.feature[node])] + 1)
+    threshold = np.concatenate([tree.threshold for tree in plan.trees])
+    right = np.concatenate([tree.right for tree in plan.trees]) + np.repeat(first, sizes)
+    missing_left = np.concatenate([tree.missing_left for tree in plan.trees])
+    flags = np.where(is_leaf, 0, _MISSING_LEFT * missing_left + _CATEGORY * is_category)
+    values = np.concatenate([tree.value[tree.leaves] for tree in plan.trees])
+    threshold[is_leaf | is_category] = 0.0
+    following = np.where(is_leaf, np.cumsum(is_leaf) - 1, right)
     parts = [
         f"enum {{ n_trees = {len(plan.trees)}, width = {plan.width} }};",
         "/* Nodes: the left child is the next one. */",
-        _array("int32_t", "node_column", map(str, feature)),
-        _array("double", "node_threshold", map(_number, threshold)),
-        _array("uint32_t", "node_next", map(str, following)),
-        _array("uint8_t", "node_flags", map(str, flags)),
-        _array("uint32_t", "tree_root", map(str, first)),
-        _array("double", "leaf_value", map(_number, values)),
+        _array("int32_t", "node_column", map(str, feature.tolist())),
+        _array("double", "node_threshold", map(_number, threshold.tolist())),
+        _array("uint32_t", "node_next", map(str, following.tolist())),
+        _array("uint8_t", "node_flags", map(str, flags.tolist())),
+        _array("uint32_t", "tree_root", map(str, first.tolist())),
+        _array("double", "leaf_value", map(_number, values.ravel().tolist())),
     ]
     if len(words) > 1:
-        counts = [_n_categories(plan, j) for j in range(_n_split_columns(plan))]
         parts += [
             "/* Categories that go left, as bits; the last is for those that did not occur at fit. */",
-            _array("uint32_t", "node_set", map(str, sets)),
+            _array("uint32_t", "node_set", map(str, sets.tolist())),
             _array("uint32_t", "set_words", map(str, words)),
-            _array("uint32_t", "n_categories", map(str, counts)),
+            _array("uint32_t", "n_categories", map(str, n_categories)),
         ]
     return parts + _combinations(plan)
-
-
-def _n_split_columns(plan: Plan) -> int:
-    return len(plan.features) if plan.pool is None else plan.pool.n_split_columns
-
-
-def _n_categories(plan: Plan, split_column: int) -> int:
-    """Categories of what trees split on; 0 for numbers."""
-    if plan.pool is not None:
-        if split_column >= len(plan.pool.plain):
-            return 0
-        split_column = plan.pool.plain[split_column]
-    feature = plan.features[split_column]
-    return len(feature.categories) if feature.kind == "category" else 0
-
-
-def _bits(codes: list[int], n: int) -> list[int]:
-    words = [0] * -(-n // 32)
-    for code in codes:
-        words[code // 32] |= 1 << (code % 32)
-    return words
 
 
 def _combinations(plan: Plan) -> list[str]:

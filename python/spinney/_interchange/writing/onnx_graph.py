@@ -205,30 +205,26 @@ def _combined(plan: Plan, graph: _Graph, inputs: str) -> str:
 # ---- trees --------------------------------------------------------------------------------------------------
 
 
-def _n_categories(plan: Plan, j: int) -> int:
-    plain = range(len(plan.features)) if plan.pool is None else plan.pool.plain
-    return len(plan.features[plain[j]].categories) if j < len(plain) else 0
-
-
 def _left_set(plan: Plan, tree: PlainTree, node: int) -> frozenset[int]:
     """Codes that go left, with that of missing values."""
-    n = _n_categories(plan, int(tree.feature[node]))
+    n = plan.n_categories[int(tree.feature[node])]
     return frozenset(tree.left_codes[node]) | ({n + 1} if tree.missing_left[node] else set())
 
 
 def _with_sets(plan: Plan, graph: _Graph, values: str) -> tuple[str, dict[tuple[int, frozenset[int]], int]]:
     """Add a column of 0 and 1 for each large set of categories; return where each is."""
-    wide = len(plan.features) if plan.pool is None else plan.pool.n_split_columns
+    n_categories = plan.n_categories
+    wide = len(n_categories)
     of_column: dict[int, dict[frozenset[int], None]] = {}
     for tree in plan.trees:
         for node in tree.left_codes:
             j, left = int(tree.feature[node]), _left_set(plan, tree, node)
-            if min(len(left), _n_categories(plan, j) + 2 - len(left)) > _MOST_MEMBERS:
+            if min(len(left), n_categories[j] + 2 - len(left)) > _MOST_MEMBERS:
                 of_column.setdefault(j, {})[left] = None
     places: dict[tuple[int, frozenset[int]], int] = {}
     columns = [values]
     for j, sets in of_column.items():
-        table = np.zeros((_n_categories(plan, j) + 2, len(sets)))
+        table = np.zeros((n_categories[j] + 2, len(sets)))
         for k, left in enumerate(sets):
             table[sorted(left), k] = 1.0
             places[j, left] = wide
@@ -278,7 +274,7 @@ class _Nodes:
         if (j, members) in self._places:
             self._add_node(self._places[j, members], _LEQ, 0.5, False, right, left)
             return
-        others = frozenset(range(_n_categories(self._plan, j) + 2)) - members
+        others = frozenset(range(self._plan.n_categories[j] + 2)) - members
         if not members or not others:  # no set may be empty
             only = left if members else right
             self._add_node(j, _LEQ, 0.0, False, only, only)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -153,15 +154,39 @@ class Plan:
         """Say what the format cannot hold, and what to do."""
         raise ValueError(f"{self.format} cannot hold {what} of this {self.name}. {remedy}")
 
+    def check(self, links: Collection[str], *, costs: bool = False, isolation: bool = False) -> None:
+        """Refuse several outputs, oblique splits, and links, costs and scores that a format does not know."""
+        self.refuse_several_outputs()
+        if self.pool is not None:
+            self.refuse("the combinations of columns (oblique)", "Use spinney.to_c or spinney.to_onnx.")
+        elsewhere = "Use spinney.to_onnx, spinney.to_c or spinney.to_sql."
+        if self.is_isolation and not isolation:
+            self.refuse("the scores", elsewhere)
+        if self.cost is not None and not costs:
+            self.refuse("the costs of wrong classes", elsewhere)
+        if self.link.split(" ")[0] not in links:
+            self.refuse(f"the link {self.link.split(' ')[0]!r}", "Use spinney.to_onnx or spinney.to_c.")
+
     def refuse_several_outputs(self) -> None:
         """Refuse models of several outputs."""
         if self.n_outputs > 1:
             self.refuse(f"the {self.n_outputs} outputs", "Fit one model for each, or use spinney.to_c.")
 
-    def refuse_combinations(self) -> None:
-        """Refuse oblique splits."""
-        if self.pool is not None:
-            self.refuse("the combinations of columns (oblique)", "Use spinney.to_c or spinney.to_onnx.")
+    @property
+    def n_categories(self) -> list[int]:
+        """Categories of each column that trees split on; 0 for numbers."""
+        counts = [len(f.categories) if f.kind == "category" else 0 for f in self.features]
+        if self.pool is None:
+            return counts
+        return [*(counts[j] for j in self.pool.plain), *[0] * len(self.pool)]
+
+
+def bits_of(codes: Iterable[int], n: int) -> list[int]:
+    """Return a set of codes below n as the bits of 32-bit words."""
+    words = [0] * -(-n // 32)
+    for code in codes:
+        words[code // 32] |= 1 << (code % 32)
+    return words
 
 
 def plan_of(model: TableEstimator, format: str) -> Plan:

@@ -61,14 +61,7 @@ def to_pmml(model: TableEstimator) -> str:
 
 
 def _check(plan: Plan) -> None:
-    plan.refuse_several_outputs()
-    plan.refuse_combinations()
-    if plan.is_isolation:
-        plan.refuse("the scores", "Use spinney.to_onnx, spinney.to_c or spinney.to_sql.")
-    if plan.cost is not None:
-        plan.refuse("the costs of wrong classes", "Use spinney.to_onnx, spinney.to_c or spinney.to_sql.")
-    if plan.link != "identity" and plan.link not in _COEFFICIENTS:
-        plan.refuse(f"the link {plan.link.split(' ')[0]!r}", "Use spinney.to_onnx or spinney.to_c.")
+    plan.check(("identity", *_COEFFICIENTS))
     if plan.unseen == "other" and any(f.kind == "category" for f in plan.features):
         plan.refuse(
             "unseen='other': readers differ in what they make of a category that is not listed,",

@@ -10,6 +10,7 @@ from spinney._data.feature import Feature
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
+_LINKS = ("identity", "log", "logit", "half_logit", "softmax")
 _MOST_NODES, _MOST_TREES, _MOST_DEPTH = 20_000, 200, 200  # databases read no deeper or longer expressions
 _LONGEST_DECIMAL, _EXACT_POWER = 15, 22  # digits, and power of ten, that give the nearest double by one operation
 
@@ -86,8 +87,7 @@ def _said(column: str) -> str:
 
 
 def _check(plan: Plan) -> None:
-    plan.refuse_several_outputs()
-    plan.refuse_combinations()
+    plan.check(_LINKS, costs=True, isolation=True)
     used = {int(j) for tree in plan.trees for j in tree.feature if j >= 0}
     for j in sorted(used):
         if plan.features[j].clock:
@@ -95,8 +95,6 @@ def _check(plan: Plan) -> None:
                 f"the dates of the column {plan.features[j].name!r}",
                 "Databases write them in their own ways: make them numbers before the fit, such as days since a date.",
             )
-    if plan.link.split(" ")[0] in ("focal", "hinge", "one_vs_rest"):
-        plan.refuse(f"the link {plan.link.split(' ')[0]!r}", "Use spinney.to_onnx or spinney.to_c.")
     depth = max(_depth(tree) for tree in plan.trees)
     if plan.n_nodes > _MOST_NODES or len(plan.trees) > _MOST_TREES or depth > _MOST_DEPTH:
         plan.refuse(
