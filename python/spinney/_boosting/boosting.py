@@ -35,8 +35,8 @@ from spinney._model.boosting import FittedBoosting
 from spinney._model.file.codec import SavedState, array, integer, number, numbers, optional, table, text
 from spinney._model.file.container import refuse
 from spinney._model.lazy_sequence import LazySequence
-from spinney._model.offsets import read_offset
-from spinney._model.row_predictors import BoostingRowPredictor, ForestRowPredictor, RowPredictor
+from spinney._model.links import read_offset
+from spinney._model.row_predictors import RowPredictor
 from spinney._model.saving.model_part import FittedPart
 
 BY_ROUND = (*CURVES, "oob_score_", "n_dropped_", "history_")  # attributes that refitted leaves leave behind
@@ -235,7 +235,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         first = first_scores(self.init_, X, model.link, model.n_shares, model.n_scores)
         return first if given is None else first + given
 
-    def to_predictor(self) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
+    def to_predictor(self) -> RowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.
 
         The handle checks nothing, starts no thread and needs a row's values in column order, or by name.

@@ -26,8 +26,17 @@ from spinney._data.types import Floats
 from spinney._estimator.rows import in_order
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.codec import array_from_json, array_to_json
-from spinney._model.file.container import CHECKPOINT, faults_named, field, from_bytes, refuse, to_bytes
-from spinney._model.file.disk import label_of, read_file, write_file
+from spinney._model.file.container import (
+    CHECKPOINT,
+    faults_named,
+    field,
+    from_bytes,
+    label_of,
+    read_file,
+    refuse,
+    to_bytes,
+    write_file,
+)
 from spinney._model.file.values import parameters_to_json
 from spinney._names import __version__
 

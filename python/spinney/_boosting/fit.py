@@ -49,8 +49,8 @@ from spinney._estimator.parameters import count_features
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.target import check_held_out, check_scoring, check_target_goes_on, read_weights
 from spinney._model.boosting import FittedBoosting
+from spinney._model.links import read_offset
 from spinney._model.model import decision_costs
-from spinney._model.offsets import read_offset
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import only_if
 from spinney._estimator.held_out import Fold, Rows
-from spinney._model.calibration import Calibration, Curve, calibrated
 from spinney._model.predictions import (
+    Calibration,
+    Curve,
     as_shares,
+    calibrated,
     codes_said,
     decisions_said,
     mean_said,

@@ -39,9 +39,8 @@ from spinney._estimator.held_out import Fold, read_folds, read_row_groups
 from spinney._estimator.parallel import Progress
 from spinney._estimator.parameters import estimator, parameter
 from spinney._linear.linear_model import LinearClassifier, LinearRegressor
-from spinney._model.calibration import Calibration
 from spinney._model.file.container import refuse
-from spinney._model.predictions import METHODS, as_columns, column_names, member_says, shares_said
+from spinney._model.predictions import METHODS, Calibration, as_columns, column_names, member_says, shares_said
 from spinney._model.saving.members import StackPlan
 
 GREEDY = "greedy"

@@ -16,8 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._estimator.docstrings import EstimatorDocstring
 from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
-from spinney._model.file.container import faults_named, field, from_bytes, refuse, to_bytes
-from spinney._model.file.disk import Target, label_of, read_file, write_file
+from spinney._model.file.container import (
+    Target,
+    faults_named,
+    field,
+    from_bytes,
+    label_of,
+    read_file,
+    refuse,
+    to_bytes,
+    write_file,
+)
 from spinney._model.file.values import parameters_from_json, parameters_to_json
 from spinney._model.saving.pickle import is_own, seal, unseal
 from spinney._names import MODULE_OF, __version__, public

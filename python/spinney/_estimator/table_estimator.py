@@ -21,7 +21,7 @@ from spinney._estimator.parameters import read_monotone
 from spinney._model.file.codec import SavedState
 from spinney._model.file.container import from_bytes, refuse
 from spinney._model.model import FittedModel, ModelOfTrees
-from spinney._model.row_predictors import BoostingRowPredictor, ForestRowPredictor, RowPredictor
+from spinney._model.row_predictors import RowPredictor
 from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]
@@ -104,21 +104,18 @@ class TableEstimator(Estimator):
         return self._part().fingerprint()
 
     @only_if(lambda model: None if model._has_target else "needs a model that predicts a target.")
-    def to_predictor(self) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
+    def to_predictor(self) -> RowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.
 
         The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
 
         Returns
         -------
-        RowPredictor, ForestRowPredictor or BoostingRowPredictor
+        RowPredictor
             The handle; each thread needs its own.
         """
         check_is_fitted(self)
-        handle: RowPredictor | ForestRowPredictor | BoostingRowPredictor = self._fitted.row_predictor(
-            self.schema_, self._unseen_policy, getattr(self, "classes_", None)
-        )
-        return handle
+        return self._fitted.row_predictor(self.schema_, self._unseen_policy, getattr(self, "classes_", None))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.reproducible import log
-from spinney._model.boosting import FittedBoosting
+from spinney._model.boosting import BoostingRowPredictor, FittedBoosting
 from spinney._model.file.codec import SavedState, numbers, word
 from spinney._model.file.container import refuse
 from spinney._model.model import Floats, Frame, ModelOfTrees, ScoredModel, check_width
-from spinney._model.row_predictors import BoostingRowPredictor, Row, RowReader
+from spinney._model.row_predictors import RowPredictor
 from spinney._model.tree import FittedTree
 
 VOTES = ("m1", "samme")
@@ -212,7 +212,7 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
         """Values without columns by score, flat values by row, column and score, and flat values of pairs."""
         return self.scoring.shap_sums(columns, background, interactions, n_jobs)
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> BoostingRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
         """Prepare a handle that predicts single rows."""
         return self.scoring.row_predictor(schema, unseen, classes)
 
@@ -285,9 +285,15 @@ class FittedMedian(WeightedTrees):
             "Explain a GradientBoostingRegressor or a forest, or the trees in estimators_ one by one."
         )
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> MedianRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
         """Prepare a handle that predicts single rows."""
-        return MedianRowPredictor(self, schema, unseen)
+        leaves = [(tree.apply_one, tree.value) for tree in self._trees]
+
+        def median(numbers: Floats) -> float:
+            values = np.array([[value[leaf_of(numbers)] for leaf_of, value in leaves]])
+            return float(weighted_medians(values, self.weights)[0])
+
+        return RowPredictor(schema, unseen, median)
 
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Weighted median of the trees' values, (n_rows, 1)."""
@@ -305,42 +311,3 @@ class FittedMedian(WeightedTrees):
     def identity(self) -> bytes:
         """Return the trees' weights."""
         return np.ascontiguousarray(self.weights).tobytes()
-
-
-class MedianRowPredictor(RowReader):
-    """A fitted AdaBoost of values prepared to predict single rows, without threads.
-
-    Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
-    """
-
-    def __init__(self, model: FittedMedian, schema: Schema, unseen: str) -> None:
-        super().__init__(schema, unseen)
-        self._trees = [(tree.apply_one, tree.value) for tree in model.trees()]
-        self._weights = model.weights
-
-    def predict(self, row: Row) -> float:
-        """Predict one row.
-
-        Parameters
-        ----------
-        row : sequence, mapping or float64 array
-            Values of one row.
-
-        Returns
-        -------
-        float
-            Prediction.
-        """
-        numbers = self._numbers(row)
-        values = np.array([[value[leaf_of(numbers)] for leaf_of, value in self._trees]])
-        return float(weighted_medians(values, self._weights)[0])
-
-    def predict_proba(self, row: Row) -> Any:
-        """Refuse: there are no classes.
-
-        Parameters
-        ----------
-        row : sequence, mapping or float64 array
-            Values of one row.
-        """
-        raise AttributeError("A regression model has no class shares. Use predict.")

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._data.types import ColumnLike
 from spinney._model.file.codec import SavedState, numbers, text
 from spinney._model.file.container import refuse
 from spinney._model.links import is_imported_link, is_link, is_of_classes, predicted, score_columns
 from spinney._model.model import Frame, ModelOfTrees, ScoredModel
-from spinney._model.row_predictors import BoostingRowPredictor
+from spinney._model.row_predictors import Row, RowPredictor
 
 Floats = NDArray[np.float64]
 
@@ -138,7 +139,7 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         sums = _engine.exchanged_in_additive(self._engine, columns, others, groups, n_jobs) + self.start
         return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> BoostingRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
         """Prepare a handle that predicts single rows."""
         return BoostingRowPredictor(self, schema, unseen, classes)
 
@@ -266,3 +267,100 @@ class FittedImport(FittedBoosting):
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
         return super().attributes() | {"n_outputs_": self.n_outputs}
+
+
+class BoostingRowPredictor(RowPredictor):
+    """A fitted boosting model prepared to predict single rows in microseconds, without threads.
+
+    Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
+    """
+
+    def __init__(self, model: FittedBoosting, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen, self._predicted, None if classes is None else self._shared)
+        self._model = model
+        self._is_by_output = model.link == "by_output"  # then the engine gives scores alone
+        self._is_normal = model.link == "normal"
+        link = "identity" if self._is_by_output or self._is_normal else model.link
+        scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), link)
+        self._code, self._value, self._shares = scorer.code, scorer.value, scorer.shares
+        self._classes = None if classes is None else list(classes)
+        self._n_scores = model.n_scores
+        self._n_values = model.n_scores if self._is_by_output or classes is None else len(classes)
+        self._is_number = classes is None and model.n_scores == 1
+
+    def _read_offset(self, offset: ColumnLike) -> Floats | None:
+        if offset is None:
+            return None
+        try:
+            given = np.array(offset, dtype=np.float64, ndmin=1)
+        except (TypeError, ValueError):
+            given = np.empty(0)
+        if given.shape != (self._n_scores,):
+            wanted = "one number" if self._n_scores == 1 else f"{self._n_scores} numbers, one per score"
+            raise ValueError(f"The offset of a row is {wanted}. Got {offset!r}.")
+        if not np.isfinite(given).all():
+            raise ValueError(f"The offset of a row must be finite. Got {offset!r}.")
+        return given
+
+    def predict(self, row: Row, offset: Any = None) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+        offset : float or array-like of shape (n_scores,), optional
+            Scores to add to those of the trees.
+
+        Returns
+        -------
+        label or float
+            Prediction; an array if the model has several outputs.
+        """
+        return self._predicted(self._inputs(row), self._read_offset(offset))
+
+    def _predicted(self, numbers: Floats, given: Floats | None = None) -> Any:
+        if self._is_number:
+            return self._value(numbers, given)
+        if self._is_normal:
+            return float(self._flat_of(numbers, given)[0])
+        if self._classes is None:
+            return self._flat_of(numbers, given)
+        if self._is_by_output:
+            codes = self._model.score_codes(self._flat_of(numbers, given)[np.newaxis])
+            return self._model.labels(codes, self._classes)[0]
+        if self._model.cost is not None:
+            return self._classes[int(self._model.best_codes(self._flat_of(numbers, given)[np.newaxis])[0, 0])]
+        return self._classes[self._code(numbers, given)]
+
+    def _flat_of(self, numbers: Floats, given: Floats | None) -> Floats:
+        """Values, shares of the classes, or scores by output."""
+        out = np.empty(self._n_values)
+        self._shares(numbers, out, given)
+        return out
+
+    def predict_proba(self, row: Row, offset: Any = None) -> Any:
+        """Class probabilities of one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+        offset : float or array-like of shape (n_scores,), optional
+            Scores to add to those of the trees.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            In the order of the classes; a list of these if the model has several outputs.
+        """
+        if offset is None:
+            return super().predict_proba(row)
+        return self._shared(self._inputs(row), self._read_offset(offset))
+
+    def _shared(self, numbers: Floats, given: Floats | None = None) -> Any:
+        found = self._flat_of(numbers, given)
+        if not self._is_by_output:
+            return found
+        shares = self._model.predicted(found[np.newaxis])[0]
+        return [shares[columns] for columns in self._model.class_columns]

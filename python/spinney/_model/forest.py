@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._model.file.container import refuse
 from spinney._model.model import Floats, Frame, ModelOfTrees, check_width
-from spinney._model.row_predictors import ForestRowPredictor
+from spinney._model.row_predictors import RowPredictor
 from spinney._model.tree import FittedTree
 
 
@@ -94,9 +94,26 @@ class FittedForest(ModelOfTrees):
         sums = _engine.exchanged_in_forest(self._forest, columns, others, groups, n_jobs) / float(self.n_trees)
         return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> ForestRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
         """Prepare a handle that predicts single rows."""
-        return ForestRowPredictor(self, schema, unseen, classes)
+        engine, one = self._forest, self.n_outputs == 1
+        engine.prepare()
+        mean, class_of = engine.predict_one, engine.predict_one_class
+        if classes is None:
+            return RowPredictor(schema, unseen, engine.predict_one_number if one else mean)
+        labels = list(classes)
+
+        def decided(numbers: Floats) -> Any:
+            return self.labels(self.best_codes(mean(numbers)[np.newaxis]), [classes] if one else classes)[0]
+
+        def shares(numbers: Floats) -> Any:
+            found = mean(numbers)
+            return found if one else [found[s] for s in self.class_columns]
+
+        is_plain = one and self.cost is None
+        return RowPredictor(
+            schema, unseen, (lambda numbers: labels[class_of(numbers)]) if is_plain else decided, shares
+        )
 
     @classmethod
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:

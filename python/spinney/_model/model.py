@@ -20,7 +20,7 @@ from spinney._data.design import Design
 from spinney._data.reproducible import times
 from spinney._model.file.codec import Field, Known, SavedState
 from spinney._model.file.container import refuse
-from spinney._model.row_predictors import Row, RowReader
+from spinney._model.row_predictors import RowPredictor
 
 Floats = NDArray[np.float64]
 
@@ -159,9 +159,24 @@ class FittedModel(Outputs, ABC):
         """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
         return self.best_codes(self.predictions(columns, n_jobs))
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> Any:
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
         """Prepare a handle that predicts single rows."""
-        return TableRowPredictor(self, schema, unseen, classes)
+        sizes, of_outputs = schema.n_categories, [classes] if self.n_outputs == 1 else classes
+
+        def value(numbers: Floats) -> Any:
+            values = self.predictions(_row_table(sizes, numbers), 1)[0]
+            return float(values[0]) if self.n_outputs == 1 else values
+
+        def label(numbers: Floats) -> Any:
+            return self.labels(self.codes(_row_table(sizes, numbers), 1), of_outputs)[0]
+
+        def shares(numbers: Floats) -> Any:
+            found = self.spread(self.predictions(_row_table(sizes, numbers), 1))
+            return [part[0] for part in found] if isinstance(found, list) else found[0]
+
+        if classes is None:
+            return RowPredictor(schema, unseen, value)
+        return RowPredictor(schema, unseen, label, shares)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
@@ -280,66 +295,13 @@ def check_width(trees: list[_engine.Tree], frame: Frame) -> None:
         refuse("is damaged: a tree does not fit its classes or outputs")
 
 
-class TableRowPredictor(RowReader):
-    """A fitted model prepared to predict single rows, each as a table of one row.
-
-    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A handle is
-    for one thread at a time.
-    """
-
-    def __init__(self, model: FittedModel, schema: Schema, unseen: str, classes: Any) -> None:
-        super().__init__(schema, unseen)
-        self._model = model
-        self._classes = classes
-        self._sizes = schema.n_categories
-
-    def _table(self, row: Row) -> _engine.Table:
-        table = _engine.Table(1)
-        numbers = self._numbers(row)
-        for j, n_categories in enumerate(self._sizes):
-            if n_categories:
-                known = numbers[j] >= 0  # NaN is not
-                code = np.array([numbers[j] if known else -1], dtype=np.int32)
-                table.add_category(code, n_categories)
-            else:
-                table.add_number(numbers[j : j + 1].copy())
-        return table
-
-    def predict(self, row: Row) -> Any:
-        """Predict one row.
-
-        Parameters
-        ----------
-        row : sequence, mapping or float64 array
-            Values of one row.
-
-        Returns
-        -------
-        label or float
-            Prediction; an array if the model has several outputs.
-        """
-        model, table = self._model, self._table(row)
-        if self._classes is None:
-            values = model.predictions(table, 1)[0]
-            return float(values[0]) if model.n_outputs == 1 else values
-        codes = model.codes(table, 1)
-        labels = model.labels(codes, [self._classes] if model.n_outputs == 1 else self._classes)
-        return labels[0]
-
-    def predict_proba(self, row: Row) -> Any:
-        """Class shares of one row.
-
-        Parameters
-        ----------
-        row : sequence, mapping or float64 array
-            Values of one row.
-
-        Returns
-        -------
-        ndarray of shape (n_classes,), or a list of these
-            Shares in the order of the classes.
-        """
-        if self._classes is None:
-            raise AttributeError("The model predicts numbers and has no class shares. Use predict.")
-        shares = self._model.spread(self._model.predictions(self._table(row), 1))
-        return [part[0] for part in shares] if isinstance(shares, list) else shares[0]
+def _row_table(n_categories: list[int], numbers: Floats) -> _engine.Table:
+    """Make a table of one row."""
+    table = _engine.Table(1)
+    for j, n in enumerate(n_categories):
+        if n:
+            known = numbers[j] >= 0  # NaN is not
+            table.add_category(np.array([numbers[j] if known else -1], dtype=np.int32), n)
+        else:
+            table.add_number(numbers[j : j + 1].copy())
+    return table

@@ -15,7 +15,7 @@ from spinney._data.reproducible import times
 from spinney._data.types import TableLike
 from spinney._model.file.container import refuse
 from spinney._model.model import Frame, ModelOfTrees, check_width
-from spinney._model.row_predictors import LinesRowPredictor, RowPredictor
+from spinney._model.row_predictors import Answer, Row, RowPredictor
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -144,11 +144,19 @@ class FittedTree(ModelOfTrees):
         found = _engine.exchanged_in_tree(self._tree, columns, others, groups, n_jobs)
         return found.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> RowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TreeRowPredictor:
         """Prepare a handle that predicts single rows."""
+        leaf_of, flat, one = self._tree.apply_one, self.flat_value, self.n_outputs == 1
         if self.has_lines:
-            return LinesRowPredictor(self, schema, unseen, classes)
-        return RowPredictor(self, schema, unseen, classes)
+            value = _engine.RowScorer(self.summed, np.zeros(1), "identity").value
+            return TreeRowPredictor(schema, unseen, leaf_of, lambda numbers: value(numbers))
+        if classes is None:
+            said = flat[:, 0].tolist() if one else list(flat)
+            return TreeRowPredictor(schema, unseen, leaf_of, lambda numbers: said[leaf_of(numbers)])
+        said = [classes[code] for code in self.majority[:, 0]] if one else list(self.labels(self.majority, classes))
+        shares = list(flat) if one else [[row[s] for s in self.class_columns] for row in flat]
+        of_leaf = (lambda numbers: said[leaf_of(numbers)]), (lambda numbers: shares[leaf_of(numbers)])
+        return TreeRowPredictor(schema, unseen, leaf_of, *of_leaf)
 
     def to_header(self) -> dict[str, Any]:
         """Return nothing: a file that names no kind holds a tree."""
@@ -399,3 +407,28 @@ class FittedTree(ModelOfTrees):
         part = np.choose(splits["role"], [np.ones(len(node)), np.zeros(len(node)), splits["adjusted"]])
         total = np.bincount(splits["feature"], weights=part * gain[node], minlength=n_features)
         return total / total.sum() if total.sum() > 0 else np.zeros(n_features)
+
+
+class TreeRowPredictor(RowPredictor):
+    """As `RowPredictor`, for a tree, whose leaves it knows."""
+
+    def __init__(
+        self, schema: Schema, unseen: str, leaf_of: Answer, answer: Answer, shares: Answer | None = None
+    ) -> None:
+        super().__init__(schema, unseen, answer, shares)
+        self._leaf_of = leaf_of
+
+    def apply(self, row: Row) -> int:
+        """Leaf of a row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        int
+            Node number.
+        """
+        return int(self._leaf_of(self._numbers(row)))

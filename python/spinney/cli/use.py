@@ -16,7 +16,7 @@ from spinney._data.display import shortest
 from spinney._data.types import Floats
 from spinney._estimator.estimator import About, Estimator, load
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._model.file.disk import write_file
+from spinney._model.file.container import write_file
 from spinney._model.saving.predictor import load_predictor
 from spinney._names import public
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
@@ -299,7 +299,7 @@ def written_as(model: Estimator, to: str, name: str | None) -> bytes:
 def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None) -> None:
     """Write a saved model in another format."""
     from spinney._estimator.estimator import load
-    from spinney._model.file.disk import write_file
+    from spinney._model.file.container import write_file
 
     if out is None and to in _BINARY and sys.stdout.isatty():
         raise fail(f"{to} is not text: name a file with --out.")

@@ -207,7 +207,7 @@ def test_calibration_is_judged_by_other_folds():
 
 def test_a_curve_is_taken_where_a_temperature_does_not_do():
     from spinney._estimator.held_out import Fold
-    from spinney._model.calibration import Curve
+    from spinney._model.predictions import Curve
 
     random, n = np.random.default_rng(0), 4000
     share = random.uniform(0.02, 0.5, n)  # half of what is said
@@ -232,7 +232,7 @@ def test_a_curve_is_taken_where_a_temperature_does_not_do():
 @given(st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40))
 def test_rising_curves_are_those_of_isotonic_regression(rows):
     from sklearn.isotonic import IsotonicRegression
-    from spinney._model.calibration import rising_curve
+    from spinney._model.predictions import rising_curve
 
     said, hits = np.array([row[0] / 8 for row in rows]), np.array([row[1] for row in rows])
     curve = rising_curve(said, hits)
@@ -248,7 +248,7 @@ def test_rising_curves_are_those_of_isotonic_regression(rows):
 
 def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
     from spinney._ensemble.stacking import weighted_stack
-    from spinney._model.calibration import Curve
+    from spinney._model.predictions import Curve
 
     table = made("binary")
     X, y = table.drop("y"), table["y"].to_numpy()

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 import spinney._engine as _engine
 from spinney._estimator.parameters import COUNT, allowed_values
-from spinney._model.file.options import Options
+from spinney._model.file.values import Options
 
 ORDERS = StrOptions({"leaf", "depth", "symmetric"})
 

@@ -14,8 +14,7 @@ from spinney._data.types import Floats
 from spinney._ensemble.stack_members import GreedySelection
 from spinney._estimator.held_out import Fold
 from spinney._evaluate.statistics import corrected_error
-from spinney._model.calibration import Calibration, Curve, calibrated, rising_curve
-from spinney._model.predictions import as_columns, mean_said, tempered
+from spinney._model.predictions import Calibration, Curve, as_columns, calibrated, mean_said, rising_curve, tempered
 
 Way = Callable[[Floats, NDArray[np.generic]], float | Curve]
 TEMPERATURES = [round(float(1.05**k), 4) for k in range(-36, 49)]  # 0.17 to 10.4

@@ -15,7 +15,7 @@ from spinney._evaluate.scoring import TestScore, is_loss, shown_name, shown_valu
 from spinney._evaluate.statistics import Difference, finite_or_none, p_text, with_error
 from spinney._evaluate.study.columns import ColumnProfile
 from spinney._evaluate.study.prepare import columns_to_learn_from
-from spinney._model.file.disk import Target
+from spinney._model.file.container import Target
 
 
 @dataclass(frozen=True, eq=False)

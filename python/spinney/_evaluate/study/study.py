@@ -29,7 +29,7 @@ from spinney._evaluate.study.plan import STACK, TREE, estimator_for
 from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney._evaluate.study.result import Study
 from spinney._evaluate.study.session import Session
-from spinney._model.calibration import Calibration, calibrated
+from spinney._model.predictions import Calibration, calibrated
 from spinney._names import __version__
 
 _DEFAULTS = {field.name: field.default for field in fields(StudyOptions)}

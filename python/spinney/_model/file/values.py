@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from spinney._model.file.codec import Field
 from spinney._model.file.container import refuse
-from spinney._model.file.options import Options
 from spinney._names import MODULE_OF, public
 
 _NUMBER_TYPES = frozenset(
@@ -204,3 +204,38 @@ def labelled_rows(cost: Any) -> dict[Any, dict[Any, Any]] | None:
     if len(set(labels)) < len(labels) or len(set(names)) < len(names):
         raise ValueError("cost_matrix has a label twice. Give each class one row and one column.")
     return {label: dict(zip(names, row, strict=True)) for label, row in zip(labels, cells.tolist(), strict=True)}
+
+
+@dataclass(frozen=True, repr=False)
+class Options:
+    """A group of parameters. Subclasses are frozen dataclasses, which a model file holds by the name of the class."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options by name, as scikit-learn asks for them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Accepted for scikit-learn; options hold no others.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
+    @classmethod
+    def check_names(cls, names: set[str], parameter: str) -> None:
+        """Refuse names of options that do not exist, naming the nearest that does."""
+        known = [option.name for option in fields(cls)]
+        for name in sorted(names - set(known)):
+            nearest = get_close_matches(name, known, n=1)
+            hint = f"Did you mean '{nearest[0]}'?" if nearest else f"It has {', '.join(known)}."
+            raise ValueError(f"{parameter} ({cls.__name__}) has no option '{name}'. {hint}")
+
+    def __repr__(self) -> str:
+        given = {option.name: repr(getattr(self, option.name)) for option in fields(self)}
+        default = {option.name: repr(option.default) for option in fields(self)}
+        changed = [f"{name}={value}" for name, value in given.items() if value != default[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import InitVar, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -50,6 +51,7 @@ def _read_parts(entries: Any, name: str, known: Known) -> list[Steps]:
     return parts
 
 
+@dataclass(eq=False, repr=False)
 class FittedFunctions(ScoredModel):
     """A start, and functions of several kinds, each times a factor, added up.
 
@@ -89,28 +91,19 @@ class FittedFunctions(ScoredModel):
         },
     )
 
-    def __init__(
-        self,
-        start: Floats,
-        link: str,
-        design: Design,
-        parts: list[Steps],
-        part_of: NDArray[np.int32],
-        factors: Floats,
-        n_classes: list[int] | None,
-        means: Floats,
-        ranges: Floats,
-    ) -> None:
+    start: Floats
+    link: str
+    design: Design
+    parts: list[Steps]
+    part_of: NDArray[np.int32]
+    factors: Floats
+    n_classes: InitVar[list[int] | None]
+    means: Floats
+    ranges: Floats
+
+    def __post_init__(self, n_classes: list[int] | None) -> None:
         super().__init__(n_classes, 1)
-        self.start = start
-        self.link = link
-        self.design = design
-        self.parts = parts
-        self.part_of = part_of
-        self.factors = factors
-        self.means = means
-        self.ranges = ranges
-        self._step_of = _places(part_of, len(parts))
+        self._step_of = _places(self.part_of, len(self.parts))
 
     @classmethod
     def empty(cls, start: Floats, link: str, design: Design, n_classes: list[int] | None) -> FittedFunctions:

@@ -6,7 +6,7 @@ of a category, its code. Missing values have a coordinate of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data import Schema
 from spinney._data.reproducible import log
 from spinney._model.file.codec import Field, SavedState, array, numbers, optional, word
 from spinney._model.file.container import refuse
-from spinney._model.model import FittedModel, Floats, Frame, TableRowPredictor, digest_of
+from spinney._model.model import FittedModel, Floats, Frame, digest_of
 
 Cells = NDArray[np.int64]
 EMPTY = ("overall", "nearest")
@@ -134,6 +133,7 @@ def _grid_of(found: dict[str, Any]) -> tuple[Grid, Places]:
     return grid, places
 
 
+@dataclass(eq=False, repr=False)
 class FittedCells(FittedModel):
     """What the training rows of each cell have.
 
@@ -170,29 +170,20 @@ class FittedCells(FittedModel):
         },
     )
 
-    def __init__(
-        self,
-        grid: Grid,
-        sizes: list[int],
-        places: Places,
-        value: Floats,
-        weight: Floats,
-        overall: Floats,
-        empty: str,
-        n_classes: list[int] | None,
-        n_outputs: int,
-        factor: Floats | None = None,
-        cost: Floats | None = None,
-    ) -> None:
-        super().__init__(n_classes, n_outputs, cost)
-        self.grid = grid
-        self.sizes = sizes
-        self.places = places
-        self.value = value
-        self.weight = weight
-        self.overall = overall
-        self.empty = empty
-        self.factor = factor
+    grid: Grid
+    sizes: list[int]
+    places: Places
+    value: Floats
+    weight: Floats
+    overall: Floats
+    empty: str
+    n_classes: InitVar[list[int] | None]
+    n_outputs: int
+    factor: Floats | None = None
+    cost: Floats | None = None
+
+    def __post_init__(self, n_classes: list[int] | None) -> None:
+        super().__init__(n_classes, self.n_outputs, self.cost)
 
     def __repr__(self) -> str:
         return f"<FittedCells: {len(self.weight)} cells with rows>"
@@ -335,10 +326,6 @@ class FittedDensity(FittedModel):
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Logarithm of the density at each row, (n_rows, 1)."""
         return log(self.densities(table_values(columns)))[:, np.newaxis]
-
-    def row_predictor(self, schema: Schema, unseen: str, classes: object) -> TableRowPredictor:
-        """Prepare a handle that gives the logarithm of the density at single rows."""
-        return TableRowPredictor(self, schema, unseen, None)
 
     # ---- files -----------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ ALGORITHMS = ("auto", "brute", "tree")
 _CELLS = 2**21  # neighbours that are looked at together
 
 
+@dataclass(eq=False, repr=False)
 class FittedNeighbours(FittedModel):
     """Rows remembered, and how those near a row answer for it.
 
@@ -50,28 +51,19 @@ class FittedNeighbours(FittedModel):
     attribute = "neighbors_"
     noun = "neighbours"
 
-    def __init__(
-        self,
-        measure: Measure,
-        rows: Floats,
-        weight: Floats | None,
-        ballot: Ballot,
-        counting: Counting,
-        algorithm: str = "auto",
-        factor: Floats | None = None,
-        row_numbers: NDArray[np.int64] | None = None,
-        cost: Floats | None = None,
-    ) -> None:
-        super().__init__(ballot.n_classes, ballot.target.shape[1], cost)
-        self.measure = measure
-        self.rows = rows
-        self.weight = weight
-        self.ballot = ballot
-        self.counting = counting
-        self.algorithm = algorithm
-        self.factor = factor
-        self.row_numbers = row_numbers
-        self._index: _engine.NeighbourIndex | None = None
+    measure: Measure
+    rows: Floats
+    weight: Floats | None
+    ballot: Ballot
+    counting: Counting
+    algorithm: str = "auto"
+    factor: Floats | None = None
+    row_numbers: NDArray[np.int64] | None = None
+    cost: Floats | None = None
+    _index: _engine.NeighbourIndex | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.ballot.n_classes, self.ballot.target.shape[1], self.cost)
 
     def __repr__(self) -> str:
         return f"<FittedNeighbours: {self.counting.k} of {len(self.rows)} rows>"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._model.calibration import Calibration, Curve
 from spinney._model.file.codec import (
     Field,
     Known,
@@ -27,7 +26,7 @@ from spinney._model.file.codec import (
 )
 from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels
-from spinney._model.predictions import METHODS
+from spinney._model.predictions import METHODS, Calibration, Curve
 from spinney._model.saving.model_part import FileOfTrees
 
 Floats = NDArray[np.float64]

@@ -15,14 +15,20 @@ from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, TableLike
-from spinney._model.calibration import calibrated
 from spinney._model.file.codec import SavedState, flag
-from spinney._model.file.container import faults_named, field, from_bytes, refuse
-from spinney._model.file.disk import Target, label_of, read_file
+from spinney._model.file.container import Target, faults_named, field, from_bytes, label_of, read_file, refuse
 from spinney._model.file.values import parameters_from_json
+from spinney._model.links import read_offset
 from spinney._model.model import ModelOfTrees
-from spinney._model.offsets import read_offset
-from spinney._model.predictions import as_columns, as_shares, column_names, mean_said, member_says, tempered_columns
+from spinney._model.predictions import (
+    as_columns,
+    as_shares,
+    calibrated,
+    column_names,
+    mean_said,
+    member_says,
+    tempered_columns,
+)
 from spinney._model.saving.members import WEIGHTS, StackPlan, check_member, read_frame, read_models
 from spinney._model.saving.model_part import FittedPart, kind_of
 from spinney._names import COMBINED_KINDS, FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, estimator_of
@@ -176,7 +182,7 @@ class Predictor:
 
         Returns
         -------
-        RowPredictor, ForestRowPredictor or BoostingRowPredictor
+        RowPredictor
             The handle.
         """
         part = self._part

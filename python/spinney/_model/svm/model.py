@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import InitVar, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ _MACHINES: dict[str, Field] = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedMargin(ScoredModel):
     """Machines that score rows by the side of a margin they lie on.
 
@@ -46,19 +48,14 @@ class FittedMargin(ScoredModel):
 
     takes_priors = False
 
-    def __init__(
-        self,
-        design: Design | None,
-        strategy: str,
-        intercepts: Floats,
-        n_classes: list[int] | None,
-        calibration: Floats | None = None,
-    ) -> None:
+    design: Design | None
+    strategy: str
+    intercepts: Floats
+    n_classes: InitVar[list[int] | None]
+    calibration: Floats | None = None
+
+    def __post_init__(self, n_classes: list[int] | None) -> None:
         super().__init__(n_classes, 1)
-        self.design = design
-        self.strategy = strategy
-        self.intercepts = intercepts
-        self.calibration = calibration
 
     @property
     def n_machines(self) -> int:
@@ -243,6 +240,7 @@ def _one_round(q: Floats, p: Floats, product: Floats, total: Floats) -> Floats:
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedMachines(FittedMargin):
     """Kernel machines.
 
@@ -280,28 +278,14 @@ class FittedMachines(FittedMargin):
         },
     )
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Any],
-        gamma: float,
-        coef0: float,
-        degree: int,
-        vectors: Floats,
-        support: NDArray[np.int64],
-        coefficients: Floats,
-        n_support: NDArray[np.int32],
-        **base: Any,
-    ) -> None:
-        super().__init__(**base)
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.vectors = vectors
-        self.support = support
-        self.coefficients = coefficients
-        self.n_support = n_support
+    kernel: str | Callable[..., Any]
+    gamma: float
+    coef0: float
+    degree: int
+    vectors: Floats
+    support: NDArray[np.int64]
+    coefficients: Floats
+    n_support: NDArray[np.int32]
 
     def __repr__(self) -> str:
         return f"<FittedMachines: {self.n_machines} machines, {self.coefficients.shape[1]} support vectors>"
@@ -382,6 +366,7 @@ class FittedMachines(FittedMargin):
         return [kernel, parameters, self.vectors, self.coefficients, self.n_support]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedPlanes(FittedMargin):
     """One plane for each machine.
 
@@ -395,9 +380,7 @@ class FittedPlanes(FittedMargin):
     noun = "hyperplane"
     saved = SavedState("", _MACHINES | {"planes": array("float64", "n_machines", "n_terms")})
 
-    def __init__(self, *, planes: Floats, **base: Any) -> None:
-        super().__init__(**base)
-        self.planes = planes
+    planes: Floats
 
     def __repr__(self) -> str:
         return f"<FittedPlanes: {self.n_machines} planes of {self.planes.shape[1]} terms>"
