@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,7 +22,6 @@ from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._boosting.options.recipe import fixed
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema, read_table
-from spinney._data.columns import match_columns
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.select import pick_table
@@ -43,16 +42,15 @@ from spinney._ensemble.functional.stages import (
     learners_to_json,
     read_learners,
 )
+from spinney._ensemble.members import matched_table
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, counted
 from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import (
+    SingleTarget,
     check_held_out,
     check_scoring,
-    known_codes,
-    read_one_class,
-    read_one_value,
     read_weights,
 )
 from spinney._model.file.codec import SavedState, integer, numbers, words
@@ -64,26 +62,8 @@ from spinney._model.model import FittedModel
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class FunctionTarget:
-    """Values or class codes of the rows, and the labels of the classes."""
-
-    values: Floats
-    classes: NDArray[Any] | None = None
-
-    @property
-    def n_scores(self) -> int:
-        """Scores of a row: one for values and two classes, else one for each class."""
-        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
-
-    @property
-    def n_classes(self) -> list[int] | None:
-        """Number of classes; None: values."""
-        return None if self.classes is None else [len(self.classes)]
-
-
 @estimator
-class BaseFunctionalBoosting(TableEstimator):
+class BaseFunctionalBoosting(WithShapes, TableEstimator):
     """Functional boosting of classes or values."""
 
     learners: Any = parameter(
@@ -132,28 +112,12 @@ class BaseFunctionalBoosting(TableEstimator):
     # ---- what differs between classes and values ---------------------------------------------------
 
     @abstractmethod
-    def _read_target(self, y: ArrayLike, n_rows: int) -> FunctionTarget:
-        """Check y."""
-
-    @abstractmethod
-    def _known_target(self, y: ArrayLike, n_rows: int, classes: NDArray[Any] | None, name: str) -> Floats:
-        """Return the target of rows that are not learned from, as numbers."""
-
-    @abstractmethod
-    def _make_loss(self, classes: NDArray[Any] | None) -> FunctionalLoss:
+    def _make_loss(self, n_classes: int | None) -> FunctionalLoss:
         """Return the loss."""
 
     @abstractmethod
     def _predicted(self, scores: Floats) -> NDArray[Any]:
         """Turn scores, (n_rows, n_scores), into predictions."""
-
-    @property
-    def _stops_early(self) -> bool:
-        return bool(self.early_stopping)
-
-    def _check_rows(self, rows: LearningRows) -> None:
-        """Refuse rows that there is nothing to learn from."""
-        return
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -194,22 +158,25 @@ class BaseFunctionalBoosting(TableEstimator):
         """
         self._check_parameters()
         check_scoring(self.scoring, self.callbacks)
-        check_held_out(X_val, y_val, {"sample_weight_val": sample_weight_val}, groups, self._stops_early, time)
+        check_held_out(X_val, y_val, {"sample_weight_val": sample_weight_val}, groups, self.early_stopping, time)
         learners, table = read_learners(self.learners), read_table(X)
         schema = self._learn_schema(table)
-        target = self._read_target(y, table.n_rows)
-        loss = self._make_loss(target.classes)
+        target = SingleTarget.read(y, table.n_rows, "boosting", self._is_class_target)
+        loss = self._make_loss(target.n_classes)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         rows = LearningRows(columns, target.values, read_weights(sample_weight, table.n_rows), given=X)
         loss.check(rows, "y")
-        self._check_rows(rows)
+        target.require_rows(rows.weights())
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         validation: LearningRows | None = None
         if X_val is not None and y_val is not None:
-            validation = self._read_validation(schema, X_val, y_val, sample_weight_val, target.classes)
+            held = read_table(X_val)
+            known = target.of_other_rows(y_val, held.n_rows, "boosting", "y_val")
+            encoded = schema.encode(held, unseen=self.unseen, estimator=type(self).__name__)
+            validation = LearningRows(encoded, known, read_weights(sample_weight_val, held.n_rows), given=X_val)
             loss.check(validation, "y_val")
         held_out: HeldOutRows | None = None
-        if validation is None and self._stops_early:
+        if validation is None and self.early_stopping:
             rows, aside = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
             held_out = HeldOutRows(aside, None)
         design = Design.learn(columns, schema, rows.weights())
@@ -218,36 +185,23 @@ class BaseFunctionalBoosting(TableEstimator):
             own = Inputs(validation.columns, design, self._n_threads, self._native(X_val, schema))
             held_out = HeldOutRows(validation, own)
         dictionary = Dictionary(learners, LearningTable(inputs, schema, rows.weights(), seed))
-        start = loss.start(rows, target.n_scores)
         steps = StepSettings(float(self.learning_rate), self.step == "line_search", float(self.subsample), seed)
-        stages = Stages(dictionary, loss, rows, held_out, start, steps)
-        member = self._run(stages, FittedFunctions.empty(start, loss.link, design, target.n_classes), target.classes)
-        model = _made(stages, member.n_kept(), inputs, loss.link, target.n_classes)
-        self._keep(schema, member, model, stages, target.classes)
+        stages = Stages(dictionary, loss, rows, held_out, steps)
+        n_classes = None if target.n_classes is None else [target.n_classes]
+        member = self._run(stages, FittedFunctions.empty(stages.start, loss.link, design, n_classes), target.classes)
+        self._keep(member, _made(stages, member.n_kept(), inputs, loss.link, n_classes), stages, target.classes)
+        self._keep_schema(schema)
         self._seed = seed
         return self
 
     def _n_parts_held_out(self) -> int:
-        return 2 if self._stops_early else 0
-
-    def _read_validation(
-        self,
-        schema: Schema,
-        X: TableLike,
-        y: ArrayLike,
-        weight: ArrayLike | None,
-        classes: NDArray[Any] | None,
-    ) -> LearningRows:
-        table = read_table(X)
-        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        target = self._known_target(y, table.n_rows, classes, "y_val")
-        return LearningRows(columns, target, read_weights(weight, table.n_rows), given=X)
+        return 2 if self.early_stopping else 0
 
     def _run(self, stages: Stages, empty: FittedFunctions, classes: NDArray[Any] | None) -> FunctionMember:
         held_out, score = stages.held_out, None
         if held_out is not None and self.scoring is not None:
             score = HeldOutScore(self.scoring, empty, held_out.rows, None if classes is None else [classes])
-        recipe = fixed(self.n_estimators, self.learning_rate, self._stops_early, self.n_iter_no_change)
+        recipe = fixed(self.n_estimators, self.learning_rate, self.early_stopping, self.n_iter_no_change)
         engine: Any = stages
         unused: Any = None
         settings = RoundSettings(
@@ -265,16 +219,10 @@ class BaseFunctionalBoosting(TableEstimator):
         return member
 
     def _keep(
-        self,
-        schema: Schema,
-        member: FunctionMember,
-        model: FittedFunctions,
-        stages: Stages,
-        classes: NDArray[Any] | None,
+        self, member: FunctionMember, model: FittedFunctions, stages: Stages, classes: NDArray[Any] | None
     ) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         self.__dict__.pop("validation_score_", None)
-        self._keep_schema(schema)
         self.functions_ = model
         self.n_iter_ = model.n_rounds
         self.learners_ = list(stages.dictionary.names)
@@ -302,10 +250,12 @@ class BaseFunctionalBoosting(TableEstimator):
         if any(isinstance(curve, np.ndarray) and len(curve) < model.n_rounds for curve in found.values()):
             refuse("is damaged: its learning curve is shorter than the model")
 
+    @property
+    def _has_foreign_members(self) -> bool:
+        return any(isinstance(part, ForeignSteps) for part in self.functions_.parts)
+
     def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
-        if hasattr(self, "functions_") and any(isinstance(part, ForeignSteps) for part in self.functions_.parts):
-            return state
-        return super()._pickled(state)
+        return state if "functions_" in state and self._has_foreign_members else super()._pickled(state)
 
     def _about(self) -> About:
         last, curve = self.n_iter_ - 1, getattr(self, "validation_score_", None)
@@ -330,20 +280,21 @@ class BaseFunctionalBoosting(TableEstimator):
 
     def _native(self, X: TableLike, schema: Schema) -> Any:
         """Return the caller's table with its columns as they were at fit."""
-        table = pick_table(X)
         names = schema.names if schema.has_names else None
-        order = match_columns(table.names, table.n_columns, names, schema.n_features, type(self).__name__)
-        return table.native if order is None else table.take(columns=np.array(order))
+        return matched_table(X, names, schema.n_features, type(self).__name__).native
 
     def _inputs(self, X: TableLike) -> Inputs:
         columns = self._columns(X)
-        foreign = any(isinstance(part, ForeignSteps) for part in self.functions_.parts)
-        native = self._native(X, self.schema_) if foreign else None
+        native = self._native(X, self.schema_) if self._has_foreign_members else None
         return self.functions_.inputs(columns, self._n_threads, native)
 
     def _scores(self, X: TableLike) -> Floats:
         inputs = self._inputs(X)
         return self.functions_.scores_of(inputs)
+
+    def _staged_scores(self, X: TableLike) -> Iterator[Floats]:
+        inputs = self._inputs(X)
+        yield from self.functions_.staged_scores(inputs)
 
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict each row.
@@ -373,8 +324,7 @@ class BaseFunctionalBoosting(TableEstimator):
         ndarray of shape (n_samples,)
             Predictions of the first rounds.
         """
-        inputs = self._inputs(X)
-        for scores in self.functions_.staged_scores(inputs):
+        for scores in self._staged_scores(X):
             yield self._predicted(scores)
 
     @property
@@ -433,7 +383,7 @@ def _made(stages: Stages, n_rounds: int, inputs: Inputs, link: str, n_classes: l
 
 
 @estimator
-class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBoosting):
+class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
     """Boosting of any weak learners, for any loss of classes.
 
     Scores start at the constants of least loss. Each round fits every weak learner to the negative slopes of the loss
@@ -461,49 +411,13 @@ class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBo
     predict_proba = table_estimator.predict_proba
     predict_log_proba = table_estimator.predict_log_proba
     decision_function = table_estimator.decision_function
+    staged_decision_function = table_estimator.staged_decision_function
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> FunctionTarget:
-        codes, classes = read_one_class(y, n_rows, "boosting")
-        if isinstance(self.loss, str) and self.loss == "exponential" and len(classes) > 2:
-            raise ValueError(f"loss='exponential' is for two classes; y has {len(classes)}. Use loss='log_loss'.")
-        return FunctionTarget(codes, classes)
-
-    def _known_target(self, y: ArrayLike, n_rows: int, classes: NDArray[Any] | None, name: str) -> Floats:
-        assert classes is not None
-        return known_codes(y, classes, n_rows, name)
-
-    def _check_rows(self, rows: LearningRows) -> None:
-        used = rows.target[rows.weights() > 0]
-        lost = sorted(set(rows.target.tolist()) - set(used.tolist()))
-        if lost:
-            raise ValueError(
-                f"The class with index {int(lost[0])} in classes_ has no row of positive weight to learn from. Drop "
-                "its rows, or give some of them a weight."
-            )
-
-    def _make_loss(self, classes: NDArray[Any] | None) -> FunctionalLoss:
-        assert classes is not None
-        return make_loss(self.loss, {}, len(classes))
+    def _make_loss(self, n_classes: int | None) -> FunctionalLoss:
+        return make_loss(self.loss, {}, n_classes)
 
     def _predicted(self, scores: Floats) -> NDArray[Any]:
         return self.functions_.labels(self.functions_.score_codes(scores), [self.classes_])
-
-    def staged_decision_function(self, X: TableLike) -> Iterator[Floats]:
-        """Scores of each row after each round.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As `decision_function`.
-        """
-        inputs = self._inputs(X)
-        for scores in self.functions_.staged_scores(inputs):
-            yield scores[:, 0] if scores.shape[1] == 1 else scores
 
     def staged_predict_proba(self, X: TableLike) -> Iterator[Floats]:
         """Class probabilities of each row after each round.
@@ -518,13 +432,12 @@ class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBo
         ndarray of shape (n_samples, n_classes)
             As `predict_proba`.
         """
-        inputs = self._inputs(X)
-        for scores in self.functions_.staged_scores(inputs):
+        for scores in self._staged_scores(X):
             yield self.functions_.predicted(scores)
 
 
 @estimator
-class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoosting):
+class FunctionalBoostingRegressor(RegressorMixin, BaseFunctionalBoosting):
     """Boosting of any weak learners, for any loss of a number.
 
     Scores start at the constant of least loss. Each round fits every weak learner to the negative slopes of the loss by
@@ -552,13 +465,7 @@ class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoos
     huber_share: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.9)
     tweedie_power: float = parameter(Interval(Real, 1.0, 2.0, closed="neither"), default=1.5)
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> FunctionTarget:
-        return FunctionTarget(read_one_value(y, n_rows, "boosting"))
-
-    def _known_target(self, y: ArrayLike, n_rows: int, classes: NDArray[Any] | None, name: str) -> Floats:
-        return read_one_value(y, n_rows, "boosting", name)
-
-    def _make_loss(self, classes: NDArray[Any] | None) -> FunctionalLoss:
+    def _make_loss(self, n_classes: int | None) -> FunctionalLoss:
         parameters = {"quantile": self.quantile, "huber_share": self.huber_share, "tweedie_power": self.tweedie_power}
         return make_loss(self.loss, {name: float(value) for name, value in parameters.items()}, None)
 

@@ -33,7 +33,7 @@ class FunctionalLoss(ABC):
         return
 
     @abstractmethod
-    def start(self, rows: LearningRows, n_scores: int) -> Floats:
+    def start(self, rows: LearningRows) -> Floats:
         """Constant scores of least loss."""
 
     def begin_round(self, scores: Floats, rows: LearningRows) -> None:
@@ -68,7 +68,7 @@ class NamedLoss(FunctionalLoss):
         """Refuse targets that the loss is not for."""
         self._loss.check(rows, name)
 
-    def start(self, rows: LearningRows, n_scores: int) -> Floats:
+    def start(self, rows: LearningRows) -> Floats:
         """Constant scores of least loss."""
         used = rows.weights() > 0
         return self._loss.constants(rows.target[used], rows.weights()[used], None)
@@ -95,7 +95,7 @@ class GivenLoss(FunctionalLoss):
         self._own = UserLoss(given, of_classes)
         self.link = self._own.link
 
-    def start(self, rows: LearningRows, n_scores: int) -> Floats:
+    def start(self, rows: LearningRows) -> Floats:
         """Constant of least loss, found by going downhill from 0 or from the mean."""
         weight = rows.weights()
         base = 0.0 if self.link != "identity" else float((rows.target * weight).sum() / weight.sum())
@@ -123,6 +123,8 @@ def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -
         if n_classes is not None and n_classes > 2:
             raise ValueError(f"A loss of your own takes two classes; y has {n_classes}. Use loss='log_loss'.")
         return GivenLoss(given, n_classes is not None)
+    if given == "exponential" and n_classes is not None and n_classes > 2:
+        raise ValueError(f"loss='exponential' is for two classes; y has {n_classes}. Use loss='log_loss'.")
     if n_classes is not None:
         return NamedLoss(class_loss(given, n_classes))
     parameter = TRAITS[given].parameter

@@ -69,11 +69,11 @@ class Stages:
         loss: FunctionalLoss,
         rows: LearningRows,
         held_out: HeldOutRows | None,
-        start: Floats,
         settings: StepSettings,
     ) -> None:
         self.dictionary, self._loss, self._rows = dictionary, loss, rows
-        self.start, self._settings = start, settings
+        self._settings = settings
+        self.start = start = loss.start(rows)
         self._random = np.random.RandomState(settings.seed)
         self.scores = np.repeat(start[:, np.newaxis], len(rows.target), axis=1)
         self.held_out = held_out

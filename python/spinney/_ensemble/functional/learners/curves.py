@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +10,14 @@ from sklearn.utils._param_validation import Interval
 
 from spinney._data.reproducible import cholesky, exp, solve_factored
 from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
+from spinney._estimator.parameters import estimator, parameter
 from spinney._model.functional.steps import Basis, LinearSteps, LogisticSteps, SplineSteps, bent, curve
 
 _ALMOST_ONE = 1 - 1e-9  # terms whose squared correlation is above this say the same
 _MOST_STEPS, _CLOSE = 25, 1e-10
 
 
+@estimator
 class Linear(WeakLearner):
     """Least-squares lines of the one term, or planes of the two terms, that fit best.
 
@@ -35,10 +36,7 @@ class Linear(WeakLearner):
     >>> model = spinney.FunctionalBoostingClassifier("linear").fit(X, y)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_features": [Interval(Integral, 1, 2, closed="both")]}
-
-    def __init__(self, n_features: int = 1) -> None:
-        self.n_features = n_features
+    n_features: int = parameter(Interval(Integral, 1, 2, closed="both"), default=1, kw_only=False)
 
     def _begin(self, table: LearningTable) -> Fitter:
         return _LinearFitter(self.n_features, table, LinearSteps())
@@ -171,6 +169,7 @@ _ROUNDS_OF_SEARCH = 50
 _RIDGE = 1e-9  # of the mean weight of a basis function, where there are no rows at all
 
 
+@estimator
 class Splines(WeakLearner):
     """Penalised cubic splines of the one column that fits best, all equally wiggly; shrunken means of categories.
 
@@ -188,14 +187,8 @@ class Splines(WeakLearner):
     >>> model = spinney.FunctionalBoostingClassifier("splines").fit(X, y)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degrees_of_freedom": [Interval(Real, 1.0, None, closed="neither")],
-        "n_knots": [Interval(Integral, 2, 1000, closed="both")],
-    }
-
-    def __init__(self, degrees_of_freedom: float = 4.0, n_knots: int = 20) -> None:
-        self.degrees_of_freedom = degrees_of_freedom
-        self.n_knots = n_knots
+    degrees_of_freedom: float = parameter(Interval(Real, 1.0, None, closed="neither"), default=4.0, kw_only=False)
+    n_knots: int = parameter(Interval(Integral, 2, 1000, closed="both"), default=20, kw_only=False)
 
     def _begin(self, table: LearningTable) -> Fitter:
         return _SplineFitter(self, table)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.reproducible import cholesky, solve_factored
-from spinney._estimator.estimator import check_parameter_names, store_signature, unknown_parameter
+from spinney._estimator.estimator import check_parameter_names, unknown_parameter
+from spinney._estimator.parameters import estimator, parameter
 from spinney._model.functional.local import KernelSteps, NeighbourSteps, bumps
 from spinney._model.functional.steps import Inputs, Steps, TreeSteps
 from spinney._tree.settings import GrowthTarget
 from spinney._tree.trees import DecisionTreeRegressor
 
 Floats = NDArray[np.float64]
+_POSITIVE = Interval(Integral, 1, None, closed="left")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,13 @@ class LearningTable:
     schema: Schema
     weight: Floats
     seed: int
+
+    def remembered(self, max_rows: int) -> tuple[NDArray[np.intp], Floats]:
+        """Draw at most so many rows of positive weight, without replacement; return them and their terms."""
+        rows = np.flatnonzero(self.weight > 0)
+        if len(rows) > max_rows:
+            rows = np.sort(np.random.RandomState(self.seed).choice(rows, max_rows, replace=False))
+        return rows, np.ascontiguousarray(self.inputs.terms[:, rows].T)
 
 
 @dataclass(frozen=True)
@@ -87,10 +96,6 @@ class Fitter(ABC):
 class WeakLearner(BaseEstimator):
     """A weak learner by its parameters."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        store_signature(cls)
-
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         check_parameter_names(cls, kwargs, {})
         made: Self = super().__new__(cls)
@@ -119,19 +124,13 @@ class WeakLearner(BaseEstimator):
     def _begin(self, table: LearningTable) -> Fitter:
         """Prepare what all rounds share."""
 
-    def _sample(self, table: LearningTable, max_rows: int) -> NDArray[np.intp]:
-        """Draw at most so many rows of positive weight, without replacement."""
-        used = np.flatnonzero(table.weight > 0)
-        if len(used) <= max_rows:
-            return used
-        return np.sort(np.random.RandomState(table.seed).choice(used, max_rows, replace=False))
-
     def _check(self) -> None:
         """Check the parameters."""
         validate: Any = self._validate_params
         validate()
 
 
+@estimator
 class Trees(WeakLearner):
     """Regression trees of some depth, or with some number of splits; stumps by default.
 
@@ -150,33 +149,15 @@ class Trees(WeakLearner):
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> model = spinney.FunctionalBoostingClassifier(spinney._ensemble.functional.learners.Trees(n_splits=3)).fit(X, y)
+    >>> model = spinney.FunctionalBoostingClassifier(spinney.learners.Trees(n_splits=3)).fit(X, y)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "n_splits": [Interval(Integral, 1, None, closed="left"), None],
-        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
-            StrOptions({"sqrt", "log2"}),
-            None,
-        ],
-    }
-
-    def __init__(
-        self,
-        max_depth: int | None = 1,
-        *,
-        n_splits: int | None = None,
-        min_samples_leaf: int = 1,
-        max_features: int | float | str | None = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.n_splits = n_splits
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
+    max_depth: int | None = parameter(_POSITIVE, None, default=1, kw_only=False)
+    n_splits: int | None = parameter(_POSITIVE, None, default=None)
+    min_samples_leaf: int = parameter(_POSITIVE, default=1)
+    max_features: int | float | str | None = parameter(
+        _POSITIVE, Interval(Real, 0.0, 1.0, closed="right"), StrOptions({"sqrt", "log2"}), None, default=None
+    )
 
     def _begin(self, table: LearningTable) -> Fitter:
         return _TreeFitter(self, table)
@@ -215,6 +196,7 @@ class _TreeFitter(Fitter):
 _LEAST_RIDGE = 1e-8  # two rows may be the same
 
 
+@estimator
 class Neighbors(WeakLearner):
     """Means over the nearest rows, by the distance of the scaled columns.
 
@@ -229,14 +211,8 @@ class Neighbors(WeakLearner):
         Rows that are remembered at most; if the table has more, they are drawn.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "max_rows": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(self, n_neighbors: int = 20, *, max_rows: int = 5000) -> None:
-        self.n_neighbors = n_neighbors
-        self.max_rows = max_rows
+    n_neighbors: int = parameter(_POSITIVE, default=20, kw_only=False)
+    max_rows: int = parameter(_POSITIVE, default=5000)
 
     def _begin(self, table: LearningTable) -> Fitter:
         return _NeighbourFitter(self, table)
@@ -245,8 +221,7 @@ class Neighbors(WeakLearner):
 class _NeighbourFitter(Fitter):
     def __init__(self, learner: Neighbors, table: LearningTable) -> None:
         self._inputs = table.inputs
-        self._rows = learner._sample(table, learner.max_rows)
-        remembered = np.ascontiguousarray(table.inputs.terms[:, self._rows].T)
+        self._rows, remembered = table.remembered(learner.max_rows)
         n_neighbours = min(learner.n_neighbors, len(self._rows))
         self.steps: NeighbourSteps = NeighbourSteps(n_neighbours, remembered, table.weight[self._rows])
 
@@ -256,6 +231,7 @@ class _NeighbourFitter(Fitter):
         return Candidate(self.steps.means(self._inputs, numbers), lambda: self.steps.add(numbers))
 
 
+@estimator
 class KernelRidge(WeakLearner):
     """Ridge regression with a Gaussian kernel of the scaled columns. All rows remembered count in every round.
 
@@ -269,16 +245,9 @@ class KernelRidge(WeakLearner):
         Rows that are fitted to at most; if the table has more, they are drawn.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0.0, None, closed="neither")],
-        "gamma": [Interval(Real, 0.0, None, closed="neither"), None],
-        "max_rows": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(self, alpha: float = 1.0, *, gamma: float | None = None, max_rows: int = 500) -> None:
-        self.alpha = alpha
-        self.gamma = gamma
-        self.max_rows = max_rows
+    alpha: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0, kw_only=False)
+    gamma: float | None = parameter(Interval(Real, 0.0, None, closed="neither"), None, default=None)
+    max_rows: int = parameter(_POSITIVE, default=500)
 
     def _begin(self, table: LearningTable) -> Fitter:
         return _KernelFitter(self, table)
@@ -287,8 +256,7 @@ class KernelRidge(WeakLearner):
 class _KernelFitter(Fitter):
     def __init__(self, learner: KernelRidge, table: LearningTable) -> None:
         self._inputs = table.inputs
-        self._rows = learner._sample(table, learner.max_rows)
-        remembered = np.ascontiguousarray(table.inputs.terms[:, self._rows].T)
+        self._rows, remembered = table.remembered(learner.max_rows)
         gamma = float(learner.gamma or 1 / max(1, remembered.shape[1]))
         self.steps: KernelSteps = KernelSteps(gamma, remembered)
         ridge = float(learner.alpha) / table.weight[self._rows]
