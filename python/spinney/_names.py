@@ -72,7 +72,7 @@ MODULE_OF = {
     "ProximityImputer": "spinney._forest.imputer",
     "RandomForestClassifier": "spinney._forest.forests",
     "RandomForestRegressor": "spinney._forest.forests",
-    "RandomTreesEmbedding": "spinney._forest.embedding",
+    "RandomTreesEmbedding": "spinney._forest.unsupervised",
     "Regularization": "spinney._boosting.options.option_objects",
     "Rule": "spinney.inspect.text.text",
     "SVC": "spinney._svm.kernel_machines",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ class RowInputs:
 
     Attributes
     ----------
-    X, y, sample_weight, offset, groups, time : as of `fit`
+    X, y, sample_weight, offset, groups, time, exposure : as of `fit`
         Of a stream, perhaps names of its columns.
     """
 
@@ -37,12 +37,14 @@ class RowInputs:
     offset: Any = None
     groups: Any = None
     time: Any = None
+    exposure: Any = field(default=None, kw_only=True)
 
     def spooled(self, categorical_features: object, suffix: str = "") -> Self:
         """Return a stream as a table in files, and the columns that are named as arrays; any other table as it is."""
-        beside = {name + suffix: getattr(self, name) for name in ("y", "sample_weight", "offset", "groups", "time")}
-        X, (y, weight, offset, groups, time) = taken_apart(self.X, beside, categorical_features, "X" + suffix)
-        return replace(self, X=X, y=y, sample_weight=weight, offset=offset, groups=groups, time=time)
+        names = ("y", "sample_weight", "offset", "groups", "time", "exposure")
+        beside = {name + suffix: getattr(self, name) for name in names}
+        X, arrays = taken_apart(self.X, beside, categorical_features, "X" + suffix)
+        return replace(self, X=X, **dict(zip(names, arrays, strict=True)))
 
 
 @dataclass(frozen=True)

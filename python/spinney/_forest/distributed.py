@@ -25,8 +25,8 @@ from spinney._cluster.single_worker import Arguments, conversation, fit_copy, wi
 from spinney._cluster.transport import Reply
 from spinney._cluster.waits import WorkerLostError, thread_left_to_others, threads_of
 from spinney._cluster.whole_table import WholeTable
+from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.parallel import Progress
-from spinney._forest.fitting import FitInputs
 from spinney._forest.growing import MOST_MEMBERS, ForestRequest
 from spinney._model.forest import FittedForest
 
@@ -195,7 +195,7 @@ def fit_forest(client: dask.Client, model: Forest, X: object, arguments: Argumen
         n_wanted = MOST_MEMBERS if is_auto else int(model.n_estimators)
         with Progress("trees", n_wanted, is_auto, 0, model.verbose) as progress:
             trees = DistributedTrees(client, _with_fixed_draws(model), rows, progress)
-            return rows.retried(lambda: trees.fit(FitInputs(None, **here)))
+            return rows.retried(lambda: trees.fit(FitInputs(X=None, **here)))
 
     return fit_copy(client, model, X, arguments, fitted_copy)
 

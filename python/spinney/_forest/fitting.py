@@ -12,18 +12,27 @@ import spinney._engine as _engine
 from spinney._data import Combinations, Schema
 from spinney._data.combinations import n_for_all
 from spinney._data.reproducible import any_order_sum
-from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import ClassCosts
+from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.parameters import count_features
 from spinney._estimator.rows import RowPrint, relative_weights, weight_of_one_row, whole_weights
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.user_criterion import check_shares, is_user, prepare
 from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, grow_in_batches
 from spinney._forest.growth_record import GrowthRecord, OutOfBagResult, TrainingRows
-from spinney._forest.learning_rows import LearningRows, per_draw
-from spinney._forest.out_of_bag import Metric, OutOfBag
-from spinney._forest.samples import Draws, draw_rows, rows_with_weight
-from spinney._forest.shrinkage import N_FIRST, N_HELPERS, STRENGTHS, USUAL, evaluation_rows, grows_again, strength_of
+from spinney._forest.samples import Draws, Metric, OutOfBag, draw_rows, rows_with_weight
+from spinney._forest.shrinkage import (
+    N_FIRST,
+    N_HELPERS,
+    STRENGTHS,
+    USUAL,
+    LearningRows,
+    evaluation_rows,
+    grows_again,
+    per_draw,
+    strength_of,
+)
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.tree import FittedTree
 from spinney._tree.settings import GrowthSettings, GrowthTarget
@@ -63,16 +72,6 @@ class ForestSettings(GrowthSettings):
         ):
             if given:
                 raise ValueError(f"{name} goes with bootstrap=True: with bootstrap=False every tree sees every row.")
-
-
-@dataclass(frozen=True)
-class FitInputs:
-    """What a caller passes to `fit` of a forest."""
-
-    X: TableLike
-    y: ColumnLike
-    sample_weight: ColumnLike = None
-    groups: ColumnLike = None
 
 
 @dataclass(frozen=True)

@@ -19,26 +19,25 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import read_table
 from spinney._data.scan import client_of
+from spinney._data.schema import Input
 from spinney._data.types import ByClass, ColumnGroups, ColumnLike, Floats, RandomState, TableLike
 from spinney._estimator.conformal import check_coverage, class_sets
 from spinney._estimator.estimator import About, counted, only_if
-from spinney._estimator.fit_inputs import check_files, taken_apart
+from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.held_out import KnownShares, KnownValues
 from spinney._estimator.parameters import COUNT, estimator, parameter
 from spinney._estimator.support import ColumnRanges, predict_or_abstain, predict_support
 from spinney._estimator.target import check_target_goes_on, read_weights, same_classes
 from spinney._estimator.user_criterion import is_user
-from spinney._forest.fitting import FitInputs, FitResult, ForestFit, ForestSettings, check_n_estimators
+from spinney._forest.fitting import FitResult, ForestFit, ForestSettings, check_n_estimators
 from spinney._forest.growing import ForestRequest, TreeGrower, balanced_weights
 from spinney._forest.growth_record import GrowthRecord
 from spinney._forest.importances import ImportanceOptions, OutOfBagTable, find_importances
-from spinney._forest.intervals import ForestIntervals
 from spinney._forest.leaf_paths import apply, decision_path
-from spinney._forest.out_of_bag import Metric, OutOfBag
 from spinney._forest.prototypes import find_prototypes, prototype_frame
 from spinney._forest.proximities import KINDS, Kind, Proximities, RowLeaves, Selection, map_rows, outlier_scores
-from spinney._forest.samples import Draws
-from spinney._forest.standard_errors import standard_errors
+from spinney._forest.samples import Draws, Metric, OutOfBag
+from spinney._forest.uncertainty import ForestIntervals, standard_errors
 from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
@@ -166,7 +165,7 @@ class BaseForest(GrowingEstimator):
 
             beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
             return fit_forest(client, self, X, beside)
-        return self._fit(FitInputs(X, y, sample_weight, groups))
+        return self._fit(FitInputs(X, y, sample_weight, groups=groups))
 
     def _fit(self, inputs: FitInputs, grower: TreeGrower = ForestRequest.grow) -> Self:
         """Grow the forest; `grower` grows the trees, here or in other processes."""
@@ -175,25 +174,23 @@ class BaseForest(GrowingEstimator):
         task = self._task_class(settings)
         settings.check_samples(inputs.groups)
         settings.check_user_criterion()
-        beside = {"y": inputs.y, "sample_weight": inputs.sample_weight, "groups": inputs.groups}
-        X, (y, sample_weight, groups) = taken_apart(inputs.X, beside, self.categorical_features)
-        inputs = FitInputs(X, y, sample_weight, groups)
+        inputs = inputs.spooled(self.categorical_features)
+        X = Input.of(inputs.X)
         check_stream(X, settings)
-        table = read_table(X)
         is_warm = self.warm_start and hasattr(self, "forest_")
         earlier, record = (self.forest_, self._growth) if is_warm else (None, GrowthRecord())
-        schema = self._learn_schema(table, goes_on=earlier is not None)
-        weight = read_weights(sample_weight, table.n_rows)
-        target = task.read(y, table.n_rows)
+        schema = self._learn_schema(X.table, goes_on=earlier is not None)
+        weight = read_weights(inputs.sample_weight, X.n_rows)
+        target = task.read(inputs.y, X.n_rows)
         if earlier is not None:
             check_target_goes_on(target.attributes(), self.__dict__)
             check_n_estimators(self.n_estimators, earlier)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else record.seed
-        encoded = schema.encode_inputs(table, unseen=self.unseen, estimator=type(self).__name__)
+        encoded = schema.encode_inputs(X.table, unseen=self.unseen, estimator=type(self).__name__)
         fit = ForestFit(task, settings, schema, earlier, record, seed, grower)
         result = fit.run(encoded, target, inputs, weight)
-        check_files(X)
+        X.verify()
         self._keep(result)
         return self
 

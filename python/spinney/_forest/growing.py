@@ -14,8 +14,7 @@ import spinney._engine as _engine
 from spinney._data.reproducible import sums_by_code
 from spinney._data.types import Floats
 from spinney._estimator.parallel import Progress
-from spinney._forest.out_of_bag import OutOfBag
-from spinney._forest.samples import Draws
+from spinney._forest.samples import Draws, OutOfBag
 from spinney._model.forest import FittedForest
 
 _ALL = 2**32 - 1

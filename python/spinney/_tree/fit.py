@@ -13,11 +13,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
-from spinney._data import Schema, read_table
+from spinney._data import Schema
 from spinney._data.reproducible import any_order_sum
-from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._data.schema import Input
+from spinney._data.types import Floats
 from spinney._estimator.costs import ClassCosts
-from spinney._estimator.fit_inputs import taken_apart
+from spinney._estimator.fit_inputs import FitInputs, ValidationSet
 from spinney._estimator.held_out import HeldOut
 from spinney._estimator.rows import weight_of_one_row
 from spinney._estimator.target import read_weights
@@ -28,37 +29,6 @@ from spinney._tree.pruning import FitRows, PruningResult, check_request, prune_g
 from spinney._tree.settings import GrowthSettings, GrowthTarget
 from spinney._tree.shrinkage import shrunk
 from spinney._tree.task import Growth, Target
-
-
-@dataclass(frozen=True)
-class ValidationRows:
-    """Rows that a tree is not grown on, as the caller gave them."""
-
-    X: TableLike
-    y: ColumnLike
-    sample_weight: ColumnLike
-
-    @property
-    def is_given(self) -> bool:
-        """Whether there are any."""
-        return any(part is not None for part in (self.X, self.y, self.sample_weight))
-
-
-@dataclass(frozen=True)
-class TreeInputs:
-    """The arguments of a fit."""
-
-    X: TableLike
-    y: ColumnLike
-    sample_weight: ColumnLike = None
-    exposure: ColumnLike = None
-    groups: ColumnLike = None
-
-    def spooled(self, categorical_features: object) -> TreeInputs:
-        """Return a stream as a table in files, and the columns that are named as arrays; any other table as it is."""
-        names = ("y", "sample_weight", "exposure", "groups")
-        X, arrays = taken_apart(self.X, {name: getattr(self, name) for name in names}, categorical_features)
-        return TreeInputs(X, *arrays)
 
 
 @dataclass(frozen=True)
@@ -161,22 +131,21 @@ class TreeFit:
         self.settings = self.task.settings
         self.random = check_random_state(estimator.random_state)
 
-    def run(self, inputs: TreeInputs, validation: ValidationRows) -> TreeResult:
+    def run(self, X: Input, inputs: FitInputs) -> TreeResult:
         """Grow the tree, prune and shrink it."""
         task, settings = self.task, self.settings
-        table = read_table(inputs.X)
-        schema, n_rows = self.estimator._learn_schema(table), table.n_rows
+        schema, n_rows = self.estimator._learn_schema(X.table), X.n_rows
         sample_weight = read_weights(inputs.sample_weight, n_rows)
         y, time = inputs.y, None
         if inputs.exposure is not None or settings.criterion == "exponential":
-            y, sample_weight, time = self._read_time(inputs, sample_weight, validation.X is not None, n_rows)
+            y, sample_weight, time = self._read_time(inputs, sample_weight, n_rows)
         target = task.read(y, n_rows)
         weight = task.weights(target, y, sample_weight)
         costs = task.costs(target, weight)
-        held_out = self._read_held_out(schema, target, validation, costs)
+        held_out = self._read_held_out(schema, target, inputs.first_validation, costs)
         has_held_out = held_out is not None or settings.validation_fraction is not None
         check_request(task, has_held_out, inputs.groups, n_rows)
-        counted = schema.encode(table, unseen=self.estimator.unseen, estimator=type(self.estimator).__name__)
+        counted = self._encoded(X, schema)
         columns = settings.pooled(counted, sample_weight, counts_weights=not settings.random_ties)
         loss = task.loss(target.array, costs)
         if settings.validation_fraction is not None:
@@ -200,31 +169,31 @@ class TreeFit:
         had_missing = columns.ranges(weight, settings.n_threads)[2].astype(bool).tolist()
         return TreeResult(schema, tree, learned, had_missing, strength, pruned)
 
-    def _read_time(
-        self, inputs: TreeInputs, case_weight: Floats | None, has_held_out: bool, n_rows: int
-    ) -> tuple[Floats, Floats, Floats]:
+    def _encoded(self, X: Input, schema: Schema) -> _engine.Table:
+        return X.encoded(schema, self.estimator.unseen, type(self.estimator).__name__)
+
+    def _read_time(self, inputs: FitInputs, case_weight: Floats | None, n_rows: int) -> tuple[Floats, Floats, Floats]:
         """Rates, their weights, and the time behind each row, from counts of events or from survival times."""
         if self.settings.scoring is not None:
-            raise ValueError("scoring does not go with exposure or survival times: their trees are judged by deviance.")
-        rates, weight = self.task.per_exposure(inputs.y, case_weight, inputs.exposure, has_held_out, n_rows)
+            raise ValueError(
+                "scoring does not go with exposure or survival times: their trees are evaluated by deviance."
+            )
+        rates, weight = self.task.per_exposure(inputs.y, case_weight, inputs.exposure, bool(inputs.validation), n_rows)
         time = weight if case_weight is None else weight / np.where(case_weight > 0, case_weight, 1.0)
         return rates, weight, time
 
     def _read_held_out(
-        self, schema: Schema, target: Target, rows: ValidationRows, costs: ClassCosts | None
+        self, schema: Schema, target: Target, rows: ValidationSet | None, costs: ClassCosts | None
     ) -> HeldOut | None:
-        if not rows.is_given:
+        if rows is None:
             return None
-        if rows.X is None or rows.y is None:
-            raise ValueError("Pass both X_val and y_val, or neither; sample_weight_val goes with them.")
         if self.settings.validation_fraction is not None:
             raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
-        beside = {"y_val": rows.y, "sample_weight_val": rows.sample_weight}
-        X, (y, weight) = taken_apart(rows.X, beside, self.estimator.categorical_features, "X_val")
-        table = read_table(X)
-        columns = schema.encode(table, unseen=self.estimator.unseen, estimator=type(self.estimator).__name__)
-        actual = self.task.held_out(target, y, table.n_rows)
-        return HeldOut(columns, self.task.loss(actual, costs), read_weights(weight, table.n_rows))
+        rows = rows.spooled(self.estimator.categorical_features, "_val")
+        X = Input.of(rows.X)
+        actual = self.task.held_out(target, rows.y, X.n_rows)
+        weight = read_weights(rows.sample_weight, X.n_rows)
+        return HeldOut(self._encoded(X, schema), self.task.loss(actual, costs), weight)
 
     def _part_rows(self, target: Target, weight: Floats | None) -> tuple[Floats, Floats]:
         """Weights for growing and for evaluation: each row has one of them, the other is 0."""
@@ -234,9 +203,9 @@ class TreeFit:
             stratify = None
         _, rows = train_test_split(np.arange(n_rows), test_size=fraction, random_state=self.random, stratify=stratify)
         full = np.ones(n_rows) if weight is None else weight
-        growing, judging = full.copy(), np.zeros(n_rows)
+        growing, evaluation = full.copy(), np.zeros(n_rows)
         growing[rows] = 0.0
-        judging[rows] = full[rows]
+        evaluation[rows] = full[rows]
         if not (growing > 0).any():
             raise ValueError("validation_fraction leaves no row of positive weight to grow the tree on. Lower it.")
-        return growing, judging
+        return growing, evaluation

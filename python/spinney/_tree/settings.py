@@ -12,8 +12,8 @@ import numpy as np
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.display import warn
-from spinney._data.spool import SpooledTable
-from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, Floats, TableLike
+from spinney._data.schema import Input
+from spinney._data.types import ByClass, ByColumn, ColumnGroups, ColumnNames, Floats
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import CrossValidation, split_gains
@@ -303,9 +303,9 @@ class GrowthSettings:
         return gains / np.where(tree.is_leaf, 1.0, np.array(prices)[tree.feature]) if prices else gains
 
 
-def check_stream(X: TableLike, settings: GrowthSettings) -> None:
+def check_stream(X: Input, settings: GrowthSettings) -> None:
     """Refuse what would take all rows of a stream into memory, again and again."""
-    if not isinstance(X, SpooledTable):
+    if not X.is_stream:
         return
     if settings.sorts_all_rows:
         raise ValueError(

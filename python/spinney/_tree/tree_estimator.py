@@ -21,16 +21,17 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._cluster.single_worker import fit_on_one_worker
 from spinney._data import Schema
 from spinney._data.scan import client_of
+from spinney._data.schema import Input
 from spinney._data.types import ByClass, ByColumn, ColumnLike, TableLike
 from spinney._estimator.estimator import About, counted
-from spinney._estimator.fit_inputs import check_files
+from spinney._estimator.fit_inputs import FitInputs, ValidationSet, check_together
 from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable, pruning_from_json, pruning_to_json
-from spinney._tree.fit import TreeFit, TreeInputs, TreeResult, ValidationRows
+from spinney._tree.fit import TreeFit, TreeResult
 from spinney._tree.growing import AT_LEAST_0, GrowingEstimator, at_least
 from spinney._tree.rpart import control, report
 from spinney._tree.rpart.estimator import RpartResult, fit_by_rpart
@@ -227,18 +228,21 @@ class BaseTree(GrowingEstimator):
         self._check_parameters()
         settings = self._settings
         settings.check_user_criterion()
-        inputs = TreeInputs(X, y, sample_weight, exposure, groups).spooled(self.categorical_features)
-        validation = ValidationRows(X_val, y_val, sample_weight_val)
-        check_stream(inputs.X, settings)
+        check_together({"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val})
+        validation = () if X_val is None else (ValidationSet(X_val, y_val, sample_weight_val),)
+        inputs = FitInputs(X, y, sample_weight, groups=groups, exposure=exposure, validation=validation)
+        inputs = inputs.spooled(self.categorical_features)
+        table = Input.of(inputs.X)
+        check_stream(table, settings)
         if settings.dialect is None:
-            result: TreeResult | RpartResult = TreeFit(self, self._with_tree).run(inputs, validation)
-            check_files(inputs.X)
-        elif inputs.groups is not None or validation.is_given:
+            result: TreeResult | RpartResult = TreeFit(self, self._with_tree).run(table, inputs)
+            table.verify()
+        elif inputs.groups is not None or inputs.validation:
             raise ValueError(
                 "rpart's rules use neither groups nor held-out rows. Pass folds as xval, or set dialect=None."
             )
         else:
-            result = fit_by_rpart(self, inputs)
+            result = fit_by_rpart(self, table, inputs)
         self._forget()
         self._keep(result.schema, result.tree, result.attributes())
         return self

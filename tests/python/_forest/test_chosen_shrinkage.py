@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from spinney import ExtraTreesClassifier, RandomForestClassifier
-from spinney._forest.learning_rows import LearningRows
-from spinney._forest.shrinkage import STRENGTHS, USUAL, clearly_best, evaluation_rows
+from spinney._forest.shrinkage import STRENGTHS, USUAL, LearningRows, clearly_best, evaluation_rows
 
 KINDS = [RandomForestClassifier, ExtraTreesClassifier]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from spinney._forest.standard_errors import DrawnUnits
+from spinney._forest.uncertainty import DrawnUnits
 
 
 @pytest.fixture(scope="module")

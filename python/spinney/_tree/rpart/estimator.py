@@ -13,13 +13,15 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from spinney import _engine
-from spinney._data import Schema, read_table
+from spinney._data import Schema
 from spinney._data.arguments import given_array, masked_array
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
 from spinney._data.reproducible import log2
+from spinney._data.schema import Input
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import read_cost_matrix, read_priors
 from spinney._estimator.exposure import hazard_exposure, read_survival
+from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.target import (
     check_length,
     is_missing_label,
@@ -29,7 +31,7 @@ from spinney._estimator.target import (
 )
 from spinney._model.model import decision_costs
 from spinney._model.tree import FittedTree
-from spinney._tree.fit import TreeGrower, TreeInputs
+from spinney._tree.fit import TreeGrower
 from spinney._tree.growing import GrowingEstimator
 from spinney._tree.pruning import choose
 from spinney._tree.rpart.fit import RpartGrowth, fit_record
@@ -90,12 +92,12 @@ class RpartResult:
         return self.response.attributes() | found | {"alpha_": float(table.alpha[-1]), "cp_table_": table}
 
 
-def fit_by_rpart(estimator: GrowingEstimator, inputs: TreeInputs) -> RpartResult:
+def fit_by_rpart(estimator: GrowingEstimator, X: Input, inputs: FitInputs) -> RpartResult:
     """Fit a tree by rpart's rules."""
     settings = estimator._settings
     refuse_unknown(settings, is_classifier(estimator), inputs.exposure)
     quirks = settings.dialect == "rpart_quirks"
-    table = read_table(inputs.X)
+    table = X.table
     schema = Schema.learn(
         table, categorical_features=estimator.categorical_features, unseen=estimator.unseen, as_declared=True
     )
@@ -207,7 +209,7 @@ class Response:
         return sizes | {"cost_matrix_": self.costs, "priors_": self.priors}
 
 
-def _read_classes(settings: GrowthSettings, inputs: TreeInputs, weight: Floats, usable: NDArray[np.bool_]) -> Response:
+def _read_classes(settings: GrowthSettings, inputs: FitInputs, weight: Floats, usable: NDArray[np.bool_]) -> Response:
     codes, classes = read_labels(inputs.y, len(weight))
     codes = np.where(usable, codes, -1).astype(np.int32)
     costs = None if settings.cost_matrix is None else read_cost_matrix(settings.cost_matrix, classes)
@@ -224,7 +226,7 @@ def _read_classes(settings: GrowthSettings, inputs: TreeInputs, weight: Floats, 
     return Response("class", method, codes >= 0, classes, costs, priors)
 
 
-def _read_numbers(settings: GrowthSettings, inputs: TreeInputs, weight: Floats, usable: NDArray[np.bool_]) -> Response:
+def _read_numbers(settings: GrowthSettings, inputs: FitInputs, weight: Floats, usable: NDArray[np.bool_]) -> Response:
     name, n_rows = METHOD_OF[str(settings.criterion)], len(weight)
     if name == "anova":
         values = read_numbers(inputs.y, n_rows, (1,))[:, 0]

@@ -14,7 +14,7 @@ from spinney._data.reproducible import dot
 from spinney._data.types import Floats
 from spinney._model.tree import FittedTree
 from spinney._tree.rpart.methods import Method, NodeSummaries, Rounding, Shape
-from spinney._tree.rpart.record import RpartRecord, gains, nearest_kept, record_of, shape_of, surviving_nodes
+from spinney._tree.rpart.record import RpartRecord, gains, resting_nodes, shape_of, surviving_nodes
 
 Rows = NDArray[np.intp]
 
@@ -140,15 +140,23 @@ def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[Any] | None, impur
     with np.errstate(divide="ignore", invalid="ignore"):
         table[:, [0, *range(2, table.shape[1])]] /= root_risk
         complexity = complexity / root_risk
-    new_number = np.full(whole.tree.node_count, -1, dtype=np.int64)
-    new_number[kept] = np.arange(len(kept))
-    where, used = whole.where.copy(), whole.where >= 0
-    where[used] = new_number[nearest_kept(whole.tree, kept)[where[used]]]
+    where = resting_nodes(whole.where, kept)
     improve = whole.improve[kept]
-    credit = growth.method.credit(improve, summaries.risk)
-    tree = tree.with_values(summaries.value, summaries.mass, impurity(summaries))
-    return record_of(
-        growth.method_name, tree, summaries, complexity, improve, credit, where, table, growth.total_weight
+    return RpartRecord(
+        method=growth.method_name,
+        tree=tree.with_values(summaries.value, summaries.mass, impurity(summaries)),
+        risk=summaries.risk,
+        complexity=complexity,
+        improve=improve,
+        prediction=summaries.prediction,
+        weight=summaries.weight,
+        counts=summaries.counts,
+        events=summaries.events,
+        where=where,
+        cp_table=table,
+        total_weight=growth.total_weight,
+        credit=growth.method.credit(improve, summaries.risk),
+        n_dropped=int(np.count_nonzero(where < 0)),
     )
 
 

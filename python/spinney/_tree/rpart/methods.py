@@ -83,6 +83,7 @@ class Method(Protocol):
 
     def split_weight(self) -> Floats:
         """Weights of the rows in the search for splits."""
+        return self.case_weight
 
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         """Target and numbers of classes as the engine takes them."""
@@ -92,9 +93,11 @@ class Method(Protocol):
 
     def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         """Return the root's risk on these rows and the risk by pair of classes; None where the engine knows neither."""
+        return None
 
     def start(self, rows: NDArray[np.intp]) -> None:
-        """Learn what depends on the training rows as a whole."""
+        """Learn what depends on the training rows as a whole: nothing, as of priors and means."""
+        return
 
     def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
         """Summarise the nodes of a grown tree; `resting` is each row's node, -1 if it was not grown on."""
@@ -104,6 +107,7 @@ class Method(Protocol):
 
     def credit(self, improve: Floats, node_risk: Floats) -> Floats:
         """Turn an improvement into importance."""
+        return improve
 
     def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
         """Error of held-out rows if they stop at these nodes."""
@@ -139,7 +143,7 @@ def _altered_by_addition(prior: Floats, loss: Floats, frequency: Floats) -> Floa
     return np.divide(altered, total * frequency, out=np.zeros(len(prior)), where=frequency > 0)
 
 
-class ClassMethod:
+class ClassMethod(Method):
     """Gini or information splits under altered priors; expected loss under the priors."""
 
     def __init__(
@@ -187,9 +191,6 @@ class ClassMethod:
         least = float(times(counts * self.row_prior, self.loss).min())
         return least, (ratio[:, np.newaxis] * self.loss).ravel().tolist()
 
-    def start(self, rows: NDArray[np.intp]) -> None:
-        """Priors stay those of all rows, in cross-validation too."""
-
     def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
         by_class = np.zeros((len(self.codes), self.n_classes))
         used = np.flatnonzero(resting >= 0)
@@ -211,23 +212,17 @@ class ClassMethod:
     def improve(self, gain: Floats, node_risk: Floats) -> Floats:
         return np.asarray(gain * self.nats_per_gain)
 
-    def credit(self, improve: Floats, node_risk: Floats) -> Floats:
-        return improve
-
     def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
         true, called = self.codes[rows], summaries.prediction[nodes].astype(np.intp)
         loss = self.loss[called, true] if self.transposed_loss else self.loss[true, called]
         return np.asarray(self.row_prior[true] * loss)
 
 
-class AnovaMethod:
+class AnovaMethod(Method):
     """Means and sums of squares."""
 
     def __init__(self, y: Floats, case_weight: Floats) -> None:
         self.y, self.case_weight = y, case_weight
-
-    def split_weight(self) -> Floats:
-        return self.case_weight
 
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         return np.nan_to_num(self.y)[:, np.newaxis], []
@@ -238,9 +233,6 @@ class AnovaMethod:
     def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         y, weight = self.y[rows], self.case_weight[rows]
         return dot(weight, (y - np.average(y, weights=weight)) ** 2), []
-
-    def start(self, rows: NDArray[np.intp]) -> None:
-        """Nothing depends on the rows as a whole."""
 
     def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
         weight = tree.weighted_n_node_samples
@@ -264,8 +256,11 @@ class AnovaMethod:
         return np.asarray((self.y[rows] - summaries.prediction[nodes]) ** 2)
 
 
-class RateMethod:
-    """Events per exposure, drawn towards the overall rate; Poisson deviance."""
+class RateMethod(Method):
+    """Events per exposure, drawn towards the overall rate; Poisson deviance.
+
+    The engine knows no price: a shrunken rate risks more than its own.
+    """
 
     def __init__(
         self, events: Floats, exposure: Floats, case_weight: Floats, *, shrink: float, square_root_errors: bool
@@ -284,9 +279,6 @@ class RateMethod:
 
     def rounding(self) -> Rounding:
         return Rounding(np.nan_to_num(self.events), np.nan_to_num(self.exposure))
-
-    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
-        return None  # a shrunken rate risks more than the engine's
 
     def start(self, rows: NDArray[np.intp]) -> None:
         """Set the prior of the rates: worth 1 / shrink² events, at the rate of the training rows."""
@@ -315,9 +307,6 @@ class RateMethod:
 
     def improve(self, gain: Floats, node_risk: Floats) -> Floats:
         return np.asarray(2 * gain)
-
-    def credit(self, improve: Floats, node_risk: Floats) -> Floats:
-        return improve
 
     def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
         events, expected = self.events[rows], summaries.prediction[nodes] * self.exposure[rows]

@@ -15,7 +15,7 @@ from spinney._model.file.container import field, refuse
 from spinney._model.saving.model_part import FittedPart
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable
-from spinney._tree.rpart.methods import NodeSummaries, Shape
+from spinney._tree.rpart.methods import Shape
 
 PRIMARY, COMPETITOR, SURROGATE = 0, 1, 2
 _CATEGORY, _REVERSED = 1, 2
@@ -160,31 +160,11 @@ class RpartRecord:
     def collapsed(self, leaf: NDArray[np.bool_], cp_table: Floats) -> RpartRecord:
         """Return the record of the tree in which these nodes are leaves."""
         kept = surviving_nodes(self.tree, leaf)
-        engine = self.tree.engine.collapsed(leaf.astype(np.uint8))
-        resting = None if self.where is None else self.where.copy()
-        if resting is not None:
-            new_number = np.full(self.tree.node_count, -1, dtype=np.int64)
-            new_number[kept] = np.arange(len(kept))
-            used = resting >= 0
-            resting[used] = new_number[nearest_kept(self.tree, kept)[resting[used]]]
-
-        def pick(values: Any) -> Any:
-            return None if values is None else values[kept]
-
-        return replace(
-            self,
-            tree=self.tree.replaced(engine),
-            risk=pick(self.risk),
-            complexity=pick(self.complexity),
-            improve=pick(self.improve),
-            prediction=pick(self.prediction),
-            weight=pick(self.weight),
-            counts=pick(self.counts),
-            events=pick(self.events),
-            where=resting,
-            cp_table=cp_table,
-            credit=pick(self.credit),
-        )
+        by_node = {name: getattr(self, name) for name in (*_BY_NODE, "counts", "events")}
+        picked: dict[str, Any] = {name: None if v is None else v[kept] for name, v in by_node.items()}
+        tree = self.tree.replaced(self.tree.engine.collapsed(leaf.astype(np.uint8)))
+        where = None if self.where is None else resting_nodes(self.where, kept)
+        return replace(self, tree=tree, where=where, cp_table=cp_table, **picked)
 
     def pruned(self, cp: float) -> RpartRecord:
         """Collapse all splits whose complexity is at most cp."""
@@ -303,33 +283,10 @@ def surviving_nodes(tree: FittedTree, leaf: NDArray[np.bool_]) -> NDArray[np.int
     return np.array(kept, dtype=np.int64)
 
 
-def nearest_kept(tree: FittedTree, kept: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return each node's nearest ancestor, or itself, among the kept."""
-    # nodes that went follow, in preorder, the kept node that they went with
-    return kept[np.searchsorted(kept, np.arange(tree.node_count), side="right") - 1]
-
-
-def record_of(
-    method_name: str, tree: FittedTree, summaries: NodeSummaries, complexity: Floats, improve: Floats, credit: Floats,
-    where: NDArray[np.int64], cp_table: Floats, total_weight: float,
-) -> RpartRecord:  # fmt: skip
-    """Collect what is known of a tree."""
-    return RpartRecord(
-        method=method_name,
-        tree=tree,
-        risk=summaries.risk,
-        complexity=complexity,
-        improve=improve,
-        prediction=summaries.prediction,
-        weight=summaries.weight,
-        counts=summaries.counts,
-        events=summaries.events,
-        where=where,
-        cp_table=cp_table,
-        total_weight=total_weight,
-        credit=credit,
-        n_dropped=int(np.count_nonzero(where < 0)),
-    )
+def resting_nodes(where: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where rows rest among the nodes that stay; -1 for rows that rest nowhere."""
+    # nodes that went follow, in preorder, the node that they went with
+    return np.searchsorted(kept, where, side="right") - 1
 
 
 # ---- model files ---------------------------------------------------------------------------------------------
