@@ -23,15 +23,7 @@ from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import random_state_names, set_random_states
 from spinney._estimator.held_out import told_of_rows
 from spinney._estimator.parallel import count_threads, in_order
-from spinney._evaluate.bias_variance_samples import (
-    Generator,
-    Learners,
-    Source,
-    Truth,
-    generated_source,
-    read_estimators,
-    resampled_source,
-)
+from spinney._evaluate import bias_variance_samples as samples
 from spinney._evaluate.problem import EstimatorLike
 
 if TYPE_CHECKING:
@@ -206,14 +198,14 @@ class BiasVariance:
 
 
 def bias_variance(
-    estimator: Learners,
+    estimator: samples.Learners,
     X: TableLike = None,
     y: ColumnLike = None,
     *,
     groups: ColumnLike = None,
     time: ColumnLike = None,
-    generator: Generator | None = None,
-    truth: Truth | None = None,
+    generator: samples.Generator | None = None,
+    truth: samples.Truth | None = None,
     n_train: int = 100,
     n_test: int = 1000,
     n_repeats: int = 100,
@@ -292,7 +284,7 @@ def bias_variance(
     stump      0.1922  0.0930  0.0618    0.0374
     deep tree  0.1888  0.0930  0.0000    0.0958
     """
-    learners = read_estimators(estimator)
+    learners = samples.read_estimators(estimator)
     loss = _read_loss(loss, learners)
     for name, number in (("n_train", n_train), ("n_test", n_test), ("n_repeats", n_repeats)):
         least = 2 if name == "n_repeats" else 1
@@ -306,9 +298,9 @@ def bias_variance(
     if (generator is None) == (X is None):
         raise ValueError("Pass either a generator, or X and y; they say where training samples come from.")
     if generator is not None:
-        source = generated_source(generator, truth, n_train, n_test, seed, has_classes)
+        source = samples.generated_source(generator, truth, n_train, n_test, seed, has_classes)
     else:
-        source = resampled_source(X, y, groups, time, truth, has_classes)
+        source = samples.resampled_source(X, y, groups, time, truth, has_classes)
     n_threads = count_threads(n_jobs, n_repeats)
     found = {name: _Repeats(source, loss) for name in learners}
 
@@ -374,7 +366,7 @@ class _Moments:
 class _Repeats:
     """Predictions of the repeats, summed by test row: as much memory for a thousand of them as for ten."""
 
-    def __init__(self, source: Source, loss: str) -> None:
+    def __init__(self, source: samples.Source, loss: str) -> None:
         self._source, self._loss = source, loss
         shape = source.observed.shape
         self._predicted, self._member_means = _Moments(shape), _Moments(shape)

@@ -255,16 +255,14 @@ class Findings:
 
 
 def _entry_to_dict(entry: Entry) -> dict[str, Any]:
+    gap = entry.difference
     found: dict[str, Any] = {"model": entry.name}
-    for metric, values in entry.scores.items():
-        found[metric] = float(values.mean())
-    found |= {"error": entry.error, "difference": entry.difference.mean, "difference_low": entry.difference.low}
-    found |= {"difference_high": entry.difference.high, "p_value": entry.difference.p_value}
-    found |= {"p_holm": entry.difference.p_holm}
+    found |= {metric: float(values.mean()) for metric, values in entry.scores.items()}
+    found |= {"error": entry.error, "difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high}
+    found |= {"p_value": gap.p_value, "p_holm": gap.p_holm}
     for metric, score in entry.test.items():
         found |= {f"test_{metric}": score.value, f"test_{metric}_low": score.low, f"test_{metric}_high": score.high}
-    found |= {"fit_seconds": entry.fit_seconds, "predict_seconds": entry.predict_seconds}
-    return found | {"is_baseline": entry.is_baseline, "is_peer": entry.is_peer}
+    return found | {name: getattr(entry, name) for name in ("fit_seconds", "predict_seconds", "is_baseline", "is_peer")}
 
 
 def _decimals(width: float) -> int:

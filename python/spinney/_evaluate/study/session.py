@@ -8,20 +8,9 @@ import numpy as np
 
 from spinney._data.display import plural
 from spinney._estimator.estimator import Estimator
+from spinney._evaluate import runner
 from spinney._evaluate.folds import LARGEST_SEED, TEST_SHARE, draw_folds, split_test
 from spinney._evaluate.problem import BASELINE, baseline_of, read_models
-from spinney._evaluate.runner import (
-    REFIT,
-    REFIT_ALL,
-    Budget,
-    Candidate,
-    EvaluationProgress,
-    FoldRunner,
-    ProgressCall,
-    Run,
-    Runner,
-    Trial,
-)
 from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import HeldOut, stacked
@@ -56,11 +45,11 @@ class Session:
         options: StudyOptions,
         random: np.random.RandomState,
         start: float,
-        progress: bool | ProgressCall,
+        progress: bool | runner.ProgressCall,
     ) -> None:
         self.whole, self.options, self.notes = data, options, list(data.notes)
         self.seed = int(random.randint(LARGEST_SEED))
-        self.budget = Budget(60.0 * options.minutes, start)
+        self.budget = runner.Budget(60.0 * options.minutes, start)
         usual = _METRICS[data.task]
         self.scorers = Scorers(read_metrics(usual if options.metric is None else options.metric), data.classes)
         self.scorers.check(data.y, data.codes, data.target, usual)
@@ -73,15 +62,15 @@ class Session:
         repeats = draw_folds(self.train, options.folds, self.plan.repeats, random)
         self.candidates = self._candidates()
         n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1
-        self.progress = EvaluationProgress(progress, n_fits, self.budget)
+        self.progress = runner.EvaluationProgress(progress, n_fits, self.budget)
         self.runner = self.runner_of(self.train)
-        self.folds = FoldRunner(self.runner, repeats, self.progress)
+        self.folds = runner.FoldRunner(self.runner, repeats, self.progress)
         self.was_interrupted = False
 
     @staticmethod
-    def runner_of(data: Prepared) -> Runner:
+    def runner_of(data: Prepared) -> runner.Runner:
         """Return the runner of some rows; models that hold rows out by themselves draw them as they like."""
-        return Runner(replace(data, groups=None, time=None))
+        return runner.Runner(replace(data, groups=None, time=None))
 
     # ---- before ------------------------------------------------------------------------------------------------------
 
@@ -126,23 +115,23 @@ class Session:
         )
         return data.take(np.sort(random.permutation(data.n_rows)[:n_rows]))
 
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self) -> list[runner.Candidate]:
         """Return the models, in the order in which they are tried."""
         size, care, task = self.size.of(self.plan.n_rows), self.plan.care, self.whole.task
-        found = [Candidate(BASELINE, baseline_of(task), is_baseline=True)]
+        found = [runner.Candidate(BASELINE, baseline_of(task), is_baseline=True)]
         for name, one in read_models(self.plan.words if self.options.models is None else self.options.models).items():
             word = one if isinstance(one, str) else name
             if not isinstance(one, str) and not isinstance(one, Estimator):
                 raise TypeError(f"models holds {one!r:.100}, which is no estimator of spinney. Use compare for others.")
             model = estimator_for(one, task, care, self.seed) if isinstance(one, str) else one
-            found.append(Candidate(word.replace("_", "-"), model, work_of(word, size, care)))
+            found.append(runner.Candidate(word.replace("_", "-"), model, work_of(word, size, care)))
         return found + (peer_candidates(task, size, self.seed) if self.options.peers else [])
 
     # ---- the folds ---------------------------------------------------------------------------------------------------
 
-    def tried(self) -> tuple[list[Trial], int]:
+    def tried(self) -> tuple[list[runner.Trial], int]:
         """Run the models on the folds; return those that are done, with the stack of them, and how many repeats."""
-        trials = [Trial(candidate) for candidate in self.candidates]
+        trials = [runner.Trial(candidate) for candidate in self.candidates]
         try:
             self._first_repeat(trials)
             self._note_undone(trials)
@@ -158,7 +147,7 @@ class Session:
         self._add_stack(done, n_repeats)
         return done, n_repeats
 
-    def _first_repeat(self, trials: list[Trial]) -> None:
+    def _first_repeat(self, trials: list[runner.Trial]) -> None:
         """Run all models on the first folds; one that has no time is tried again with less effort."""
         first = next((trial for trial in trials if not trial.candidate.is_baseline), trials[0])
         for trial in trials:
@@ -171,7 +160,7 @@ class Session:
                 if self.folds.repeat(trial, 0, reserve):
                     self.notes.append(f"Time was short: {trial.name} was fitted with less effort than planned.")
 
-    def _note_undone(self, trials: list[Trial]) -> None:
+    def _note_undone(self, trials: list[runner.Trial]) -> None:
         """Say which models failed, each reason once, and which came too late."""
         for why in dict.fromkeys(trial.failure for trial in trials if trial.failure):
             failed = [trial.name for trial in trials if trial.failure == why]
@@ -183,7 +172,7 @@ class Session:
                 f"Time ran out before these were done: {', '.join(late)}. Allow more minutes (--minutes)."
             )
 
-    def _further_repeats(self, done: list[Trial]) -> int:
+    def _further_repeats(self, done: list[runner.Trial]) -> int:
         """Run models on the folds of the other repeats; return how many repeats all of them have."""
         reserve, repeats = _seconds_of_refits(done), self.folds.repeats
         for k in range(1, len(repeats)):
@@ -194,7 +183,7 @@ class Session:
                     return k
         return len(repeats)
 
-    def _retain_folds(self, trials: list[Trial]) -> None:
+    def _retain_folds(self, trials: list[runner.Trial]) -> None:
         """Let all models have the folds that there was time for."""
         n_folds = len(self.folds.repeats[0])
         if n_folds < self.options.folds and self.whole.time is None:
@@ -210,19 +199,19 @@ class Session:
         target = self.train.y if self.train.codes is None else self.train.codes
         return HeldOut(self.folds.repeats[k], target, self.whole.classes, self.whole.time is not None)
 
-    def _add_stack(self, done: list[Trial], n_repeats: int) -> None:
+    def _add_stack(self, done: list[runner.Trial], n_repeats: int) -> None:
         """Add the stack of the models that are done, made of what they say of rows held out."""
         members = [trial for trial in done if trial.is_own]
         if len(members) < 2:
             return
         fit, predict = (sum(one.mean_seconds(kind) for one in members) for kind in ("fit_seconds", "predict_seconds"))
-        stack = Trial(Candidate(STACK, None))
+        stack = runner.Trial(runner.Candidate(STACK, None))
         for k in range(n_repeats):
             predictions = stacked([member.predictions(k) for member in members], self.held_out(k))
-            stack.runs.append([Run(fit, predict, one) for one in predictions])
+            stack.runs.append([runner.Run(fit, predict, one) for one in predictions])
         done.append(stack)
 
 
-def _seconds_of_refits(trials: list[Trial]) -> float:
+def _seconds_of_refits(trials: list[runner.Trial]) -> float:
     """Seconds that the last fits of some models may take."""
-    return sum((REFIT + REFIT_ALL) * trial.fold_seconds for trial in trials)
+    return sum((runner.REFIT + runner.REFIT_ALL) * trial.fold_seconds for trial in trials)
