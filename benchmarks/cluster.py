@@ -22,7 +22,7 @@ N_COLUMNS = 28
 sys.path = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
 
 import spinney  # noqa: E402
-from spinney._cluster.dask_blocks import DaskBlocks  # noqa: E402
+from spinney._cluster.blocks import DaskBlocks  # noqa: E402
 
 
 def make_part(seed: int, n: int) -> Any:

@@ -24,10 +24,11 @@ from spinney._boosting.options.option_objects import (
 from spinney._boosting.settings import BoosterParameters, BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._boosting.target import BoostingTarget, first_scores
-from spinney._cluster.predictions import lazy_for_collections
+from spinney._cluster.collections import lazy_for_collections
+from spinney._data.display import plural
 from spinney._data.scan import client_of
 from spinney._data.types import Floats, TableLike
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.fit_inputs import FitInputs, batches_with, validation_sets
 from spinney._estimator.parameters import estimator
 from spinney._estimator.support import ColumnRanges
@@ -350,7 +351,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         kept, tried, n_leaves = int(self.n_iter_), len(self.train_score_), self.boosting_.n_leaves
         loss, held_out = float(self.train_score_[last]), None if curve is None else float(curve[last])
         stopped = f" (the best of {tried})" if tried > kept else ""
-        rounds, leaves = counted(kept, "round", "rounds"), counted(n_leaves, "leaf", "leaves")
+        rounds, leaves = plural(kept, "round"), plural(n_leaves, "leaf")
         lines = {"boosting": f"{rounds}{stopped}, {leaves}", "loss, training rows": f"{loss:.4g}"}
         sentence = f"{rounds}, {leaves}; loss {loss:.4g}"
         if held_out is not None:

@@ -17,7 +17,7 @@ from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.loss import NUMBER_LOSSES, TRAITS, TWO_CLASS_LOSSES
 from spinney._boosting.settings import FRACTION, BoostingSettings
 from spinney._boosting.target import ClassificationTarget, RegressionTarget
-from spinney._cluster.predictions import lazy_for_collections
+from spinney._cluster.collections import lazy_for_collections
 from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator import support

@@ -16,10 +16,11 @@ from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, TargetRows
 from spinney._data.arguments import given_array
+from spinney._data.cells import is_missing
 from spinney._data.reproducible import any_order_sum, exp
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import FitInputs
-from spinney._estimator.target import is_missing_label, read_one_value, read_weights
+from spinney._estimator.target import read_one_value, read_weights
 from spinney._model.boosting import FittedBoosting
 
 RANKING_LOSSES = ("lambdamart", "pairwise")
@@ -44,7 +45,7 @@ def read_lists(groups: ArrayLike | None, n_rows: int, name: str = "groups") -> N
             f"{name} has shape {labels.shape} and the table {n_rows} rows. Give the label of a list per row."
         )
     if labels.dtype.kind in "fO":
-        missing = [i for i, label in enumerate(labels.tolist()) if is_missing_label(label)]
+        missing = [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
         if missing:
             raise ValueError(f"Row {missing[0]} of {name} has no label. Say which list it belongs to, or drop it.")
     try:

@@ -12,7 +12,6 @@ from typing import Any
 from spinney._cluster import dask
 from spinney._cluster.actor import REQUEST, Actor
 from spinney._cluster.transport import Channel, Connection, Reply, SchedulerChannel
-from spinney._cluster.waits import Patience, WorkerLostError, begun, check_lives, in_time, threads_of, waited_for
 
 _SHORT_WAIT = 3.0  # seconds for a first connection to a worker
 
@@ -42,10 +41,10 @@ class RemoteActor:
 
     def _check(self) -> Callable[[], None]:
         """Return what fails once the worker is gone, or has not replied for longer than any reply takes."""
-        patience = Patience(f"The worker {self.address}")
+        patience = dask.Patience(f"The worker {self.address}")
 
         def check() -> None:
-            check_lives(self._client, self.address)
+            dask.check_lives(self._client, self.address)
             patience.check()
 
         return check
@@ -53,11 +52,11 @@ class RemoteActor:
     def wait(self) -> None:
         """Wait until the actor is made."""
         assert self._made is not None
-        error = waited_for(begun(self._client, self._made.exception), self._check())
+        error = dask.waited_for(dask.begun(self._client, self._made.exception), self._check())
         if error is not None:
             raise error
         if self._made.status != "finished":
-            raise WorkerLostError(self.address)
+            raise dask.WorkerLostError(self.address)
 
     async def connect(self) -> Exception | None:
         """Open a connection to the actor; else messages go by way of the scheduler. Return why they must."""
@@ -84,20 +83,20 @@ class RemoteActor:
     def send(self, method: str, *args: object) -> Future[Reply]:
         """Begin to call a method."""
         if self._made is None or self._made.status != "finished":  # its worker is known to be gone
-            raise WorkerLostError(self.address)
-        return begun(self._client, partial(self.exchange, method, *args))
+            raise dask.WorkerLostError(self.address)
+        return dask.begun(self._client, partial(self.exchange, method, *args))
 
     def result(self, future: Future[Reply]) -> Any:
         """Wait for a call, as long as the worker lives and works."""
-        working = Patience(f"The worker {self.address}")
+        working = dask.Patience(f"The worker {self.address}")
         while True:
-            status, value = waited_for(future, self._check())
+            status, value = dask.waited_for(future, self._check())
             if status == "done":
                 return value
             if status == "failed":
                 raise value  # by the actor itself
             if status == "lost":
-                raise WorkerLostError(self.address) from value
+                raise dask.WorkerLostError(self.address) from value
             number, seconds = value
             working.check(seconds)
             future = self.send("still", number)
@@ -117,7 +116,7 @@ def made(client: dask.Client, actors: Sequence[RemoteActor]) -> None:
     """Wait until actors are made and can be called: over connections, or by way of the scheduler."""
     for actor in actors:
         actor.wait()
-    errors = in_time(client, lambda: asyncio.gather(*(actor.connect() for actor in actors)))
+    errors = dask.in_time(client, lambda: asyncio.gather(*(actor.connect() for actor in actors)))
     for actor, error in zip(actors, errors, strict=True):
         if error is not None:
             warnings.warn(
@@ -138,17 +137,17 @@ def request_all(client: dask.Client, actors: Sequence[RemoteActor], request: byt
     async def exchange() -> list[Reply]:
         return await asyncio.gather(*(actor.exchange(REQUEST, request) for actor in actors))
 
-    future, patience = begun(client, exchange), Patience("The cluster")
+    future, patience = dask.begun(client, exchange), dask.Patience("The cluster")
 
     def check() -> None:
-        alive = threads_of(client)
+        alive = dask.threads_of(client)
         for actor in actors:
             if actor.address not in alive:
                 actor.close()
         patience.check()
 
     def replies() -> list[Any]:
-        found = waited_for(future, check)
+        found = dask.waited_for(future, check)
         for status, value in found:
             if status == "failed":
                 raise value  # by the actor itself

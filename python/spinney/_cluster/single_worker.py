@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from copy import copy
 from functools import partial
@@ -12,26 +13,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spinney._cluster import dask
-from spinney._cluster.actor import FittingActor, Model
-from spinney._cluster.collections import (
-    begun_columns,
-    joined_columns,
-    partitions_of,
-    without_named_columns,
-)
+from spinney._cluster.actor import FittingActor, GivenUpError, Model, n_rows_of
+from spinney._cluster.collections import begun_columns, joined_columns, partitions_of, without_named_columns
 from spinney._cluster.remote_actor import RemoteActor, made
-from spinney._cluster.waits import Patience, thread_left_to_others, threads_of
-from spinney._cluster.whole_table import WholeTable
-from spinney._cluster.worker_rows import GivenUpError
 from spinney._data.scan import is_collection
 
 Arguments = Mapping[str, object]  # of `fit`, but X, by name
-
-
 Fitted = TypeVar("Fitted", bound=Model)
 
 
-@thread_left_to_others()
+@dask.thread_left_to_others()
 def fit_on_one_worker(
     client: dask.Client,
     model: Fitted,
@@ -98,7 +89,7 @@ def _fitted_copy(client: dask.Client, why: str, model: Fitted, rows: WholeTable,
         return any(replies)
 
     def fit() -> Fitted:
-        address, n_threads = max(threads_of(client).items(), key=lambda item: (item[1], item[0]))
+        address, n_threads = max(dask.threads_of(client).items(), key=lambda item: (item[1], item[0]))
         if verbose:
             print(f"one worker has all {rows.n_rows:,} rows{rows.place}{why}", file=sys.stderr, flush=True)
         sent = with_own_draws(model)
@@ -131,14 +122,14 @@ def conversation(actor: RemoteActor, first: tuple[str, Any], reply: Callable[[An
         Returns what the fit asks for.
     """
     kind, what = first
-    patience = Patience(f"The worker {actor.address}")
+    patience = dask.Patience(f"The worker {actor.address}")
     while kind not in ("done", "failed"):
         if kind == "busy":
             patience.check(what)
             kind, what = actor.call("next_event")
         else:
             kind, what = actor.call("go_on", reply(what))
-            patience = Patience(f"The worker {actor.address}")
+            patience = dask.Patience(f"The worker {actor.address}")
     if kind == "failed":
         raise what
     return what
@@ -179,3 +170,86 @@ class LoneFit(FittingActor):
         if not self.is_held():
             raise GivenUpError
         return reports and bool(self.ask_client("round", progress))
+
+
+MOST_STARTS = 5  # of a fit that loses workers
+_ROOM = 2.5  # times the size of a table that a worker needs: partitions, all rows together, what is made of them
+_FILES, _FILES_A_ROW = 0.8e9, 120  # bytes that a worker needs whose table lies in files
+
+Result = TypeVar("Result")
+
+
+class WholeTable:
+    """The partitions of a collection, for workers that need all of them.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    partitions : list of delayed
+        In order.
+    """
+
+    def __init__(self, client: dask.Client, partitions: Sequence[object]) -> None:
+        dask.threads_of_some(client)
+        self._client = client
+        self._partitions = list(partitions)
+        self._futures = client.compute(self._partitions)
+        sizeof = dask.load("dask.sizeof").sizeof
+        self.n_rows = sum(dask.gathered(client, client.map(n_rows_of, self._futures, pure=False)))
+        self.n_bytes = sum(dask.gathered(client, client.map(sizeof, self._futures, pure=False)))
+
+    @property
+    def _least_limit(self) -> float:
+        """Memory of the smallest worker."""
+        known = dask.in_time(self._client, lambda: asyncio.to_thread(self._client.scheduler_info, n_workers=-1))
+        limits = [worker.get("memory_limit") or 0 for worker in known["workers"].values()]
+        return min((limit for limit in limits if limit > 0), default=float("inf"))
+
+    @property
+    def fits(self) -> bool:
+        """Whether each worker can hold all rows in memory."""
+        return bool(self._least_limit >= _ROOM * self.n_bytes)
+
+    @property
+    def place(self) -> str:
+        """Say where the rows lie."""
+        return "" if self.fits else ", in files, as they do not fit into its memory"
+
+    def check_memory(self, model: Model) -> None:
+        """Refuse a table that no worker can hold, and that cannot lie in files."""
+        if self.fits:
+            return
+        least, wanted = self._least_limit, _FILES + _FILES_A_ROW * self.n_rows
+        lacks = f"The table takes {self.n_bytes / 1e9:.2g} GB, and a worker that has all of its rows"
+        if model._sorts_all_rows:
+            raise ValueError(
+                f"{lacks} needs {_ROOM * self.n_bytes / 1e9:.2g} GB of memory; the smallest has {least / 1e9:.2g} GB. "
+                "Set max_bins=255, and the rows lie in files of each worker; or use larger workers, or gradient "
+                "boosting, which partitions the rows."
+            )
+        if least < wanted:
+            raise ValueError(
+                f"{lacks} needs {wanted / 1e9:.2g} GB of memory even where they lie in files; the smallest has "
+                f"{least / 1e9:.2g} GB. Use larger workers; or gradient boosting with options that partition the rows."
+            )
+
+    def actor(self, address: str, kind: type[FittingActor], model: Model, n_threads: int) -> RemoteActor:
+        """Begin to make an actor that has all rows."""
+        if self.fits:
+            return RemoteActor(self._client, address, kind, model, n_threads, None, *self._futures)
+        return RemoteActor(self._client, address, kind, model, n_threads, [future.key for future in self._futures])
+
+    def retried(self, fit: Callable[[], Result]) -> Result:
+        """Fit, and again with the workers that are left whenever one is lost, but not without end."""
+        for attempt in range(MOST_STARTS):
+            try:
+                return fit()
+            except dask.WorkerLostError as lost:
+                if attempt + 1 == MOST_STARTS:
+                    raise RuntimeError(
+                        f"The cluster has lost workers {MOST_STARTS} times during the fit, the last of them {lost}. "
+                        "They may lack memory: use larger workers."
+                    ) from lost
+                dask.wait_for_a_worker(self._client)
+                self._futures = self._client.compute(self._partitions)  # which the worker has taken with it
+        raise AssertionError

@@ -161,9 +161,9 @@ def cells_to_dates(cells: list[Any], label: str) -> NumberColumn:
     if len(aware) > 1:
         raise TypeError(f"{label} mixes dates with and without a time zone; give all of them one, or none.")
     if aware == {True}:
-        if any(not isinstance(cell, datetime.datetime) and _is_there(cell) for cell in cells):
+        if any(not isinstance(cell, datetime.datetime) and not is_missing(cell) for cell in cells):
             raise TypeError(f"{label} mixes dates with and without a time zone; give all of them one, or none.")
-        cells = [cell.astimezone(datetime.UTC).replace(tzinfo=None) if _is_there(cell) else None for cell in cells]
+        cells = [cell.astimezone(datetime.UTC).replace(tzinfo=None) if not is_missing(cell) else None for cell in cells]
     values = np.array([np.datetime64(_plain(cell), "us") for cell in cells], dtype="M8[us]")
     return date_column(values, "utc" if aware == {True} else "local")
 
@@ -186,7 +186,7 @@ def seconds_of(value: object, clock: str, label: str) -> float:
                 f"{label} held dates at fit and holds {value!r} now; write dates as in 2024-05-31 or "
                 "2024-05-31T12:30:00."
             ) from None
-    if not _is_there(value):
+    if is_missing(value):
         return math.nan
     if not isinstance(value, (datetime.date, np.datetime64)):
         raise TypeError(f"{label} held dates at fit and holds {value!r} now; pass a date.")
@@ -266,13 +266,9 @@ def _dates(seconds: NDArray[np.float64], missing: NDArray[np.bool_], clock: str)
     return NumberColumn(seconds, clock=clock)
 
 
-def _is_there(cell: object) -> bool:
-    return cell is not None and type(cell).__name__ not in ("NAType", "NaTType") and bool(cell == cell)
-
-
 def _plain(cell: Any) -> Any:
     """Return what NumPy takes: of a pandas Timestamp its datetime, of a period its beginning."""
-    if not _is_there(cell):
+    if is_missing(cell):
         return "NaT"
     if type(cell).__name__ == "Period":
         cell = cell.to_timestamp()

@@ -9,7 +9,7 @@ own units. It is missing where any of its parts is.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -116,13 +116,6 @@ class Combinations:
 
     # ---- computing -----------------------------------------------------------------------------------
 
-    def sums(self, value: Callable[[int], Any], k: int) -> Any:
-        """Compute combination k, given what returns an input; the order of the additions is fixed."""
-        total = self.coefficients[k, 0] * value(int(self.parts[k, 0]))
-        for coefficient, part in zip(self.coefficients[k, 1:], self.parts[k, 1:], strict=True):
-            total = total + coefficient * value(int(part))
-        return total
-
     def of_row(self, row: Floats) -> Floats:
         """Turn the inputs of one row into what trees split on."""
         with np.errstate(invalid="ignore", over="ignore"):
@@ -130,11 +123,6 @@ class Combinations:
             for m in range(1, self.parts.shape[1]):
                 found = found + self.coefficients[:, m] * row[self.parts[:, m]]
         return np.concatenate([row[self.plain], found])
-
-    def of_columns(self, inputs: Sequence[Floats]) -> list[Floats]:
-        """Turn columns of inputs into those that trees split on."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            return [*(inputs[j] for j in self.plain), *(self.sums(inputs.__getitem__, k) for k in range(len(self)))]
 
     def blocks(self, inputs: _engine.Table, n_rows: int | None = None) -> Iterator[_engine.Table]:
         """Yield tables of what trees split on, a number of rows at a time; None: as many as fit a modest memory."""
@@ -154,8 +142,11 @@ class Combinations:
             else:
                 table.add_number(inputs[j])
         with np.errstate(invalid="ignore", over="ignore"):
-            for k in range(len(self)):
-                table.add_number(self.sums(inputs.__getitem__, k))
+            for coefficients, parts in zip(self.coefficients, self.parts.tolist(), strict=True):
+                total = coefficients[0] * inputs[parts[0]]
+                for coefficient, part in zip(coefficients[1:], parts[1:], strict=True):
+                    total = total + coefficient * inputs[part]
+                table.add_number(total)
         return table
 
     # ---- reading -------------------------------------------------------------------------------------

@@ -138,34 +138,40 @@ def _is_nan(value: object) -> bool:
     return bool(value != value)
 
 
-def add_number(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
-    if isinstance(column, SparseColumn) and feature.absent is not None:
-        column = dense_column(column, target.n_rows)
+def add_feature(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
+    """Add a column to the engine's table: its numbers, or the codes of its categories."""
+    is_number = feature.kind in ("number", "boolean")
     if isinstance(column, SparseColumn):
-        target.add_sparse(column.rows, column.values)
+        if is_number and feature.absent is None:
+            target.add_sparse(column.rows, column.values)
+            return
+        column = dense_column(column, target.n_rows)
+    if not is_number:
+        _add_codes(target, feature, coded(column, label), unseen, label)
         return
-    found = plain_numbers(feature, column, unseen, label)
-    target.add_number(found.values, found.missing)
+    found = _numbers(feature, column, unseen, label)
+    values = found.values
+    if feature.absent is not None:
+        values = values.astype(np.float64)
+        values[(values >= feature.absent[0]) & (values <= feature.absent[1])] = np.nan
+    target.add_number(values, found.missing)
 
 
-def plain_numbers(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
-    """Return the numbers of a column where numbers, True and False or dates are expected."""
-    found = _numbers_as_given(feature, column, unseen, label)
-    return found if feature.absent is None else _without(found, feature.absent)
+def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen, label: str) -> NDArray[np.float64]:
+    """Return the numbers of one column as the engine sees them: numbers, or codes of categories; NaN is missing.
+
+    A category that did not occur at fit is missing, or one more than the last code if `unseen` is "other".
+    """
+    table = _engine.Table(n_rows)
+    add_feature(table, feature, column, unseen, label)
+    return np.asarray(table.column(0))
 
 
-def _without(column: NumberColumn, absent: tuple[float, float]) -> NumberColumn:
-    """Return a column whose numbers in a range are missing."""
-    values = column.values.astype(np.float64)
-    values[(values >= absent[0]) & (values <= absent[1])] = np.nan
-    return NumberColumn(values, column.missing)
-
-
-def _numbers_as_given(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
+def _numbers(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
     if isinstance(column, CodedColumn):
         if feature.clock:
             return parsed(column, feature.clock, label)
-        return numbers_of(feature, column, unseen, label)
+        return _numbers_of_categories(feature, column, unseen, label)
     if column.clock == feature.clock or is_empty(column):
         return column
     if column.clock and feature.clock:
@@ -176,7 +182,7 @@ def _numbers_as_given(feature: Feature, column: NumberColumn | CodedColumn, unse
     raise TypeError(f"{label} held {was} at fit and holds {now} now; convert it to {was}.")
 
 
-def numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
+def _numbers_of_categories(feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
     """Turn categories into numbers where numbers are expected: fine if they are numbers."""
     codes = column.occurring_codes()
     values = [column.values[code] for code in codes]
@@ -194,10 +200,8 @@ def numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: str
     return NumberColumn(numbers[column.codes])
 
 
-def add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
-    if isinstance(column, SparseColumn):
-        column = dense_column(column, target.n_rows)
-    new_code = translation(feature, column := coded(column, label), label)
+def _add_codes(target: _engine.Table, feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> None:
+    new_code = translation(feature, column, label)
     strangers = np.flatnonzero(new_code == NO_CODE).tolist()
     if strangers and unseen == "error":
         raise _unseen_error(label, [column.values[old] for old in strangers])
@@ -239,6 +243,22 @@ def translation(feature: Feature, column: CodedColumn, label: str) -> Array:
         codes = [-1 if _is_nan(value) else code for value, code in zip(values, codes, strict=True)]
     new_code[old_codes] = codes
     return new_code
+
+
+def codes_by_name(feature: Feature, column: Column, n_rows: int, label: str) -> tuple[NDArray[np.float64], list[str]]:
+    """Return the codes of a column of categories, and the names of those that did not occur at fit.
+
+    These have codes of their own, after those of the fit and in the order of their names.
+    """
+    if isinstance(column, SparseColumn):
+        column = dense_column(column, n_rows)
+    column = coded(column, label)
+    codes = translation(feature, column, label)
+    others = sorted(np.flatnonzero(codes == NO_CODE).tolist(), key=lambda old: str(column.values[old]))
+    codes[others] = len(feature.categories) + np.arange(len(others))
+    values = codes[column.codes].astype(np.float64)
+    values[values < 0] = np.nan
+    return values, [str(column.values[old]) for old in others]
 
 
 def _unseen_error(label: str, values: Sequence[Any]) -> ValueError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
-import io
 import sys
 import tempfile
 import time as clock
@@ -22,27 +22,17 @@ from spinney._names import MODEL_FILE_MAGIC
 if TYPE_CHECKING:
     import polars as pl
 
-EXCEL = (".xlsx", ".xls", ".xlsb", ".ods")
+PARQUET, ARROW, EXCEL = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".xlsx", ".xls", ".xlsb", ".ods")
 
 
 def is_parquet(path: Path) -> bool:
     """Say whether a file is Parquet, by its suffix."""
-    return path.suffix.lower() in (".parquet", ".pq")
+    return path.suffix.lower() in PARQUET
 
 
 def is_csv(path: Path) -> bool:
     """Say whether a file holds text, by its suffix."""
-    return path.suffix.lower() not in (
-        ".parquet",
-        ".pq",
-        ".arrow",
-        ".feather",
-        ".ipc",
-        ".xlsx",
-        ".xls",
-        ".xlsb",
-        ".ods",
-    )
+    return path.suffix.lower() not in (*PARQUET, *ARROW, *EXCEL)
 
 
 def one_column_only(path: Path, header: str, delimiter: str | None) -> str:
@@ -56,22 +46,31 @@ def one_column_only(path: Path, header: str, delimiter: str | None) -> str:
     return f"{found} A target and at least one more column are needed; if there are more, pass --delimiter."
 
 
-_MARKS = {  # how files of other kinds begin
-    b"PAR1": "It looks like Parquet: give it the ending .parquet.",
-    b"ARROW1": "It looks like Arrow: give it the ending .arrow.",
-    b"PK\x03\x04": "It looks like Excel: give it the ending .xlsx.",
-    b"\x1f\x8b": "It looks like gzip: give it the ending .csv.gz.",
-    b"\xff\xfe": "It looks like UTF-16: pass --encoding utf-16.",
-    b"\xfe\xff": "It looks like UTF-16: pass --encoding utf-16.",
+_MARKS = {  # how files of other kinds begin, and their endings
+    b"PAR1": ("Parquet", ".parquet"),
+    b"ARROW1": ("Arrow", ".arrow"),
+    b"PK\x03\x04": ("Excel", ".xlsx"),
+    b"\x1f\x8b": ("gzip", ".csv.gz"),
 }
 
 
 def _refuse_bytes(path: Path, start: bytes) -> None:
     """Refuse a file that begins as no text does."""
-    known = next((words for mark, words in _MARKS.items() if start.startswith(mark)), None)
-    if known is not None or b"\0" in start:
-        remedy = known or "Name a CSV, Parquet, Arrow or Excel file."
-        raise ValueError(f"Cannot read '{path}' as CSV: it is not text. {remedy}")
+    kind, ending = _kind_of(start)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        remedy = "It looks like UTF-16: pass --encoding utf-16."
+    elif kind:
+        remedy = f"It looks like {kind}: give it the ending {ending}."
+    elif b"\0" in start:
+        remedy = "Name a CSV, Parquet, Arrow or Excel file."
+    else:
+        return
+    raise ValueError(f"Cannot read '{path}' as CSV: it is not text. {remedy}")
+
+
+def _kind_of(start: bytes) -> tuple[str, str]:
+    """Return kind and ending of a file by its first bytes; those of text if they are of none."""
+    return next((found for mark, found in _MARKS.items() if start.startswith(mark)), ("", ".csv"))
 
 
 @contextmanager
@@ -258,7 +257,6 @@ STANDARD_INPUT = Path("-")
 MOST_BYTES = 256 << 20  # of a table that is read whole: text, or eight bytes a cell
 _BYTES_A_CELL = 8
 _CELLS_JUDGED, _FEWEST_JUDGED = 1_000_000, 200  # by which it is judged what columns of text hold; rows
-_FILE_MARKS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".xlsx"}  # how other files begin
 _SCATTER = 2654435761  # odd, near 2**32 divided by the golden ratio: multiples are spread evenly
 
 
@@ -329,9 +327,8 @@ def on_disk(path: Path) -> Iterator[Path]:
         return
     source: IO[bytes] = sys.stdin.buffer
     first = source.read(8)
-    suffix = next((suffix for mark, suffix in _FILE_MARKS.items() if first.startswith(mark)), ".csv")
     with tempfile.TemporaryDirectory(prefix="spinney-") as folder:
-        file = Path(folder) / f"standard input{suffix}"
+        file = Path(folder) / f"standard input{_kind_of(first)[1]}"
         with open(file, "wb") as target:
             target.write(first)
             while block := source.read(BLOCK_BYTES):
@@ -368,23 +365,10 @@ def _read(path: Path, delimiter: str | None, encoding: str | None, most: int | N
 def decoded(path: Path, encoding: str | None) -> Iterator[IO[bytes]]:
     """Open a file as bytes of UTF-8."""
     with opened(path) as file:
-        if encoding is None:
-            yield file
-            return
         try:
-            yield _Recoded(io.TextIOWrapper(file, encoding=encoding, newline=""))  # type: ignore[misc]
+            yield file if encoding is None else cast(IO[bytes], codecs.EncodedFile(file, "utf-8", encoding))
         except LookupError as error:
             raise ValueError(f"--encoding: there is no encoding '{encoding}'. Try latin-1 or utf-16.") from error
-
-
-class _Recoded:
-    """Text, read as bytes of UTF-8."""
-
-    def __init__(self, text: io.TextIOWrapper) -> None:
-        self._text = text
-
-    def read(self, size: int) -> bytes:
-        return self._text.read(size).encode()
 
 
 def _parsed(source: Any, path: Path, delimiter: str | None) -> pl.DataFrame:

@@ -233,23 +233,8 @@ _OF_TWO: dict[str, Callable[[Jet, Jet], Jet]] = {
     "fmin": _smaller,
     "logaddexp": _log_add_exp,
 }
-_WITHOUT_SLOPE = frozenset(
-    [
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "equal",
-        "not_equal",
-        "isnan",
-        "isfinite",
-        "isinf",
-        "sign",
-        "floor",
-        "ceil",
-        "rint",
-    ]
-)
+_WITHOUT_SLOPE = frozenset(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
+_WITHOUT_SLOPE |= {"isnan", "isfinite", "isinf", "sign", "floor", "ceil", "rint"}
 
 
 class CannotRecordError(AttributeError):

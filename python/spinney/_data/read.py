@@ -6,7 +6,7 @@ Frame libraries are never imported here: an object can only come from a library 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -68,21 +68,15 @@ def _reader_of(X: TableLike) -> Callable[[Any], RawTable]:
     if isinstance(X, np.ndarray):
         return read_array
     if comes_from(X, "pandas", "DataFrame"):
-        from spinney._data.read import read_frame
-
         return read_frame
     if comes_from(X, "pandas", "Series", "Index") or comes_from(X, "polars", "Series"):
         raise_not_2d(1, X)
     if comes_from(X, "scipy.sparse", "sparray", "spmatrix"):
-        from spinney._data.read import read_sparse
-
         return read_sparse
     refuse_unread(X)
     if comes_from(X, "narwhals", "DataFrame"):
         return lambda frame: read_table(frame.to_native())
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
-        from spinney._data.read import read_arrow
-
         return read_arrow
     if isinstance(X, Mapping):
         return read_dict
@@ -90,11 +84,21 @@ def _reader_of(X: TableLike) -> Callable[[Any], RawTable]:
 
 
 def read_other(X: TableLike) -> RawTable:
+    array = as_array(X)
+    if array.ndim == 0 and array.dtype.kind == "O":
+        raise TypeError(f"X must be a table such as an array or a data frame, not {type(X).__name__}.")
+    return read_array(array)
+
+
+def as_array(X: Any) -> Array:
+    """Turn rows of any kind into an array; strings and numbers side by side into one of objects."""
+    if isinstance(X, np.ndarray):
+        return X
     if not hasattr(X, "__array__") and hasattr(X, "__dlpack__"):
-        return read_array(np.from_dlpack(X))
+        return np.from_dlpack(X)
     masked = masked_array(X)
     if masked is not None:
-        return read_array(masked)
+        return masked
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -102,10 +106,8 @@ def read_other(X: TableLike) -> RawTable:
             raise ValueError("The rows of X differ in length; every row needs one value per column.") from None
         raise
     if array.dtype.kind in "US" and not hasattr(X, "__array__"):
-        array = np.asarray(X, dtype=object)  # NumPy has turned the numbers beside strings into strings
-    if array.ndim == 0 and array.dtype.kind == "O":
-        raise TypeError(f"X must be a table such as an array or a data frame, not {type(X).__name__}.")
-    return read_array(array)
+        return np.asarray(X, dtype=object)  # NumPy has turned the numbers beside strings into strings
+    return array
 
 
 def read_array(X: Array) -> RawTable:
@@ -113,9 +115,7 @@ def read_array(X: Array) -> RawTable:
         raise_not_2d(X.ndim, X)
     n_rows, n_columns = X.shape
     require_some(n_rows, n_columns)
-    if X.dtype.kind in "fiub":
-        if isinstance(X, np.ma.MaskedArray):
-            return _read_masked(X)
+    if X.dtype.kind in "fiub" and not isinstance(X, np.ma.MaskedArray):
         return RawTable(n_rows, n_columns, matrix=readable(np.asarray(X)))
     if X.dtype.names is not None:
         raise TypeError(
@@ -124,12 +124,6 @@ def read_array(X: Array) -> RawTable:
         )
     columns = [read_array_column(X[:, j], f"Column {j}") for j in range(n_columns)]
     return RawTable(n_rows, n_columns, columns=columns)
-
-
-def _read_masked(X: np.ma.MaskedArray[Any, Any]) -> RawTable:
-    values, missing = readable(np.ma.getdata(X)), np.ma.getmaskarray(X)
-    columns: list[Column] = [number_column(values[:, j], missing[:, j]) for j in range(X.shape[1])]
-    return RawTable(X.shape[0], X.shape[1], columns=columns)
 
 
 def read_array_column(values: Array, label: str) -> Column:
@@ -157,23 +151,29 @@ def read_array_column(values: Array, label: str) -> Column:
 
 
 def read_dict(X: Mapping[Any, Any]) -> RawTable:
+    vectors = named_vectors(X)
+    columns = [read_array_column(vector, f"Column {name!r}") for name, vector in vectors.items()]
+    return RawTable(max(map(len, vectors.values()), default=0), len(columns), list(vectors), columns=columns)
+
+
+def named_vectors(X: Mapping[Any, Any]) -> dict[str, Array]:
+    """Return the columns of a dict as arrays of one length."""
     names = usable_names(X)
     if X and names is None:
         raise TypeError("X is a dict; its keys must be the column names, as strings.")
-    columns: list[Column] = []
-    lengths: set[int] = set()
-    for name, values in X.items():
+    vectors: dict[str, Array] = {}
+    for name, values in zip(names or [], X.values(), strict=True):
         if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
             values = np.fromiter(values, dtype=object, count=len(values))
         masked = masked_array(values)
         array = np.asarray(values) if masked is None else masked
         if array.ndim != 1:
             raise ValueError(f"Column {name!r} has {array.ndim} dimensions; every value of the dict X must be 1-D.")
-        lengths.add(len(array))
-        columns.append(read_array_column(array, f"Column {name!r}"))
+        vectors[name] = array
+    lengths = {len(vector) for vector in vectors.values()}
     if len(lengths) > 1:
         raise ValueError(f"The columns of X differ in length: {sorted(lengths)}.")
-    return RawTable(lengths.pop() if lengths else 0, len(columns), names, columns=columns)
+    return vectors
 
 
 # (name, kind, format, values or codes, missing, categories, ordered)
@@ -346,68 +346,33 @@ def read_sparse(X: Any) -> RawTable:
     return RawTable(n_rows, n_columns, sparse=matrix)
 
 
+_SPARSE_PARTS = {"coo": ("row", "col"), "dia": ("offsets",)}  # integers, beside the data; of others these two:
+_COMPRESSED_PARTS = ("indices", "indptr")
+
+
 def checked_sparse(X: Any) -> Any:
     """Return a sparse matrix of two dimensions that SciPy can convert and index, if its parts fit each other."""
-    if X.format == "lil":
-        lengths = [[len(line) for line in lines] for lines in (X.rows, X.data)]
-        if lengths[0] != lengths[1] or len(lengths[0]) != X.shape[0]:
-            _refuse("its lists of columns and of values differ in length")
-        X = X.tocsr()
-    elif X.format == "dok":
-        X = X.tocoo()
-    _CHECKS[X.format](X)
+    try:
+        if X.format == "lil":
+            lengths = [[len(line) for line in lines] for lines in (X.rows, X.data)]
+            if lengths[0] != lengths[1] or len(lengths[0]) != X.shape[0]:
+                raise ValueError("its lists of columns and of values differ in length")
+            X = X.tocsr()
+        elif X.format == "dok":
+            X = X.tocoo()
+        names = _SPARSE_PARTS.get(X.format, _COMPRESSED_PARTS)
+        parts = [getattr(X, name) for name in names]
+        for name, part in zip(names, parts, strict=True):
+            if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in "iu":
+                raise ValueError(f"its {name} is not a row of integers")
+        if X.format == "coo":
+            type(X)((X.data, tuple(parts)), shape=X.shape)
+        else:
+            made = type(X)((X.data, *parts), shape=X.shape)
+            if hasattr(made, "check_format"):
+                made.check_format(full_check=True)
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"X is a sparse matrix whose parts do not fit together: {error}. Build it again from its entries."
+        ) from None
     return X
-
-
-def _check_compressed(X: Any) -> None:
-    """Check compressed rows, columns or blocks of rows."""
-    height, width = X.blocksize if X.format == "bsr" else (1, 1)
-    n_lines, n_places = X.shape[0] // height, X.shape[1] // width
-    if X.format == "csc":
-        n_lines, n_places = n_places, n_lines
-    _check_integers(X.indptr, "indptr")
-    if len(X.indptr) != n_lines + 1:
-        _refuse(f"its indptr has {len(X.indptr)} entries instead of {n_lines + 1}")
-    if X.indptr[0] != 0 or (X.indptr[1:] < X.indptr[:-1]).any():
-        _refuse("its indptr does not start at 0, or decreases")
-    if len(X.indices) != len(X.data) or X.indptr[-1] > len(X.data):
-        _refuse(f"its indptr, indices and data disagree: {X.indptr[-1]}, {len(X.indices)} and {len(X.data)} entries")
-    _check_places(X.indices[: X.indptr[-1]], n_places, "indices")
-
-
-def _check_coordinates(X: Any) -> None:
-    if any(len(places) != len(X.data) for places in X.coords):
-        _refuse("its coordinates and its data differ in length")
-    for places, length, name in zip(X.coords, X.shape, ("row", "col"), strict=True):
-        _check_places(places, length, name)
-
-
-def _check_diagonals(X: Any) -> None:
-    _check_integers(X.offsets, "offsets")
-    if X.data.ndim != 2 or len(X.offsets) != len(X.data):
-        _refuse("its offsets and its data differ in length")
-
-
-def _check_places(places: Any, length: int, name: str) -> None:
-    _check_integers(places, name)
-    if places.size and (places.min() < 0 or places.max() >= length):
-        wrong = places[(places < 0) | (places >= length)][0]
-        _refuse(f"its {name} names place {wrong} of {length}, counted from 0")
-
-
-def _check_integers(array: object, name: str) -> None:
-    if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
-        _refuse(f"its {name} is not a row of integers")
-
-
-_CHECKS = {
-    "csr": _check_compressed,
-    "csc": _check_compressed,
-    "bsr": _check_compressed,
-    "coo": _check_coordinates,
-    "dia": _check_diagonals,
-}
-
-
-def _refuse(fault: str) -> NoReturn:
-    raise ValueError(f"X is a sparse matrix whose parts do not fit together: {fault}. Build it again from its entries.")

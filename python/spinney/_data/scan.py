@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from glob import glob, has_magic
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,12 +16,12 @@ import numpy as np
 
 from spinney._data.arguments import read_size
 from spinney._data.columns import RawTable, comes_from, listed
+from spinney._data.file_readers import ARROW, PARQUET, is_parquet
 from spinney._data.read import read_table
 from spinney._data.schema import forced_categories
 from spinney._data.spool import BATCH_ROWS, SpooledTable, spool
 from spinney._data.types import TableLike
 
-_PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 NO_ROWS = (
     "The stream has no rows. Pass one that has some; a generator or reader that was read before has none left: make a "
     "new one, or scan it once and use the scan."
@@ -91,22 +93,12 @@ class Scan:
     def spooled(self, categorical_features: Any = None) -> SpooledTable:
         """Return all rows as a table that lies in files."""
         tables = self._tables()
-        if self._spooled is not None:
-            first: RawTable = self._spooled[1]
-        else:
-            found = next(tables, None)
-            if found is None:
-                raise ValueError(NO_ROWS)
-            first = found
+        if (first := next(tables, None)) is None:
+            raise ValueError(NO_ROWS)
         forced = frozenset(forced_categories(categorical_features, first))
-        if self._spooled is None:
-            table = spool(_with_first(first, tables), forced, self._folder, self._held_bytes)
-        elif self._spooled[0] != forced:
-            table = spool(self._spooled[1].batches(), forced, self._folder, self._held_bytes)
-        else:
-            return self._spooled[1]
-        self._spooled = forced, table
-        return table
+        if self._spooled is None or self._spooled[0] != forced:
+            self._spooled = forced, spool(chain([first], tables), forced, self._folder, self._held_bytes)
+        return self._spooled[1]
 
 
 def scan(source: object, *, folder: str | None = None, memory: int | str = "256MB") -> Scan:
@@ -215,8 +207,7 @@ def _default_client(distributed: Any) -> Any:
 def _is_lazy(X: TableLike) -> bool:
     return (
         comes_from(X, "polars", "LazyFrame")
-        or comes_from(X, "pyarrow.dataset", "Dataset")
-        or comes_from(X, "pyarrow.dataset", "Scanner")
+        or comes_from(X, "pyarrow.dataset", "Dataset", "Scanner")
         or comes_from(X, "pyarrow", "RecordBatchReader")
         or is_dask(X)
     )
@@ -228,7 +219,7 @@ def _are_files(X: Sequence[Any]) -> bool:
 
 
 def _is_table_file(path: Path) -> bool:
-    return path.suffix.lower() in (*_PARQUET, *_ARROW)
+    return path.suffix.lower() in (*PARQUET, *ARROW)
 
 
 def _are_frames(X: Sequence[Any]) -> bool:
@@ -243,7 +234,7 @@ def _as_source(X: Any) -> tuple[Callable[[], Iterable[Any]], bool] | None:
     if isinstance(X, (list, tuple)) and X and all(isinstance(path, (str, Path)) for path in X):
         return _files(list(X)), False
     if comes_from(X, "polars", "LazyFrame"):
-        return lambda: _polars_batches(X), False
+        return lambda: polars_batches(X, BATCH_ROWS), False
     if comes_from(X, "pyarrow.dataset", "Dataset"):
         return lambda: X.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1), False
     if comes_from(X, "pyarrow.dataset", "Scanner"):
@@ -273,17 +264,15 @@ def _called(make: Callable[[], Any]) -> Iterable[Any]:
     return found[0]()
 
 
-def _polars_batches(rows: Any) -> Iterator[Any]:
-    import warnings
-
+def polars_batches(rows: Any, n_rows: int) -> Iterator[Any]:
+    """Yield the rows of a lazy frame, about a number of them at a time."""
     if hasattr(rows, "collect_batches"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # polars calls it unstable
-            found = iter(rows.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, lazy=True))
+        with warnings.catch_warnings(action="ignore"):  # polars calls it unstable
+            found = iter(rows.collect_batches(chunk_size=n_rows, maintain_order=True, lazy=True))
         yield from found
         return
     start = 0  # an older polars skips the rows before a slice anew each time
-    while (frame := rows.slice(start, BATCH_ROWS).collect()).height > 0:
+    while (frame := rows.slice(start, n_rows).collect()).height > 0:
         yield frame
         start += frame.height
 
@@ -356,11 +345,10 @@ def _batches_in(path: Path) -> Iterator[Any]:
     except ImportError:
         import polars as pl
 
-        is_parquet = path.suffix.lower() in _PARQUET
-        rows = pl.scan_parquet(path, glob=False) if is_parquet else pl.scan_ipc(path)
-        yield from _polars_batches(rows)
+        rows = pl.scan_parquet(path, glob=False) if is_parquet(path) else pl.scan_ipc(path)
+        yield from polars_batches(rows, BATCH_ROWS)
         return
-    if path.suffix.lower() in _PARQUET:
+    if is_parquet(path):
         with pyarrow.parquet.ParquetFile(path) as file:
             yield from _read_ahead(file.iter_batches(batch_size=BATCH_ROWS))
         pyarrow.default_memory_pool().release_unused()  # which it would keep for the next file
@@ -398,11 +386,6 @@ def _n_rows(batch: object) -> int:
     if isinstance(batch, Mapping):
         return len(next(iter(batch.values()), ()))
     return batch.shape[0] if hasattr(batch, "shape") else len(batch) if hasattr(batch, "__len__") else -1
-
-
-def _with_first(first: RawTable, others: Iterator[RawTable]) -> Iterator[RawTable]:
-    yield first
-    yield from others
 
 
 def _only(table: RawTable, wanted: list[str]) -> RawTable:

@@ -28,28 +28,21 @@ from spinney._data.columns import (
     CodedColumn,
     Column,
     RawTable,
-    SparseColumn,
     column_label,
-    dense_column,
     listed,
     match_columns,
     position_names,
 )
 from spinney._data.combinations import Combinations
 from spinney._data.feature import (
-    NO_CODE,
     Feature,
     PlainFeatures,
     RemoteTable,
     Unseen,
-    add_codes,
-    add_number,
-    coded,
+    add_feature,
     feature_from_dict,
     feature_to_dict,
     learn_feature,
-    plain_numbers,
-    translation,
     warn_of_identifier,
     warn_of_rounding,
 )
@@ -253,11 +246,7 @@ class Schema:
             return target
         for j, feature in enumerate(self.features):
             column = table.column(j if order is None else order[j])
-            label = column_label(j, expected)
-            if feature.kind in ("number", "boolean"):
-                add_number(target, feature, column, policy, label)
-            else:
-                add_codes(target, feature, column, policy, label)
+            add_feature(target, feature, column, policy, column_label(j, expected))
         return target
 
     def to_dict(self) -> dict[str, Any]:
@@ -342,12 +331,6 @@ def _learn_block(table: RawTable, names: list[str], forced: set[int]) -> list[Fe
     return features
 
 
-# ---- encoding ---------------------------------------------------------------------------------------------
-
-
-# ---- saving -----------------------------------------------------------------------------------------------
-
-
 def check_categories(schema: Schema, table: RawTable, categorical_features: Any, estimator: str) -> None:
     """Refuse other categories than those of the earlier fit."""
     forced = forced_categories(categorical_features, table)
@@ -378,54 +361,14 @@ def column_values(schema: Schema, table: RawTable, estimator: str, unseen: Unsee
 
     A category that did not occur at fit is missing, or one more than the last code if `unseen` is "other".
     """
-    inputs = input_values(schema, table, estimator, unseen)
-    return inputs if schema.pool is None else schema.pool.of_columns(inputs)
+    columns = schema.encode(table, unseen, estimator)
+    return [np.asarray(columns.column(j)) for j in range(columns.n_columns)]
 
 
 def input_values(schema: Schema, table: RawTable, estimator: str, unseen: Unseen) -> list[NDArray[np.float64]]:
     """Return each column of the table, in the order of the schema, as `column_values` does without combinations."""
-    expected = schema.names if schema.has_names else None
-    order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
-    return [
-        feature_values(feature, table.column(j if order is None else order[j]), table.n_rows, unseen, label)
-        for j, feature in enumerate(schema.features)
-        for label in [column_label(j, expected)]
-    ]
-
-
-def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen, label: str) -> NDArray[np.float64]:
-    """Return the numbers of one column, as `Schema.encode` hands them to the engine."""
-    if isinstance(column, SparseColumn):
-        column = dense_column(column, n_rows)
-    if feature.kind in ("number", "boolean"):
-        column = plain_numbers(feature, column, unseen, label)
-        values = np.array(column.values, dtype=np.float64)
-        if column.missing is not None:
-            values[column.missing != 0] = np.nan
-        return values
-    column = coded(column, label)
-    codes = translation(feature, column, label)
-    is_other = unseen == "other" and feature.kind == "category"
-    codes[codes == NO_CODE] = len(feature.categories) if is_other else -1
-    values = codes[column.codes].astype(np.float64)
-    values[values < 0] = np.nan
-    return values
-
-
-def codes_by_name(feature: Feature, column: Column, n_rows: int, label: str) -> tuple[NDArray[np.float64], list[str]]:
-    """Return the codes of a column of categories, and the names of those that did not occur at fit.
-
-    These have codes of their own, after those of the fit and in the order of their names.
-    """
-    if isinstance(column, SparseColumn):
-        column = dense_column(column, n_rows)
-    column = coded(column, label)
-    codes = translation(feature, column, label)
-    others = sorted(np.flatnonzero(codes == NO_CODE).tolist(), key=lambda old: str(column.values[old]))
-    codes[others] = len(feature.categories) + np.arange(len(others))
-    values = codes[column.codes].astype(np.float64)
-    values[values < 0] = np.nan
-    return values, [str(column.values[old]) for old in others]
+    columns = schema.encode_inputs(table, unseen, estimator)
+    return [np.asarray(columns.column(j)) for j in range(columns.n_columns)]
 
 
 def row_table(schema: Schema, row: Any) -> RawTable:

@@ -44,12 +44,13 @@ class SpooledTable(RawTable):
         Where they lie.
     """
 
+    spill: _engine.Spill
+
     def __init__(self, n_rows: int, names: list[str] | None, columns: list[Column], spill: _engine.Spill) -> None:
         super().__init__(n_rows, len(columns), names, columns=columns, spill=spill)
 
     def column(self, j: int) -> Column:
         """Return column ``j``; the pages of others that were looked at are let go."""
-        assert self.spill is not None
         self.spill.let_go()
         return super().column(j)
 
@@ -57,12 +58,10 @@ class SpooledTable(RawTable):
         """Return some of the columns."""
         chosen = list(places)
         names = None if self.names is None else [self.names[j] for j in chosen]
-        assert self.spill is not None
         return SpooledTable(self.n_rows, names, [super(SpooledTable, self).column(j) for j in chosen], self.spill)
 
     def verify(self) -> None:
         """Refuse to go on if the files no longer hold what was written to them; reads all of them."""
-        assert self.spill is not None
         self.spill.verify()
 
     def batches(self) -> Iterator[RawTable]:
@@ -70,7 +69,6 @@ class SpooledTable(RawTable):
         columns = [super(SpooledTable, self).column(j) for j in range(self.n_columns)]
         for begin in range(0, self.n_rows, BATCH_ROWS):
             rows = slice(begin, min(begin + BATCH_ROWS, self.n_rows))
-            assert self.spill is not None
             self.spill.touch(8 * (rows.stop - begin) * self.n_columns)
             yield RawTable(
                 rows.stop - begin, self.n_columns, self.names, columns=[_some_rows(column, rows) for column in columns]

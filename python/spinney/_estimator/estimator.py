@@ -365,11 +365,6 @@ class About:
     is_shown: bool = True
 
 
-def counted(n: int, one: str, many: str) -> str:
-    """Return a number with its noun, such as "1 leaf" or "1,024 leaves"."""
-    return f"{n:,} {one if n == 1 else many}"
-
-
 Wanted = TypeVar("Wanted", bound=Estimator)
 
 

@@ -163,8 +163,8 @@ def check_files(X: TableLike) -> None:
 
 def batches_of(X: TableLike, schema: Schema) -> Iterator[RawTable] | None:
     """Return the rows of a stream, some at a time, with the columns of a model; None if it is no stream."""
-    stream = stream_of(X)
-    return None if stream is None else _some(stream.batches(schema.names if schema.has_names else None))
+    found = batches_with(X, schema, None)
+    return None if found is None else (batch for batch, _ in found)
 
 
 def _some(batches: Iterator[RawTable]) -> Iterator[RawTable]:

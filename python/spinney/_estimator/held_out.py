@@ -183,21 +183,23 @@ def read_folds(
 
 def read_row_groups(groups: ColumnLike, n_rows: int) -> NDArray[Any]:
     """Check `groups`: one label per row."""
-    labels = given_array(groups, "groups")
-    if labels.shape != (n_rows,):
-        raise ValueError(f"groups has shape {labels.shape} and the table {n_rows} rows. Give one group per row.")
-    return labels
+    return _one_per_row(groups, n_rows, "groups", "group")
 
 
 def read_time(time: ColumnLike, n_rows: int) -> NDArray[Any]:
     """Check `time`: one moment per row."""
-    moments = given_array(time, "time")
-    if moments.shape != (n_rows,):
-        raise ValueError(f"time has shape {moments.shape} and the table {n_rows} rows. Give one moment per row.")
+    moments = _one_per_row(time, n_rows, "time", "moment")
     missing = np.flatnonzero(moments != moments)
     if len(missing):
         raise ValueError(f"time lacks the moment of {len(missing)} row(s), the first of which is row {missing[0]}.")
     return moments
+
+
+def _one_per_row(values: ColumnLike, n_rows: int, name: str, what: str) -> NDArray[Any]:
+    found = given_array(values, name)
+    if found.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {found.shape} and the table {n_rows} rows. Give one {what} per row.")
+    return found
 
 
 def told_of_rows(estimator: Any, groups: Any, time: Any = None, weight: Any = None) -> dict[str, Any]:

@@ -17,10 +17,12 @@ from numbers import Integral
 from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._data import Schema
-from spinney._data.arguments import given_array, given_numbers
+from spinney._data.arguments import given_numbers
+from spinney._data.types import Floats
 from spinney._estimator.estimator import store_signature, taking_other_names
 
 COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the engine has an array of
@@ -94,55 +96,59 @@ def read_column_groups(groups: object, schema: Schema) -> tuple[list[str], list[
     return [name for _, name in found], [columns for columns, _ in found]
 
 
+def _numbers_by_column(given: object, schema: Schema, parameter: str, otherwise: float, what: str) -> Floats:
+    """Return a number for each column, given in order or by name; `otherwise` for those that are not named."""
+    if hasattr(given, "items") and all(isinstance(label, str) for label, _ in given.items()):
+        given = dict(given.items())  # a Series that is indexed by column names works like a dict
+    if isinstance(given, Mapping):
+        found = np.full(schema.n_features, otherwise)
+        places = [column_index(column, schema, parameter) for column in given]
+        found[places] = given_numbers(list(given.values()), parameter)
+        return found
+    numbers = given_numbers(given, parameter)
+    if numbers.shape != (schema.n_features,):
+        raise ValueError(
+            f"{parameter} has shape {numbers.shape} but the input data X has {schema.n_features} features. "
+            f"Give {what} per column, or a dict from column names to these."
+        )
+    return numbers
+
+
 def read_monotone(constraint: object, schema: Schema) -> list[int]:
     """Monotone directions by column; empty if there are none."""
     if constraint is None:
         return []
-    directions = np.zeros(schema.n_features, dtype=np.int8)
-    if isinstance(constraint, Mapping):
-        for column, direction in constraint.items():
-            directions[column_index(column, schema, "monotonic_cst")] = _direction(direction)
-    else:
-        given = given_array(constraint, "monotonic_cst")
-        if given.shape != (schema.n_features,):
-            raise ValueError(
-                f"monotonic_cst has shape {given.shape} but the input data X has {schema.n_features} features. "
-                "Give one of -1, 0, 1 per column, or a dict from column names to these."
-            )
-        for column, direction in enumerate(given.tolist()):
-            directions[column] = _direction(direction)
+    directions = _numbers_by_column(constraint, schema, "monotonic_cst", 0.0, "one of -1, 0, 1")
     for feature, direction in zip(schema.features, directions, strict=True):
+        if direction not in (-1, 0, 1):
+            raise ValueError(f"monotonic_cst must contain only -1, 0 or 1. Got {direction:g}.")
         if direction and feature.kind == "category":
             raise ValueError(
                 f"monotonic_cst constrains column '{feature.name}', whose values are categories without an order. "
                 "Set it to 0, or pass an ordered category."
             )
-    return directions.tolist() if directions.any() else []
+    return directions.astype(int).tolist() if directions.any() else []
 
 
 def read_feature_costs(costs: object, schema: Schema, keep_equal: bool = False) -> list[float]:
     """Costs by column; empty if all are the same, unless these are to be kept."""
     if costs is None:
         return []
-    found = np.ones(schema.n_features)
-    if isinstance(costs, Mapping):
-        for column, cost in costs.items():
-            found[column_index(column, schema, "feature_costs")] = float(cost)
-    else:
-        given = given_numbers(costs, "feature_costs")
-        if given.shape != (schema.n_features,):
-            raise ValueError(
-                f"feature_costs has shape {given.shape} but the input data X has {schema.n_features} features. "
-                "Give one positive number per column, or a dict from column names to these."
-            )
-        found[:] = given
-    if not np.isfinite(found).all() or not (found > 0).all():
-        column = int(np.flatnonzero(~(np.isfinite(found) & (found > 0)))[0])
-        raise ValueError(
-            f"feature_costs must be positive numbers. Column {schema.features[column].name!r} has {found[column]}; "
-            "to leave a column out, drop it from X."
-        )
+    found = _numbers_by_column(costs, schema, "feature_costs", 1.0, "one positive number")
+    _refuse_numbers(
+        found,
+        np.isfinite(found) & (found > 0),
+        schema,
+        "feature_costs must be positive numbers",
+        "to leave a column out, drop it from X",
+    )
     return [] if (found == found[0]).all() and not keep_equal else found.tolist()
+
+
+def _refuse_numbers(found: Floats, is_right: NDArray[np.bool_], schema: Schema, rule: str, remedy: str) -> None:
+    if not is_right.all():
+        column = int(np.argmin(is_right))
+        raise ValueError(f"{rule}. Column {schema.features[column].name!r} has {found[column]}; {remedy}.")
 
 
 def read_drawn_columns(weights: object, always: object, schema: Schema) -> tuple[list[float], list[int]]:
@@ -163,27 +169,14 @@ def read_drawn_columns(weights: object, always: object, schema: Schema) -> tuple
 def _read_feature_weights(weights: object, schema: Schema) -> list[float]:
     if weights is None:
         return []
-    found = np.ones(schema.n_features)
-    if hasattr(weights, "items") and all(isinstance(label, str) for label, _ in weights.items()):
-        weights = dict(weights.items())  # a Series that is indexed by column names works like a dict
-    if isinstance(weights, Mapping):
-        for column, weight in weights.items():
-            found[column_index(column, schema, "feature_weights")] = float(weight)
-    else:
-        given = given_numbers(weights, "feature_weights")
-        if given.shape != (schema.n_features,):
-            raise ValueError(
-                f"feature_weights has shape {given.shape} but the input data X has {schema.n_features} features. "
-                "Give one number per column, or a dict from column names to these."
-            )
-        found[:] = given
-    is_wrong = ~(np.isfinite(found) & (found >= 0))
-    if is_wrong.any():
-        column = int(np.flatnonzero(is_wrong)[0])
-        raise ValueError(
-            f"feature_weights must be numbers from 0 up. Column {schema.features[column].name!r} has {found[column]}; "
-            "0 means that the column is never tried."
-        )
+    found = _numbers_by_column(weights, schema, "feature_weights", 1.0, "one number")
+    _refuse_numbers(
+        found,
+        np.isfinite(found) & (found >= 0),
+        schema,
+        "feature_weights must be numbers from 0 up",
+        "0 means that the column is never tried",
+    )
     if not found.any():
         raise ValueError("feature_weights are all 0, which leaves no column to split on. Give at least one a weight.")
     return [] if (found == found[0]).all() else (found / found.max()).tolist()
@@ -201,12 +194,6 @@ def _read_always(always: Any, schema: Schema) -> list[int]:
             )
         columns = np.flatnonzero(columns).tolist()
     return sorted({column_index(column, schema, "always_try") for column in columns})
-
-
-def _direction(value: object) -> int:
-    if value not in (-1, 0, 1):
-        raise ValueError(f"monotonic_cst must contain only -1, 0 or 1. Got {value!r}.")
-    return int(value)
 
 
 def read_groups(constraint: object, schema: Schema) -> list[list[int]]:

@@ -12,8 +12,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from spinney._data.arguments import given_array, given_numbers, masked_array
+from spinney._data.cells import is_missing
 from spinney._data.display import warn
 from spinney._data.types import ColumnLike, TableLike
+from spinney._estimator.fit_inputs import check_together
 
 _BLOCK = 2**20  # rows that are worked on at a time
 _WIDEST = 1e300  # range of a target whose sums over any rows stay finite
@@ -48,12 +50,6 @@ def _as_array(y: ColumnLike, n_rows: int, name: str = "y") -> NDArray[Any]:
     return array
 
 
-def is_missing_label(value: object) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return bool(value != value)
-
-
 def _refuse_missing(y: NDArray[Any], name: str = "y") -> None:
     if y.dtype.kind == "f":
         missing = np.isnan(y)
@@ -61,14 +57,14 @@ def _refuse_missing(y: NDArray[Any], name: str = "y") -> None:
         missing = np.isnat(y)
     elif y.dtype.kind == "O":
         try:
-            suspects = {v for v in set(y.ravel().tolist()) if is_missing_label(v)}
+            suspects = {v for v in set(y.ravel().tolist()) if is_missing(v)}
         except TypeError as error:
             raise TypeError(
                 f"{name} holds values that are not labels, such as lists. Pass one label per row."
             ) from error
         if not suspects:
             return
-        missing = np.array([is_missing_label(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
+        missing = np.array([is_missing(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
     else:
         return
     if y.dtype.kind == "f" and np.isinf(y).any():
@@ -314,38 +310,28 @@ class SingleTarget:
 
 def read_one_class(y: ColumnLike, n_rows: int, method: str) -> tuple[Floats, NDArray[Any]]:
     """Return codes and labels of classes, of which there are at least two; `method` is what takes no more outputs."""
-    found = read_classes(y, n_rows)
-    if found.n_outputs > 1:
+    codes, classes = read_some_classes(y, n_rows)
+    if len(classes) > 1:
         raise ValueError(
             f"y has several outputs, and {method} takes one. Use sklearn.multioutput.MultiOutputClassifier."
         )
-    return _one_class(y, found)
-
-
-def _one_class(y: ColumnLike, found: ClassTarget) -> tuple[Floats, NDArray[Any]]:
-    if np.asarray(y).ndim == 2:
-        column_or_1d(y, warn=True)
-    classes = found.classes[0]
-    if len(classes) < 2:
-        raise ValueError(
-            f"y holds one class, {classes.tolist()[0]!r}: there is nothing to tell apart. Pass at least two classes."
-        )
-    return found.codes[:, 0].astype(np.float64), classes
+    return codes, classes[0]
 
 
 def read_some_classes(y: Any, n_rows: int) -> tuple[Floats, list[NDArray[Any]]]:
     """Return codes, (n_rows,) or (n_rows, n_outputs), and labels of classes; of each output at least two."""
     found = read_classes(y, n_rows)
-    if found.n_outputs == 1:
-        codes, classes = _one_class(y, found)
-        return codes, [classes]
+    is_one = found.n_outputs == 1
+    if is_one and np.asarray(y).ndim == 2:
+        column_or_1d(y, warn=True)
     for k, labels in enumerate(found.classes):
         if len(labels) < 2:
+            where, remedy = ("y", "Pass at least two classes") if is_one else (f"Column {k} of y", "Leave it out")
             raise ValueError(
-                f"Column {k} of y holds one class, {labels.tolist()[0]!r}: there is nothing to tell apart. "
-                "Leave it out."
+                f"{where} holds one class, {labels.tolist()[0]!r}: there is nothing to tell apart. {remedy}."
             )
-    return found.codes.astype(np.float64), found.classes
+    codes = found.codes.astype(np.float64)
+    return codes[:, 0] if is_one else codes, found.classes
 
 
 def known_codes(y: Any, classes: NDArray[Any] | list[NDArray[Any]], n_rows: int, name: str = "y") -> Floats:
@@ -384,23 +370,19 @@ def check_held_out(
     time: ColumnLike = None,
 ) -> None:
     """Refuse held-out rows and groups that make no sense together; `more` is what goes with X_val, by name."""
-    if (X_val is None) != (y_val is None):
-        raise ValueError("X_val and y_val go together. Pass both or neither.")
-    alone = [name for name, value in more.items() if value is not None] if X_val is None else []
-    if alone:
-        raise ValueError(f"{alone[0]} goes with X_val. Pass X_val and y_val too.")
+    check_together({"X_val": X_val, "y_val": y_val} | more)
     if groups is not None and time is not None:
         raise ValueError("time and groups both say which rows are held out. Pass one of them.")
-    if time is not None and (X_val is not None or not sets_aside):
-        raise ValueError(
-            "time says that the latest rows are held out, and here none are held out. Set early_stopping=True and pass "
-            "no X_val, or leave time out."
-        )
-    if groups is not None and (X_val is not None or not sets_aside):
-        raise ValueError(
-            "groups say which rows are held out together, and here none are held out. Set early_stopping=True and pass "
-            "no X_val, or leave groups out."
-        )
+    if X_val is None and sets_aside:
+        return
+    for name, value, rule in (
+        ("time", time, "time says that the latest rows are held out"),
+        ("groups", groups, "groups say which rows are held out together"),
+    ):
+        if value is not None:
+            raise ValueError(
+                f"{rule}, and here none are held out. Set early_stopping=True and pass no X_val, or leave {name} out."
+            )
 
 
 def check_scoring(scoring: Any, callbacks: Any = None) -> None:

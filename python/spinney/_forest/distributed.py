@@ -20,11 +20,10 @@ from sklearn.utils import check_random_state
 import spinney._engine as _engine
 from spinney._cluster import dask
 from spinney._cluster.actor import FittingActor, Model
+from spinney._cluster.dask import WorkerLostError, thread_left_to_others, threads_of
 from spinney._cluster.remote_actor import RemoteActor, made
-from spinney._cluster.single_worker import Arguments, conversation, fit_copy, with_own_draws
+from spinney._cluster.single_worker import Arguments, WholeTable, conversation, fit_copy, with_own_draws
 from spinney._cluster.transport import Reply
-from spinney._cluster.waits import WorkerLostError, thread_left_to_others, threads_of
-from spinney._cluster.whole_table import WholeTable
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.parallel import Progress
 from spinney._forest.growing import MOST_MEMBERS, ForestRequest

@@ -18,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import read_table
+from spinney._data.display import plural
 from spinney._data.scan import client_of
 from spinney._data.schema import Input
 from spinney._data.types import ByClass, ColumnGroups, ColumnLike, Floats, RandomState, TableLike
 from spinney._estimator.conformal import check_coverage, class_sets
-from spinney._estimator.estimator import About, counted, only_if
+from spinney._estimator.estimator import About, only_if
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.held_out import KnownShares, KnownValues
 from spinney._estimator.parameters import COUNT, estimator, parameter
@@ -273,7 +274,7 @@ class BaseForest(GrowingEstimator):
     def _about(self) -> About:
         n_trees, n_leaves, score = len(self), self.forest_.n_leaves, float(getattr(self, "oob_score_", math.nan))
         is_known, has_classes = math.isfinite(score), hasattr(self, "classes_")
-        size = f"{counted(n_trees, 'tree', 'trees')}, {counted(n_leaves, 'leaf', 'leaves')}"
+        size = f"{plural(n_trees, 'tree')}, {plural(n_leaves, 'leaf')}"
         lines = {"forest": size}
         if is_known:
             name = "accuracy" if has_classes else "R²"

@@ -24,7 +24,7 @@ from spinney._data.display import warn
 from spinney._data.feature import Feature
 from spinney._data.reproducible import row_dots
 from spinney._data.schema import column_values
-from spinney._data.select import Fills, fill_table, missing_rows, pick_table
+from spinney._data.select import missing_rows, pick_table
 from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, TableLike
 from spinney._estimator.estimator import About, Estimator, class_named, opening, unfitted
 from spinney._estimator.parameters import COUNT, store_parameters
@@ -357,7 +357,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def _written(self, X: TableLike, table: RawTable, values: Floats) -> Any:
         expected = self.schema_.names if self.schema_.has_names else None
         order = match_columns(table.names, table.n_columns, expected, self.n_features_in_, type(self).__name__)
-        fills: dict[int, Any] = {}
+        fills: dict[int, tuple[NDArray[np.intp], list[Any]]] = {}
         for j, feature in enumerate(self.schema_.features):
             place = j if order is None else order[j]
             column = table.column(place)
@@ -365,8 +365,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             if len(rows) and not feature.empty:
                 is_whole = isinstance(column, NumberColumn) and column.values.dtype.kind in "iu"
                 fills[place] = (rows, _cells(feature, values[rows, j], is_whole))
-        chosen: Fills = fills
-        return fill_table(pick_table(X), chosen)
+        return pick_table(X).filled(fills)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -23,9 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
+from spinney._data.display import plural
 from spinney._data.reproducible import mixed
 from spinney._data.types import ColumnLike, ColumnNames, Floats, Integers, RandomState, TableLike
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, store_parameters
 from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._estimator.target import read_weights
@@ -147,7 +148,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
 
     def _about(self) -> About:
         n_trees, n_leaves = len(self), self.forest_.n_leaves
-        size = f"{counted(n_trees, 'tree', 'trees')}, {counted(n_leaves, 'leaf', 'leaves')}"
+        size = f"{plural(n_trees, 'tree')}, {plural(n_leaves, 'leaf')}"
         return About(
             "forest",
             {"trees": n_trees, "leaves": n_leaves, "out_of_bag": None},

@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import read_table
 from spinney._data.design import Design
+from spinney._data.display import plural
 from spinney._data.feature import Unseen
 from spinney._data.types import TableLike
 from spinney._estimator import table_estimator
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.parameters import UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import SingleTarget, read_weights
@@ -126,7 +127,7 @@ class BaseLinear(TableEstimator):
 
     def _about(self) -> About:
         n_terms = len(self.linear_.design)
-        text = counted(n_terms, "term", "terms")
+        text = plural(n_terms, "term")
         return About(
             "linear model",
             {"terms": n_terms},

@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.arguments import given_numbers
+from spinney._data.display import plural
 from spinney._data.types import TableLike
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.parameters import N_JOBS, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
@@ -201,7 +202,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         return draw_histogram(bins["low"], bins["high"], bins["density"], list(self.schema_.names), ax)
 
     def _about(self) -> About:
-        bins = counted(len(self.histogram_.share), "bin", "bins")
+        bins = plural(len(self.histogram_.share), "bin")
         width = ", ".join(f"{edge:.4g}" for edge in self.bin_width_)
         lines = {"histogram": f"{bins} with rows", "width": width}
         size = {"bins": len(self.histogram_.share), "bin_width": self.bin_width_.tolist()}

@@ -15,8 +15,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.design import mean_and_spread
+from spinney._data.display import plural
 from spinney._data.types import TableLike
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.parameters import SCALE, estimator, parameter, scale_word
 from spinney._model.file.codec import SavedState, columns, number
 from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
@@ -250,7 +251,7 @@ class BaseHistogram(LocalEstimator):
         return len(self.cells_.weight)
 
     def _about(self) -> About:
-        cells, edge = counted(self.n_cells_, "cell", "cells"), f"{self.cell_:.4g}"
+        cells, edge = plural(self.n_cells_, "cell"), f"{self.cell_:.4g}"
         size = {"cells": self.n_cells_, "edge": self.cell_}
         lines = {"cells": f"{cells} with rows", "edge": edge}
         return self._summary("histogram", size, lines, f"{cells} with rows, of edge {edge}", "cells")

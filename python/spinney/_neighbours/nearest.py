@@ -14,8 +14,9 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._data.display import plural
 from spinney._data.types import TableLike
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, scale_word
 from spinney._model.file.codec import SavedState, columns, integer
 from spinney._model.file.container import refuse
@@ -350,7 +351,7 @@ class BaseNeighbors(LocalEstimator):
 
     def _about(self) -> About:
         k, metric, n_rows = self.n_neighbors_, self.metric_, self.n_samples_fit_
-        rows, near = counted(n_rows, "row", "rows"), counted(k, "neighbour", "neighbours")
+        rows, near = plural(n_rows, "row"), plural(k, "neighbour")
         size = {"neighbours": k, "rows_remembered": n_rows, "distance": metric}
         lines = {"neighbours": f"{near} of {rows}", "distance": metric}
         return self._summary("neighbours", size, lines, f"{near} of {rows} by {metric} distance", "rows")

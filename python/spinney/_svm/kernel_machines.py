@@ -18,10 +18,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.display import warn
+from spinney._data.display import plural, warn
 from spinney._data.types import TableLike
 from spinney._estimator import table_estimator
-from spinney._estimator.estimator import About, counted, only_if
+from spinney._estimator.estimator import About, only_if
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.file.codec import SavedState, columns, number, numbers
 from spinney._model.svm.model import KERNELS, FittedMachines
@@ -272,7 +272,7 @@ class BaseKernelMachine(BaseMargin):
 
     def _about(self) -> About:
         n = int(self.margin_.coefficients.shape[1])
-        vectors, name = counted(n, "support vector", "support vectors"), str(self.margin_.kernel)
+        vectors, name = plural(n, "support vector"), str(self.margin_.kernel)
         name = "own" if callable(self.margin_.kernel) else name
         lines = {"support vector machine": f"{vectors}, {name} kernel"}
         penalty = float(self.C_) if np.ndim(self.C_) == 0 else None

@@ -16,9 +16,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.display import warn
+from spinney._data.display import plural, warn
 from spinney._estimator import table_estimator
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.file.codec import SavedState, bounds, columns, number, numbers
 from spinney._model.svm.model import FittedPlanes
@@ -70,7 +70,7 @@ class BasePlanes(BaseMargin):
 
     def _about(self) -> About:
         n_terms, n = len(self.terms_), self.margin_.n_machines
-        sentence = f"{counted(n, 'plane', 'planes')} of {counted(n_terms, 'term', 'terms')}"
+        sentence = f"{plural(n, 'plane')} of {plural(n_terms, 'term')}"
         size = {"planes": n, "terms": self.terms_}
         why = "the model is a plane, or several. Use its coef_ and intercept_ in Python."
         return About(self._noun, size, {self._noun: sentence}, sentence, why_no_trees=why)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
-from spinney._cluster.predictions import lazy_for_collections
+from spinney._cluster.collections import lazy_for_collections
 from spinney._data import Schema
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import log

@@ -20,10 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._cluster.single_worker import fit_on_one_worker
 from spinney._data import Schema
+from spinney._data.display import plural
 from spinney._data.scan import client_of
 from spinney._data.schema import Input
 from spinney._data.types import ByClass, ByColumn, ColumnLike, TableLike
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.fit_inputs import FitInputs, ValidationSet, check_together
 from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.parameters import estimator, parameter
@@ -104,7 +105,7 @@ class BaseTree(GrowingEstimator):
         return About(
             "tree",
             {"leaves": n_leaves, "depth": depth},
-            {"tree": f"{counted(n_leaves, 'leaf', 'leaves')}, depth {depth}"},
+            {"tree": f"{plural(n_leaves, 'leaf')}, depth {depth}"},
             sentence,
             why_no_trees="the model is one tree, not a forest. Leave it out.",
         )

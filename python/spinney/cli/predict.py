@@ -132,7 +132,7 @@ def with_parts(batch: pl.DataFrame, schema: Schema, parts: dict[str, tuple[int, 
 
     from spinney._data import read_table
     from spinney._data.date_parts import part_of
-    from spinney._data.schema import feature_values
+    from spinney._data.feature import feature_values
 
     columns = []
     for name, (j, part) in parts.items():

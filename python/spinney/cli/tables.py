@@ -22,6 +22,7 @@ from spinney._data.file_readers import (
     reading,
     record_blocks,
 )
+from spinney._data.scan import polars_batches
 from spinney.cli.failures import fail, failures_in_words
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def batches(path: Path, types: dict[str, Any], delimiter: str | None) -> Iterato
 
     with failures_in_words(), reading(path, delimiter):
         if is_parquet(path):
-            yield from _parquet_batches(pl.scan_parquet(path, glob=False).select(list(types)))
+            for frame in polars_batches(pl.scan_parquet(path, glob=False).select(list(types)), BATCH_ROWS):
+                yield from frame.iter_slices(BATCH_ROWS)
             return
         separator = delimiter_of(path, delimiter)
         with opened(path) as file:
@@ -126,22 +128,6 @@ def batches(path: Path, types: dict[str, Any], delimiter: str | None) -> Iterato
                     schema_overrides=types,
                     infer_schema=False,
                 ).select(list(types))
-
-
-def _parquet_batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    import warnings
-
-    if hasattr(rows, "collect_batches"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # polars calls it unstable
-            found = iter(rows.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, lazy=True))
-        for frame in found:
-            yield from frame.iter_slices(BATCH_ROWS)
-        return
-    start = 0  # an older polars skips the rows before a slice anew each time
-    while (frame := rows.slice(start, BATCH_ROWS).collect()).height > 0:
-        yield frame
-        start += frame.height
 
 
 @contextmanager

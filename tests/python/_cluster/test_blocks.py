@@ -20,10 +20,9 @@ from spinney._boosting.distributed.booster import BlockActor
 from spinney._boosting.distributed.fit import PartitionedTable
 from spinney._boosting.options.compatibility import why_all_rows
 from spinney._boosting.settings import BoostingSettings
-from spinney._cluster.actor import Actor
+from spinney._cluster.actor import Actor, rows_between
 from spinney._cluster.blocks import CHUNK_ROWS, LocalBlocks, aligned_ranges, slices_of
 from spinney._cluster.single_worker import LoneFit
-from spinney._cluster.worker_rows import rows_between
 from sweep import examples
 
 N = 3 * CHUNK_ROWS + 517

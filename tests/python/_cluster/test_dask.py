@@ -12,7 +12,7 @@ import pytest
 import spinney
 from dask_rows import FEW, N, make_frame, partitioned
 from spinney._boosting.distributed import fit as partitioned_table
-from spinney._cluster.dask_blocks import DaskBlocks
+from spinney._cluster.blocks import DaskBlocks
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")

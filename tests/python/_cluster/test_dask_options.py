@@ -10,9 +10,9 @@ import spinney
 from dask_rows import FEW, make_frame, partitioned
 from spinney._boosting.distributed import fit as boosting_fit
 from spinney._boosting.distributed.booster import BlockActor
-from spinney._cluster import whole_table
+from spinney._cluster import single_worker
+from spinney._cluster.dask import gathered
 from spinney._cluster.remote_actor import RemoteActor
-from spinney._cluster.waits import gathered
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
@@ -164,8 +164,8 @@ def test_classes_weigh_what_they_are_said_to(client):
 def test_a_table_that_fits_no_worker_lies_in_files(client, monkeypatch, capsys):
     frame = make_frame(5000)
     rows = partitioned(frame, [10, 10, 700, 2000, 3000])
-    monkeypatch.setattr(whole_table.WholeTable, "_least_limit", 2e9)
-    monkeypatch.setattr(whole_table, "_ROOM", 1e6)
+    monkeypatch.setattr(single_worker.WholeTable, "_least_limit", 2e9)
+    monkeypatch.setattr(single_worker, "_ROOM", 1e6)
     for model in (
         spinney.RandomForestRegressor(6, max_bins=64, random_state=0, oob_score=True, verbose=1),
         spinney.ExtraTreesRegressor(6, random_state=0),
@@ -178,7 +178,7 @@ def test_a_table_that_fits_no_worker_lies_in_files(client, monkeypatch, capsys):
     assert "all 5,000 rows, in files, as they do not fit into its memory" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"Set max_bins=255, and the rows lie in files of each worker"):
         spinney.RandomForestRegressor(3).fit(rows, "y")
-    monkeypatch.setattr(whole_table, "_FILES", 1e12)
+    monkeypatch.setattr(single_worker, "_FILES", 1e12)
     with pytest.raises(ValueError, match=r"even where they lie in files; the smallest has 2 GB\. Use larger workers"):
         spinney.RandomForestRegressor(3, max_bins=255).fit(rows, "y")
 

@@ -10,13 +10,15 @@ import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
 from sklearn.base import clone
-from spinney._cluster import actor, dask_blocks, waits
+from spinney._cluster import actor
+from spinney._cluster import blocks as dask_blocks
+from spinney._cluster import dask as waits
 from spinney._cluster.actor import Actor
-from spinney._cluster.dask_blocks import DaskBlocks
+from spinney._cluster.blocks import DaskBlocks
+from spinney._cluster.dask import WorkerLostError, gathered
 from spinney._cluster.remote_actor import RemoteActor, made
+from spinney._cluster.single_worker import WholeTable
 from spinney._cluster.transport import Connection
-from spinney._cluster.waits import WorkerLostError, gathered
-from spinney._cluster.whole_table import WholeTable
 from spinney._data.scan import client_of
 
 distributed = pytest.importorskip("distributed")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
-from spinney._cluster import transport, waits
+from spinney._cluster import dask as waits
+from spinney._cluster import transport
 from spinney._cluster.actor import Actor
 from spinney._cluster.remote_actor import RemoteActor, made, request_all
 from spinney._cluster.transport import Connection, SchedulerChannel
@@ -133,7 +134,7 @@ def test_a_connection_to_no_actor_is_refused(client):
 
 
 POINTS = "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD", "RESUME"  # after which Python looks for signals
-SENDING = "transport.py", "remote_actor.py", "dask_blocks.py", "waits.py"
+SENDING = "transport.py", "remote_actor.py", "blocks.py", "dask.py"
 
 
 class Interrupt:
@@ -143,7 +144,8 @@ class Interrupt:
         self.at, self.is_on, self.n_points = at, False, 0
 
     def __call__(self, frame, event, arg):
-        if Path(frame.f_code.co_filename).name not in SENDING:
+        path = Path(frame.f_code.co_filename)
+        if path.parent.name != "_cluster" or path.name not in SENDING:
             return None
         frame.f_trace_opcodes = True
         before = [None]

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._cluster import dask
-from spinney._cluster.actor import Actor
+from spinney._cluster.actor import Actor, n_rows_of, rows_between
 from spinney._cluster.blocks import Answers, Range, RowBlocks
-from spinney._cluster.worker_rows import n_rows_of, rows_between
 from spinney._data import Feature, Schema, read_table
 from spinney._data.feature import Unseen, learn_feature
 from spinney._data.types import Floats

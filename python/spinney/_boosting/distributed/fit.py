@@ -26,7 +26,7 @@ from spinney._boosting.options.recipe import VERY_LARGE_TABLE, makes_folds
 from spinney._boosting.settings import BoostingEstimator, BoostingSettings
 from spinney._cluster import dask
 from spinney._cluster.actor import Model
-from spinney._cluster.blocks import Args, LocalBlocks, RowBlocks
+from spinney._cluster.blocks import Args, DaskBlocks, LocalBlocks, RowBlocks
 from spinney._cluster.collections import (
     begun_columns,
     column_of_all_rows,
@@ -35,10 +35,8 @@ from spinney._cluster.collections import (
     partitions_of,
     without_named_columns,
 )
-from spinney._cluster.dask_blocks import DaskBlocks
-from spinney._cluster.single_worker import Arguments, fit_on_one_worker
-from spinney._cluster.waits import WorkerLostError, thread_left_to_others, wait_for_a_worker
-from spinney._cluster.whole_table import MOST_STARTS, WholeTable
+from spinney._cluster.dask import WorkerLostError, thread_left_to_others, wait_for_a_worker
+from spinney._cluster.single_worker import MOST_STARTS, Arguments, WholeTable, fit_on_one_worker
 from spinney._data import Feature, Schema
 from spinney._data.cells import RESOLUTIONS
 from spinney._data.feature import RemoteTable

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows, set_aside
 from spinney._data import Schema
+from spinney._data.display import plural
 from spinney._data.feature import Unseen
 from spinney._data.select import pick_table
 from spinney._data.types import TableLike
@@ -28,7 +29,6 @@ from spinney._ensemble.members import fingerprint_of, models_of, models_parts, t
 from spinney._estimator.estimator import (
     About,
     class_named,
-    counted,
     opening,
     template_from_json,
     template_to_json,
@@ -414,7 +414,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
 
     def _about(self) -> About:
-        last, rounds = int(self.n_iter_) - 1, counted(int(self.n_iter_), "round", "rounds")
+        last, rounds = int(self.n_iter_) - 1, plural(int(self.n_iter_), "round")
         size: dict[str, Any] = {"rounds": int(self.n_iter_), "stopped": self.stopped_}
         lines = {"AdaBoost": f"{rounds} ({REASONS[self.stopped_].rstrip('.')})"}
         for name, label, curve in (

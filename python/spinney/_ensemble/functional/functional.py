@@ -23,6 +23,7 @@ from spinney._boosting.options.recipe import fixed
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema, read_table
 from spinney._data.design import Design
+from spinney._data.display import plural
 from spinney._data.feature import Unseen
 from spinney._data.select import pick_table
 from spinney._data.types import TableLike
@@ -44,7 +45,7 @@ from spinney._ensemble.functional.stages import (
 )
 from spinney._ensemble.members import matched_table
 from spinney._estimator import table_estimator
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import (
@@ -260,7 +261,7 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
     def _about(self) -> About:
         last, curve = self.n_iter_ - 1, getattr(self, "validation_score_", None)
         loss, held_out = float(self.train_score_[last]), None if curve is None else float(curve[last])
-        rounds = counted(self.n_iter_, "round", "rounds")
+        rounds = plural(self.n_iter_, "round")
         used = ", ".join(sorted({entry["learner"] for entry in self.chosen_}))
         lines = {"functional boosting": f"{rounds} of {used}", "loss, training rows": f"{loss:.4g}"}
         sentence = f"{rounds} of {used}; loss {loss:.4g}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spinney._data import read_table
 from spinney._data.columns import column_label, match_columns
 from spinney._data.display import elide, one_line, shortest
-from spinney._data.schema import codes_by_name
+from spinney._data.feature import codes_by_name
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.study.findings import Findings

@@ -15,8 +15,7 @@ from spinney._data import Schema, read_table
 from spinney._data.cells import date_text
 from spinney._data.columns import RawTable
 from spinney._data.display import elide, one_line, shortest
-from spinney._data.feature import Feature
-from spinney._data.schema import feature_values
+from spinney._data.feature import Feature, feature_values
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.folds import split_screening
 from spinney._evaluate.problem import Problem, Rows

@@ -12,10 +12,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.sum_of_trees import SumOfTrees
+from spinney._data.display import plural
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike, TableLike
-from spinney._estimator.estimator import About, counted
+from spinney._estimator.estimator import About
 from spinney._model.boosting import FittedImport
 from spinney._model.file.container import field, refuse
 from spinney._model.lazy_sequence import LazySequence
@@ -82,7 +83,7 @@ class Imported(SumOfTrees):
 
     def _about(self) -> About:
         view = self.boosting_
-        rounds, leaves = counted(view.n_rounds, "round", "rounds"), counted(view.n_leaves, "leaf", "leaves")
+        rounds, leaves = plural(view.n_rounds, "round"), plural(view.n_leaves, "leaf")
         size = {
             "source": self.source_,
             "objective": self.objective_,

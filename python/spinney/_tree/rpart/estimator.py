@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from spinney import _engine
 from spinney._data import Schema
 from spinney._data.arguments import given_array, masked_array
+from spinney._data.cells import is_missing
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
 from spinney._data.reproducible import log2
 from spinney._data.schema import Input
@@ -24,7 +25,6 @@ from spinney._estimator.exposure import hazard_exposure, read_survival
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.target import (
     check_length,
-    is_missing_label,
     read_classes,
     read_numbers,
     read_weights,
@@ -310,7 +310,7 @@ def read_labels(y: ColumnLike, n_rows: int) -> tuple[NDArray[np.int32], NDArray[
         raise ValueError(f"y must hold one label per row; it has shape {labels.shape}. Fit one tree per output.")
     labels = labels.reshape(-1)
     check_length(len(labels), n_rows)
-    missing = np.array([is_missing_label(label) for label in labels], dtype=bool)
+    missing = np.array([is_missing(label) for label in labels], dtype=bool)
     if missing.all():
         raise ValueError("y has no labels: every value is missing.")
     present = np.array(labels[~missing].tolist())

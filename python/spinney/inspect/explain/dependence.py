@@ -13,7 +13,7 @@ from spinney._data import Feature
 from spinney._data.cells import read_cells
 from spinney._data.columns import listed
 from spinney._data.display import Backend, frame_of, plural
-from spinney._data.schema import feature_values
+from spinney._data.feature import feature_values
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.target import read_weights
 from spinney._model.boosting import FittedBoosting

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns
 from spinney._data.display import Backend, align, frame_of, plural, shortest
-from spinney._data.select import PickTable, pick_table, with_columns
+from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.held_out import KnownScores, KnownShares, KnownValues
 from spinney._estimator.parallel import count_threads, in_order
@@ -394,7 +394,7 @@ class _Plan:
         self, base: float, part: PickTable, orders: list[Rows], score: Callable[[Any], float]
     ) -> Floats:
         def of_group(g: int) -> list[float]:
-            return [base - score(with_columns(part, dict.fromkeys(self.places[g], order))) for order in orders]
+            return [base - score(part.with_columns(dict.fromkeys(self.places[g], order))) for order in orders]
 
         n_threads = 1 if self.n_jobs is None else count_threads(self.n_jobs, len(self.places))
         return np.array(list(in_order(of_group, len(self.places), n_threads))).T

@@ -14,7 +14,7 @@ import spinney._engine as _engine
 from spinney._data import Feature, Schema
 from spinney._data.columns import comes_from
 from spinney._data.display import Backend, frame_of, plural
-from spinney._data.select import Constant, PickTable, pick_table, with_columns
+from spinney._data.select import Constant, PickTable, pick_table
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
@@ -230,7 +230,7 @@ def row_as_table(asked: Asked, row: Any) -> Any:
     if cells is None:
         return row
     first: PickTable = pick_table(asked.table.take(np.zeros(1, dtype=np.intp)))
-    return with_columns(first, {asked.place(j): Constant(value) for j, value in enumerate(cells)})
+    return first.with_columns({asked.place(j): Constant(value) for j, value in enumerate(cells)})
 
 
 def _shared_leaves(model: object, asked: Asked, about: Asked, method: str) -> Floats | None:

@@ -26,10 +26,9 @@ from spinney._data import Feature, Schema, read_table
 from spinney._data.cells import cells_of, date_text
 from spinney._data.columns import match_columns
 from spinney._data.display import shortest
-from spinney._data.feature import Unseen
+from spinney._data.feature import Unseen, feature_values
 from spinney._data.reproducible import times
-from spinney._data.schema import feature_values
-from spinney._data.select import Cells, Constant, PickTable, pick_table, with_columns
+from spinney._data.select import Cells, Constant, PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
@@ -210,7 +209,7 @@ class Asked:
                     new[self.place(j)] = np.full(self.n_rows, rows[p])
                 else:
                     new[self.place(j)] = Constant(cells_of_feature(self.feature(j), numbers[p : p + 1])[0])
-            found[p] = self.answers(with_columns(self.table, new))
+            found[p] = self.answers(self.table.with_columns(new))
         return found
 
     # ---- rows of numbers -------------------------------------------------------------------------------------------
@@ -237,7 +236,7 @@ class Asked:
         own = np.broadcast_to(self.row_numbers(), rows.shape)
         changed = [j for j in range(rows.shape[1]) if not np.array_equal(rows[:, j], own[:, j], equal_nan=True)]
         new = {self.place(j): Cells(cells_of_feature(self.feature(j), rows[:, j]).tolist()) for j in changed}
-        return with_columns(repeated, new) if new else repeated.native
+        return repeated.with_columns(new) if new else repeated.native
 
     def predicted(self, row: Floats) -> Any:
         """Return what the model's own `predict` says of one row."""

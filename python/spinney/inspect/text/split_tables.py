@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from spinney._data import Feature, RawTable, read_table
 from spinney._data.columns import position_names
 from spinney._data.display import Backend, align, fixed, frame_of, plural
-from spinney._data.feature import learn_feature
+from spinney._data.feature import feature_values, learn_feature
 from spinney._data.reproducible import log, log2
-from spinney._data.schema import feature_values
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.target import read_classes, read_values, read_weights
 from spinney.inspect.text.conditions import Condition, cut_texts
