@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -114,55 +113,17 @@ class MemberFit:
 # ---- predictions of members, put together ----------------------------------------------------------------------
 
 
-class Output(ABC):
-    """What members predict, as numbers that can be averaged."""
-
-    @abstractmethod
-    def predict(self, member: BaseEstimator, X: TableLike, **params: Any) -> Values:
-        """Predictions of a member that can be averaged, (n_rows, n_values)."""
-
-    @abstractmethod
-    def losses(self, target: NDArray[Any], mean: Values) -> Values:
-        """Loss of each row for the error curve."""
-
-    @abstractmethod
-    def smooth_losses(self, target: NDArray[Any], mean: Values) -> Values:
-        """Loss of each row that shows whether more members help."""
-
-    @abstractmethod
-    def predictions(self, mean: Values) -> NDArray[Any]:
-        """Labels or values that follow from the mean."""
-
-    @abstractmethod
-    def score(self, actual: NDArray[Any], predicted: NDArray[Any], weight: Weights) -> float:
-        """Score if no metric is named."""
-
-    @abstractmethod
-    def as_model(self, mean: Values) -> BaseEstimator:
-        """Return a model that predicts this, for scorers."""
-
-    def metric_value(self, metric: Metric | str | None, target: NDArray[Any], mean: Values, weight: Weights) -> float:
-        """Return a metric of the rows that have a mean; NaN if none has."""
-        rows = ~np.isnan(mean[:, 0])
-        if not rows.any():
-            return float("nan")
-        own = None if weight is None else weight[rows]
-        if isinstance(metric, str):
-            weighted = {} if own is None else {"sample_weight": own}
-            scorer, every = get_scorer(metric), np.arange(np.count_nonzero(rows))
-            return float(scorer(self.as_model(mean[rows]), every, target[rows], **weighted))
-        predicted = self.predictions(mean[rows])
-        if metric is not None:
-            return float(metric(target[rows], predicted))
-        return self.score(target[rows], predicted, own)
-
-
 @dataclass(frozen=True, eq=False)
-class ClassOutput(Output):
+class ClassOutput:
     """Class probabilities, or votes."""
 
     classes: NDArray[Any]
     is_soft: Callable[[BaseEstimator], bool]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes that follow from the target."""
+        return {"classes_": self.classes, "n_classes_": len(self.classes)}
 
     def predict(self, member: BaseEstimator, X: TableLike, **params: Any) -> Values:
         """Probabilities of all classes, or votes."""
@@ -192,10 +153,15 @@ class ClassOutput(Output):
 
 
 @dataclass(frozen=True, eq=False)
-class ValueOutput(Output):
+class ValueOutput:
     """Values of one output or several."""
 
     n_outputs: int
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes that follow from the target."""
+        return {"n_outputs_": self.n_outputs}
 
     def predict(self, member: BaseEstimator, X: TableLike, **params: Any) -> Values:
         """Values, (n_rows, n_outputs)."""
@@ -221,6 +187,27 @@ class ValueOutput(Output):
     def as_model(self, mean: Values) -> BaseEstimator:
         """Return a regressor."""
         return KnownValues(self.predictions(mean))
+
+
+Output = ClassOutput | ValueOutput  # what members predict, as numbers that can be averaged
+
+
+def metric_value(
+    output: Output, metric: Metric | str | None, target: NDArray[Any], mean: Values, weight: Weights
+) -> float:
+    """Return a metric of the rows that have a mean; NaN if none has."""
+    rows = ~np.isnan(mean[:, 0])
+    if not rows.any():
+        return float("nan")
+    own = None if weight is None else weight[rows]
+    if isinstance(metric, str):
+        weighted = {} if own is None else {"sample_weight": own}
+        scorer, every = get_scorer(metric), np.arange(np.count_nonzero(rows))
+        return float(scorer(output.as_model(mean[rows]), every, target[rows], **weighted))
+    predicted = output.predictions(mean[rows])
+    if metric is not None:
+        return float(metric(target[rows], predicted))
+    return output.score(target[rows], predicted, own)
 
 
 # ---- out of bag ------------------------------------------------------------------------------------------------

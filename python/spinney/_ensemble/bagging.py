@@ -17,12 +17,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import get_scorer
 from sklearn.utils import Tags, check_random_state, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -46,9 +45,10 @@ from spinney._ensemble.bagged_members import (
     count_columns,
     count_drawn,
     mean_loss,
+    metric_value,
     row_strata,
 )
-from spinney._ensemble.members import LARGEST_SEED, matched_table, takes_weights
+from spinney._ensemble.members import LARGEST_SEED, matched_table, routed_metadata, take_input_tags, takes_weights
 from spinney._estimator.estimator import About, Estimator, class_name, class_named, only_if, opening, unfitted
 from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.parallel import Progress, count_threads, in_order
@@ -102,12 +102,13 @@ class BaseBagging(SequenceOfMembers, Estimator):
         """Return the member if none is given."""
 
     @abstractmethod
-    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Check y; return it as members see it, and the fitted attributes that follow from it."""
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
+        """Check y; return it as members see it, and what members predict."""
 
+    @property
     @abstractmethod
-    def _output(self, learned: dict[str, Any]) -> Output:
-        """Return what members predict, given the fitted attributes that follow from the target."""
+    def _output(self) -> Output:
+        """What members predict."""
 
     @abstractmethod
     def _methods(self) -> dict[str, str]:
@@ -158,7 +159,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         if isinstance(self.oob_score, str):
             get_scorer(self.oob_score)  # so that a wrong name is found before the members are fitted
         table = self._table_of_fit(X)
-        target, learned = self._read_target(y, table.n_rows)
+        target, output = self._read_target(y, table.n_rows)
         weight = read_weights(sample_weight, table.n_rows)
         template = self._template()
         sampling = self._plan(table, template, self._strata(target, strata, table.n_rows), groups, weight)
@@ -168,18 +169,17 @@ class BaseBagging(SequenceOfMembers, Estimator):
                 "Out of bag estimation needs rows that are left out, but every member gets all rows. Set "
                 "bootstrap=True, lower max_samples, or set oob_score=False and n_estimators to a number."
             )
-        bag = self._retained(sampling, learned)
+        bag = self._retained(sampling, output)
         if bag.estimators and needs_oob:
             self._check_rows(table, target)
         stream = deepcopy(self._seed_stream) if bag.estimators else check_random_state(self.random_state)
-        output, oob = self._output(learned), OutOfBag(table.n_rows) if needs_oob else None
+        oob = OutOfBag(table.n_rows) if needs_oob else None
         job = MemberFit(template, table, target, weight, sampling, fit_params)
         self._add_members(job, bag, stream, output, oob)
-        if oob is not None:
-            learned |= self._oob_attributes(oob, target, weight, output)
+        found = {} if oob is None else self._oob_attributes(oob, target, weight, output)
         for name in ("feature_names_in_", "oob_score_", "oob_curve_", self._oob_name):
             self.__dict__.pop(name, None)
-        self.__dict__.update(learned)
+        self.__dict__.update(output.attributes | found)
         if table.names is not None:
             self.feature_names_in_ = np.array(table.names, dtype=object)
         self.n_features_in_, self._column_names = table.n_columns, table.names
@@ -251,11 +251,11 @@ class BaseBagging(SequenceOfMembers, Estimator):
         table = pick_table(X)
         return self._matched(X) if self._goes_on and table.n_columns == self.n_features_in_ else table
 
-    def _retained(self, sampling: Sampling, learned: dict[str, Any]) -> Bag:
+    def _retained(self, sampling: Sampling, output: Output) -> Bag:
         """Return the members that a warm start goes on from; none for another fit."""
         if not self._goes_on:
             return Bag([], [])
-        check_target_goes_on(learned, self.__dict__)
+        check_target_goes_on(output.attributes, self.__dict__)
         old = self._bag()
         before, n_old = old.draws[0][0], len(old.estimators)
         if (sampling.n_rows, sampling.n_columns) != (before.n_rows, before.n_columns):
@@ -336,7 +336,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         if not has_value.any():
             raise ValueError("No row is out of bag: every member has seen all rows. Fit more members.")
         metric = None if isinstance(self.oob_score, (bool, np.bool_)) else self.oob_score
-        score = output.metric_value(metric, target, mean, weight)
+        score = metric_value(output, metric, target, mean, weight)
         shown = mean if self._is_class_target else output.predictions(mean)
         return {"oob_curve_": np.array(oob.curve), "oob_score_": score, self._oob_name: shown}
 
@@ -381,17 +381,17 @@ class BaseBagging(SequenceOfMembers, Estimator):
                 f"The ensemble was fitted to {n_rows} rows and X has {table.n_rows}. Pass the rows it "
                 "was fitted to, in the same order."
             )
-        target, learned = self._read_target(y, table.n_rows)
+        target, output = self._read_target(y, table.n_rows)
         self._check_rows(table, target)
         weight = read_weights(sample_weight, table.n_rows)
-        oob, output, found = OutOfBag(table.n_rows), self._output(learned), []
+        oob, found = OutOfBag(table.n_rows), []
         for left_out, predicted in bag.out_of_bag(table, output, self.n_jobs):
             oob.add(left_out, predicted)
             mean = oob.mean
             if metric is None:
                 found.append(mean_loss(output.losses(target, mean), mean, weight))
             else:
-                found.append(output.metric_value(metric, target, mean, weight))
+                found.append(metric_value(output, metric, target, mean, weight))
         return np.array(found)
 
     def _row_print_of(self, table: PickTable, target: NDArray[Any]) -> RowPrint | None:
@@ -423,19 +423,50 @@ class BaseBagging(SequenceOfMembers, Estimator):
         yield from in_order(one, len(self.estimators_), count_threads(self.n_jobs, len(self.estimators_)))
 
     def _running_means(self, X: TableLike) -> Iterator[Values]:
-        total: Any = 0.0
         check_is_fitted(self)
-        for k, predicted in enumerate(self._each(X, self._output(self.__dict__).predict), start=1):
+        total: Any = 0.0
+        for k, predicted in enumerate(self._each(X, self._output.predict), start=1):
             total = total + predicted
             yield total / k
 
     def _mean(self, X: TableLike, method: str, params: dict[str, Any]) -> Values:
-        total: Any = 0.0
         routed = self._routed(method, params)
         check_is_fitted(self)
-        for predicted in self._each(X, partial(self._output(self.__dict__).predict, **routed)):
-            total = total + predicted
-        return np.asarray(total / len(self.estimators_))
+        return np.asarray(sum(self._each(X, partial(self._output.predict, **routed))) / len(self.estimators_))
+
+    def predict(self, X: TableLike, **params: Any) -> NDArray[Any]:
+        """Class with the highest mean probability or the most votes, of equal ones the first; or the mean prediction.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        **params : dict
+            Metadata for the members, by scikit-learn's metadata routing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Labels, or values.
+        """
+        mean = self._mean(X, "predict", params)
+        return self._output.predictions(mean)
+
+    def staged_predict(self, X: TableLike) -> Iterator[NDArray[Any]]:
+        """Yield the predictions of the first member, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            As `predict`.
+        """
+        for mean in self._running_means(X):
+            yield self._output.predictions(mean)
 
     @property
     def feature_importances_(self) -> Values:
@@ -468,19 +499,11 @@ class BaseBagging(SequenceOfMembers, Estimator):
         """Return the metadata that a method of the members gets."""
         if not params:
             return {}
-        if not get_config()["enable_metadata_routing"]:
-            raise ValueError(
-                f"{method} hands {', '.join(params)} on to members only where metadata routing is on: "
-                "sklearn.set_config(enable_metadata_routing=True), and members that request it."
-            )
-        routed = process_routing(self, method, **params)
-        return dict(routed["estimator"][self._methods()[method]])
+        return dict(routed_metadata(self, method, params)["estimator"][self._methods()[method]])
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        member = get_tags(self._unfitted_member())
-        for name in ("sparse", "allow_nan", "categorical", "string"):
-            setattr(tags.input_tags, name, getattr(member.input_tags, name))
+        take_input_tags(tags, [self._unfitted_member()])
         return tags
 
     # ---- files ---------------------------------------------------------------------------------------
@@ -660,15 +683,16 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     def _stratified(self) -> bool | str:
         return self.stratified
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
         if y is not None:
             y = column_or_1d(given_array(y, "y"), warn=True)
         found = read_classes(y, n_rows)
         classes = found.classes[0]
-        return classes[found.codes[:, 0]], {"classes_": classes, "n_classes_": len(classes)}
+        return classes[found.codes[:, 0]], ClassOutput(classes, self._is_soft)
 
-    def _output(self, learned: dict[str, Any]) -> ClassOutput:
-        return ClassOutput(learned["classes_"], self._is_soft)
+    @property
+    def _output(self) -> ClassOutput:
+        return ClassOutput(self.classes_, self._is_soft)
 
     def _is_soft(self, member: BaseEstimator) -> bool:
         has_probabilities = hasattr(member, "predict_proba")
@@ -683,27 +707,6 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         shares = "predict_proba" if self._is_soft(self._unfitted_member()) else "predict"
         found = dict.fromkeys(("predict", "predict_proba", "predict_log_proba"), shares)
         return found | {"decision_function": "decision_function"}
-
-    def _labels(self, mean: Values) -> NDArray[Any]:
-        return np.asarray(self.classes_[mean.argmax(axis=1)])
-
-    def predict(self, X: TableLike, **params: Any) -> NDArray[Any]:
-        """Class with the highest mean probability, or the most votes; of equal ones the first.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        **params : dict
-            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        mean = self._mean(X, "predict", params)
-        return self._labels(mean)
 
     def predict_proba(self, X: TableLike, **params: Any) -> Values:
         """Mean of the members' probabilities, or share of their votes.
@@ -768,22 +771,6 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
 
         return np.asarray(sum(self._each(X, decide)) / len(self.estimators_))
 
-    def staged_predict(self, X: TableLike) -> Iterator[NDArray[Any]]:
-        """Yield the predictions of the first member, of the first two, and so on.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        for mean in self._running_means(X):
-            yield self._labels(mean)
-
     def staged_predict_proba(self, X: TableLike) -> Iterator[Values]:
         """Yield the probabilities by the first member, by the first two, and so on.
 
@@ -829,51 +816,18 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     def _default_estimator(self) -> Estimator:
         return DecisionTreeRegressor()
 
-    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
+    def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
         if y is not None and not self.__sklearn_tags__().target_tags.multi_output:
             y = column_or_1d(given_array(y, "y"), warn=True)
         values = read_values(y, n_rows)
-        return values[:, 0] if values.shape[1] == 1 else values, {"n_outputs_": values.shape[1]}
+        return values[:, 0] if values.shape[1] == 1 else values, ValueOutput(values.shape[1])
 
-    def _output(self, learned: dict[str, Any]) -> ValueOutput:
-        return ValueOutput(learned["n_outputs_"])
+    @property
+    def _output(self) -> ValueOutput:
+        return ValueOutput(self.n_outputs_)
 
     def _methods(self) -> dict[str, str]:
         return {"predict": "predict"}
-
-    def predict(self, X: TableLike, **params: Any) -> Values:
-        """Mean of the members' predictions.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        **params : dict
-            For `predict` of the members that request it, with scikit-learn's metadata routing.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        mean = self._mean(X, "predict", params)
-        return mean[:, 0] if self.n_outputs_ == 1 else mean
-
-    def staged_predict(self, X: TableLike) -> Iterator[Values]:
-        """Yield the predictions of the first member, of the first two, and so on.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        for mean in self._running_means(X):
-            yield mean[:, 0] if self.n_outputs_ == 1 else mean
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.utils import Bunch, Tags, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils import Bunch, Tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -30,6 +29,8 @@ from spinney._ensemble.members import (
     models_of,
     models_parts,
     read_members,
+    routed_metadata,
+    take_input_tags,
     takes_weights,
 )
 from spinney._estimator.estimator import About, Estimator, opening, unfitted
@@ -212,23 +213,17 @@ class BaseCombination(Estimator):
         """Return the metadata that `fit` of each member gets."""
         if not params:
             return {name: {} for name in names}
-        if not get_config()["enable_metadata_routing"]:
-            raise ValueError(
-                f"fit hands {', '.join(params)} on to members only where metadata routing is on: "
-                "sklearn.set_config(enable_metadata_routing=True), and members that request it."
-            )
-        routed = process_routing(self, "fit", **params)
+        routed = routed_metadata(self, "fit", params)
         asking = {name for name, _ in self._asking_members()}
         return {name: dict(routed[name]["fit"]) if name in asking else {} for name in names}
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         try:
-            members = [get_tags(member).input_tags for _, member in self._members()]
+            members = [member for _, member in self._members()]
         except (TypeError, ValueError):
             return tags
-        for name in ("sparse", "allow_nan", "categorical", "string"):
-            setattr(tags.input_tags, name, all(getattr(member, name) for member in members))
+        take_input_tags(tags, members)
         return tags
 
     # ---- files ---------------------------------------------------------------------------------------

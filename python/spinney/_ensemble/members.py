@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Bunch, Tags, get_tags
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import ThreadpoolController
 
@@ -65,6 +67,16 @@ def take_input_tags(tags: Tags, members: Sequence[BaseEstimator]) -> None:
     own = [get_tags(member).input_tags for member in members]
     for name in ("sparse", "allow_nan", "categorical", "string"):
         setattr(tags.input_tags, name, all(getattr(member, name) for member in own))
+
+
+def routed_metadata(ensemble: BaseEstimator, method: str, params: dict[str, Any]) -> Bunch:
+    """Return the metadata that the members of an ensemble get, by scikit-learn's routing."""
+    if not get_config()["enable_metadata_routing"]:
+        raise ValueError(
+            f"{method} hands {', '.join(params)} on to members only where metadata routing is on: "
+            "sklearn.set_config(enable_metadata_routing=True), and members that request it."
+        )
+    return process_routing(ensemble, method, **params)
 
 
 def takes_weights(estimator: BaseEstimator) -> bool:
