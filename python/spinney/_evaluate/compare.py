@@ -66,19 +66,17 @@ def compare(
 ) -> Comparison:
     """Compare models by cross-validation on the same folds, with paired differences and their uncertainty.
 
-    Folds share rows that are learned from, so that their scores are not independent, and a plain t-test finds
-    differences where there are none. The corrected resampled t-test widens the errors by what the folds share; Holm's
-    correction allows for the number of models. Both are of the scores of one table: they say how sure one can be that a
-    model does better on rows like these.
+    Folds share training rows, so that their scores are not independent, and a plain t-test finds differences where
+    there are none. The corrected resampled t-test widens the errors accordingly; Holm's correction allows for the
+    number of models. Both hold for rows like those of this table.
 
-    An interruption (Ctrl-C) ends the comparison with the models that are done. A model that fails has the reason in its
-    row.
+    Ctrl-C ends the comparison with the models that are done. A model that fails has the reason in its row.
 
     Parameters
     ----------
     models : dict, list, estimator or str
         Estimators of any library, words of ``spinney fit --model`` such as "forest", or pairs of a name and one of
-        these. Other libraries' classifiers learn and are judged by the codes of the classes.
+        these. Other libraries' classifiers are fitted to the codes of the classes and scored by them.
     X : table of shape (n_samples, n_features)
         Rows; every model gets a table of the same kind.
     y : array-like of shape (n_samples,)
@@ -93,27 +91,25 @@ def compare(
     groups : array-like of shape (n_samples,), optional
         Rows with the same label are held out together, also by models of spinney that hold rows out by themselves.
     time : array-like of shape (n_samples,), optional
-        Moments: rows are held out that come after those that are learned from, in `cv` folds; likewise.
+        Moments: the rows held out come after the training rows, in `cv` folds; likewise.
     sample_weight : array-like of shape (n_samples,), optional
         For models and metrics that take weights.
     reference : str, optional
         Model that differences are taken to. None: the best.
     baseline : bool, default=True
-        Whether to add a model that always says the same: class shares, or the mean.
+        Whether to add a model that ignores the columns: it predicts class frequencies, or the mean.
     learning_curves : bool or array-like of float, default=False
-        Whether to fit each model to shares of the rows too: 10, 25, 50 and 75%, or those given.
+        Whether to fit each model to fractions of the rows too: 10, 25, 50 and 75%, or those passed.
     task : {"auto", "classification", "regression"}, default="auto"
         What words such as "forest" stand for. "auto": the task of the estimators among the models; of words alone, by
-        y: strings, booleans and categories make a classification, and so do numbers that are whole (1.0 too) and have
-        at most ten different values, each of which occurs twice on average. `study` goes by the same rule.
+        the rule of `study`: labels, and whole numbers of at most ten different values, make a classification.
     error_score : float or "raise", default=nan
         What a model scores on a fold on which it fails.
     max_seconds : float, optional
         No fit is begun after this time; models that are not done then are left out.
     parallel : bool, default=False
-        Whether fits run side by side, on one thread each where there are enough. Sooner done, but times then say
-        little. Where joblib has a backend of other machines (``joblib.parallel_config(backend="dask")``), they run
-        there. False: one after the other.
+        Whether fits run side by side, on one thread each where there are enough: faster, but times then mean little.
+        With a joblib backend of other machines (``joblib.parallel_config(backend="dask")``), they run there.
     n_jobs : int, optional
         Threads. None: all that the process may use. Scores of spinney's models are the same for any number.
     random_state : int, RandomState or None, default=0
