@@ -9,8 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +21,7 @@ from spinney._estimator.parameters import SCALE, estimator, parameter, scale_wor
 from spinney._model.file.codec import SavedState, columns, number
 from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
 from spinney._model.neighbours.model import Ballot, Rows
-from spinney._neighbours.local_estimator import COSTS, PRIORS, Floats, LocalEstimator, LocalRows, LocalTarget, Results
+from spinney._neighbours.local_estimator import Floats, LocalClassifier, LocalEstimator, LocalRows, LocalTarget, Results
 
 _FARTHEST = 1e100
 # cells of the range of a column that are tried, if the caller does not say; other scales try edges from 4 units down
@@ -237,12 +236,7 @@ class BaseHistogram(LocalEstimator):
         model = table.model(table.grid(edge), table.weight)
         if folds is None:
             return [LeftOutOfCells(table, np.flatnonzero(table.weight > 0), model)]
-        trials = []
-        for fold in folds:
-            among = np.zeros(len(table.weight))
-            among[fold.grown_on] = table.weight[fold.grown_on]
-            trials.append(FoldOfCells(table, among, fold.held_out, model))
-        return trials
+        return [FoldOfCells(table, among, held_out, model) for among, held_out in folds]
 
     @property
     def n_cells_(self) -> int:
@@ -258,7 +252,7 @@ class BaseHistogram(LocalEstimator):
 
 
 @estimator
-class HistogramClassifier(ClassifierMixin, BaseHistogram):
+class HistogramClassifier(LocalClassifier, BaseHistogram):
     """The training rows of a row's cell vote for its class: the histogram rule.
 
     The table is cut into regular cells: numbers into intervals of one edge, which begin at the lowest value, the mean
@@ -279,18 +273,6 @@ class HistogramClassifier(ClassifierMixin, BaseHistogram):
     >>> model.predict([[0.3], [0.7]]).tolist()
     ['low', 'high']
     """
-
-    cost_matrix: ArrayLike | None = parameter(*COSTS, default=None)
-    priors: ArrayLike | None = parameter(*PRIORS, default=None)
-    _is_class_target = True
-
-    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
-        return LocalTarget.of_classes(y, n_rows, weight, self.cost_matrix, self.priors)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
 
 
 @estimator
@@ -316,6 +298,3 @@ class HistogramRegressor(RegressorMixin, BaseHistogram):
     >>> model.predict([[4.4]]).tolist()
     [2.0]
     """
-
-    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
-        return LocalTarget.of_values(y, n_rows)

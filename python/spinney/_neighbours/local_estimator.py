@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import get_scorer
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
@@ -22,8 +22,8 @@ from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
-from spinney._estimator.estimator import About, only_if
-from spinney._estimator.held_out import Fold, KnownShares, KnownValues, read_folds
+from spinney._estimator.estimator import About
+from spinney._estimator.held_out import KnownShares, KnownValues, read_folds
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_classes, read_values, read_weights
@@ -31,12 +31,7 @@ from spinney._model.model import FittedModel
 from spinney._model.neighbours.model import Ballot, Rows
 
 Floats = NDArray[np.float64]
-Setting = TypeVar("Setting", int, float)
-Tried_contra = TypeVar("Tried_contra", contravariant=True)
 Results = dict[str, NDArray[Any]]
-
-COSTS = ("array-like", dict, None)
-PRIORS = ("array-like", dict, StrOptions({"uniform"}), None)
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,7 @@ class LocalRows:
     weight: Floats
 
 
-class HeldOut(Protocol[Tried_contra]):
+class HeldOut(Protocol):
     """Rows that a setting is evaluated by, and what a model predicts of them with each value of it."""
 
     @property
@@ -135,18 +130,21 @@ class HeldOut(Protocol[Tried_contra]):
     def held_out(self) -> Rows:
         """Numbers of the rows."""
 
-    def predictions(self, values: Sequence[Tried_contra]) -> Iterator[Floats]:
+    def predictions(self, values: Sequence[Any]) -> Iterator[Floats]:
         """Yield flat predictions for each value."""
+
+
+def _marked(rows: Rows, weight: Floats) -> NDArray[np.bool_]:
+    """Mark some rows of a table."""
+    found = np.zeros(len(weight), dtype=bool)
+    found[rows] = True
+    return found
 
 
 def _deviation(losses: Floats) -> float:
     """Return the standard deviation, in a unit in which no square is too large to be a number."""
     _, power = np.frexp(np.abs(losses).max())
     return float(np.ldexp(np.ldexp(losses, -power).std(ddof=1), power))
-
-
-def _why_no_probabilities(model: LocalEstimator) -> str | None:
-    return None if model._is_class_target else "is for classes, and this model predicts values. Use predict."
 
 
 @estimator
@@ -160,9 +158,13 @@ class LocalEstimator(TableEstimator):
     random_state: int | RandomState | None = parameter("random_state", default=None)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
 
-    @abstractmethod
+    _not_here: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("predict_proba", "predict_log_proba"), "is for classes, and this model predicts values. Use predict."
+    )
+
     def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
         """Check y, and the costs and priors of its classes."""
+        return LocalTarget.of_values(y, n_rows)
 
     def _read_rows(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> LocalRows:
         self._check_parameters()
@@ -175,12 +177,13 @@ class LocalEstimator(TableEstimator):
 
     # ---- the choice of a setting -----------------------------------------------------------------------------
 
-    def _folds(self, rows: LocalRows, groups: ArrayLike | None, setting: str) -> list[Fold] | None:
-        """Return the folds that a setting is chosen by; None: rows are left out one by one."""
+    def _folds(self, rows: LocalRows, groups: ArrayLike | None, setting: str) -> list[tuple[Floats, Rows]] | None:
+        """Return weights to learn with and rows held out, by fold; None: rows are left out one by one."""
         if not isinstance(self.cv, str):
             strata = None if rows.target.classes is None else rows.target.values
             random = check_random_state(self.random_state)
-            return read_folds(self.cv, strata, rows.target.values, rows.weight, groups, random)
+            folds = read_folds(self.cv, strata, rows.target.values, rows.weight, groups, random)
+            return [(np.where(_marked(fold.grown_on, rows.weight), rows.weight, 0.0), fold.held_out) for fold in folds]
         if groups is not None:
             raise ValueError("cv='loo' holds out one row at a time. Pass a number of folds with groups.")
         if np.count_nonzero(rows.weight > 0) < 2:
@@ -188,8 +191,8 @@ class LocalEstimator(TableEstimator):
         return None
 
     def _choose(
-        self, rows: LocalRows, trials: Sequence[HeldOut[Setting]], name: str, values: Sequence[Setting]
-    ) -> tuple[Setting, Results]:
+        self, rows: LocalRows, trials: Sequence[HeldOut], name: str, values: Sequence[Any]
+    ) -> tuple[Any, Results]:
         """Return the value with the smallest mean error over the trials, the first of equals, and the table."""
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         errors, spread = np.empty((len(values), len(trials))), np.zeros(len(values))
@@ -255,7 +258,23 @@ class LocalEstimator(TableEstimator):
         codes = self._fitted.codes(columns, self._n_threads)
         return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
-    @only_if(_why_no_probabilities)
+
+@estimator
+class LocalClassifier(ClassifierMixin, LocalEstimator):
+    """Rows near a row vote for its class; mistakes may have costs, and classes priors."""
+
+    cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
+    priors: ArrayLike | None = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
+    _is_class_target = True
+
+    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
+        return LocalTarget.of_classes(y, n_rows, weight, self.cost_matrix, self.priors)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
     def predict_proba(self, X: TableLike) -> Floats | list[Floats]:
         """Class probabilities of each row.
 
@@ -272,7 +291,6 @@ class LocalEstimator(TableEstimator):
         columns = self._columns(X)
         return self._fitted.spread(self._fitted.predictions(columns, self._n_threads))
 
-    @only_if(_why_no_probabilities)
     def predict_log_proba(self, X: TableLike) -> Floats | list[Floats]:
         """Logarithm of the class probabilities; -inf for 0.
 

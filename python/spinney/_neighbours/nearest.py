@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +22,7 @@ from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.neighbours.measure import METRICS, Measure
 from spinney._model.neighbours.model import ALGORITHMS, TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
-from spinney._neighbours.local_estimator import COSTS, PRIORS, Floats, LocalEstimator, LocalRows, LocalTarget, Results
+from spinney._neighbours.local_estimator import Floats, LocalClassifier, LocalEstimator, LocalRows, Results
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -213,12 +212,10 @@ class BaseNeighbors(LocalEstimator):
             model = self._model(rows, metric, rows.weight, 1)
             return [Trial.leave_one_out(model, np.flatnonzero(rows.weight > 0), self._n_threads)]
         trials = []
-        for fold in folds:
-            weight = np.zeros(len(rows.weight))
-            weight[fold.grown_on] = rows.weight[fold.grown_on]
+        for weight, held_out in folds:
             model = self._model(rows, metric, weight, 1)
-            terms = model.measure.terms(rows.columns)[fold.held_out]
-            trials.append(Trial.of(model, terms, fold.held_out, self._n_threads))
+            terms = model.measure.terms(rows.columns)[held_out]
+            trials.append(Trial.of(model, terms, held_out, self._n_threads))
         return trials
 
     # ---- what was learned ----------------------------------------------------------------------------
@@ -358,7 +355,7 @@ class BaseNeighbors(LocalEstimator):
 
 
 @estimator
-class KNeighborsClassifier(ClassifierMixin, BaseNeighbors):
+class KNeighborsClassifier(LocalClassifier, BaseNeighbors):
     """The nearest training rows vote for the class of a row.
 
     Distances are exact. Tables with categories or missing values are compared column by column (Gower's distance),
@@ -381,18 +378,6 @@ class KNeighborsClassifier(ClassifierMixin, BaseNeighbors):
     True
     """
 
-    cost_matrix: ArrayLike | None = parameter(*COSTS, default=None)
-    priors: ArrayLike | None = parameter(*PRIORS, default=None)
-    _is_class_target = True
-
-    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
-        return LocalTarget.of_classes(y, n_rows, weight, self.cost_matrix, self.priors)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
 
 @estimator
 class KNeighborsRegressor(RegressorMixin, BaseNeighbors):
@@ -414,6 +399,3 @@ class KNeighborsRegressor(RegressorMixin, BaseNeighbors):
     >>> spinney.KNeighborsRegressor(2).fit(X, y).predict([[4.4]])
     array([9.])
     """
-
-    def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
-        return LocalTarget.of_values(y, n_rows)
