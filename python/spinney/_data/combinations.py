@@ -136,11 +136,7 @@ class Combinations:
     def _table(self, inputs: dict[int, Floats], n_categories: dict[int, int]) -> _engine.Table:
         table = _engine.Table(len(next(iter(inputs.values()))))
         for j in self.plain:
-            if n_categories[j]:
-                codes = np.where(np.isnan(inputs[j]), -1, inputs[j]).astype(np.int32)
-                table.add_category(codes, n_categories[j])
-            else:
-                table.add_number(inputs[j])
+            add_values(table, inputs[j], n_categories[j])
         with np.errstate(invalid="ignore", over="ignore"):
             for coefficients, parts in zip(self.coefficients, self.parts.tolist(), strict=True):
                 total = coefficients[0] * inputs[parts[0]]
@@ -218,6 +214,14 @@ class Combinations:
         ):
             raise ValueError("This is not a schema: its combinations do not fit its features.")
         return cls(plain, parts.astype(np.intp), coefficients, spread)
+
+
+def add_values(table: _engine.Table, values: Floats, n_categories: int) -> None:
+    """Add a column of numbers, or of codes of categories where there are some; NaN is missing."""
+    if n_categories:
+        table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
+    else:
+        table.add_number(values)
 
 
 def n_for_all(n_columns: int, n_combined: int) -> int:

@@ -21,20 +21,17 @@ def _calendar(days: NDArray[np.int64], unit: str) -> NDArray[np.int64]:
     return days.view("M8[D]").astype(f"M8[{unit}]").view(np.int64)
 
 
-def _day_of_month(days: NDArray[np.int64]) -> NDArray[np.int64]:
-    return days - days.view("M8[D]").astype("M8[M]").astype("M8[D]").view(np.int64) + 1
-
-
-def _day_of_year(days: NDArray[np.int64]) -> NDArray[np.int64]:
-    return days - days.view("M8[D]").astype("M8[Y]").astype("M8[D]").view(np.int64) + 1
+def _day_of(days: NDArray[np.int64], unit: str) -> NDArray[np.int64]:
+    """Return the number of each day within its month or year."""
+    return days - days.view("M8[D]").astype(f"M8[{unit}]").astype("M8[D]").view(np.int64) + 1
 
 
 _OF_DAY: dict[str, Callable[[NDArray[np.int64]], NDArray[np.int64]]] = {
     "year": lambda days: _calendar(days, "Y") + 1970,
     "quarter": lambda days: _calendar(days, "M") % 12 // 3 + 1,
     "month": lambda days: _calendar(days, "M") % 12 + 1,
-    "day": _day_of_month,
-    "day_of_year": _day_of_year,
+    "day": lambda days: _day_of(days, "M"),
+    "day_of_year": lambda days: _day_of(days, "Y"),
     "weekday": lambda days: (days + 3) % 7 + 1,  # 1970 began on a Thursday
 }
 _OF_TIME = {"hour": 3600, "minute": 60}

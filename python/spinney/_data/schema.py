@@ -33,7 +33,7 @@ from spinney._data.columns import (
     match_columns,
     position_names,
 )
-from spinney._data.combinations import Combinations
+from spinney._data.combinations import Combinations, add_values
 from spinney._data.feature import (
     Feature,
     PlainFeatures,
@@ -396,11 +396,7 @@ def rows_of(columns: _engine.Table, rows: NDArray[np.intp]) -> _engine.Table:
     """Copy some rows of a table; of one that is sparse the copy is not."""
     table = _engine.Table(len(rows))
     for j in range(columns.n_columns):
-        values, n_categories = columns.values_at(j, rows.astype(np.uint32)), columns.n_categories(j)
-        if n_categories:
-            table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
-        else:
-            table.add_number(values)
+        add_values(table, columns.values_at(j, rows.astype(np.uint32)), columns.n_categories(j))
     return table
 
 

@@ -155,12 +155,6 @@ def _array_of(table: SpooledTable, value: object, option: str) -> Any:
     return found[0] if isinstance(value, str) else np.column_stack(found)
 
 
-def check_files(X: TableLike) -> None:
-    """Refuse to make a model of a stream whose files no longer hold what was written to them."""
-    if isinstance(X, SpooledTable):
-        X.verify()
-
-
 def batches_of(X: TableLike, schema: Schema) -> Iterator[RawTable] | None:
     """Return the rows of a stream, some at a time, with the columns of a model; None if it is no stream."""
     found = batches_with(X, schema, None)
