@@ -17,12 +17,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from spinney._cluster import dask
-from spinney._cluster.transport import Reply, accept_connections
+from spinney._cluster.transport import REQUEST, Reply, accept_connections
 from spinney._data.scan import Scan
 
 _OVER = ("closing", "closed", "failed")  # states of a worker, which may be threads of a process that lives on
 REPLY_EVERY = 5.0  # seconds between two replies to whoever waits
-REQUEST = "answer"  # the method that answers requests: in order, and without replies in between
 _LONGEST_WAIT = 600.0  # seconds for the client
 
 
@@ -81,13 +80,17 @@ class Actor:
     async def reply(self, method: str, args: Sequence[Any]) -> Reply:
         """Call a method; ("busy", its number and seconds of processor time): call `still` with the number."""
         if method == REQUEST:
-            return await asyncio.to_thread(_outcome, self.answer, args)
+            return await asyncio.to_thread(self.reply_now, *args)
         work = self._works.pop(args[0]) if method == "still" else _Work(getattr(self, method), args)
         await asyncio.wait([work.task], timeout=REPLY_EVERY)
         if work.task.done():
             return work.task.result()
         self._works[id(work)] = work
         return "busy", (id(work), work.seconds())
+
+    def reply_now(self, request: bytes) -> Reply:
+        """Reply to a request in the thread that calls this."""
+        return _outcome(self.answer, [request])
 
     def answer(self, request: bytes) -> bytes:
         """Answer a request; actors that have any override this."""

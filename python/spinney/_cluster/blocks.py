@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from spinney._cluster import dask
-from spinney._cluster.actor import REQUEST, Actor, n_rows_of
+from spinney._cluster.actor import Actor, n_rows_of
 from spinney._cluster.remote_actor import RemoteActor, made, request_all
+from spinney._cluster.transport import REQUEST
 
 CHUNK_ROWS = 4096  # that the engine adds up together: blocks begin at multiples of it
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from spinney._cluster import dask
-from spinney._cluster.actor import REQUEST, Actor
-from spinney._cluster.transport import Channel, Connection, Reply, SchedulerChannel
+from spinney._cluster.actor import Actor
+from spinney._cluster.transport import REQUEST, Channel, Connection, Reply, SchedulerChannel
 
 _SHORT_WAIT = 3.0  # seconds for a first connection to a worker
 

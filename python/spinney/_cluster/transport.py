@@ -1,20 +1,30 @@
 """Transport of messages to actors on workers: a connection of Dask's to each, or by way of the scheduler.
 
 `Channel` is the interface: an actor replies to messages in the order in which they are sent, and several may be under
-way. Sockets read and written past Dask's event loops would save about a tenth of the time of a tree; see decision 21.
+way. Over a connection go a name and a value, which is bytes or a pickle. Dask's own messages are inspected, packed and
+unpacked at both ends, which takes longer than sending them; see decision 21.
 """
 
 from __future__ import annotations
 
 import asyncio
+import selectors
+import socket
+import ssl
+import struct
 from collections.abc import Sequence
+from concurrent.futures import wait
+from contextlib import suppress
+from threading import Thread
 from typing import Any, Literal, Protocol
 
 from spinney._cluster import dask
 
 Reply = tuple[Literal["done", "failed", "busy", "lost"], Any]  # and what a method returns or raises, or how to wait on
+REQUEST = "answer"  # the method that answers requests, which are bytes: in order, without replies in between
 _OPEN, _READY = "spinney-connection", "ready"
-_LARGE = 1 << 20  # bytes: more are sent as they are, fewer with what surrounds them
+_MOST_AT_ONCE = 1 << 30  # bytes: sockets of TLS take fewer than 2^31
+_HEAD = struct.Struct("!16s?Q")  # the name, whether the value is pickled, and the number of its bytes
 
 
 class Channel(Protocol):
@@ -40,7 +50,7 @@ class Connection:
         comm = await dask.load("distributed.comm").connect(address, **client.connection_args)
         try:
             await comm.write({"op": _OPEN, "actor": actor})
-            if await comm.read() != _READY:
+            if (await _receive(comm))[0] != _READY:
                 raise ConnectionRefusedError("The worker has no such actor.")
         except BaseException:
             comm.abort()
@@ -50,9 +60,9 @@ class Connection:
     async def exchange(self, method: str, args: Sequence[object]) -> Reply:
         """Send a message and wait for the reply."""
         async with self._sends:
-            await self._comm.write([method, [_packed(value) for value in args]])
+            await _send(self._comm, method, args[0] if method == REQUEST else args)
         async with self._receives:
-            status, value = await self._comm.read()
+            status, value = await _receive(self._comm)
         return status, value
 
     def close(self) -> None:
@@ -86,27 +96,129 @@ class SchedulerChannel:
 
 
 def accept_connections(worker: dask.Worker) -> None:
-    """Have a worker accept connections to its actors, which have a method `reply`."""
+    """Have a worker accept connections to its actors, which have methods `reply` and, for requests, `reply_now`."""
 
     async def serve(comm: Any, actor: str) -> object:
         try:
-            if actor in worker.state.actors:
-                await comm.write(_READY)
-            while actor in worker.state.actors:
-                method, args = await comm.read()
-                status, value = await worker.state.actors[actor].reply(method, args)
-                await comm.write([status, _packed(value)])
-        except (OSError, KeyError):  # the client has closed the connection, or the actor is gone
-            pass
+            if hasattr(comm, "stream"):
+                await _SocketServer(comm, actor, worker).over.wait()
+            else:
+                await _serve_in_process(comm, actor, worker)
         finally:
-            comm.abort()
+            _end(comm)
         return dask.load("distributed.core").Status.dont_reply
 
     worker.handlers[_OPEN] = serve
 
 
-def _packed(value: object) -> object:
-    """Return a value as Dask sends it; it looks into everything but short runs of bytes."""
-    if isinstance(value, bytes) and len(value) < _LARGE:
-        return value
-    return dask.load("distributed.protocol").to_serialize(value)
+async def _serve_in_process(comm: Any, actor: str, worker: dask.Worker) -> None:
+    """Reply to the messages of a client in the same process."""
+    with suppress(OSError, KeyError):  # the client has closed the connection, or the actor is gone
+        if actor in worker.state.actors:
+            await comm.write([_READY, None])
+        while actor in worker.state.actors:
+            await comm.write(await worker.state.actors[actor].reply(*await comm.read()))
+
+
+class _SocketServer:
+    """Replies to messages in a thread of its own, which reads and writes the socket of a connection.
+
+    On the event loop of the worker each request would wait for two other threads.
+    """
+
+    def __init__(self, comm: Any, actor: str, worker: dask.Worker) -> None:
+        self.over = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._comm, self._actor, self._actors = comm, actor, worker.state.actors
+        comm.stream.io_loop.remove_handler(comm.stream.fileno())
+        self._socket: socket.socket = comm.stream.socket
+        Thread(target=self._run, name="spinney-connection", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._socket.settimeout(None)
+            with suppress(OSError, ValueError, KeyError):  # the client has closed the connection, or the actor is gone
+                if self._actor in self._actors:
+                    self._send(_READY, b"")
+                while self._actor in self._actors and not self._comm.closed():
+                    if self._has_message():
+                        self._send(*self._reply(*self._receive()))
+        finally:
+            with suppress(RuntimeError):  # the worker has ended
+                self._loop.call_soon_threadsafe(self.over.set)
+
+    def _has_message(self) -> bool:
+        """Wait for a message, until the next check of the connection."""
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return True
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            return bool(selector.select(dask.LOOK_EVERY))
+
+    def _receive(self) -> tuple[str, Any]:
+        name, is_pickled, size = _HEAD.unpack(self._read(_HEAD.size))
+        return _unpacked(name, is_pickled, self._read(size))
+
+    def _read(self, size: int) -> bytearray:
+        body = bytearray(size)
+        left = memoryview(body)
+        while left:
+            if (n := self._socket.recv_into(left[:_MOST_AT_ONCE])) == 0:
+                raise ConnectionResetError
+            left = left[n:]
+        return body
+
+    def _send(self, name: str, value: object) -> None:
+        message = memoryview(b"".join(_packed(name, value)))
+        for begin in range(0, len(message), _MOST_AT_ONCE):
+            self._socket.sendall(message[begin : begin + _MOST_AT_ONCE])
+
+    def _reply(self, method: str, value: Any) -> Reply:
+        actor = self._actors[self._actor]
+        if method == REQUEST:
+            found: Reply = actor.reply_now(value)
+            return found
+        coming = asyncio.run_coroutine_threadsafe(actor.reply(method, value), self._loop)
+        while not wait([coming], timeout=dask.LOOK_EVERY).done:
+            if self._comm.closed():
+                raise ConnectionResetError
+        reply: Reply = coming.result()
+        return reply
+
+
+def _end(comm: Any) -> None:
+    """Close a connection; a thread that reads its socket is woken."""
+    if hasattr(comm, "stream"):
+        with suppress(OSError):
+            socket.socket.shutdown(comm.stream.socket, socket.SHUT_RDWR)
+    comm.abort()
+
+
+def _packed(name: str, value: object) -> tuple[bytes, bytes]:
+    """Return the head of a message, and its value as bytes."""
+    body = value if isinstance(value, bytes) else dask.load("distributed.protocol.pickle").dumps(value)
+    return _HEAD.pack(name.encode(), body is not value, len(body)), body
+
+
+def _unpacked(name: bytes, is_pickled: bool, body: bytearray) -> tuple[str, Any]:
+    value = dask.load("distributed.protocol.pickle").loads(body) if is_pickled else bytes(body)
+    return name.rstrip(b"\0").decode(), value
+
+
+async def _send(comm: Any, name: str, value: object) -> None:
+    """Send a name and a value over the stream of a connection; within one process there is none."""
+    if not hasattr(comm, "stream"):
+        await comm.write([name, [value] if name == REQUEST else value])
+        return
+    for part in _packed(name, value):
+        await comm.stream.write(part)
+
+
+async def _receive(comm: Any) -> Any:
+    """Wait for a name and a value."""
+    if not hasattr(comm, "stream"):
+        return await comm.read()
+    name, is_pickled, size = _HEAD.unpack(await comm.stream.read_bytes(_HEAD.size))
+    body = bytearray(size)
+    await comm.stream.read_into(body)
+    return _unpacked(name, is_pickled, body)

@@ -74,10 +74,16 @@ def much_work(monkeypatch):
 
 
 def splits_asked(request):
-    """Return how many counts and splits the first batch of a request asks for."""
-    n_counts = int.from_bytes(request[10:18], sys.byteorder)
-    at = 18 + 8 * n_counts
-    return n_counts, int.from_bytes(request[at : at + 4], sys.byteorder)
+    """Return how many counts of rows by code, and how many splits, the first batch of a request asks for."""
+
+    def number(at, size):
+        return int.from_bytes(request[at : at + size], sys.byteorder)
+
+    n_splits, at = number(10, 4), 14
+    for _ in range(n_splits):
+        at += 18 + 8 + 4 * number(at + 18, 8)  # with the codes that go left
+    columns = [number(at + 8 + 8 * i + 4, 4) for i in range(number(at, 8))]
+    return sum(column != 2**32 - 1 for column in columns), n_splits
 
 
 @pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians promise more rows

@@ -40,7 +40,7 @@ def opened(comm, monkeypatch):
     [
         (OSError("reset"), OSError),
         (asyncio.CancelledError(), asyncio.CancelledError),  # an interrupt while it is opened
-        ("no such actor", ConnectionRefusedError),
+        (["no such actor", None], ConnectionRefusedError),
     ],
     ids=["lost", "interrupted", "refused"],
 )
@@ -52,7 +52,7 @@ def test_a_connection_is_closed_whatever_ends_its_opening(incoming, error, monke
 
 
 def test_a_connection_stays_open_once_the_actor_is_ready(monkeypatch):
-    comm = Comm("ready", ["done", 7])
+    comm = Comm(["ready", None], ["done", 7])
     channel = opened(comm, monkeypatch)
     assert comm.is_open
     assert asyncio.run(channel.exchange("count", [b"few"])) == ("done", 7)
@@ -75,7 +75,7 @@ def test_a_worker_that_cannot_reply_any_more_hangs_up():
     comm, _, serve = served(reply, ("count", []))
     with pytest.raises(RuntimeError, match="after shutdown"):
         asyncio.run(serve(comm, "actor"))
-    assert comm.sent == ["ready"]  # and nothing that could be read as a reply
+    assert comm.sent == [["ready", None]]  # and nothing that could be read as a reply
     assert not comm.is_open
 
 
@@ -86,7 +86,7 @@ def test_a_worker_hangs_up_where_the_actor_is_gone_or_never_was():
 
     comm, worker, serve = served(reply, ("count", []))
     asyncio.run(serve(comm, "actor"))
-    assert comm.sent == ["ready", ["done", b"last"]]
+    assert comm.sent == [["ready", None], ("done", b"last")]
     assert not comm.is_open
     stranger = Comm()
     asyncio.run(serve(stranger, "actor"))
