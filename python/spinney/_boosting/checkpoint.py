@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.boosters import Task
@@ -191,13 +190,12 @@ def _data(rows: LearningRows, held_out: LearningRows | None, n_jobs: int) -> dic
             found["data X_val"] = _print_of_table(held_out.columns, n_jobs)
         beside |= {"y_val": held_out.target, "sample_weight_val": held_out.weight, "offset_val": held_out.offset}
         beside["groups_val, or events of y_val"] = held_out.more
-    return found | {f"data {name}": _print_of(array) for name, array in beside.items() if array is not None}
+    for name, array in beside.items():
+        if array is not None:
+            found[f"data {name}"] = hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=8).hexdigest()
+    return found
 
 
 def _print_of_table(columns: Any, n_jobs: int) -> str:
     is_here = isinstance(columns, _engine.Table)
     return f"{in_order(columns.fingerprints(n_jobs)) if is_here else columns.row_print():016x}"
-
-
-def _print_of(array: NDArray[Any]) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=8).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -176,24 +177,36 @@ class _Scored:
 # ---- several sets and metrics -------------------------------------------------------------------------------
 
 
+@dataclass
 class EvaluatedSet:
-    """Rows that are evaluated after each round, with their scores so far."""
+    """Rows that are evaluated after each round.
 
-    def __init__(
-        self, name: str, rows: LearningRows, scores: Floats, metrics: dict[str, Callable[[Floats], float]]
-    ) -> None:
-        self.name = name
-        self._columns = rows.columns
-        self._start = self._scores = np.ascontiguousarray(scores.T)
-        self._metrics = metrics
-        self.values: dict[str, list[float]] = {metric: [] for metric in metrics}
+    Attributes
+    ----------
+    name : str
+    columns : Table
+    start, scores : ndarray of shape (n_rows, n_scores)
+        Scores before the first round, and so far.
+    metrics : dict of callable
+        Metrics of scores, by name.
+    values : dict of list of float
+        Their values after each round.
+    """
+
+    name: str
+    columns: _engine.Table
+    start: Floats
+    metrics: dict[str, Callable[[Floats], float]]
+
+    def __post_init__(self) -> None:
+        self.scores = self.start
+        self.values: dict[str, list[float]] = {metric: [] for metric in self.metrics}
 
     def add(self, trees: _engine.Additive, n_jobs: int, afresh: bool) -> None:
         """Add the trees of a round, or of all rounds afresh, and evaluate."""
-        before = self._start if afresh else self._scores
-        self._scores = before + trees.sums(self._columns, 0, trees.n_trees, n_jobs)
-        for metric, judge in self._metrics.items():
-            self.values[metric].append(judge(self._scores))
+        self.scores = (self.start if afresh else self.scores) + trees.sums(self.columns, 0, trees.n_trees, n_jobs)
+        for metric, value_of in self.metrics.items():
+            self.values[metric].append(value_of(self.scores))
 
 
 class Evaluations:

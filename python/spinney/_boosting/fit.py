@@ -39,7 +39,7 @@ from spinney._boosting.options.recipe import Recipe, draw_seed, resolve, searche
 from spinney._boosting.rounds import MeanThenSpread, Rounds, fits_mean_first
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.survival_times import SurvivalTarget
-from spinney._boosting.target import BoostingTarget, TargetRows, fit_first, from_first_model
+from spinney._boosting.target import BoostingTarget, TargetRows, first_scores, fit_first
 from spinney._data import Schema
 from spinney._data.display import warn
 from spinney._data.schema import Input, check_categories
@@ -309,7 +309,12 @@ class BoostingFit:
             self._first_model = fit_first(self._settings.init, inputs.X, rows, classes, is_weighted)
         else:
             self._first_model = self._earlier.first_model
-        return from_first_model(self._first_model, inputs, part, loss, 0 if classes is None else len(classes[0]))
+        n_classes, n_scores = 0 if classes is None else len(classes[0]), sum(one.n_scores for one in loss.parts)
+        scores_of = partial(first_scores, self._first_model, link=loss.link, n_classes=n_classes, n_scores=n_scores)
+        scores, (rows, held_out), validation = scores_of(inputs.X), part, inputs.first_validation
+        if held_out is not None:
+            held_out = held_out.with_offset(scores if validation is None else scores_of(validation.X))
+        return rows.with_offset(scores), held_out
 
     def _start(self, loss: Loss, rows: LearningRows, n_scores: int, target: BoostingTarget) -> Floats:
         """Scores before the first tree, besides an offset."""
@@ -393,7 +398,7 @@ class BoostingFit:
         for name, rows in sets:
             scores = scores_so_far(rows, rows.scores(task.start), task.earlier, settings.n_threads)
             metrics = {name_of(metric): value_on(rows, metric) for metric in settings.metrics}
-            evaluated.append(EvaluatedSet(name, rows, scores, metrics))
+            evaluated.append(EvaluatedSet(name, rows.columns, np.ascontiguousarray(scores.T), metrics))
         return Evaluations(evaluated, task.schema.n_categories, settings.n_threads)
 
     # ---- what is learned -----------------------------------------------------------------------------

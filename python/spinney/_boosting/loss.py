@@ -202,11 +202,6 @@ def class_loss(name: str, n_classes: int, focal_gamma: float = 2.0) -> Loss:
     return named_loss(name, focal_gamma if TRAITS[name].parameter else 0.0)
 
 
-def loss_of_quantiles(levels: Sequence[float]) -> Loss:
-    """Return the loss of several quantiles of one target: their predictions are put in order, row by row."""
-    return loss_of_outputs([named_loss("quantile", level) for level in levels], "ascending")
-
-
 def loss_of_outputs(parts: Sequence[Loss], link: str) -> Loss:
     """Return the loss of several columns of the target: the mean of theirs."""
     return replace(parts[0], link=link, of=tuple(replace(part, weight=1 / len(parts)) for part in parts))

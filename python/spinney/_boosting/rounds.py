@@ -54,7 +54,7 @@ class Rounds:
         self.evaluations: Evaluations | None = None
         self.checkpoint: Checkpoint | None = None
         self.because = f"all {recipe.n_rounds} rounds are done"
-        self._is_cut_short = False
+        self.is_cut_short = False
 
     @property
     def _n_done(self) -> int:
@@ -75,7 +75,7 @@ class Rounds:
             if not settings.keep_interrupted:
                 raise
             self.because = "it was interrupted"
-            self._is_cut_short = True
+            self.is_cut_short = True
             warn(f"The fit was interrupted after {self._n_done} of {self._recipe.n_rounds} rounds; these are kept.")
         finally:
             if settings.verbose and sys.stderr.isatty():
@@ -99,7 +99,7 @@ class Rounds:
             answers = [callback(self._progress(began)) for callback in settings.callbacks]  # all are called
             if any(answers):
                 self.because = "a callback said so"
-                self._is_cut_short = True
+                self.is_cut_short = True
                 self._keep_rounds(must=True)
                 break
             active = [member for member in active if not member.is_settled and member.n_done < recipe.n_rounds]
@@ -150,17 +150,15 @@ class Rounds:
             "round": self._n_done,
             "n_estimators": self._recipe.n_rounds,
             "train_loss": self._mean_of_last([member.train_curve for member in self._members]),
-            "validation_loss": self._last_held_out(),
+            "validation_loss": self._mean_of_last([member.held_out_curve for member in self._members]),
             "seconds": time.perf_counter() - began,
             **({} if self.evaluations is None else {"evaluations": self.evaluations.last()}),
         }
 
-    def _last_held_out(self) -> float | None:
-        curves = [member.held_out_curve for member in self._members]
-        return self._mean_of_last(curves) if all(curves) else None
-
     @staticmethod
-    def _mean_of_last(curves: list[list[float]]) -> float:
+    def _mean_of_last(curves: list[list[float]]) -> float | None:
+        if not all(curves):
+            return None
         return curves[0][-1] if len(curves) == 1 else float(np.mean([curve[-1] for curve in curves]))
 
     def _report(self, first: int, seconds: float) -> None:
@@ -267,11 +265,6 @@ class Rounds:
                 held = part.weights() > 0
                 found[:, held] = member.best_scores[:, held]
         return found
-
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether a callback or an interruption has ended it."""
-        return self._is_cut_short
 
     def least_loss(self) -> float:
         """Return the mean over the members of the least loss of the rows that they have held out."""

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import spinney._engine as _engine
 from spinney._boosting import other_rows
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.survival_times import DISTRIBUTIONS, SurvivalTarget, read_times, steps_at
+from spinney._boosting.survival_times import DISTRIBUTIONS, SurvivalTarget, read_times
 from spinney._data.arguments import given_numbers
 from spinney._data.reproducible import exp, log
 from spinney._data.types import Floats, TableLike
@@ -109,8 +109,8 @@ class GradientBoostingSurvival(BaseBoosting):
         if at.ndim != 1 or not (at >= 0).all():
             raise ValueError("times must be a list of numbers, at least 0.")
         if self.loss == "cox":
-            hazard = steps_at(at, self.event_times_, self.baseline_hazard_)
-            return exp(-exp(scores) * hazard)
+            steps = np.concatenate([[0.0], self.baseline_hazard_])  # 0 before the first event
+            return exp(-exp(scores) * steps[np.searchsorted(self.event_times_, at, side="right")])
         z = (np.where(at > 0, log(np.maximum(at, 1e-300)), -1e300) - scores) / self.scale_
         shares = _engine.shares_left(self.distribution, np.ascontiguousarray(np.clip(z, -1e3, 1e3)).ravel())
         return np.asarray(shares).reshape(z.shape)

@@ -321,12 +321,3 @@ class SurvivalTarget(BoostingTarget):
         """Return the fitted attributes of an estimator."""
         found = {"event_times_": self.event_times, "baseline_hazard_": self.baseline_hazard, "scale_": self.scale}
         return super().attributes() | {name: value for name, value in found.items() if value is not None}
-
-
-# ---- curves -----------------------------------------------------------------------------------------------
-
-
-def steps_at(times: Floats, known: Floats, values: Floats) -> Floats:
-    """Value of a curve of steps, which is 0 before the first, at each time."""
-    at = np.searchsorted(known, times, side="right")
-    return np.asarray(np.concatenate([[0.0], values])[at])

@@ -22,7 +22,6 @@ from spinney._boosting.loss import (
     UserLoss,
     class_loss,
     loss_of_outputs,
-    loss_of_quantiles,
     named_loss,
 )
 from spinney._boosting.settings import BoostingSettings, Metric
@@ -293,7 +292,7 @@ class RegressionTarget(BoostingTarget):
         """Return the loss."""
         settings, levels = self.settings, self.settings.levels
         if levels is not None:
-            return loss_of_quantiles(levels)
+            return loss_of_outputs([named_loss("quantile", level) for level in levels], "ascending")  # row by row
         if settings.loss == "normal" and self.n_outputs > 1:
             raise ValueError("loss='normal' is for one output. Fit one model per column of y.")
         if not isinstance(settings.loss, str):
@@ -368,15 +367,3 @@ def first_scores(first: FirstModel, X: TableLike, link: str, n_classes: int, n_s
         logs = log(shares)
         return np.asarray(logs - logs.mean(axis=0))
     return np.asarray(log(shares[1:] / (1 - shares[1:])) / (2.0 if link == "half_logit" else 1.0))
-
-
-def from_first_model(
-    first: FirstModel, inputs: FitInputs, parts: tuple[LearningRows, LearningRows | None], loss: Loss, n_classes: int
-) -> tuple[LearningRows, LearningRows | None]:
-    """Begin rows to learn from, and those held out, at the predictions of a fitted model."""
-    (rows, held_out), n_scores = parts, sum(part.n_scores for part in loss.parts)
-    scores, validation = first_scores(first, inputs.X, loss.link, n_classes, n_scores), inputs.first_validation
-    if held_out is not None:
-        X = None if validation is None else validation.X
-        held_out = held_out.with_offset(scores if X is None else first_scores(first, X, loss.link, n_classes, n_scores))
-    return rows.with_offset(scores), held_out

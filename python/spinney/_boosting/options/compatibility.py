@@ -12,7 +12,7 @@ from spinney._boosting.evaluation import takes_predictions
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS
 from spinney._boosting.options.recipe import Recipe, makes_folds
-from spinney._boosting.settings import SEARCH, BoostingSettings, Metric
+from spinney._boosting.settings import SEARCH, BoostingSettings
 from spinney._data.schema import Input
 
 _READ_BY: dict[str, tuple[str, ...]] = {  # parameters of losses: those that read them
@@ -54,7 +54,8 @@ def _check_loss_parameters(settings: BoostingSettings) -> None:
     """Refuse parameters that the loss does not read."""
     loss = settings.loss if isinstance(settings.loss, str) else None
     read = {name for name, losses in _READ_BY.items() if loss in losses}
-    of_alpha = _ALPHA if _may_be_alpha(settings) else frozenset()
+    is_alpha = isinstance(settings.quantile, Real) and settings.quantile == settings.huber_share  # as `alpha` sets both
+    of_alpha = _ALPHA if is_alpha else frozenset()
     for name, losses in _READ_BY.items():
         if name in read or (name in of_alpha and read & of_alpha) or name not in settings.changed:
             continue
@@ -62,11 +63,6 @@ def _check_loss_parameters(settings: BoostingSettings) -> None:
         which = " and ".join(f"loss={one!r}" for one in losses)
         mine = f"loss={loss!r}" if loss else "a loss of your own"
         raise ValueError(f"{said} is for {which}, and {mine} does not read it. Leave it out, or set the loss.")
-
-
-def _may_be_alpha(settings: BoostingSettings) -> bool:
-    """Whether parameters are as `alpha` sets them: all to one number, of which a loss reads one."""
-    return isinstance(settings.quantile, Real) and settings.quantile == settings.huber_share
 
 
 def _refits_leaves(settings: BoostingSettings) -> bool:
@@ -232,7 +228,9 @@ def why_all_rows(settings: BoostingSettings, arguments: Mapping[str, object]) ->
         "linear_leaves reads the values of all rows of a leaf": bool(settings.linear_leaves),
         "n_parallel_trees in growth fits several trees to one gradient": settings.n_parallel_trees > 1,
         f"init={type(settings.init).__name__} is fitted to all rows": settings.starts_at_model,
-        "scoring looks at the rows themselves": any(map(_reads_rows, settings.metrics)),
+        "scoring looks at the rows themselves": any(
+            callable(metric) and not takes_predictions(metric) for metric in settings.metrics
+        ),
         "several sets or metrics are judged after each round": (
             isinstance(arguments.get("y_val"), dict) or len(settings.metrics) > 1
         ),
@@ -241,10 +239,6 @@ def why_all_rows(settings: BoostingSettings, arguments: Mapping[str, object]) ->
         ),
     }
     return next((reason for reason, is_so in reasons.items() if is_so), None)
-
-
-def _reads_rows(metric: Metric) -> bool:
-    return not (metric is None or isinstance(metric, str) or takes_predictions(metric))
 
 
 def _adds_up(loss: object) -> bool:

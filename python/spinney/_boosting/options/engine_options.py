@@ -130,6 +130,7 @@ def _derived_lists(
 ) -> dict[str, list[Any]]:
     """Return the options that are read by column; statistics share those of the columns that they are of."""
     costs = read_feature_costs(settings.feature_costs, schema)
+    numeric = [int(n_categories == 0) for n_categories in schema.n_categories]
     weights, _ = read_drawn_columns(settings.feature_weights, None, schema)
     fractions = (settings.max_features_per_level, settings.max_features_per_tree)
     if weights and min(fractions) >= 1 and count_features(recipe.max_features, schema.n_features) >= schema.n_features:
@@ -144,14 +145,12 @@ def _derived_lists(
         ],
         "feature_costs": costs + [costs[source] for source in sources] if costs else [],
         "feature_weights": weights + [weights[source] for source in sources] if weights else [],
-        "forced_splits": [split.to_engine() for split in forced_splits(settings, recipe, schema)],
-        "linear_columns": _linear_columns(schema) + [0] * len(sources) if settings.linear_leaves else [],
+        "forced_splits": [
+            (split.feature, split.threshold, list(split.codes), split.left, split.right)
+            for split in forced_splits(settings, recipe, schema)
+        ],
+        "linear_columns": numeric + [0] * len(sources) if settings.linear_leaves else [],
     }
-
-
-def _linear_columns(schema: Schema) -> list[int]:
-    """Which columns lines in leaves may be of: those of numbers."""
-    return [int(n_categories == 0) for n_categories in schema.n_categories]
 
 
 def step_size(settings: BoostingSettings, recipe: Recipe) -> float:
@@ -259,10 +258,6 @@ class ForcedSplit:
     words: str
     left: int = 0
     right: int = 0
-
-    def to_engine(self) -> tuple[int, float, list[int], int, int]:
-        """Return it as the engine takes it."""
-        return self.feature, self.threshold, list(self.codes), self.left, self.right
 
 
 def read_forced_splits(given: Any, schema: Schema, max_depth: int | None, max_leaves: int | None) -> list[ForcedSplit]:

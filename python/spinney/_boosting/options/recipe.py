@@ -146,8 +146,7 @@ class Situation:
 
     def is_open(self, parameter: str) -> bool:
         """Whether the user has left a parameter to the recipe."""
-        value = getattr(self.settings, parameter)
-        return isinstance(value, str) and value == "auto"
+        return _is_open(getattr(self.settings, parameter))
 
     @property
     def given(self) -> dict[str, Any]:
@@ -251,10 +250,6 @@ def _folds_of_small(most: int) -> Formula:
     return Formula(description, lambda s: max(5, min(round(most * min(s.work, 1.0)), s.n_rows // 10)))
 
 
-def _is_repeated(situation: Situation) -> bool:
-    return situation.is_small and round(max(situation.work, 1.0)) > 1
-
-
 _AUTO = Condition('`n_estimators="auto"`', lambda s: s.is_auto)
 _BY_SIZE = Condition('`n_estimators="auto"` with held-out rows', lambda s: s.is_auto and s.stops_early)
 _NOT_BY_SIZE = Condition('no `n_estimators="auto"` with held-out rows', lambda s: not (s.is_auto and s.stops_early))
@@ -272,7 +267,7 @@ _LAMBDAMART = Condition('`loss="lambdamart"`', lambda s: bool(s.settings.loss ==
 _LISTED = Condition("rows of a total weight of 10,000 to 50,000", lambda s: 10_000.0 <= s.weight < 50_000.0)
 _BY_GRADIENT = Condition('`sampling="gradient"`', lambda s: s.settings.sampling == "gradient")
 _BY_GOSS = Condition('`sampling="goss"`', lambda s: s.settings.sampling == "goss")
-_ONCE = Condition("rows are split into folds once", lambda s: not _is_repeated(s))
+_ONCE = Condition("rows are split into folds once", lambda s: not (s.is_small and round(max(s.work, 1.0)) > 1))
 _CALIBRATES = Condition("intervals", lambda s: s.settings.calibrates and not s.settings.is_class_target)
 _OPEN_STEPS = Condition('`learning_rate="auto"`', lambda s: s.is_open("learning_rate"))
 _OPEN_DRAWS = Condition('`subsample="auto"`', lambda s: s.is_open("subsample"))
