@@ -30,13 +30,13 @@ from spinney._estimator.parameters import COUNT, estimator, parameter
 from spinney._estimator.support import ColumnRanges, predict_or_abstain, predict_support
 from spinney._estimator.target import check_target_goes_on, read_weights, same_classes
 from spinney._estimator.user_criterion import is_user
+from spinney._forest import proximities
 from spinney._forest.fitting import FitResult, ForestFit, ForestSettings, check_n_estimators
 from spinney._forest.growing import ForestRequest, TreeGrower, balanced_weights
 from spinney._forest.growth_record import GrowthRecord
 from spinney._forest.importances import ImportanceOptions, OutOfBagTable, find_importances
-from spinney._forest.leaf_paths import apply, decision_path
 from spinney._forest.prototypes import find_prototypes, prototype_frame
-from spinney._forest.proximities import KINDS, Kind, Proximities, RowLeaves, Selection, map_rows, outlier_scores
+from spinney._forest.proximities import Kind, Proximities, RowLeaves
 from spinney._forest.samples import Draws, Metric, OutOfBag
 from spinney._forest.uncertainty import ForestIntervals, standard_errors
 from spinney._model.file.container import field
@@ -268,8 +268,8 @@ class BaseForest(GrowingEstimator):
         """What the training rows had in each column."""
         return self._growth.ranges
 
-    apply = apply
-    decision_path = decision_path
+    apply = proximities.apply
+    decision_path = proximities.decision_path
 
     def _about(self) -> About:
         n_trees, n_leaves, score = len(self), self.forest_.n_leaves, float(getattr(self, "oob_score_", math.nan))
@@ -480,11 +480,11 @@ class BaseForest(GrowingEstimator):
         ndarray or csr_array of shape (n_samples, n_samples) or (n_samples, n_others)
             Without `Y` symmetric, with 1 in the diagonal. For "gap" the rows add up to 1 and the diagonal is 0.
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
+        if kind not in proximities.KINDS:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, proximities.KINDS))}, not {kind!r}.")
         left = self._row_leaves(X, kind if Y is None else "all")
         right = left if Y is None else self._row_leaves(Y, kind)
-        selection = Selection.of(n_neighbors, threshold, sparse, (left.n_rows, right.n_rows))
+        selection = proximities.Selection.of(n_neighbors, threshold, sparse, (left.n_rows, right.n_rows))
         return Proximities.between(left, right, kind, Y is None).select(selection, self.n_jobs)
 
     def outlier_score(self, X: TableLike, y: ColumnLike = None, *, kind: Kind = "all") -> Floats:
@@ -516,7 +516,7 @@ class BaseForest(GrowingEstimator):
             codes = self._task.read(y, leaves.n_rows).array
             class_of_row = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
             classes = [np.flatnonzero(class_of_row == c) for c in range(class_of_row.max() + 1)]
-        return outlier_scores(leaves, classes, kind, self.n_jobs)
+        return proximities.outlier_scores(leaves, classes, kind, self.n_jobs)
 
     def proximity_map(self, X: TableLike, n_components: int = 2) -> Floats:
         """Place rows so that their distances are near to the square root of 1 - proximity.
@@ -536,7 +536,7 @@ class BaseForest(GrowingEstimator):
         ndarray of shape (n_samples, n_components)
             Coordinates, the widest direction first. Their signs are chosen so that the largest is positive.
         """
-        return map_rows(self._row_leaves(X, "all"), n_components)
+        return proximities.map_rows(self._row_leaves(X, "all"), n_components)
 
     def leaf_embedding(self, X: TableLike, *, sparse_output: bool = True) -> csr_array | Floats:
         """Code each row by the leaves it rests in.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -25,9 +24,9 @@ from spinney._data.feature import Feature
 from spinney._data.reproducible import row_dots
 from spinney._data.schema import column_values
 from spinney._data.select import missing_rows, pick_table
-from spinney._data.types import ColumnLike, ColumnNames, Floats, RandomState, TableLike
+from spinney._data.types import ColumnLike, Floats, RandomState, TableLike
 from spinney._estimator.estimator import About, Estimator, class_named, opening, unfitted
-from spinney._estimator.parameters import COUNT, store_parameters
+from spinney._estimator.parameters import COUNT, N_JOBS, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.forests import RandomForestClassifier, RandomForestRegressor
 from spinney._forest.proximities import Kind, Proximities, RowLeaves
@@ -35,6 +34,7 @@ from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest
 from spinney._model.saving.model_part import FittedPart
+from spinney._tree.growing import at_least
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +130,7 @@ Forest = RandomForestClassifier | RandomForestRegressor
 _MOST_CLASSES = 20  # whole numbers with more distinct values are a quantity
 
 
+@estimator
 class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Fill missing values with those of near rows, near by the proximities of a forest.
 
@@ -154,30 +155,14 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     array([1., 1., 1., 9., 9., 9.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [COUNT],
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
-        "task": [StrOptions({"auto", "classification", "regression"})],
-        "kind": [StrOptions({"gap", "all"})],
-        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-        "categorical_features": ["array-like", None],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        n_iter: int = 5,
-        task: str = "auto",
-        kind: Kind = "gap",
-        min_samples_leaf: int = 5,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        categorical_features: ColumnNames = None,
-    ) -> None:
-        store_parameters(self, locals())
+    n_estimators: int = parameter(COUNT, default=100)
+    n_iter: int = parameter(at_least(1), default=5)
+    task: str = parameter(StrOptions({"auto", "classification", "regression"}), default="auto")
+    kind: Kind = parameter(StrOptions({"gap", "all"}), default="gap")
+    min_samples_leaf: int = parameter(at_least(1), default=5)
+    random_state: RandomState = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+    categorical_features: Iterable[Any] | None = parameter("array-like", None, default=None)
 
     def fit(self, X: TableLike, y: ColumnLike = None) -> Self:
         """Grow the forests.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.reproducible import exp, log
-from spinney._data.types import ColumnLike, ColumnNames, Floats, Integers, RandomState, TableLike
-from spinney._estimator.parameters import count_features, store_parameters
+from spinney._data.types import ColumnLike, Floats, Integers, TableLike
+from spinney._estimator.parameters import count_features, estimator, parameter
 from spinney._estimator.rows import relative_weights
 from spinney._forest.growing import ForestRequest
 from spinney._forest.growth_record import GrowthRecord
@@ -26,11 +26,14 @@ from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.row_predictors import RowReader
 from spinney._model.saving.model_part import FittedPart
+from spinney._tree.growing import at_least
 
 _EULER, _LN2 = 0.5772156649015329, 0.6931471805599453
+_SHARE = Interval(Real, 0.0, 1.0, closed="right")
 _PARTS = 16  # of the mean weight, to which weights that are not whole are rounded
 
 
+@estimator
 class IsolationForest(OutlierMixin, UnsupervisedForest):
     """Outliers by random cuts: the fewer cuts part a row from the others, the odder it is.
 
@@ -55,37 +58,12 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
     array([ 1,  1, -1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **UnsupervisedForest._parameter_constraints,
-        "max_samples": [
-            StrOptions({"auto"}),
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
-        ],
-        "contamination": [StrOptions({"auto"}), Interval(Real, 0.0, 0.5, closed="right")],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
-        ],
-        "bootstrap": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_samples: int | float | str = "auto",
-        contamination: float | str = "auto",
-        max_features: int | float = 1.0,
-        bootstrap: bool = False,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        categorical_features: ColumnNames = None,
-        unseen: str = "missing",
-    ) -> None:
-        store_parameters(self, locals())
+    max_samples: int | float | str = parameter(StrOptions({"auto"}), at_least(1), _SHARE, default="auto")
+    contamination: float | str = parameter(
+        StrOptions({"auto"}), Interval(Real, 0.0, 0.5, closed="right"), default="auto"
+    )
+    max_features: int | float = parameter(at_least(1), _SHARE, default=1.0)
+    bootstrap: bool = parameter("boolean", default=False)
 
     def fit(self, X: TableLike, y: ColumnLike = None, sample_weight: ColumnLike = None) -> Self:
         """Grow the forest.

@@ -22,12 +22,14 @@ from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, eye_array, vstack
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 from scipy.sparse.linalg import LinearOperator, svds
+from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.types import Floats, Integers
+from spinney._data.types import Floats, Integers, TableLike
 from spinney._estimator.parallel import count_threads, in_order
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.forest import FittedForest
 
 
@@ -399,3 +401,42 @@ def _leading(incidence: csr_array, mean: Floats, n_components: int) -> tuple[Flo
     left, size, _ = svds(operator, k=n_components, v0=start, return_singular_vectors="u")
     order = np.argsort(-size, kind="stable")
     return left[:, order], np.asarray(size[order], dtype=np.float64)
+
+
+def apply(forest: TableEstimator, X: TableLike) -> Integers:
+    """Leaf of each row in each tree.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_trees)
+        Node numbers, counted within each tree.
+    """
+    check_is_fitted(forest)
+    apply, n_jobs = forest.forest_.engine.apply, forest._n_threads
+    return forest._by_blocks(X, lambda columns: apply(columns, n_jobs).astype(np.int64))
+
+
+def decision_path(forest: TableEstimator, X: TableLike) -> tuple[csr_array, Integers]:
+    """Nodes that each row passes.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    path : csr_array of shape (n_samples, node_count)
+        1 where the row passes the node.
+    n_nodes_ptr : ndarray of shape (n_trees + 1,)
+        The nodes of tree t are columns n_nodes_ptr[t] to n_nodes_ptr[t + 1] - 1.
+    """
+    columns, trees = forest._columns(X), forest.forest_
+    leaves = trees.engine.apply(columns, forest._n_threads)
+    paths = [trees.tree(t).path(leaves[:, t]) for t in range(trees.n_trees)]
+    return csr_array(hstack(paths, format="csr")), trees.root.astype(np.int64)

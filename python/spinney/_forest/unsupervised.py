@@ -10,31 +10,30 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from dataclasses import field as fitted_attribute
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.display import plural
+from spinney._data.feature import Unseen
 from spinney._data.reproducible import mixed
 from spinney._data.types import ColumnLike, ColumnNames, Floats, Integers, RandomState, TableLike
 from spinney._estimator.estimator import About
-from spinney._estimator.parameters import COUNT, store_parameters
+from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._forest.fitting import check_n_estimators
 from spinney._forest.growing import Finisher, ForestRequest, GrowingForest, grow_in_batches
 from spinney._forest.growth_record import GrowthRecord
-from spinney._forest.leaf_paths import apply, decision_path
-from spinney._forest.proximities import RowLeaves, leaf_names
+from spinney._forest.proximities import RowLeaves, apply, decision_path, leaf_names
 from spinney._forest.samples import Draws, rows_with_weight
 from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
@@ -73,22 +72,22 @@ class Plan:
     finisher: Finisher | None = None
 
 
+@estimator
 class UnsupervisedForest(SequenceOfMembers, TableEstimator):
     """What forests without a target share."""
 
+    n_estimators: int = parameter(COUNT, default=100)
+    random_state: RandomState = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+    verbose: int = parameter("verbose", default=0)
+    warm_start: bool = parameter("boolean", default=False)
+    categorical_features: ColumnNames = parameter("array-like", None, default=None)
+    unseen: Unseen = parameter(UNSEEN, default="missing")
+
+    forest_: FittedForest = fitted_attribute(init=False)
+    _growth: GrowthRecord = fitted_attribute(init=False)
     _model_attribute = "forest_"
-    forest_: FittedForest
-    _growth: GrowthRecord
     _has_target = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [COUNT],
-        "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-        "categorical_features": ["array-like", None],
-        "unseen": [StrOptions({"missing", "error", "other"})],
-    }
 
     @abstractmethod
     def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
@@ -193,16 +192,10 @@ def random_targets(keys: NDArray[np.uint64], seed: int) -> Floats:
     return np.asarray((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)[:, np.newaxis]
 
 
-_TREE_PARAMETERS = (
-    "max_depth",
-    "min_samples_split",
-    "min_samples_leaf",
-    "min_weight_fraction_leaf",
-    "max_leaf_nodes",
-    "min_impurity_decrease",
-)
+_OF_TREES = GrowingEstimator._parameter_constraints
 
 
+@estimator
 class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
     """Code rows by the leaves of random trees, grown without a target.
 
@@ -221,31 +214,14 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
     ((5, 10), 25)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **UnsupervisedForest._parameter_constraints,
-        **{name: GrowingEstimator._parameter_constraints[name] for name in _TREE_PARAMETERS},
-        "sparse_output": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        max_depth: int | None = 5,
-        min_samples_split: int | float = 2,
-        min_samples_leaf: int | float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        sparse_output: bool = True,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        categorical_features: ColumnNames = None,
-        unseen: str = "missing",
-    ) -> None:
-        store_parameters(self, locals())
+    n_estimators: int = parameter(default=100, kw_only=False)
+    max_depth: int | None = parameter(*_OF_TREES["max_depth"], default=5)
+    min_samples_split: int | float = parameter(*_OF_TREES["min_samples_split"], default=2)
+    min_samples_leaf: int | float = parameter(*_OF_TREES["min_samples_leaf"], default=1)
+    min_weight_fraction_leaf: float = parameter(*_OF_TREES["min_weight_fraction_leaf"], default=0.0)
+    max_leaf_nodes: int | None = parameter(*_OF_TREES["max_leaf_nodes"], default=None)
+    min_impurity_decrease: float = parameter(*_OF_TREES["min_impurity_decrease"], default=0.0)
+    sparse_output: bool = parameter("boolean", default=True)
 
     def fit(self, X: TableLike, y: ColumnLike = None, sample_weight: ColumnLike = None) -> Self:
         """Grow the trees.
@@ -288,7 +264,8 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         return self._code(self._grow(X, sample_weight))
 
     def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
-        return Plan({name: getattr(self, name) for name in _TREE_PARAMETERS}, weight)
+        own = RandomTreesEmbedding.__annotations__.keys() & _OF_TREES.keys()
+        return Plan({name: getattr(self, name) for name in own}, weight)
 
     def transform(self, X: TableLike) -> csr_array | Floats:
         """Code rows by the leaves they rest in.
