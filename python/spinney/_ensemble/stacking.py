@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.reproducible import log
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named
@@ -34,6 +33,7 @@ from spinney._ensemble.members import (
     takes_weights,
 )
 from spinney._ensemble.stack_members import FoldAverage, GreedySelection, OutOfFold, answers, folds_among
+from spinney._estimator import table_estimator
 from spinney._estimator.estimator import Estimator, only_if, template_from_json, template_to_json
 from spinney._estimator.held_out import Fold, read_folds, read_row_groups
 from spinney._estimator.parallel import Progress
@@ -520,21 +520,7 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
         meta = self._meta_of(X)
         return shares_said(self.final_estimator_, meta, self.classes_, self._final_coded)
 
-    @only_if(_final_lacks("predict_proba"))
-    def predict_log_proba(self, X: TableLike) -> Floats:
-        """Logarithm of the class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        return log(self.predict_proba(X))
+    predict_log_proba = only_if(_final_lacks("predict_proba"))(table_estimator.predict_log_proba)
 
     @only_if(_final_lacks("decision_function"))
     def decision_function(self, X: TableLike) -> Floats:

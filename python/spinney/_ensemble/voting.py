@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.arguments import given_numbers
-from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named
 from spinney._ensemble.members import Sharing, are_foreign, released, seeded
+from spinney._estimator import table_estimator
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.parallel import Progress
 from spinney._estimator.parameters import estimator, parameter
@@ -184,6 +184,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
     voting: str | None = parameter(StrOptions({"soft", "hard"}), None, default=None)
     flatten_transform: bool = parameter("boolean", default=True)
     _is_class_target = True
+    predict_log_proba = table_estimator.predict_log_proba
 
     def _check_members(self, members: Named) -> None:
         without = [name for name, member in members if not hasattr(member, "predict_proba")]
@@ -226,21 +227,6 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
             Columns in the order of `classes_`.
         """
         return self._mean(X)
-
-    def predict_log_proba(self, X: TableLike) -> Floats:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Minus infinity where the probability is 0.
-        """
-        return log(self._mean(X))
 
     def transform(self, X: TableLike) -> Floats:
         """Return what each member says of rows: its probabilities, or the codes of the labels it predicts.
