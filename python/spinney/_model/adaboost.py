@@ -18,7 +18,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.reproducible import log
 from spinney._model.boosting import BoostingRowPredictor, FittedBoosting
-from spinney._model.file.codec import SavedState, numbers, word
+from spinney._model.file.codec import numbers, saved_fields, word
 from spinney._model.file.container import refuse
 from spinney._model.model import Floats, Frame, ModelOfTrees, ScoredModel, check_width
 from spinney._model.row_predictors import RowPredictor
@@ -180,7 +180,7 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
     """
 
     kind = "adaboost"
-    saved = SavedState("", {"algorithm": word(ALGORITHMS), "weights": numbers(np.float64, "n_rounds")})
+    saved = saved_fields(algorithm=word(ALGORITHMS), weights=numbers(np.float64, "n_rounds"))
 
     def __init__(self, members: list[_engine.Tree], weights: Floats, sayings: Sayings, n_categories: list[int]) -> None:
         super().__init__(members, weights, [sayings.n_classes])
@@ -271,7 +271,7 @@ class FittedMedian(WeightedTrees):
     """Trees of values, with weights."""
 
     kind = "adaboost_r2"
-    saved = SavedState("", {"weights": numbers(np.float64, "n_rounds", above=0)})
+    saved = saved_fields(weights=numbers(np.float64, "n_rounds", above=0))
 
     def __init__(self, trees: list[_engine.Tree], weights: Floats) -> None:
         super().__init__(trees, weights, None)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import ColumnLike
-from spinney._model.file.codec import SavedState, numbers, text
+from spinney._model.file.codec import numbers, saved_fields, text
 from spinney._model.file.container import refuse
 from spinney._model.links import is_imported_link, is_link, is_of_classes, predicted, score_columns
 from spinney._model.model import Frame, ModelOfTrees, ScoredModel
@@ -41,7 +41,7 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
     noun = "boosting"
     gain_is = "loss that the splits save"
     takes_offset = True
-    saved = SavedState("", {"start": numbers(np.float64, "n_scores"), "link": text()})
+    saved = saved_fields(start=numbers(np.float64, "n_scores"), link=text())
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 
 import spinney._engine as _engine
 from spinney._data.design import Design
-from spinney._model.file.codec import SavedState, array, word
+from spinney._model.file.codec import array, saved_fields, word
 from spinney._model.file.container import refuse
 from spinney._model.links import predicted
 from spinney._model.model import DESIGN, Floats, Frame, ScoredModel, digest_of
@@ -35,14 +35,11 @@ class FittedLinear(ScoredModel):
     attribute = "linear_"
     noun = "linear model"
     takes_costs = False
-    saved = SavedState(
-        "",
-        {
-            "link": word(_LINKS),
-            "design": DESIGN,
-            "slopes": array("float64", "n_terms", "n_scores"),
-            "constants": array("float64", "n_scores"),
-        },
+    saved = saved_fields(
+        link=word(_LINKS),
+        design=DESIGN,
+        slopes=array("float64", "n_terms", "n_scores"),
+        constants=array("float64", "n_scores"),
     )
 
     def __init__(

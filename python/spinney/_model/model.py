@@ -18,7 +18,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import times
-from spinney._model.file.codec import Field, Known, SavedState
+from spinney._model.file.codec import Field, Known, SavedState, saved_fields
 from spinney._model.file.container import refuse
 from spinney._model.row_predictors import RowPredictor
 
@@ -140,7 +140,7 @@ class FittedModel(Outputs, ABC):
     takes_offset: ClassVar[bool] = False
     takes_costs: ClassVar[bool] = True
     takes_priors: ClassVar[bool] = True
-    saved: ClassVar[SavedState] = SavedState("", {})
+    saved: ClassVar[SavedState] = saved_fields()
 
     def trees(self) -> list[_engine.Tree]:
         """Return the engine's trees; none if it is not made of trees."""

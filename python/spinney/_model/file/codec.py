@@ -93,6 +93,11 @@ class SavedState:
         return found
 
 
+def saved_fields(**fields: Field) -> SavedState:
+    """Return a table of entries that stand at the top of a header, or in an entry of their own."""
+    return SavedState("", fields)
+
+
 def lack(key: str) -> NoReturn:
     """Refuse a header for an entry that is not there, or of another kind."""
     refuse(f"is damaged: its header lacks a usable {key!r}")

@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
-from spinney._model.file.codec import Field, SavedState, array, integer, number
+from spinney._model.file.codec import Field, array, integer, number, saved_fields
 from spinney._model.file.container import refuse
 from spinney._model.functional.steps import Inputs, Steps
 from spinney._model.model import Floats
@@ -68,9 +68,8 @@ class NeighbourSteps(_LocalSteps):
     """Weighted means over the nearest rows; of those equally far, over the first."""
 
     kind = "neighbours"
-    saved = SavedState(
-        "",
-        _ROWS | {"n_neighbours": integer(least=1, most="n_rows"), "weight": array("float64", "n_rows", above=0)},
+    saved = saved_fields(
+        **_ROWS, n_neighbours=integer(least=1, most="n_rows"), weight=array("float64", "n_rows", above=0)
     )
 
     def __init__(self, n_neighbours: int, rows: Floats, weight: Floats, numbers: Floats | None = None) -> None:
@@ -105,7 +104,7 @@ class KernelSteps(_LocalSteps):
     """Sums of bumps exp(-gamma · distance²) around the rows remembered."""
 
     kind = "kernels"
-    saved = SavedState("", _ROWS | {"gamma": number(above=0, below=np.inf)})
+    saved = saved_fields(**_ROWS, gamma=number(above=0, below=np.inf))
 
     def __init__(self, gamma: float, rows: Floats, numbers: Floats | None = None) -> None:
         super().__init__(rows, numbers)

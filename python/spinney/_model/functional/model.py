@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.design import Design
 from spinney._model.boosting import FittedBoosting
-from spinney._model.file.codec import Field, Known, SavedState, array, integer, numbers, text
+from spinney._model.file.codec import Field, Known, array, integer, numbers, saved_fields, text
 from spinney._model.file.container import refuse
 from spinney._model.functional.local import KernelSteps, NeighbourSteps
 from spinney._model.functional.steps import Inputs, LinearSteps, LogisticSteps, SplineSteps, Steps, TreeSteps
@@ -24,7 +24,7 @@ STEP_KINDS: dict[str, type[Steps]] = {
 }
 
 
-_N_TREES = SavedState("", {"n_trees": integer(least=0)})
+_N_TREES = saved_fields(n_trees=integer(least=0))
 
 
 def _write_parts(parts: list[Steps]) -> list[dict[str, Any]]:
@@ -77,18 +77,15 @@ class FittedFunctions(ScoredModel):
     attribute = "functions_"
     noun = "sum of functions"
     takes_costs = False
-    saved = SavedState(
-        "",
-        {
-            "start": numbers(np.float64, "n_scores"),
-            "link": text(),
-            "design": DESIGN,
-            "parts": Field(_write_parts, _read_parts),
-            "part_of": array("int32", "n_rounds", "n_scores", least=0),
-            "factors": array("float64", "n_rounds", "n_scores"),
-            "means": array("float64", "n_scores", "n_features"),
-            "ranges": array("float64", "n_features", 2, finite=False),
-        },
+    saved = saved_fields(
+        start=numbers(np.float64, "n_scores"),
+        link=text(),
+        design=DESIGN,
+        parts=Field(_write_parts, _read_parts),
+        part_of=array("int32", "n_rounds", "n_scores", least=0),
+        factors=array("float64", "n_rounds", "n_scores"),
+        means=array("float64", "n_scores", "n_features"),
+        ranges=array("float64", "n_features", 2, finite=False),
     )
 
     start: Floats

@@ -14,7 +14,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
-from spinney._model.file.codec import SavedState, array, integer, listed, table
+from spinney._model.file.codec import SavedState, array, integer, listed, saved_fields, table
 from spinney._model.file.container import refuse
 from spinney._model.model import Floats
 
@@ -70,7 +70,7 @@ class Steps(ABC):
     """
 
     kind: ClassVar[str]
-    saved: ClassVar[SavedState] = SavedState("", {})
+    saved: ClassVar[SavedState] = saved_fields()
 
     @abstractmethod
     def __len__(self) -> int:
@@ -181,12 +181,9 @@ class LinearSteps(Steps):
     """
 
     kind = "linear"
-    saved = SavedState(
-        "",
-        {
-            "terms": array("int32", "n_steps", 2, least=0, below="n_terms"),
-            "numbers": array("float64", "n_steps", WIDTH),
-        },
+    saved = saved_fields(
+        terms=array("int32", "n_steps", 2, least=0, below="n_terms"),
+        numbers=array("float64", "n_steps", WIDTH),
     )
 
     def __init__(self, terms: NDArray[np.int32] | None = None, numbers: Floats | None = None) -> None:
@@ -301,14 +298,11 @@ def _b_splines(knots: Floats, degree: int, x: Floats, piece: NDArray[np.intp]) -
     return heights
 
 
-_BASIS = SavedState(
-    "",
-    {
-        "feature": integer(least=0, below="n_features"),
-        "knots": array("float64", None),
-        "degree": integer(least=0, most=3),
-        "n_categories": integer(least=0),
-    },
+_BASIS = saved_fields(
+    feature=integer(least=0, below="n_features"),
+    knots=array("float64", None),
+    degree=integer(least=0, most=3),
+    n_categories=integer(least=0),
 )
 
 
@@ -325,13 +319,10 @@ class SplineSteps(Steps):
     """
 
     kind = "splines"
-    saved = SavedState(
-        "",
-        {
-            "bases": listed(table(_BASIS, Basis), "n_bases"),
-            "chosen": array("int32", "n_steps", least=0, below="n_bases"),
-            "heights": array("float64", "n_steps", None),
-        },
+    saved = saved_fields(
+        bases=listed(table(_BASIS, Basis), "n_bases"),
+        chosen=array("int32", "n_steps", least=0, below="n_bases"),
+        heights=array("float64", "n_steps", None),
     )
 
     def __init__(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.reproducible import log
-from spinney._model.file.codec import Field, SavedState, array, numbers, optional, word
+from spinney._model.file.codec import Field, array, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel, Floats, Frame, digest_of
 
@@ -158,16 +158,13 @@ class FittedCells(FittedModel):
     kind = "cells"
     attribute = "cells_"
     noun = "histogram"
-    saved = SavedState(
-        "",
-        {"empty": word(EMPTY)}
-        | _CELLS
-        | {
-            "value": array("float64", "n_cells", "width"),
-            "weight": array("float64", "n_cells", above=0),
-            "overall": array("float64", "width"),
-            "factor": optional(numbers(np.float64, "n_classes", above=0)),
-        },
+    saved = saved_fields(
+        empty=word(EMPTY),
+        **_CELLS,
+        value=array("float64", "n_cells", "width"),
+        weight=array("float64", "n_cells", above=0),
+        overall=array("float64", "width"),
+        factor=optional(numbers(np.float64, "n_classes", above=0)),
     )
 
     grid: Grid
@@ -285,13 +282,10 @@ class FittedDensity(FittedModel):
     attribute = "histogram_"
     noun = "histogram"
     takes_costs = False
-    saved = SavedState(
-        "",
-        _CELLS
-        | {
-            "share": array("float64", "n_cells", above=0, most=1),
-            "top": array("float64", "n_features"),
-        },
+    saved = saved_fields(
+        **_CELLS,
+        share=array("float64", "n_cells", above=0, most=1),
+        top=array("float64", "n_features"),
     )
 
     def __init__(self, grid: Grid, places: Places, share: Floats, top: Floats) -> None:

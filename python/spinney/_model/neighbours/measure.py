@@ -17,7 +17,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp, log
-from spinney._model.file.codec import SavedState, array, number, optional, word
+from spinney._model.file.codec import array, number, optional, saved_fields, word
 from spinney._model.file.container import refuse
 from spinney._model.model import DESIGN, Floats
 
@@ -37,17 +37,14 @@ _NO_VALUE = np.finfo(np.float64).max  # a value of its own, for Hamming's distan
 _REDUNDANT = 1e-10  # share of its variance that a term has beside those before it
 
 
-_SAVED = SavedState(
-    "",
-    {
-        "metric": word(METRICS),
-        "p": number(above=0, below=np.inf),
-        "design": optional(DESIGN),
-        "low": optional(array("float64", "n_features")),
-        "width": optional(array("float64", "n_features", above=0)),
-        "kept": optional(array("int32", "n_kept", least=0, below="n_terms")),
-        "factor": optional(array("float64", "n_kept", "n_kept")),
-    },
+_SAVED = saved_fields(
+    metric=word(METRICS),
+    p=number(above=0, below=np.inf),
+    design=optional(DESIGN),
+    low=optional(array("float64", "n_features")),
+    width=optional(array("float64", "n_features", above=0)),
+    kept=optional(array("int32", "n_kept", least=0, below="n_terms")),
+    factor=optional(array("float64", "n_kept", "n_kept")),
 )
 
 

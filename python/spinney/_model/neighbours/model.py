@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.reproducible import exp
-from spinney._model.file.codec import Field, SavedState, array, integer, numbers, optional, word
+from spinney._model.file.codec import Field, array, integer, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel, Floats, Frame, digest_of
 from spinney._model.neighbours.measure import Measure
@@ -234,9 +234,9 @@ _FIELDS = {
     "row_numbers": optional(array("int64", "n_rows", least=0)),
     "factor": optional(numbers(np.float64, "n_classes", above=0)),
 }
-_SAVED = SavedState("", _FIELDS)
-_SAVED_OF_CLASSES = SavedState(
-    "", _FIELDS | {"target": array("int32", "n_rows", "n_outputs", least=0, below="most_codes")}
+_SAVED = saved_fields(**_FIELDS)
+_SAVED_OF_CLASSES = saved_fields(
+    **_FIELDS | {"target": array("int32", "n_rows", "n_outputs", least=0, below="most_codes")}
 )
 
 

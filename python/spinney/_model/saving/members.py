@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from spinney._model.file.codec import (
     Field,
     Known,
-    SavedState,
     integer,
     listed,
     nullable,
     number,
     numbers,
     optional,
+    saved_fields,
     table,
     word,
     words,
@@ -46,14 +46,11 @@ def read_models(header: dict[str, Any], file: Any, read: Callable[[dict[str, Any
     return found
 
 
-_COLUMNS = SavedState(
-    "",
-    {
-        "n_features_in_": integer(least=1, key="n_features"),
-        "_column_names": nullable(words("n_features_in_", key="names")),
-    },
+_COLUMNS = saved_fields(
+    n_features_in_=integer(least=1, key="n_features"),
+    _column_names=nullable(words("n_features_in_", key="names")),
 )
-_FRAME = SavedState("", {"classes_": nullable(labels(key="classes")), "_names": words("n_members", key="members")})
+_FRAME = saved_fields(classes_=nullable(labels(key="classes")), _names=words("n_members", key="members"))
 
 
 def read_columns(header: dict[str, Any]) -> dict[str, Any]:
@@ -110,18 +107,15 @@ def _read_score(value: Any, name: str, known: Known) -> float:
 WEIGHTS = Field(np.ndarray.tolist, _read_shares)
 _TEMPERATURE = number(1e-3, most=1e3)
 _CURVE = dict.fromkeys(("said", "true"), numbers(np.float64, "n_points", least=0, most=1))
-STACK = SavedState(
-    "",
-    {
-        "methods": listed(word(METHODS), "n_members"),
-        "widths": listed(integer(), "n_members"),
-        "folds": listed(integer(least=0), "n_members"),
-        "weights": nullable(WEIGHTS),
-        "scores": listed(Field(lambda score: score if math.isfinite(score) else None, _read_score), "n_members"),
-        "temperatures": optional(listed(_TEMPERATURE, "n_members")),
-        "temperature": optional(_TEMPERATURE),
-        "curve": optional(table(SavedState("", _CURVE), Curve)),
-    },
+STACK = saved_fields(
+    methods=listed(word(METHODS), "n_members"),
+    widths=listed(integer(), "n_members"),
+    folds=listed(integer(least=0), "n_members"),
+    weights=nullable(WEIGHTS),
+    scores=listed(Field(lambda score: score if math.isfinite(score) else None, _read_score), "n_members"),
+    temperatures=optional(listed(_TEMPERATURE, "n_members")),
+    temperature=optional(_TEMPERATURE),
+    curve=optional(table(saved_fields(**_CURVE), Curve)),
 )
 
 

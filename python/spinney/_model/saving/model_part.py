@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._model.file.codec import Field, Known, SavedState, integer, lack, listed, nullable, numbers, optional
+from spinney._model.file.codec import Field, Known, integer, lack, listed, nullable, numbers, optional, saved_fields
 from spinney._model.file.container import field, refuse, to_bytes
 from spinney._model.file.values import labels
 from spinney._model.model import FittedModel, Frame, ModelOfTrees, decision_costs
@@ -40,21 +40,15 @@ def _read_schema(value: Any, name: str, known: Known) -> Schema:
     return Schema.from_dict(value) if isinstance(value, dict) else lack(name)
 
 
-_FRAME = SavedState(
-    "",
-    {
-        "schema": Field(Schema.to_dict, _read_schema),
-        "classes": nullable(listed(labels())),
-        "n_outputs": integer(least=1),
-        "max_features": optional(integer(least=1)),
-    },
+_FRAME = saved_fields(
+    schema=Field(Schema.to_dict, _read_schema),
+    classes=nullable(listed(labels())),
+    n_outputs=integer(least=1),
+    max_features=optional(integer(least=1)),
 )
-_COSTS = SavedState(
-    "",
-    {
-        "cost_matrix": optional(numbers(np.float64, "n_classes", "n_classes", least=0)),
-        "priors": optional(numbers(np.float64, "n_classes", least=0)),
-    },
+_COSTS = saved_fields(
+    cost_matrix=optional(numbers(np.float64, "n_classes", "n_classes", least=0)),
+    priors=optional(numbers(np.float64, "n_classes", least=0)),
 )
 
 

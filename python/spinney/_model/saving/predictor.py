@@ -15,7 +15,7 @@ from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, TableLike
-from spinney._model.file.codec import SavedState, flag
+from spinney._model.file.codec import flag, saved_fields
 from spinney._model.file.container import Target, faults_named, field, from_bytes, label_of, read_file, refuse
 from spinney._model.file.values import parameters_from_json
 from spinney._model.links import read_offset
@@ -189,7 +189,7 @@ class Predictor:
         return part.model.row_predictor(part.schema, self._unseen, getattr(self, "classes_", None))
 
 
-_VOTE = SavedState("", {"weights": WEIGHTS, "soft": flag()})
+_VOTE = saved_fields(weights=WEIGHTS, soft=flag())
 
 
 class CombinedPredictor(ABC):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
-from spinney._model.file.codec import Field, SavedState, array, integer, nullable, number, numbers, optional, word
+from spinney._model.file.codec import Field, array, integer, nullable, number, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
 from spinney._model.model import DESIGN, Floats, Frame, ScoredModel, digest_of
 
@@ -263,19 +263,16 @@ class FittedMachines(FittedMargin):
 
     kind = "kernel_machines"
     noun = "support vector machine"
-    saved = SavedState(
-        "",
-        _MACHINES
-        | {
-            "kernel": word((*KERNELS, "precomputed")),
-            "gamma": number(below=np.inf),
-            "coef0": number(below=np.inf),
-            "degree": integer(least=0, below=2**31),
-            "vectors": array("float64", None, "n_terms"),
-            "support": array("int64", "n_vectors", least=0, key="rows"),
-            "coefficients": array("float64", None, "n_vectors"),
-            "n_support": array("int32", "n_sides", least=0),
-        },
+    saved = saved_fields(
+        **_MACHINES,
+        kernel=word((*KERNELS, "precomputed")),
+        gamma=number(below=np.inf),
+        coef0=number(below=np.inf),
+        degree=integer(least=0, below=2**31),
+        vectors=array("float64", None, "n_terms"),
+        support=array("int64", "n_vectors", least=0, key="rows"),
+        coefficients=array("float64", None, "n_vectors"),
+        n_support=array("int32", "n_sides", least=0),
     )
 
     kernel: str | Callable[..., Any]
@@ -378,7 +375,7 @@ class FittedPlanes(FittedMargin):
 
     kind = "planes"
     noun = "hyperplane"
-    saved = SavedState("", _MACHINES | {"planes": array("float64", "n_machines", "n_terms")})
+    saved = saved_fields(**_MACHINES, planes=array("float64", "n_machines", "n_terms"))
 
     planes: Floats
 
