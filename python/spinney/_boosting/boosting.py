@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.fit_inputs import FitInputs, batches_with, validation_sets
 from spinney._estimator.parameters import estimator
-from spinney._estimator.support import ColumnRanges
+from spinney._estimator.support import SAVED_RANGES
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.codec import SavedState, array, integer, number, numbers, optional, table, text
 from spinney._model.file.container import refuse
@@ -41,14 +41,6 @@ from spinney._model.row_predictors import RowPredictor
 from spinney._model.saving.model_part import FittedPart
 
 BY_ROUND = (*CURVES, "oob_score_", "n_dropped_", "history_")  # attributes that refitted leaves leave behind
-_SAVED_RANGES = SavedState(
-    "",
-    {
-        "low": array("float64", "n_features", finite=False),
-        "high": array("float64", "n_features", finite=False),
-        "has_missing": array("bool", "n_features"),
-    },
-)
 SAVED = SavedState(
     "boosting",
     {
@@ -58,11 +50,11 @@ SAVED = SavedState(
         "oob_scores_": optional(array("float64", None, finite=False, key="oob_scores")),
         "oob_improvement_": optional(array("float64", None, finite=False, key="oob_improvement")),
         "scales_": optional(array("float64", None, finite=False, key="scales")),
+        "_ranges": optional(SAVED_RANGES),
+        "_calibration": optional(table(SAVED_CALIBRATION, Calibration, key="calibration")),
         "n_dropped_": numbers(np.intp, "n_rounds", key="n_dropped", is_optional=True, least=0, below="n_rounds"),
         "_step": optional(number(above=0.0, below=math.inf, key="step")),
-        "stopped_because_": replace(optional(text()), key="stopped_because"),
-        "_ranges": replace(optional(table(_SAVED_RANGES, ColumnRanges)), key="ranges"),
-        "_calibration": replace(optional(table(SAVED_CALIBRATION, Calibration)), key="calibration"),
+        "stopped_because_": optional(text(key="stopped_because")),
     },
 )
 

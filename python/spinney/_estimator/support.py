@@ -18,7 +18,7 @@ from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import check_length
-from spinney._model.file.codec import array_from_json, array_to_json
+from spinney._model.file.codec import array, saved_fields, table
 
 Floats = NDArray[np.float64]
 
@@ -67,15 +67,15 @@ class ColumnRanges:
         return found
 
 
-def ranges_to_json(ranges: ColumnRanges) -> dict[str, Any]:
-    """Return the entry of the columns' ranges."""
-    return {name: array_to_json(getattr(ranges, name)) for name in ("low", "high", "has_missing")}
-
-
-def ranges_from_json(entry: dict[str, Any], n_features: int) -> ColumnRanges:
-    """Turn back what `ranges_to_json` gives."""
-    low, high = (array_from_json(entry.get(name), ("float64",), (n_features,)) for name in ("low", "high"))
-    return ColumnRanges(low, high, array_from_json(entry.get("has_missing"), ("bool",), (n_features,)))
+SAVED_RANGES = table(
+    saved_fields(
+        low=array("float64", "n_features", finite=False),
+        high=array("float64", "n_features", finite=False),
+        has_missing=array("bool", "n_features"),
+    ),
+    ColumnRanges,
+    key="ranges",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,17 +18,61 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.types import Floats
 from spinney._estimator.rows import RowPrint
-from spinney._estimator.support import ColumnRanges, ranges_from_json, ranges_to_json
+from spinney._estimator.support import SAVED_RANGES, ColumnRanges
 from spinney._forest.growing import balanced_weights
 from spinney._forest.samples import Draws
-from spinney._model.file.codec import array_from_json, array_to_json
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import (
+    Field,
+    Known,
+    array,
+    flag,
+    integer,
+    lack,
+    listed,
+    nullable,
+    number,
+    optional,
+    saved_fields,
+    score,
+)
+from spinney._model.file.container import refuse
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.model_part import FittedPart
 
 LEFT_OUT = np.uint32(2**32 - 1)  # in place of a leaf: the tree does not count for the row
 _MOST_DRAWN = 1000  # entries drawn for each there is
+
+
+_DRAWS = saved_fields(
+    replace=flag(),
+    unit_of_row=array("uint32", "n_rows"),
+    strata=listed(array("uint32", None), "n_strata"),
+    n_drawn=listed(integer(least=1), "n_strata"),
+)
+
+
+def _read_draws(value: Any, name: str, known: Known) -> Draws:
+    draws = Draws(n_rows=known["n_rows"], seed=known["seed"], **_DRAWS.from_header(value, n_rows=known["n_rows"]))
+    units = np.unique(draws.unit_of_row[draws.unit_of_row != 2**32 - 1])
+    sound = len(draws.strata) > 0
+    for stratum, n in zip(draws.strata, draws.n_drawn, strict=True):
+        most = len(stratum) * _MOST_DRAWN if draws.replace else len(stratum)
+        sound = sound and n <= most and bool(np.isin(stratum, units).all())
+    if not sound or not np.isin(units, np.concatenate(draws.strata)).all():
+        refuse("is damaged: its samples of rows are impossible")
+    return draws
+
+
+_WEIGHT = nullable(array("float64", "n_rows", least=0))
+_ROWS = saved_fields(
+    leaf=array(("uint16", "uint32"), "n_trees", "n_rows"),
+    target=array(("float64", "int32"), "n_rows", None),
+    balanced=flag(),
+    growth_weight=_WEIGHT,
+    row_weight=_WEIGHT,
+    draws=optional(Field(_DRAWS.to_header, _read_draws)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,79 +186,24 @@ class TrainingRows:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of a model file's header."""
-        entry: dict[str, Any] = {
-            "leaf": array_to_json(self.leaf),
-            "target": array_to_json(self.target),
-            "balanced": bool(self.balanced),
-            "growth_weight": None if self.growth_weight is None else array_to_json(self.growth_weight),
-            "row_weight": None if self.row_weight is None else array_to_json(self.row_weight),
-        }
-        if self.draws is not None:
-            entry["draws"] = {
-                "replace": bool(self.draws.replace),
-                "unit_of_row": array_to_json(self.draws.unit_of_row),
-                "strata": [array_to_json(stratum) for stratum in self.draws.strata],
-                "n_drawn": [int(n) for n in self.draws.n_drawn],
-            }
-        return entry
+        return _ROWS.to_header(self)
 
     @classmethod
-    def from_json(
-        cls, entry: dict[str, Any], forest: FittedForest, n_classes: list[int] | None, seed: int
-    ) -> TrainingRows:
+    def from_json(cls, entry: object, forest: FittedForest, n_classes: list[int] | None, seed: int) -> TrainingRows:
         """Turn back what `to_json` gives; refuse what does not fit the forest."""
         n_nodes = np.diff(forest.root.astype(np.int64))
-        leaf = array_from_json(entry.get("leaf"), ("uint16", "uint32"), (forest.n_trees, None))
-        n_rows = leaf.shape[1]
-        if n_rows == 0 or (leaf.max(axis=1) >= n_nodes).any():
+        found = {"draws": None} | _ROWS.from_header(entry, n_trees=forest.n_trees, seed=seed)
+        leaf, target = found["leaf"], found["target"]
+        if leaf.shape[1] == 0 or (leaf.max(axis=1) >= n_nodes).any():
             refuse("is damaged: its training rows are in no leaf")
-        return cls(
-            leaf=leaf,
-            target=_target_from_json(entry, n_rows, n_classes),
-            n_classes=n_classes or [],
-            growth_weight=_weight_from_json(entry, "growth_weight", n_rows),
-            row_weight=_weight_from_json(entry, "row_weight", n_rows),
-            draws=_draws_from_json(field(entry, "draws", dict), n_rows, seed) if "draws" in entry else None,
-            balanced=field(entry, "balanced", bool) and n_classes is not None,
-            n_nodes=n_nodes.tolist(),
-        )
-
-
-def _target_from_json(entry: dict[str, Any], n_rows: int, n_classes: list[int] | None) -> NDArray[Any]:
-    kind = "float64" if n_classes is None else "int32"
-    n_columns = None if n_classes is None else len(n_classes)  # a user's criterion may predict other values than y
-    target = array_from_json(entry.get("target"), (kind,), (n_rows, n_columns))
-    if target.shape[1] == 0:
-        refuse("is damaged: its training rows have no target")
-    if n_classes is not None and ((target < 0) | (target >= np.array(n_classes))).any():
-        refuse("is damaged: a training row has no class")
-    if not np.isfinite(target).all():
-        refuse("is damaged: a target is not finite")
-    return target
-
-
-def _weight_from_json(entry: dict[str, Any], name: str, n_rows: int) -> Floats | None:
-    if entry.get(name) is None:
-        return None
-    weight = array_from_json(entry[name], ("float64",), (n_rows,))
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        refuse("is damaged: a weight is impossible")
-    return weight
-
-
-def _draws_from_json(entry: dict[str, Any], n_rows: int, seed: int) -> Draws:
-    unit_of_row = array_from_json(entry.get("unit_of_row"), ("uint32",), (n_rows,))
-    strata = [array_from_json(fields, ("uint32",), (None,)) for fields in field(entry, "strata", list)]
-    n_drawn, replace = field(entry, "n_drawn", list), field(entry, "replace", bool)
-    sound = len(strata) == len(n_drawn) > 0
-    drawn_units = np.unique(unit_of_row[unit_of_row != 2**32 - 1])
-    for stratum, n in zip(strata, n_drawn, strict=False):
-        most = len(stratum) * _MOST_DRAWN if replace else len(stratum)
-        sound = sound and type(n) is int and len(stratum) > 0 and 1 <= n <= most
-        sound = sound and bool(np.isin(stratum, drawn_units).all())
-    if not sound or not np.isin(drawn_units, np.concatenate(strata)).all():
-        refuse("is damaged: its samples of rows are impossible")
-    return Draws(n_rows, replace, seed, unit_of_row, strata, n_drawn)
+        # a user's criterion may predict other values than y
+        n_columns = target.shape[1] if n_classes is None else len(n_classes)
+        if target.shape[1] != n_columns or not n_columns or (target.dtype == np.float64) != (n_classes is None):
+            refuse("is damaged: its training rows have no target")
+        if n_classes is not None and ((target < 0) | (target >= np.array(n_classes))).any():
+            refuse("is damaged: a training row has no class")
+        found["balanced"] &= n_classes is not None
+        return cls(**found, n_classes=n_classes or [], n_nodes=n_nodes.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +222,20 @@ class OutOfBagResult:
     score: float
     curve: Floats
     predictions: Floats | list[Floats] | None
+
+
+_WITH_ROWS = saved_fields(
+    print_of_all=optional(listed(integer(), 2)),
+    out_of_bag=optional(array("float64", "n_rows", "width", finite=False)),
+)
+_RECORD = saved_fields(
+    seed=integer(least=0, below=2**31),
+    shrinkage=optional(number(0.0, below=math.inf)),
+    oob_score=optional(score()),
+    oob_curve=optional(array("float64", "n_trees", finite=False)),
+    ranges=optional(SAVED_RANGES),
+    rows=optional(Field(dict, lambda value, name, known: value if isinstance(value, dict) else lack(name))),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,22 +296,18 @@ class GrowthRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the header entry. Draws and row fingerprints are saved with the training rows alone."""
-        entry: dict[str, Any] = {"seed": int(self.seed)}
-        if self.shrinkage is not None:
-            entry["shrinkage"] = float(self.shrinkage)
+        found = vars(self) | {"rows": None}
         if self.oob is not None:
-            entry["oob_score"] = self.oob.score if math.isfinite(self.oob.score) else None
-            entry["oob_curve"] = array_to_json(self.oob.curve)
-        if self.ranges is not None:
-            entry["ranges"] = ranges_to_json(self.ranges)
+            found |= {"oob_score": self.oob.score, "oob_curve": self.oob.curve}
         if self.rows is not None:
-            entry["rows"] = self.rows.to_json()
+            more: dict[str, Any] = {}
             if self.row_print is not None:
-                entry["rows"]["print_of_all"] = [self.row_print.table, self.row_print.target]
+                more["print_of_all"] = [self.row_print.table, self.row_print.target]
             if self.oob is not None and self.oob.predictions is not None:
                 parts = self.oob.predictions if isinstance(self.oob.predictions, list) else [self.oob.predictions]
-                entry["rows"]["out_of_bag"] = array_to_json(np.column_stack(parts))
-        return entry
+                more["out_of_bag"] = np.column_stack(parts)
+            found["rows"] = self.rows.to_json() | _WITH_ROWS.to_header(more)
+        return _RECORD.to_header(found)
 
     @classmethod
     def from_json(cls, entry: dict[str, Any], part: FittedPart, has_threshold: bool = False) -> GrowthRecord:
@@ -317,44 +316,18 @@ class GrowthRecord:
             refuse("is damaged: its estimator and its threshold do not go together")
         forest = part.model
         assert isinstance(forest, FittedForest)
-        seed = field(entry, "seed", int)
-        shrinkage = field(entry, "shrinkage", float) if "shrinkage" in entry else None
-        if not 0 <= seed < 2**31:
-            refuse("is damaged: its seed is not a number between 0 and 2³¹")
-        if shrinkage is not None and not 0 <= shrinkage < math.inf:
-            refuse("is damaged: the strength of its shrinkage is impossible")
-        rows = row_print = None
-        if "rows" in entry:
+        sizes = {"n_features": part.schema.n_features, "n_trees": forest.n_trees}
+        found = _RECORD.from_header(entry, **sizes)
+        held, rows, more = found.pop("rows", None), None, {}
+        if held is not None:
             n_classes = None if part.classes is None else [len(labels) for labels in part.classes]
-            fields = field(entry, "rows", dict)
-            rows = TrainingRows.from_json(fields, forest, n_classes, seed)
-            row_print = _row_print(fields["print_of_all"]) if "print_of_all" in fields else None
-        return cls(
-            seed=seed,
-            shrinkage=shrinkage,
-            draws=None if rows is None else rows.draws,
-            ranges=ranges_from_json(field(entry, "ranges", dict), part.schema.n_features)
-            if "ranges" in entry
-            else None,
-            row_print=row_print,
-            rows=rows,
-            oob=_oob_from_json(entry, forest, rows) if "oob_score" in entry else None,
-        )
-
-
-def _row_print(numbers: Any) -> RowPrint:
-    if not isinstance(numbers, list) or len(numbers) != 2 or any(type(number) is not int for number in numbers):
-        refuse("is damaged: the fingerprint of its training rows is unusable")
-    return RowPrint(*numbers)
-
-
-def _oob_from_json(entry: dict[str, Any], forest: FittedForest, rows: TrainingRows | None) -> OutOfBagResult:
-    score = entry["oob_score"]
-    if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
-        refuse("is damaged: its out-of-bag score is not a finite number")
-    curve = array_from_json(entry.get("oob_curve"), ("float64",), (forest.n_trees,))
-    predictions = None
-    if rows is not None and "out_of_bag" in entry["rows"]:
-        shape = (rows.n_rows, forest.engine.value_width)
-        predictions = forest.spread(array_from_json(entry["rows"]["out_of_bag"], ("float64",), shape))
-    return OutOfBagResult(math.nan if score is None else float(score), curve, predictions)
+            rows = TrainingRows.from_json(held, forest, n_classes, found["seed"])
+            more = _WITH_ROWS.from_header(held, n_rows=rows.n_rows, width=forest.engine.value_width)
+        oob, curve = None, found.pop("oob_curve", None)
+        if "oob_score" in found:
+            if curve is None:
+                refuse("is damaged: its out-of-bag score has no curve")
+            predictions = forest.spread(more["out_of_bag"]) if "out_of_bag" in more else None
+            oob = OutOfBagResult(found.pop("oob_score"), curve, predictions)
+        row_print = RowPrint(*more["print_of_all"]) if "print_of_all" in more else None
+        return cls(**found, draws=None if rows is None else rows.draws, row_print=row_print, rows=rows, oob=oob)

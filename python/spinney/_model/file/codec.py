@@ -138,6 +138,15 @@ def number(least: Bound = -math.inf, *, key: str = "", **bounds: Bound) -> Field
     return Field(lambda value: "inf" if math.isinf(value) else float(value), read, key)
 
 
+def score() -> Field:
+    """Save a finite number, or NaN, which is null."""
+    finite = number(below=math.inf)
+    return Field(
+        lambda value: float(value) if math.isfinite(value) else None,
+        lambda value, name, known: math.nan if value is None else finite.read(value, name, known),
+    )
+
+
 def integer(*, key: str = "", **bounds: Bound) -> Field:
     """Save an integer."""
 
@@ -165,7 +174,7 @@ def word(allowed: Collection[str], *, key: str = "") -> Field:
     return Field(str, read, key)
 
 
-def text(longest: int | None = None) -> Field:
+def text(longest: int | None = None, *, key: str = "") -> Field:
     """Save a string."""
 
     def read(value: Any, name: str, known: Known) -> str:
@@ -173,7 +182,7 @@ def text(longest: int | None = None) -> Field:
             lack(name)
         return value
 
-    return Field(str, read)
+    return Field(str, read, key)
 
 
 # ---- several values -----------------------------------------------------------------------------------------
@@ -196,9 +205,9 @@ def words(length: Size = None, *, key: str = "") -> Field:
     return listed(text(), length, key=key)
 
 
-def table(state: SavedState, make: Callable[..., Any] = dict) -> Field:
+def table(state: SavedState, make: Callable[..., Any] = dict, *, key: str = "") -> Field:
     """Save an object, or a dict, whose fields stand in a table of their own."""
-    return Field(state.to_header, lambda value, name, known: make(**state.from_header(value, **known)))
+    return Field(state.to_header, lambda value, name, known: make(**state.from_header(value, **known)), key)
 
 
 def _check_shape(found: tuple[int, ...], shape: tuple[Size, ...], name: str, known: Known) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from spinney._model.file.codec import (
     numbers,
     optional,
     saved_fields,
+    score,
     table,
     word,
     words,
@@ -100,10 +100,6 @@ def _read_shares(value: Any, name: str, known: Known) -> Floats:
     return shares
 
 
-def _read_score(value: Any, name: str, known: Known) -> float:
-    return math.nan if value is None else float(number(below=math.inf).read(value, name, known))
-
-
 WEIGHTS = Field(np.ndarray.tolist, _read_shares)
 _TEMPERATURE = number(1e-3, most=1e3)
 _CURVE = dict.fromkeys(("said", "true"), numbers(np.float64, "n_points", least=0, most=1))
@@ -112,7 +108,7 @@ STACK = saved_fields(
     widths=listed(integer(), "n_members"),
     folds=listed(integer(least=0), "n_members"),
     weights=nullable(WEIGHTS),
-    scores=listed(Field(lambda score: score if math.isfinite(score) else None, _read_score), "n_members"),
+    scores=listed(score(), "n_members"),
     temperatures=optional(listed(_TEMPERATURE, "n_members")),
     temperature=optional(_TEMPERATURE),
     curve=optional(table(saved_fields(**_CURVE), Curve)),
