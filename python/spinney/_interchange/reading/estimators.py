@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, ClassVar, NoReturn
+from dataclasses import field
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.sum_of_trees import SumOfTrees
@@ -17,11 +16,11 @@ from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.estimator import About
+from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._model.boosting import FittedImport
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import SavedState, text
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.links import read_offset
-from spinney._model.saving.model_part import FittedPart
 
 Floats = NDArray[np.float64]
 _MOST_LETTERS = 200  # of what a file says of its origin
@@ -33,16 +32,19 @@ _WORDS = {
 }
 
 
+@estimator
 class Imported(SumOfTrees):
     """A sum of trees that another library has grown."""
 
-    boosting_: FittedImport
-    source_: str
-    objective_: str
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "unseen": [StrOptions({"missing", "error", "other"})],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-    }
+    _saved = SavedState(
+        "imported",
+        {"source_": text(_MOST_LETTERS, key="source"), "objective_": text(_MOST_LETTERS, key="objective")},
+    )
+    unseen: str = parameter(UNSEEN, default="missing")
+    n_jobs: int | None = parameter(N_JOBS, None, default=None)
+    boosting_: FittedImport = field(init=False)
+    source_: str = field(init=False)
+    objective_: str = field(init=False)
 
     def fit(self, X: TableLike, y: ColumnLike = None) -> NoReturn:
         """Refuse: the model is fitted.
@@ -101,20 +103,8 @@ class Imported(SumOfTrees):
         of = "" if n_scores == 1 else f" for {t % n_scores if labels is None else labels[0][t % n_scores]}"
         return f"Round {t // n_scores + 1} of {self.boosting_.n_rounds}, what it adds to the score{of}"
 
-    # ---- files ---------------------------------------------------------------------------------------
 
-    def _to_header(self) -> dict[str, Any]:
-        return {"imported": {"source": self.source_, "objective": self.objective_}}
-
-    @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        told = field(header, "imported", dict)
-        found = {"source_": field(told, "source", str), "objective_": field(told, "objective", str)}
-        if any(len(text) > _MOST_LETTERS for text in found.values()):
-            refuse("is damaged: what it says of its origin is too long")
-        return found
-
-
+@estimator
 class ImportedClassifier(ClassifierMixin, Imported):
     """A classifier that another library has fitted: what `spinney.from_xgboost` and its like return.
 
@@ -215,6 +205,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
+@estimator
 class ImportedRegressor(RegressorMixin, Imported):
     """A model of values or scores that another library has fitted: what `spinney.from_xgboost` and its like return.
 
