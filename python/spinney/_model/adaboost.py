@@ -135,19 +135,16 @@ class WeightedTrees(ModelOfTrees):
         return len(self.weights)
 
     @property
+    def engine(self) -> list[_engine.Tree]:
+        """The engine's trees."""
+        return self._trees
+
+    _engines = engine
+
+    @property
     def n_trees(self) -> int:
         """Number of members."""
         return len(self._trees)
-
-    @property
-    def node_count(self) -> int:
-        """Number of nodes of all members."""
-        return sum(tree.size for tree in self._trees)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves of all members."""
-        return sum(int(np.count_nonzero(tree.feature < 0)) for tree in self._trees)
 
     def trees(self) -> list[_engine.Tree]:
         """Return the members."""
@@ -159,11 +156,6 @@ class WeightedTrees(ModelOfTrees):
         for weight, tree in zip(np.repeat(self.weights, self.n_trees // self.n_rounds), self._trees, strict=True):
             total += float(weight) * FittedTree(tree, None, tree.value_width).importances(n_features)
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
-
-    def split_counts(self, n_features: int) -> NDArray[np.intp]:
-        """Count the splits on each column in all members."""
-        feature = np.concatenate([tree.feature for tree in self._trees])
-        return np.bincount(feature[feature >= 0], minlength=n_features)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""

@@ -94,20 +94,6 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         """Number of rounds."""
         return self.n_trees // self.n_scores
 
-    @property
-    def node_count(self) -> int:
-        """Number of nodes of all trees."""
-        return self._engine.size
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves of all trees."""
-        return int(np.count_nonzero(self._engine.feature < 0))
-
-    def split_counts(self, n_features: int) -> NDArray[np.intp]:
-        """Count the splits on each column in all trees."""
-        return np.bincount(self._splits[0], minlength=n_features)
-
     def trees(self) -> list[_engine.Tree]:
         """Return copies of all trees."""
         return [self._engine.tree(t) for t in range(self.n_trees)]

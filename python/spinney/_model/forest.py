@@ -56,19 +56,9 @@ class FittedForest(ModelOfTrees):
         return self._forest.n_trees
 
     @property
-    def node_count(self) -> int:
-        """Number of nodes of all trees."""
-        return self._forest.size
-
-    @property
     def root(self) -> NDArray[np.uint32]:
         """Position of each tree's first node, and the end."""
         return self._forest.root
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves of all trees."""
-        return int(np.count_nonzero(self._forest.feature < 0))
 
     def trees(self) -> list[_engine.Tree]:
         """Return copies of all trees."""
@@ -150,10 +140,6 @@ class FittedForest(ModelOfTrees):
         total = np.bincount(place, weights=gain, minlength=self.n_trees * n_features).reshape(-1, n_features)
         sums = total.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(total, sums, out=np.zeros(total.shape), where=sums > 0))
-
-    def split_counts(self, n_features: int) -> NDArray[np.intp]:
-        """Count the splits on each column in all trees."""
-        return np.bincount(self._forest.feature[self._tree_of_split[0]], minlength=n_features)
 
     def importances(self, n_features: int) -> NDArray[np.float64]:
         """Mean of the trees' importances, as shares; trees without a split do not count."""

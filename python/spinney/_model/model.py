@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -247,18 +248,33 @@ class ModelOfTrees(FittedModel):
 
     @property
     @abstractmethod
+    def engine(self) -> Any:
+        """The engine's tree or trees."""
+
+    @property
+    def _engines(self) -> Sequence[Any]:
+        """Where the nodes of all trees are."""
+        return [self.engine]
+
+    @property
+    @abstractmethod
     def n_trees(self) -> int:
         """Number of trees."""
 
     @property
-    @abstractmethod
     def node_count(self) -> int:
         """Number of nodes of all trees."""
+        return sum(part.size for part in self._engines)
 
     @property
-    @abstractmethod
     def n_leaves(self) -> int:
         """Number of leaves of all trees."""
+        return sum(int(np.count_nonzero(part.feature < 0)) for part in self._engines)
+
+    def split_counts(self, n_features: int) -> NDArray[np.intp]:
+        """Count the splits on each column."""
+        feature = np.concatenate([part.feature for part in self._engines])
+        return np.bincount(feature[feature >= 0], minlength=n_features)
 
     @abstractmethod
     def trees(self) -> list[_engine.Tree]:
@@ -267,10 +283,6 @@ class ModelOfTrees(FittedModel):
     @abstractmethod
     def importances(self, n_features: int) -> Floats:
         """Share of each column in the gain of the splits."""
-
-    @abstractmethod
-    def split_counts(self, n_features: int) -> NDArray[np.intp]:
-        """Count the splits on each column."""
 
     @abstractmethod
     def shap_sums(

@@ -182,11 +182,6 @@ class FittedTree(ModelOfTrees):
         """Most classes of an output."""
         return int(self.n_classes.max())
 
-    @property
-    def node_count(self) -> int:
-        """Number of nodes."""
-        return self._tree.size
-
     @cached_property
     def children_left(self) -> NDArray[np.int32]:
         """Left child of each node."""
@@ -201,11 +196,6 @@ class FittedTree(ModelOfTrees):
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes are leaves."""
         return _frozen(self._tree.feature < 0)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves."""
-        return int(np.count_nonzero(self.is_leaf))
 
     @cached_property
     def depth(self) -> NDArray[np.int32]:
@@ -383,10 +373,6 @@ class FittedTree(ModelOfTrees):
     def left_categories(self, node: int) -> list[int]:
         """Codes of the categories that go left at a category split."""
         return self._tree.left_categories(node)
-
-    def split_counts(self, n_features: int) -> NDArray[np.intp]:
-        """Count the splits on each column."""
-        return np.bincount(self._tree.feature[~self.is_leaf], minlength=n_features)
 
     def importances(self, n_features: int) -> NDArray[np.float64]:
         """Weighted decrease of the impurity by column, as a share of the total; surrogates are credited their part."""
