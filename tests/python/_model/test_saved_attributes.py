@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 from spinney._model.file.codec import (
     SavedState,
+    array,
     bounds,
     columns,
+    flag,
     integer,
+    listed,
+    nullable,
     number,
     numbers,
+    optional,
+    saved_fields,
+    score,
+    table,
+    text,
     word,
     words,
 )
@@ -95,3 +104,90 @@ def test_columns_of_different_lengths_are_refused():
     header = STATE.to_header(FITTED | {"table_": uneven})
     with pytest.raises(ModelFileError, match="cross-validation"), faults_named("x"):
         STATE.from_header(header)
+
+
+MODEL = saved_fields(
+    rows=array("float64", "n_rows", "n_terms"),
+    codes=array(("uint16", "int32"), "n_rows", least=0, below="n_classes"),
+    weight=optional(array("float64", "n_rows", above=0)),
+    low=array("float64", "n_terms", finite=False),
+    cost=numbers(np.float64, "n_classes", "n_classes", least=0),
+    counts=numbers(np.int64, 2),
+    n_near=integer(least=1, most="n_rows"),
+    is_soft=flag(),
+    origin=nullable(text(5)),
+    scores=listed(score(), "n_terms"),
+    curve=table(saved_fields(said=numbers(np.float64, "n_points"), true=numbers(np.float64, "n_points"))),
+)
+VALUES = {
+    "rows": np.arange(6.0).reshape(3, 2),
+    "codes": np.array([0, 1, 1], dtype=np.int32),
+    "low": np.array([np.nan, -np.inf]),
+    "cost": np.array([[0.0, 2.0], [1.0, 0.0]]),
+    "counts": np.array([3, 4]),
+    "n_near": 3,
+    "is_soft": True,
+    "origin": None,
+    "scores": [np.nan, 0.5],
+    "curve": {"said": np.array([0.1, 0.9]), "true": np.array([0.2, 0.8])},
+}
+
+
+def header_with(**entries):
+    return json.loads(json.dumps(MODEL.to_header(VALUES), allow_nan=False)) | entries
+
+
+def test_shapes_and_bounds_by_name_are_read_again():
+    found = MODEL.from_header(header_with(), n_classes=2)
+    assert found.keys() == VALUES.keys()
+    for name in ("rows", "codes", "low", "cost", "counts", "scores"):
+        np.testing.assert_array_equal(found[name], VALUES[name])
+    assert found["codes"].dtype == np.int32
+    assert (found["n_near"], found["is_soft"], found["origin"]) == (3, True, None)
+    np.testing.assert_array_equal(found["curve"]["true"], [0.2, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("codes", {"codes": np.zeros(2, dtype=np.int32)}),
+        ("rows", {"rows": np.full((3, 2), np.inf)}),
+        ("rows", {"rows": np.zeros((3, 2), dtype=np.int32)}),
+        ("rows", {"rows": np.zeros(3)}),
+        ("codes", {"codes": np.array([0, 1, 2], dtype=np.int32)}),
+        ("codes", {"codes": np.array([0, -1, 1], dtype=np.int32)}),
+        ("weight", {"weight": np.array([1.0, 0.0, 1.0])}),
+        ("weight", {"weight": np.ones(2)}),
+        ("low", {"low": np.zeros(3)}),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(name, changed):
+    header = header_with(**{name: MODEL.fields[name].write(changed[name])})
+    with pytest.raises(ModelFileError, match=f"damaged: its '{name}' (holds|has|is)"), faults_named("x"):
+        MODEL.from_header(header, n_classes=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("weight", None),
+        ("cost", [[0.0, 1.0]]),
+        ("cost", [[0.0, -1.0], [1.0, 0.0]]),
+        ("cost", [[0.0, 1.0], [1.0]]),
+        ("counts", [3.5, 4]),
+        ("counts", [[3, 4]]),
+        ("n_near", 4),
+        ("n_near", 0),
+        ("is_soft", 1),
+        ("origin", "a long way off"),
+        ("origin", 1),
+        ("scores", [None, "inf"]),
+        ("scores", [None]),
+        ("curve", {"said": [0.1], "true": [0.2, 0.3]}),
+        ("curve", {"said": [0.1]}),
+        ("curve", [0.1]),
+    ],
+)
+def test_entries_that_do_not_fit_are_refused(name, value):
+    with pytest.raises(ModelFileError, match="damaged"), faults_named("x"):
+        MODEL.from_header(header_with(**{name: value}), n_classes=2)

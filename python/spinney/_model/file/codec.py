@@ -233,7 +233,7 @@ def array(dtype: str | tuple[str, ...], *shape: Size, finite: bool = True, key: 
     types = (dtype,) if isinstance(dtype, str) else dtype
 
     def read(value: Any, name: str, known: Known) -> NDArray[Any]:
-        found = array_from_json(value, types, (None,) * len(shape))
+        found = array_from_json(value, types, (None,) * len(shape), f"its {name!r}")
         return _checked(found, shape, name, known, finite, bounds)
 
     return Field(array_to_json, read, key)
@@ -294,24 +294,26 @@ def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
     return {"type": array.dtype.name, "shape": list(array.shape), "data": packed}
 
 
-def array_from_json(fields: object, types: tuple[str, ...], shape: tuple[int | None, ...]) -> NDArray[Any]:
+def array_from_json(
+    fields: object, types: tuple[str, ...], shape: tuple[int | None, ...], which: str = "an array"
+) -> NDArray[Any]:
     """Unpack an array of one of some types and of a shape, in which None stands for any length."""
     if not isinstance(fields, dict) or fields.get("type") not in _PACKED & set(types):
-        refuse("is damaged: it lacks an array it should hold")
+        refuse(f"is damaged: {which} is not there, or of another type")
     found, packed = fields.get("shape"), fields.get("data")
     if not isinstance(found, list) or any(type(n) is not int or n < 0 for n in found) or not isinstance(packed, str):
-        refuse("is damaged: an array has no shape or no data")
+        refuse(f"is damaged: {which} has no shape or no data")
     if len(found) != len(shape) or any(n is not None and n != m for n, m in zip(shape, found, strict=True)):
-        refuse("is damaged: an array has the wrong shape")
+        refuse(f"is damaged: {which} has the wrong shape")
     dtype = np.dtype(fields["type"]).newbyteorder("<")
     n_bytes = math.prod(found) * dtype.itemsize
     try:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b64decode(packed, validate=True), n_bytes + 1)
     except (zlib.error, ValueError):
-        refuse("is damaged: an array cannot be unpacked")
+        refuse(f"is damaged: {which} cannot be unpacked")
     if len(data) != n_bytes:
-        refuse("is damaged: an array is too short or too long")
+        refuse(f"is damaged: {which} is too short or too long")
     return np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("=")).reshape(found)
 
 
