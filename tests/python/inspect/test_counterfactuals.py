@@ -135,8 +135,9 @@ def test_refusals_in_words():
         with pytest.raises(ValueError, match=message):
             spinney.counterfactual(TREE, X.iloc[0], X=X, **options)
     model = spinney.DecisionTreeRegressor(max_depth=2).fit(X[["flipper_length_mm"]], X["body_mass_g"].fillna(0))
-    with pytest.raises(ValueError, match="the least and the largest"):
-        spinney.counterfactual(model, [190.0], 5000, X=X[["flipper_length_mm"]])
+    for wanted in (5000, "heavy"):
+        with pytest.raises(ValueError, match="the least and the largest"):
+            spinney.counterfactual(model, [190.0], wanted, X=X[["flipper_length_mm"]])
 
 
 def test_few_digits():

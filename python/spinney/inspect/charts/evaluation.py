@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinney._data.display import plural
+from spinney._data.types import Floats
 from spinney.inspect.charts import axes
 from spinney.inspect.charts.axes import INK, PALE, VALUE_COLOUR, short
 
@@ -138,9 +138,6 @@ def draw_parts(found: Any, ax: Axes | None) -> Axes:
     ax.set(xlim=(low, 1.12 * max(right.max(), 1e-12)), xlabel=label)
     axes.legend_above(ax, 3)
     return ax
-
-
-Floats = NDArray[np.float64]
 
 
 def draw_histogram(low: Floats, high: Floats, density: Floats, names: list[str], ax: Axes | None) -> Axes:

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.display import elide, grouped, one_line, percent, plural, shortest
+from spinney._data.types import Floats
 from spinney.inspect.charts import axes
 from spinney.inspect.charts.axes import CATEGORY_COLOURS, INK, PALE, VALUE_COLOUR, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 
 def draw_ways(found: Any, ax: Axes | None) -> Axes:

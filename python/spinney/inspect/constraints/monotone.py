@@ -18,13 +18,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Feature
 from spinney._data.cells import cells_of
+from spinney._data.types import Floats
 
-Floats = NDArray[np.float64]
 Box = dict[int, int]
 _MISSING_LEFT, _CATEGORY, _OTHER_LEFT, _STOPS = 1, 2, 4, 8
 

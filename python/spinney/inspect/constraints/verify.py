@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display import Backend, frame_of, one_line, shortest
@@ -17,7 +16,6 @@ from spinney._model.model import FittedModel, ModelOfTrees
 from spinney.inspect.constraints import monotone
 from spinney.inspect.explain.target_model import all_cuts, point_table
 
-Floats = NDArray[np.float64]
 _MOST_STEPS = 200_000
 _COLUMNS = ("column", "direction", "verdict", "how")
 _ROUNDING = 2.0**-50  # of each of the values that are added up

@@ -17,8 +17,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts.axes import INK, PALE, class_colour, ink_on, short, tint, value_tint
 from spinney.inspect.draw.layout import Shape, place, text_width
 from spinney.inspect.text.conditions import Condition
-from spinney.inspect.text.reader import Step, TreeReader
-from spinney.inspect.text.text import require_depth
+from spinney.inspect.text.reader import Step, TreeReader, require_count
 
 Style = Literal["auto", "full", "compact"]
 
@@ -135,7 +134,7 @@ def draw(
     """Draw a fitted tree; parameters as for `plot_tree`."""
     if style not in ("auto", "full", "compact"):
         raise ValueError(f"style must be 'auto', 'full' or 'compact', not {style!r}.")
-    require_depth(max_depth)
+    require_count("max_depth", max_depth)
     reader = TreeReader(model, decimals, show_missing)
     n_shown = sum(reader.is_end(step.node, max_depth) for step in reader.walk(max_depth))
     is_compact = style == "compact" or (style == "auto" and n_shown > _FULL_LEAVES)
@@ -171,7 +170,7 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upri
 
 def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str, float, bool]]:
     lines = []
-    if _has_shares(reader):
+    if reader.has_shares:
         shares = reader.shares(node)[0]
         is_short = len(shares) <= _MOST_SHARES
         all_shares = "\N{NO-BREAK SPACE} ".join(_short_share(s) for s in shares)
@@ -215,7 +214,7 @@ def _compact_lines(reader: TreeReader, step: Step, is_last: bool, is_upright: bo
         side, reach = reader.sides(node)[0], step.path.get(reader.column(node))
         first, lines = short(side.column, _LABEL_LETTERS), _joined(_answer(reader, side, reach))
     else:
-        share = [_short_share(reader.purity(node) or 0.0)] if _has_shares(reader) else []
+        share = [_short_share(reader.purity(node) or 0.0)] if reader.has_shares else []
         first = _prediction(reader, node)
         lines = [*share, percent(reader.share_of_all(node)), *_hidden_leaves(reader, node)]
         if is_upright:
@@ -232,10 +231,6 @@ def _joined(lines: list[str]) -> list[str]:
         else:
             joined.append(line)
     return joined
-
-
-def _has_shares(reader: TreeReader) -> bool:
-    return reader.is_classifier and reader.tree.n_outputs == 1
 
 
 def _leaf_words(reader: TreeReader, is_upright: bool) -> str:
@@ -272,7 +267,7 @@ class _Drawing:
 
     def __init__(self, reader: TreeReader, blocks: list[_Block], is_compact: bool, is_upright: bool) -> None:
         self.reader, self.blocks, self.is_compact, self.is_upright = reader, blocks, is_compact, is_upright
-        self.has_bars = not is_compact and _has_shares(reader)
+        self.has_bars = not is_compact and reader.has_shares
         self.bottom = max(block.depth for block in blocks)
         self.under = 0.0 if is_compact else SIZE * LEADING + 2.0
         for block in blocks:
@@ -303,7 +298,7 @@ class _Drawing:
     def _legend(self, width: float) -> tuple[list[Text | Rectangle], float, float]:
         """Return the legend, in lines of the picture's width, the width it needs, and where the tree begins."""
         entries: list[tuple[str, str]] = []  # colour, words
-        if _has_shares(self.reader) and len(self.reader.classes[0]) <= _LEGEND_CLASSES:
+        if self.reader.has_shares and len(self.reader.classes[0]) <= _LEGEND_CLASSES:
             names = [short(label, _LABEL_LETTERS) for label in self.reader.classes[0]]
             entries += [(tint(class_colour(code), 1.0), name) for code, name in enumerate(names)]
         if self.is_compact:
@@ -347,10 +342,9 @@ class _Drawing:
             bar = self.bar[block.depth]
             if block.left >= 0:
                 lines.append(Line(((block.x, self.top[block.depth] + block.height + self.under), (block.x, bar))))
-                (x1, y1), (x2, y2) = (
-                    (b.x, self._top_of(b)) for b in map(self.blocks.__getitem__, (block.left, block.right))
-                )
-                lines.append(Line(((x1, y1), (x1, bar), (x2, bar), (x2, y2))))
+                left, right = self.blocks[block.left], self.blocks[block.right]
+                down = (left.x, self._top_of(left)), (right.x, self._top_of(right))
+                lines.append(Line((down[0], (left.x, bar), (right.x, bar), down[1])))
             if block.label:
                 top, half = self.bar[block.depth - 1] + 5.0, block.half_label
                 labels.append(Rectangle(block.x - half, top, 2 * half, block.label_height, "#ffffff"))

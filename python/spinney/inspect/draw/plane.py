@@ -15,7 +15,7 @@ from spinney._data import Feature, Schema, read_table
 from spinney._data.cells import date_text
 from spinney._data.display import elide
 from spinney._data.schema import column_values
-from spinney._data.types import ColumnLike
+from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import encode_labels, read_values
@@ -30,7 +30,6 @@ _MOST_POINTS = 3000
 _GRID, _POINTS = 150, 200  # points across and up
 _LEAST_SLACK = 1e-3
 Interval = tuple[float, float]
-Floats = NDArray[np.float64]
 
 
 class Region(NamedTuple):

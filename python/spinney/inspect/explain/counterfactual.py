@@ -10,10 +10,10 @@ import numpy as np
 
 from spinney._data import Feature
 from spinney._data.display import Backend, frame_of, one_line, plural, shortest
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney.inspect.charts import explanation as charts
 from spinney.inspect.explain import counterfactual_search as search
-from spinney.inspect.explain.target_model import Floats, cells_of_feature, require_whole, text_of_value
+from spinney.inspect.explain.target_model import cells_of_feature, require_whole, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

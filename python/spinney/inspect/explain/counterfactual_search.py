@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.display import shortest
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
 from spinney.inspect.explain.dependence import numbers_of_cells
 from spinney.inspect.explain.nearest import row_as_table, row_cells, scale_of
-from spinney.inspect.explain.target_model import Asked, Floats, all_cuts, check_fitted
+from spinney.inspect.explain.target_model import Asked, all_cuts, check_fitted
 from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import TreeReader
 

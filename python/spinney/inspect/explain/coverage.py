@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display import Backend, align, frame_of, shortest
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import known_codes, read_values, read_weights
@@ -19,8 +19,6 @@ from spinney.inspect.charts.evaluation import draw_coverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

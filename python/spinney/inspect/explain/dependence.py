@@ -14,26 +14,16 @@ from spinney._data.cells import read_cells
 from spinney._data.columns import listed
 from spinney._data.display import Backend, frame_of, plural
 from spinney._data.feature import feature_values
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.target import read_weights
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.tree import FittedTree
 from spinney.inspect.charts import explanation as charts
-from spinney.inspect.explain.target_model import (
-    Asked,
-    Floats,
-    Points,
-    Rows,
-    cells_of_feature,
-    require_whole,
-    text_of_value,
-)
+from spinney.inspect.explain.target_model import Asked, Points, Rows, cells_of_feature, require_whole, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-METHODS = ("auto", "brute", "recursion")
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +250,7 @@ def partial_dependence(
     >>> spinney.partial_dependence(model, X, 0).average
     array([10., 20., 30., 40.])
     """
-    if method not in METHODS:
+    if method not in ("auto", "brute", "recursion"):
         raise ValueError(f"method must be 'auto', 'brute' or 'recursion', not {method!r}.")
     _check_grid(n_points, percentiles)
     asked = Asked(model, X, _response(model, response_method, method), output)
@@ -342,19 +332,11 @@ def _deciles(asked: Asked, column: int) -> Floats:
     return np.quantile(known, np.arange(1, 10) / 10, method="inverted_cdf")
 
 
-KINDS = ("quantiles", "even")
-
-
 Grid = tuple[Floats, Rows]  # values, ascending or in the order of the categories; a row that has each, or -1
 
 
 def make_grid(
-    asked: Asked,
-    column: int,
-    given: Any,
-    n_points: int,
-    percentiles: tuple[float, float],
-    weight: Floats | None,
+    asked: Asked, column: int, given: Any, n_points: int, percentiles: tuple[float, float], weight: Floats | None
 ) -> Grid:
     """Choose values of a column: all that occur if they are few or categories, else quantiles or even steps."""
     feature, numbers = asked.feature(column), asked.numbers(column)
@@ -362,7 +344,7 @@ def make_grid(
         if len(given) == 0:
             raise ValueError(f"grid has no values for column {feature.name!r}.")
         return _looked_up(numbers_of_cells(feature, given, "grid"), numbers)
-    if given not in KINDS:
+    if given not in ("quantiles", "even"):
         raise ValueError(f"grid must be 'quantiles', 'even' or values, not {given!r}.")
     weight = np.ones(len(numbers)) if weight is None else weight
     known = ~np.isnan(numbers) & (weight > 0)

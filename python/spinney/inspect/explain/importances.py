@@ -18,7 +18,7 @@ from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns
 from spinney._data.display import Backend, align, frame_of, plural, shortest
 from spinney._data.select import PickTable, pick_table
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import KnownScores, KnownShares, KnownValues
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._estimator.parameters import read_column_groups
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-Floats = NDArray[np.float64]
 MEASURES = {
     "impurity": "share in the decrease of the impurity",
     "unbiased": "decrease of the impurity, unbiased",

@@ -21,10 +21,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from spinney._data.display import Backend, frame_of, plural
+from spinney._data.types import Floats
 from spinney._estimator.target import read_weights
 from spinney.inspect.charts import explanation as charts
 from spinney.inspect.charts.axes import short
-from spinney.inspect.explain.target_model import Asked, Floats, Points
+from spinney.inspect.explain.target_model import Asked, Points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

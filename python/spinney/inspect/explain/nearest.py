@@ -15,18 +15,16 @@ from spinney._data import Feature, Schema
 from spinney._data.columns import comes_from
 from spinney._data.display import Backend, frame_of, plural
 from spinney._data.select import Constant, PickTable, pick_table
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees
 from spinney.inspect.charts import explanation as charts
-from spinney.inspect.explain.target_model import Asked, Floats, cells_of_feature, require_whole, text_of_value
+from spinney.inspect.explain.target_model import Asked, cells_of_feature, require_whole, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-METHODS = ("auto", "leaves", "distance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +167,7 @@ def nearest_rows(
     >>> spinney.nearest_rows(model, X, 0, y=y, n=3).target.tolist()
     ['Adelie', 'Adelie', 'Adelie']
     """
-    if method not in METHODS:
+    if method not in ("auto", "leaves", "distance"):
         raise ValueError(f"method must be 'auto', 'leaves' or 'distance', not {method!r}.")
     require_whole("n", n)
     asked = Asked(model, X)

@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data import RawTable, Schema, read_table
 from spinney._data.display import Backend, frame_of, plural, shortest
 from spinney._data.schema import column_values
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts import explanation as charts
-from spinney.inspect.explain.target_model import Floats, cells_of_feature, text_of_value
+from spinney.inspect.explain.target_model import cells_of_feature, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,12 +29,11 @@ from spinney._data.display import shortest
 from spinney._data.feature import Unseen, feature_values
 from spinney._data.reproducible import times
 from spinney._data.select import Cells, Constant, PickTable, pick_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.model import ModelOfTrees
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _MOST_ANSWERS = 1 << 24  # numbers held at a time: 128 MB
@@ -109,27 +108,26 @@ class Asked:
             self._raw.names, self._raw.n_columns, expected, self.schema.n_features, type(model).__name__
         )
         self.method = _method(model, method)
-        self._output = output
-        self._every = every
         self._picked: list[int] | None = None
         self.outputs: list[Any] | None = None
         self.of = "prediction"
-        self._settle(self.answers(self.table.take(np.zeros(1, dtype=np.intp)), raw=True).shape[1])
+        n_outputs = self.answers(self.table.take(np.zeros(1, dtype=np.intp))).shape[1]
+        self._settle(n_outputs, output, every)
 
-    def _settle(self, n_outputs: int) -> None:
+    def _settle(self, n_outputs: int, output: Any, every: bool) -> None:
         """Decide which answers count, and name them."""
         classes = getattr(self.model, "classes_", None)
         has_classes = classes is not None and self.method != "predict"
         names = list(np.asarray(classes).tolist()) if has_classes else list(range(n_outputs))
         what = "share of class" if self.method == "predict_proba" else "score of class" if has_classes else "prediction"
         if has_classes and n_outputs == 1:  # one score for two classes
-            _refuse_output(self._output, names[-1:])
+            _refuse_output(output, names[-1:])
             self.of = f"{what} {names[-1]}"
             return
-        if self._output is not None:
-            _refuse_output(self._output, names)
-            self._picked = [names.index(self._output)]
-        elif has_classes and len(names) == 2 and not self._every:
+        _refuse_output(output, names)
+        if output is not None:
+            self._picked = [names.index(output)]
+        elif has_classes and len(names) == 2 and not every:
             self._picked = [1]
         if self._picked is None and n_outputs > 1:
             self.outputs = names
@@ -173,7 +171,7 @@ class Asked:
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 
-    def answers(self, X: TableLike, raw: bool = False) -> Floats:
+    def answers(self, X: TableLike) -> Floats:
         """Ask about the rows of a table of the same kind, (n_rows, n_outputs)."""
         found = getattr(self.model, self.method)(X)
         if isinstance(found, list):
@@ -186,8 +184,7 @@ class Asked:
                 f"{type(self.model).__name__} predicts labels, which have no mean. It needs predict_proba or "
                 "decision_function to be explained."
             )
-        found = found.astype(np.float64).reshape(len(found), -1)
-        return found if raw else self._pick(found)
+        return self._pick(found.astype(np.float64).reshape(len(found), -1))
 
     def _pick(self, found: Floats) -> Floats:
         return found if self._picked is None else found[..., self._picked]

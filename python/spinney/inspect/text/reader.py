@@ -71,8 +71,7 @@ class TreeReader:
         check_is_fitted(model)
         if not hasattr(model, "tree_") or not hasattr(model, "schema_"):
             raise TypeError(f"{type(model).__name__} is not a single tree. Pass a fitted decision tree of spinney.")
-        if decimals is not None and (not isinstance(decimals, int) or decimals < 0):
-            raise ValueError(f"decimals must be a whole number of at least 0 or None, not {decimals!r}.")
+        require_count("decimals", decimals)
         self.model = model
         self.tree = model.tree_
         self.features: tuple[Feature, ...] = model.schema_.split_features
@@ -155,24 +154,25 @@ class TreeReader:
             found = self.tree.flat_value[node].tolist()
         return found[0] if len(found) == 1 else found
 
-    def line(self, node: int) -> list[tuple[int, float, float, float, float]]:
-        """Column, slope, middle, lowest and highest value of each term of a leaf's line, if it has one."""
+    def line(self, node: int) -> tuple[float, list[tuple[int, float, float, float, float]]]:
+        """Return a leaf's line, if it has one: what it adds where its columns are at their middles, and its terms.
+
+        A term is a column, its slope, and its middle, lowest and highest value.
+        """
         lines = self.tree.lines
         if lines is None:
-            return []
+            return 0.0, []
         terms = slice(int(lines["begin"][node]), int(lines["begin"][node + 1]))
-        return list(zip(*(lines[name][terms].tolist() for name in _TERM), strict=True))
+        return float(lines["base"][node]), list(zip(*(lines[name][terms].tolist() for name in _TERM), strict=True))
 
-    def line_base(self, node: int) -> float:
-        """Return what a leaf's line adds where its columns are at their middles."""
-        assert self.tree.lines is not None
-        return float(self.tree.lines["base"][node])
+    @property
+    def has_shares(self) -> bool:
+        """Whether each node has one share for each class."""
+        return self.is_classifier and self.tree.n_outputs == 1
 
     def purity(self, node: int) -> float | None:
         """Share of the class that a node predicts; None for values or several outputs."""
-        if not self.is_classifier or self.tree.n_outputs > 1:
-            return None
-        return self.shares(node)[0][int(self.tree.majority[node, 0])]
+        return self.shares(node)[0][int(self.tree.majority[node, 0])] if self.has_shares else None
 
     def certainty(self, node: int) -> float:
         """How far the share of the predicted class lies between an even share (or less) and all: 0 to 1."""
@@ -311,10 +311,10 @@ class TreeReader:
 
     def prediction_text(self, node: int) -> str:
         """Write what a node predicts: a label, values, or the line of its leaf."""
-        terms = self.line(node)
+        base, terms = self.line(node)
         if not terms:
             return self.label(self.prediction(node))
-        text = self.number(self.line_base(node))
+        text = self.number(base)
         for j, slope, middle, *_ in terms:
             sign, feature = "−" if slope < 0 else "+", self.features[j]
             around = date_text(middle, feature.resolution, feature.clock) if feature.clock else self.number(middle)
@@ -323,10 +323,9 @@ class TreeReader:
 
     def row_prediction_text(self, node: int, values: list[float]) -> str:
         """Write what a node predicts for a row, and how its line comes to that."""
-        terms = self.line(node)
+        sum_, terms = self.line(node)
         if not terms or any(math.isnan(values[j]) for j, *_ in terms):
             return self.label(self.prediction(node))
-        sum_ = self.line_base(node)
         for j, slope, middle, low, high in terms:
             sum_ += slope * (min(max(values[j], low), high) - middle)
         return f"{self.number(sum_)} = {self.prediction_text(node)}"
@@ -402,6 +401,12 @@ class TreeReader:
         if feature.kind == "number":
             return f"{value:.15g}"
         return one_line(feature.categories[int(value)]) if value < len(feature.categories) else "something else"
+
+
+def require_count(name: str, count: int | None) -> None:
+    """Refuse what is neither a whole number of at least 0 nor None."""
+    if count is not None and (not isinstance(count, int) or count < 0):
+        raise ValueError(f"{name} must be a whole number of at least 0 or None, not {count!r}.")
 
 
 def _listed_shares(labels: list[Any], shares: list[float]) -> str:

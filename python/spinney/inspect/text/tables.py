@@ -145,10 +145,11 @@ def _node(reader: TreeReader, node: int) -> dict[str, Any]:
         "impurity": float(reader.tree.impurity[node]),
         "prediction": [_plain(p) for p in prediction] if isinstance(prediction, list) else _plain(prediction),
     }
-    if terms := reader.line(node):
+    base, terms = reader.line(node)
+    if terms:
         names = ("column", "index", "slope", "middle", "low", "high")
         parts = [dict(zip(names, (reader.features[term[0]].name, *term), strict=True)) for term in terms]
-        entry["line"] = {"base": reader.line_base(node), "terms": parts}
+        entry["line"] = {"base": base, "terms": parts}
     return entry | ({"shares": reader.shares(node)} if reader.is_classifier else {})
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spinney._data.display import Backend, frame_of, one_line, percent, plural, shortest, thousands
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.text.conditions import Condition
-from spinney.inspect.text.reader import Step, TreeReader
+from spinney.inspect.text.reader import Step, TreeReader, require_count
 
 
 def export_text(
@@ -73,7 +73,7 @@ def export_text(
         └── petal width (cm) > 1.75: 46 rows (1 2%, 2 98%) → 2
     """
     reader = TreeReader(model, decimals, show_missing)
-    require_depth(max_depth)
+    require_count("max_depth", max_depth)
     lines = []
     is_last: list[bool] = []  # by depth: whether the branch at hand is the second of its pair
     for step in reader.walk(max_depth):
@@ -91,12 +91,6 @@ def export_text(
             stored = _stored_lines(reader, node, surrogates, competitors)
             lines += [f"{_guides([*is_last[:depth], False])}{line}" for line in stored]
     return "\n".join(lines)
-
-
-def require_depth(max_depth: int | None) -> None:
-    """Refuse a depth that is not a whole number of at least 0."""
-    if max_depth is not None and (not isinstance(max_depth, int) or max_depth < 0):
-        raise ValueError(f"max_depth must be a whole number of at least 0 or None, not {max_depth!r}.")
 
 
 def _guides(is_last: list[bool]) -> str:
@@ -398,9 +392,7 @@ def _left_to_others(reader: TreeReader) -> list[str]:
 
 
 def _rule(reader: TreeReader, node: int, path: dict[int, Condition], show_missing: bool) -> Rule:
-    shares = None
-    if reader.is_classifier and reader.tree.n_outputs == 1:
-        shares = dict(zip(reader.classes[0], reader.shares(node)[0], strict=True))
+    shares = zip(reader.classes[0], reader.shares(node)[0], strict=True) if reader.has_shares else None
     return Rule(
         conditions=tuple(path.values()),
         prediction=reader.prediction(node),
@@ -409,8 +401,8 @@ def _rule(reader: TreeReader, node: int, path: dict[int, Condition], show_missin
         share=reader.share_of_all(node),
         impurity=float(reader.tree.impurity[node]),
         purity=reader.purity(node),
-        shares=shares,
+        shares=None if shares is None else dict(shares),
         node=node,
         show_missing=show_missing,
-        line=reader.prediction_text(node) if reader.line(node) else None,
+        line=reader.prediction_text(node) if reader.line(node)[1] else None,
     )
