@@ -546,3 +546,11 @@ def test_split_tables_are_frames(shop):
     X, y = shop
     table = spinney.split_table(X, y, "price")
     assert len(table.to_frame("polars")) == len(table.to_frame("pandas")) == len(table)
+
+
+def test_a_date_that_rpart_cuts_is_open_at_one_end():
+    days = pd.date_range("2020-01-01", periods=40, freq="D")
+    model = spinney.DecisionTreeRegressor(max_depth=1, dialect="rpart").fit({"day": days}, np.arange(40) >= 25)
+    text = spinney.export_text(model, show_missing=False)
+    assert "day < 2020-01-26" in text
+    assert "day ≥ 2020-01-26" in text
