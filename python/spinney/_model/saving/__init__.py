@@ -1,8 +1,8 @@
 """Model files: fitted models to bytes and back, without pickle.
 
-    estimator ◀──estimator──▶ FittedPart ◀──part──▶ header, trees
+    estimator ◀──▶ FittedPart ◀──model_part──▶ header, trees ◀──file.container──▶ bytes
 
-`_file` turns header and trees into bytes and writes them to disk. Only `estimator` needs scikit-learn, and only when it
-makes an estimator: `predictor` predicts without it. Everything that comes out of a file is checked: the bytes and the
-trees by the engine, the header here.
+Tables of fields (``spinney._model.file.codec``) declare what a header holds; files are written and read by them.
+`members` reads ensembles of several models, `predictor` predicts without scikit-learn. Everything that comes out of a
+file is checked: the bytes and the trees by the engine, the header by the tables.
 """
