@@ -110,8 +110,8 @@ SAVED_CALIBRATION = SavedState(
     {
         "predicted": array("float64", "n_calibrating", "n_predicted"),
         "target": array("float64", "n_calibrating"),
-        "weight": optional(array("float64", "n_calibrating", above=0.0)),
         "narrower": optional(number(above=0.0, most=1.0)),
+        "weight": optional(array("float64", "n_calibrating", above=0.0)),
     },
 )
 

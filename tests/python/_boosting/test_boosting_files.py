@@ -104,7 +104,7 @@ def test_what_is_code_is_not_saved():
         ({"start": []}, "scores do not fit"),
         ({"start": ["a"]}, "'start' does not hold numbers"),
         ({"start": None}, "lacks a usable 'start'"),
-        ({"n_outputs": 2}, "number of outputs"),
+        ({"n_outputs": 2}, "scores do not fit its classes or outputs"),
         ({"kind": "forest"}, "do not go together"),
         ({"kind": "sum"}, "does not know, 'sum'"),
         ({"kind": "tree"}, "4 trees instead of one"),
