@@ -170,6 +170,23 @@ TEST(threads_may_grow_the_trees_of_classes) {
   check_same(d, classes(7), true);
 }
 
+TEST(leaves_of_several_values_do_not_depend_on_threads) {
+  const Data d = make_data(9'000, 6, 4, 9);
+  BoostingParams params = classes(4);
+  params.vector_leaves = true;
+  params.tree.max_leaf_nodes = 60;
+  check_same(d, params);
+  check_same(d, params, true);
+}
+
+TEST(splits_of_a_level_do_not_depend_on_threads) {
+  const Data d = make_data(20'000, 9, 0, 10);
+  BoostingParams params = usual_params();
+  params.tree.symmetric = true;
+  params.tree.max_leaf_nodes = 64;
+  check_same(d, params, true);
+}
+
 TEST(leaves_refitted_do_not_depend_on_threads) {
   const Data d = make_data(9'000, 5, 0, 6);
   for (const Loss loss : {Loss::huber, Loss::absolute}) {
