@@ -103,7 +103,8 @@ def defaults_of(module: str, name: str) -> dict[str, object]:
     for node in syntax.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
             return defaults_of_init(node)
-    levels = list(declared_by(module, name))
+    walked = list(declared_by(module, name))
+    levels = [level for k, level in enumerate(walked) if level not in walked[k + 1 :]]  # a shared base comes last
     by_position = [entry for level in reversed(levels) for entry in level if entry.by_position]
     by_name = [entry for level in levels for entry in level if not entry.by_position]
     own = {entry.name: entry.default for level in reversed(levels) for entry in level}

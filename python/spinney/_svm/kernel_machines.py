@@ -105,7 +105,6 @@ class BaseKernelMachine(BaseMargin):
     cv: Any = parameter("cv_object", "array-like", default=5)
 
     margin_: FittedMachines = field(init=False)
-    probability = False
     _saved: ClassVar[SavedState] = SavedState("fitted", {**_OF_MACHINES, "C_": number(0.0), "cv_results_": columns()})
 
     @abstractmethod
@@ -130,14 +129,15 @@ class BaseKernelMachine(BaseMargin):
         rows = table.learn(table.weight)
         grid = self._grid(rows.merged)
         chosen = Chosen(float(grid.penalties[0]), float(grid.gammas[0]))
-        if not grid.is_one or self.probability:
+        calibrates = bool(getattr(self, "probability", False))  # of classes alone
+        if not grid.is_one or calibrates:
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if not grid.is_one:
             search = MarginSearch(table, self.cv, groups, RandomState(seed), self._n_threads)
             chosen = search.choose(grid, lambda own, gamma, Cs: (s.model for s in self._solve(table, own, gamma, Cs)))
         solved = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C])))
         self._check_solutions(solved.solutions, chosen.C)
-        if self.probability:
+        if calibrates:
             search = MarginSearch(table, self.cv, groups, RandomState((seed + 1) % 2**32), self._n_threads)
             solved.model.calibration = self._calibrate(table, chosen, search)
         self._keep(solved, chosen)
