@@ -101,18 +101,18 @@ def accept_connections(worker: dask.Worker) -> None:
     async def serve(comm: Any, actor: str) -> object:
         try:
             if hasattr(comm, "stream"):
-                await _SocketServer(comm, actor, worker).over.wait()
+                await _SocketServer(comm, actor, worker).wait()
             else:
-                await _serve_in_process(comm, actor, worker)
+                await _serve_on_loop(comm, actor, worker)
         finally:
-            _end(comm)
+            comm.abort()
         return dask.load("distributed.core").Status.dont_reply
 
     worker.handlers[_OPEN] = serve
 
 
-async def _serve_in_process(comm: Any, actor: str, worker: dask.Worker) -> None:
-    """Reply to the messages of a client in the same process."""
+async def _serve_on_loop(comm: Any, actor: str, worker: dask.Worker) -> None:
+    """Reply to messages over a connection without a stream: a client in the same process, or WebSockets."""
     with suppress(OSError, KeyError):  # the client has closed the connection, or the actor is gone
         if actor in worker.state.actors:
             await comm.write([_READY, None])
@@ -127,12 +127,20 @@ class _SocketServer:
     """
 
     def __init__(self, comm: Any, actor: str, worker: dask.Worker) -> None:
-        self.over = asyncio.Event()
+        self._over = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._comm, self._actor, self._actors = comm, actor, worker.state.actors
         comm.stream.io_loop.remove_handler(comm.stream.fileno())
         self._socket: socket.socket = comm.stream.socket
         Thread(target=self._run, name="spinney-connection", daemon=True).start()
+
+    async def wait(self) -> None:
+        """Wait until the thread is over; end it if nobody waits any more."""
+        try:
+            await self._over.wait()
+        finally:
+            with suppress(OSError):  # it is closed
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # which wakes the thread
 
     def _run(self) -> None:
         try:
@@ -145,7 +153,7 @@ class _SocketServer:
                         self._send(*self._reply(*self._receive()))
         finally:
             with suppress(RuntimeError):  # the worker has ended
-                self._loop.call_soon_threadsafe(self.over.set)
+                self._loop.call_soon_threadsafe(self._over.set)
 
     def _has_message(self) -> bool:
         """Wait for a message, until the next check of the connection."""
@@ -186,14 +194,6 @@ class _SocketServer:
         return reply
 
 
-def _end(comm: Any) -> None:
-    """Close a connection; a thread that reads its socket is woken."""
-    if hasattr(comm, "stream"):
-        with suppress(OSError):
-            socket.socket.shutdown(comm.stream.socket, socket.SHUT_RDWR)
-    comm.abort()
-
-
 def _packed(name: str, value: object) -> tuple[bytes, bytes]:
     """Return the head of a message, and its value as bytes."""
     body = value if isinstance(value, bytes) else dask.load("distributed.protocol.pickle").dumps(value)
@@ -205,20 +205,29 @@ def _unpacked(name: bytes, is_pickled: bool, body: bytearray) -> tuple[str, Any]
     return name.rstrip(b"\0").decode(), value
 
 
-async def _send(comm: Any, name: str, value: object) -> None:
-    """Send a name and a value over the stream of a connection; within one process there is none."""
+def _stream_of(comm: Any) -> Any:
+    """Return the stream of a connection, None if its kind has none; OSError if it was closed at this end."""
     if not hasattr(comm, "stream"):
+        return None
+    if comm.stream is None:
+        raise ConnectionAbortedError("The connection was closed.")
+    return comm.stream
+
+
+async def _send(comm: Any, name: str, value: object) -> None:
+    """Send a name and a value."""
+    if (stream := _stream_of(comm)) is None:
         await comm.write([name, [value] if name == REQUEST else value])
         return
     for part in _packed(name, value):
-        await comm.stream.write(part)
+        await stream.write(part)
 
 
 async def _receive(comm: Any) -> Any:
     """Wait for a name and a value."""
-    if not hasattr(comm, "stream"):
+    if (stream := _stream_of(comm)) is None:
         return await comm.read()
-    name, is_pickled, size = _HEAD.unpack(await comm.stream.read_bytes(_HEAD.size))
+    name, is_pickled, size = _HEAD.unpack(await stream.read_bytes(_HEAD.size))
     body = bytearray(size)
-    await comm.stream.read_into(body)
+    await stream.read_into(body)
     return _unpacked(name, is_pickled, body)

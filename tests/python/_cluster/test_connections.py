@@ -1,6 +1,7 @@
 """Connections to actors end where something goes wrong: whoever waits at the other end hears of it."""
 
 import asyncio
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -91,3 +92,54 @@ def test_a_worker_hangs_up_where_the_actor_is_gone_or_never_was():
     stranger = Comm()
     asyncio.run(serve(stranger, "actor"))
     assert (stranger.sent, stranger.is_open) == ([], False)
+
+
+async def joined(handle):
+    """Return both ends of a connection of Dask's over a socket, where `handle` has the worker's."""
+    comm_module = pytest.importorskip("distributed.comm")
+    ends = asyncio.Queue()
+
+    async def accept(comm):
+        await ends.put(comm)
+        await handle(comm)
+
+    async with comm_module.listen("tcp://127.0.0.1:0", accept) as listener:
+        here = await comm_module.connect(listener.contact_address)
+        return here, await ends.get()
+
+
+@pytest.mark.parametrize("size", [10, 50_000_000], ids=["receiving", "sending"])
+def test_a_connection_that_is_closed_here_is_lost_to_all_that_wait(size):
+    """One task waits for the socket, the others for their turns."""
+
+    async def close_under_way():
+        here, there = await joined(lambda comm: asyncio.sleep(0))  # nobody replies
+        connection = transport.Connection(here)
+        tasks = [asyncio.create_task(connection.exchange(transport.REQUEST, [bytes(size)])) for _ in range(3)]
+        await asyncio.sleep(0.2)
+        connection.close()
+        there.abort()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    found = asyncio.run(close_under_way())
+    assert all(isinstance(error, OSError) for error in found), found
+
+
+def test_a_connection_that_the_worker_closes_ends_its_thread():
+    _, _, serve = served(None)
+    ended = []
+
+    async def handle(comm):
+        ended.extend(await asyncio.gather(serve(comm, "actor"), return_exceptions=True))
+
+    async def close_at_worker():
+        here, there = await joined(handle)
+        assert (await transport._receive(here))[0] == "ready"
+        await there.close()
+        while not ended:
+            await asyncio.sleep(0.05)
+        here.abort()
+
+    asyncio.run(asyncio.wait_for(close_at_worker(), 10))
+    assert [found.name for found in ended] == ["dont_reply"]
+    assert "spinney-connection" not in [thread.name for thread in threading.enumerate()]
