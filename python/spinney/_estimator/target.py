@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -394,26 +395,25 @@ def check_scoring(scoring: Any, callbacks: Any = None) -> None:
             raise TypeError(f"callbacks must be functions that take a dict. Got {callback!r}.")
 
 
-def check_target_goes_on(learned: dict[str, Any], known: dict[str, Any]) -> None:
+def check_target_goes_on(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
     """Refuse a target that an earlier fit does not fit.
 
     Parameters
     ----------
-    learned, known : dict
+    new, earlier : mapping
         Fitted attributes that come from the new and from the earlier target.
     """
-    if learned.get("n_outputs_") != known.get("n_outputs_", learned.get("n_outputs_")) or not same_classes(
-        learned, known
-    ):
+    n_outputs = new.get("n_outputs_")
+    if n_outputs != earlier.get("n_outputs_", n_outputs) or not same_classes(new, earlier):
         raise ValueError("warm_start needs the classes and outputs of the earlier fit. Set warm_start=False.")
 
 
-def same_classes(learned: dict[str, Any], known: dict[str, Any]) -> bool:
+def same_classes(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
     """Whether a target has the classes of a fitted model, and of the same kind: True is not 1."""
-    if "classes_" not in learned:
+    if "classes_" not in new:
         return True
-    new, old = (c if isinstance(c, list) else [c] for c in (learned["classes_"], known["classes_"]))
-    return len(new) == len(old) and all(map(_same_labels, new, old))
+    pair = [c if isinstance(c, list) else [c] for c in (new["classes_"], earlier["classes_"])]
+    return len(pair[0]) == len(pair[1]) and all(map(_same_labels, *pair))
 
 
 def _same_labels(new: Any, old: Any) -> bool:

@@ -67,6 +67,11 @@ class BaseLinear(TableEstimator):
     linear_: FittedLinear = field(init=False)
     _model_attribute = "linear_"
 
+    @property
+    def _n_threads(self) -> int:
+        """Threads of the engine: there is no parameter, as predictions take no time."""
+        return 1
+
     @abstractmethod
     def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
         """Return slopes, constants and link."""

@@ -91,3 +91,10 @@ def test_single_rows_and_files():
 def test_what_cannot_be_learned_is_said():
     with pytest.raises(ValueError, match="The class 'b' has no row of positive weight"):
         spinney.LinearClassifier().fit([[1.0], [2.0], [3.0]], ["a", "b", "c"], [1, 0, 1])
+
+
+def test_counterfactuals_of_a_linear_model_are_found():
+    X, y = spinney.datasets.load_penguins()
+    model = spinney.LinearClassifier().fit(X, y)
+    found = spinney.inspect.counterfactual(model, X[:1], wanted="Chinstrap", X=X)
+    assert "Chinstrap" in str(found)

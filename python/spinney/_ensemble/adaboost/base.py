@@ -381,11 +381,11 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
 
     def _tree_estimator(self, tree: _engine.Tree) -> BaseEstimator:
         classes = self._member_classes(self._classes)
-        learned: dict[str, Any] = {"n_outputs_": 1}
+        attributes: dict[str, Any] = {"n_outputs_": 1}
         if classes is not None:
-            learned |= {"classes_": classes, "n_classes_": len(classes), "cost_matrix_": None, "priors_": None}
+            attributes |= {"classes_": classes, "n_classes_": len(classes), "cost_matrix_": None, "priors_": None}
         fitted = FittedTree(tree, None if classes is None else [len(classes)], 1)
-        return self.estimator_._with_tree(self.schema_, learned, fitted)
+        return self.estimator_._with_tree(self.schema_, attributes, fitted)
 
     def _by_round(self, X: TableLike) -> Iterator[tuple[list[NDArray[Any]], float]]:
         """Yield the predictions of the members of each round, and their weight."""
