@@ -180,6 +180,9 @@ class BaseTree(GrowingEstimator):
             Not fitted. Weights go to `fit`; afterwards `printcp`, `summary` and `pruned(cp=...)` are there.
         """
         words = {name: value for name, value in locals().items() if name not in ("cls", "parameters")}
+        if cls.splitter != "best":
+            whole = "DecisionTreeClassifier" if cls._is_class_target else "DecisionTreeRegressor"
+            raise ValueError(f"rpart's trees have the best cuts, not cuts drawn at random. Use {whole}.rpart.")
         return cls(**control.tree_parameters(cls._is_class_target, words, parameters))
 
     # ---- fitting -------------------------------------------------------------------------------------

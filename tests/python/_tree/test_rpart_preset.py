@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 import spinney
-from spinney import DecisionTreeClassifier, DecisionTreeRegressor, shrink_tree
+from spinney import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor, shrink_tree
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))
@@ -53,6 +53,9 @@ def test_what_rpart_does_not_know_is_refused(parameters):
     ("call", "words"),
     [
         (lambda: DecisionTreeClassifier.rpart(criterion="gini"), "split"),
+        (lambda: ExtraTreeClassifier.rpart(), r"Use DecisionTreeClassifier\.rpart"),
+        (lambda: ExtraTreeRegressor.rpart(), r"Use DecisionTreeRegressor\.rpart"),
+        (lambda: ExtraTreeClassifier(dialect="rpart", max_depth=3).fit(X, Y), "splitter='best'"),
         (lambda: DecisionTreeClassifier.rpart(xval="x"), "number of folds"),
         (lambda: DecisionTreeClassifier.rpart(xval=-5), "negative"),
         (lambda: DecisionTreeClassifier.rpart(cp=float("nan")), "cp must be a number"),

@@ -165,6 +165,8 @@ def refuse_unknown(settings: GrowthSettings, has_classes: bool, exposure: Column
         "splitter": settings.splitter != "best",
     }
     wrong = [name for name, is_given in given.items() if is_given]
+    if wrong == ["splitter"]:
+        raise ValueError("rpart's rules do not work with splitter='random'. Set splitter='best', or dialect=None.")
     if wrong:
         raise ValueError(f"rpart's rules do not work with {wrong[0]}. Leave it at its default, or set dialect=None.")
     if exposure is not None and settings.criterion != "poisson":
