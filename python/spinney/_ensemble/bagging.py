@@ -435,7 +435,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         return np.asarray(sum(self._each(X, partial(self._output.predict, **routed))) / len(self.estimators_))
 
     def predict(self, X: TableLike, **params: Any) -> NDArray[Any]:
-        """Class with the highest mean probability or the most votes, of equal ones the first; or the mean prediction.
+        """Classifiers: class with the highest mean probability or most votes; regressors: mean prediction.
 
         Parameters
         ----------

@@ -28,11 +28,6 @@ from spinney._estimator.estimator import store_signature, taking_other_names
 COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the engine has an array of
 
 
-def store_parameters(estimator: object, arguments: Mapping[str, object]) -> None:
-    """Set the parameters of an estimator: `arguments` are the ``locals()`` of its ``__init__``."""
-    vars(estimator).update((name, value) for name, value in arguments.items() if name not in ("self", "__class__"))
-
-
 def count_features(max_features: int | float | str | None, n_features: int) -> int:
     """Return the number of columns tried at a node, as in scikit-learn."""
     if max_features is None:

@@ -293,7 +293,7 @@ def predict_log_proba(estimator: ProbabilityEstimator, X: TableLike) -> Floats:
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        As `predict_proba`.
+        As `predict_proba`; minus infinity where the probability is 0.
     """
     return log(estimator.predict_proba(X))
 
@@ -309,7 +309,8 @@ def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
     Returns
     -------
     ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Scores.
+        Two classes: positive for the second. More: one score per class; linear machines separate each class from all
+        others.
     """
     scores = estimator._scores(X)
     return scores[:, 0] if scores.shape[1] == 1 else scores

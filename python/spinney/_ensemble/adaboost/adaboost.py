@@ -45,6 +45,10 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     error. By default members are stumps, trees of one split, of which spinney fits hundreds a second; any estimator
     will do that takes weights, and one that does not is fitted to rows drawn by their weights.
 
+    The `decision_function` of two classes is f = Σ α / 2 · h, positive for the second: half its log-odds. For more
+    classes it is a number per class: the sum of the weights of the members that vote for it (``"m1"``, ``"samme"``),
+    or its logarithmic score.
+
     See Also
     --------
     GradientBoostingClassifier : Boosts any loss; ``loss="exponential"`` is AdaBoost's.
