@@ -72,7 +72,7 @@ def demo(**options: Any) -> None:
     You see
       the table's shape and its classes;
       the leader board: how well each model does on rows that it has not
-      seen, beside always saying the same;
+      seen, beside a constant prediction;
       the pruned tree, as questions you can answer by hand;
       where the report is: open it in a browser.
 
@@ -91,10 +91,9 @@ def study(table: Path, target: str | None, out: Path | None, as_json: bool, **op
     r"""Study TABLE: fit a family of models, compare them honestly, keep the best, write a report.
 
     TABLE is a CSV, Parquet, Arrow or Excel file, or - for standard input. Columns are taken as they are: numbers, text,
-    dates, gaps. A fifth of the rows is locked away. The others are learned from: a pruned tree, boosting, forests, a
-    linear model, AdaBoost, neighbours, support vectors and a stack of them are compared on the same folds, beside
-    always saying the same. Columns that name rows or give the target away are left out and named; --keep brings them
-    back.
+    dates, gaps. A fifth of the rows is held out. On the others a pruned tree, boosting, forests, a linear model,
+    AdaBoost, neighbours, support vectors and a stack of them are compared on the same folds, beside a constant
+    prediction. Columns that name rows or give the target away are left out and named; --keep brings them back.
 
     The same command gives the same result, unless time runs out: then it says what was cut. Ctrl-C keeps what is done.
     Exit codes: 0 done; 1 the table cannot be used; 2 the command was not understood; 130 interrupted.
@@ -105,7 +104,7 @@ def study(table: Path, target: str | None, out: Path | None, as_json: bool, **op
       spinney study loans.csv --target repaid --group customer --minutes 10
       spinney study loans.csv --target repaid --time granted --peers
     \b
-    Then open loans-study/report.html, and use what is kept
+    Then open loans-study/report.html, and use the saved model
       spinney predict loans-study/best.model applicants.csv
       spinney explain loans-study/best.model loans.csv --row 3
     """
@@ -116,7 +115,7 @@ def study(table: Path, target: str | None, out: Path | None, as_json: bool, **op
 
 @command
 def predict(model: Path, **options: Any) -> None:
-    r"""Predict each row of TABLE with a MODEL that study or fit has kept.
+    r"""Predict each row of TABLE with a MODEL that study or fit has saved.
 
     Columns are found by name; others, such as the target, are ignored. Rows keep their order, and the table may be
     larger than memory.
@@ -134,7 +133,7 @@ def predict(model: Path, **options: Any) -> None:
 
 @command
 def explain(model: Path, table: Path, encoding: str | None, delimiter: str | None, as_json: bool, **asked: Any) -> None:
-    r"""Explain a kept MODEL by the rows of TABLE: which columns matter, what one does, or why a row is as it is.
+    r"""Explain a saved MODEL by the rows of TABLE: which columns matter, what one does, or why a row is as it is.
 
     \b
     Example
@@ -153,7 +152,7 @@ def explain(model: Path, table: Path, encoding: str | None, delimiter: str | Non
 
 @command
 def show(model: Path, **options: Any) -> None:
-    r"""Print a kept MODEL as questions, with its columns and how much each matters; of an ensemble, the columns.
+    r"""Print a saved MODEL as text, with its columns and how much each matters; of an ensemble, the columns.
 
     \b
     Example
@@ -167,7 +166,7 @@ def show(model: Path, **options: Any) -> None:
 
 @command
 def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **options: Any) -> None:
-    r"""Fit a tree, a forest, boosted trees or another model to TABLE and judge it.
+    r"""Fit a tree, a forest, boosted trees or another model to TABLE and evaluate it.
 
     Strings are categories, dates such as 2024-05-31 are dates, and empty cells (or NA, NaN, null) are missing values:
     nothing needs encoding or filling in. The score is that of rows the model has not seen, beside always naming the
@@ -196,7 +195,7 @@ def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **opt
 
 @command
 def compare(table: Path, target: str | None, plot: Path | None, as_json: bool, **options: Any) -> None:
-    r"""Compare models on the same folds of TABLE, beside always saying the same.
+    r"""Compare models on the same folds of TABLE, beside a constant prediction.
 
     Differences are paired by fold, with standard errors that allow for the rows that folds share, and p-values of the
     corrected resampled t-test, corrected for the number of models by Holm. Ctrl-C keeps the models that are done.
@@ -251,7 +250,7 @@ def convert(file: Path, out: Path | None) -> None:
 
 @command
 def export(model: Path, **options: Any) -> None:
-    r"""Write a kept MODEL in another format, for a runtime, a database or a compiler.
+    r"""Write a saved MODEL in another format, for a runtime, a database or a compiler.
 
     What a format cannot hold is refused by name. The guide has a table of what each holds.
 
