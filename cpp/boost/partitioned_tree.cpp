@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 
 #include "base/pool.h"
 
@@ -28,7 +29,10 @@ Histogram RemoteRows::read_cells(std::size_t n_cells) {
 }
 
 void RemoteRows::partition(std::span<LeafSplit<Leaf>> splits, Crew) {
-  for (LeafSplit<Leaf>& split : splits) split.n_left = read_sum<std::uint64_t>();
+  for (LeafSplit<Leaf>& split : splits) {
+    split.n_left = read_sum<std::uint64_t>();
+    if (split.n_left > split.leaf->n()) throw std::invalid_argument("partitions differ in their rows");
+  }
 }
 
 void RemoteRows::histograms(std::span<LeafSplit<Leaf>> splits, Crew) {

@@ -10,11 +10,34 @@
 #include "boost/local_rows.h"
 #include "learn/chunks.h"
 #include "learn/scales.h"
+#include "tree/validate.h"
 
 namespace spinney {
 
 [[noreturn]] static void refuse_request() {
   throw std::invalid_argument("a request is for rows, nodes or columns that do not exist");
+}
+
+// Its column exists, and so do the codes that it parts.
+static void check_split(const BoostSplit& split, const Coding& coding) {
+  if (split.feature >= coding.columns.size()) refuse_request();
+  const CodedColumn& column = coding.columns[split.feature];
+  const auto exists = [&](std::uint32_t code) { return code < column.n_codes; };
+  if (!column.is_category && !exists(split.cut)) refuse_request();
+  if (!std::all_of(split.left_codes.begin(), split.left_codes.end(), exists)) refuse_request();
+}
+
+// Rows in codes can be walked down the tree. Of a tree in a message the rest is not known, and values are not looked at.
+static void check_tree(const BoostedTree& grown, const Coding& coding) {
+  const std::size_t n = grown.tree.size();
+  if (grown.tree.value.size() != n || grown.cut.size() != n) refuse_request();
+  Tree tree = grown.tree;
+  for (std::vector<double>* unknown : {&tree.threshold, &tree.impurity, &tree.weight, &tree.value})
+    unknown->assign(n, 0.0);
+  tree.n_rows.assign(n, 0);
+  std::vector<std::uint32_t> n_categories;
+  for (const CodedColumn& c : coding.columns) n_categories.push_back(c.is_category ? c.n_codes : 0);
+  if (!find_fault(tree, n_categories).empty()) refuse_request();
 }
 
 struct Partition::Memory {
@@ -164,6 +187,7 @@ void Partition::add(MessageReader& from, MessageWriter& to) {
     grown.cut = from.get_run<std::uint32_t>();
     const std::vector<std::uint32_t> nodes = from.get_run<std::uint32_t>(), names = from.get_run<std::uint32_t>();
     if (k >= state_.n_scores() || nodes.size() != names.size()) refuse_request();
+    check_tree(grown, state_.coded->coding);
     if (names.empty()) {
       std::vector<Row> every(state_.n_rows());
       std::iota(every.begin(), every.end(), Row{0});
@@ -256,8 +280,8 @@ std::size_t Partition::partition(TreeRows& tree, const NodeSplit& request) {
   const TreeRows::Range node = tree.at(request.node);
   Row* rows = tree.memory.rows.data() + node.begin;
   const std::size_t n = node.end - node.begin;
-  if (request.split.feature >= state_.coded->coding.columns.size() || request.left != tree.nodes.size())
-    refuse_request();
+  if (request.left != tree.nodes.size()) refuse_request();
+  check_split(request.split, state_.coded->coding);
   if (node.left != 0) std::sort(rows, rows + n);  // an earlier split had left too few on a side
   const int n_threads = tree.threads_for(static_cast<double>(n));
   const std::size_t n_left = tree.memory.local.parter.part(request.split, rows, n, n_threads, 0);

@@ -384,3 +384,65 @@ def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
         assert any(is_joined() for _ in range(200))
     finally:
         sys.setswitchinterval(usual)
+
+
+SPLIT, ADD = 2, 4  # the kinds of requests, after the tag of the booster
+
+
+def damaged_splits(request):
+    """Yield the request with a node, a column, a code or a number of codes of the first split's that cannot be."""
+    at = 1 + 1 + 4 + 4 + 4  # the first split, after its batch: node, left, column, cut, two flags, codes that go left
+    n_codes = int.from_bytes(request[at + 18 : at + 26], sys.byteorder)
+    places = [at, at + 4, at + 8, *(at + 26 + 4 * i for i in range(n_codes))]
+    if n_codes == 0:
+        places.append(at + 12)
+    for place in places:
+        yield request[:place] + b"\xff\xff\xff\x7f" + request[place + 4 :]
+    yield request[: at + 18] + b"\xff" * 8 + request[at + 26 :]
+
+
+def damaged_trees(request):
+    """Yield the request with entries of the first tree's root that cannot be, and with runs that are too short."""
+    runs, at = {}, 1 + 1 + 1 + 4 + 4
+    for name, size in [("column", 4), ("right", 4), ("flags", 1), ("set", 4), ("sets", 4), ("value", 8), ("cut", 4)]:
+        n = int.from_bytes(request[at : at + 8], sys.byteorder)
+        runs[name] = at, n, size
+        at += 8 + n * size
+    assert request[runs["flags"][0] + 8] & 2, "the root is split on categories"
+    for name, (at, n, size) in runs.items():
+        if name not in ("value", "cut"):  # which may be anything
+            yield request[: at + 8] + b"\xff\xff\xff\x7f"[-size:] + request[at + 8 + size :]
+        if name != "sets":
+            yield request[:at] + (n - 1).to_bytes(8, sys.byteorder) + request[at + 8 + size :]
+
+
+@pytest.mark.parametrize(("kind", "damaged"), [(SPLIT, damaged_splits), (ADD, damaged_trees)])
+def test_damaged_requests_are_refused(monkeypatch, kind, damaged):
+    frame = make_table(n=9000)[0][["word", "whole"]]
+    y = np.asarray(5 * (frame["word"].cat.codes % 3) + frame["whole"] // 100 % 2, dtype=float)
+    answer, n_refused = BlockActor.answer, 0
+
+    def damaged_first(self, request):
+        nonlocal n_refused
+        for other in damaged(request) if request[1] == kind else ():
+            with pytest.raises(ValueError, match=r"do not exist|ends too soon"):
+                answer(self, other)
+            n_refused += 1
+        return answer(self, request)
+
+    monkeypatch.setattr(BlockActor, "answer", damaged_first)
+    check_same(spinney.GradientBoostingRegressor(n_estimators=2, max_bins=400, random_state=0), frame, y)
+    assert n_refused > 5
+
+
+def test_answers_of_more_rows_than_there_are_are_refused(monkeypatch):
+    frame, y = make_table(n=9000)
+    answer = BlockActor.answer
+
+    def too_many(self, request):
+        found = answer(self, request)
+        return b"\xff" * 7 + b"\x0f" + found[8:] if request[1] == SPLIT else found  # of the rows that go left
+
+    monkeypatch.setattr(BlockActor, "answer", too_many)
+    with pytest.raises(ValueError, match="partitions differ in their rows"):
+        spinney.GradientBoostingRegressor(n_estimators=2).fit(in_blocks(frame), y)
