@@ -24,7 +24,7 @@ Reply = tuple[Literal["done", "failed", "busy", "lost"], Any]  # and what a meth
 REQUEST = "answer"  # the method that answers requests, which are bytes: in order, without replies in between
 _OPEN, _READY = "spinney-connection", "ready"
 _MOST_AT_ONCE = 1 << 30  # bytes: sockets of TLS take fewer than 2^31
-_HEAD = struct.Struct("!16s?Q")  # the name, whether the value is pickled, and the number of its bytes
+_HEAD = struct.Struct("!32s?Q")  # the name, whether the value is pickled, and the number of its bytes
 
 
 class Channel(Protocol):

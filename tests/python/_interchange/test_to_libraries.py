@@ -137,3 +137,15 @@ def test_names_that_a_format_does_not_take():
     model = spinney.DecisionTreeRegressor().fit({"a b": [1.0, 2.0], "a_b": [0.0, 1.0]}, [0.0, 1.0])
     with pytest.raises(ValueError, match="two would be the same"):
         spinney.to_lightgbm(model)
+
+
+@pytest.mark.parametrize(
+    ("write", "read"),
+    [(spinney.to_lightgbm, spinney.from_lightgbm), (spinney.to_xgboost, spinney.from_xgboost)],
+    ids=["lightgbm", "xgboost"],
+)
+def test_what_is_written_as_text_can_be_read_as_text(write, read):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc"))
+    model = spinney.GradientBoostingRegressor(n_estimators=5).fit(X, X["a"])
+    np.testing.assert_allclose(read(write(model)).predict(X), model.predict(X), rtol=1e-6, atol=1e-6)

@@ -26,9 +26,11 @@ FileLike = Target | bytes | bytearray | memoryview
 
 
 def read_bytes(model: FileLike) -> tuple[bytes, str]:
-    """Return the bytes of a file, or bytes themselves, and what to call them."""
+    """Return the bytes of a file, or bytes or text themselves, and what to call them."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model), "these bytes"
+    if isinstance(model, str) and (model.startswith("{") or "\n" in model):
+        return model.encode(), "this text"
     if isinstance(model, (str, os.PathLike)):
         return Path(model).read_bytes(), label_of(model)
     data = model.read()

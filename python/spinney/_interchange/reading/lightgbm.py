@@ -32,7 +32,7 @@ def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: o
 
     Parameters
     ----------
-    model : Booster, LGBMModel, dict, path, bytes or binary file
+    model : Booster, LGBMModel, dict, path, text, bytes or binary file
         What was fitted, what its ``dump_model`` gives, or a file: text as ``save_model`` writes it, or that dictionary
         as JSON. A pickle is not read.
     num_iteration : int, optional

@@ -46,7 +46,7 @@ def from_xgboost(
 
     Parameters
     ----------
-    model : Booster, XGBModel, path, bytes or binary file
+    model : Booster, XGBModel, path, text, bytes or binary file
         What was fitted, or its file: JSON or UBJSON, as ``save_model`` writes them. A pickle is not read.
     iteration_range : tuple of two ints, optional
         Rounds to take, from the first up to, but without, the second. None: what XGBoost's own ``predict`` takes, that
