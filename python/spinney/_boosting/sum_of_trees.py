@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from spinney.inspect.explain.shap import ShapValues
 
 
-class SumOfTrees(SequenceOfMembers, TableEstimator):
+class SumOfTrees(TableEstimator):
     """Trees that are added up: read one by one, and explained by what each column adds to the scores."""
+
+    __len__, __iter__ = SequenceOfMembers.__len__, SequenceOfMembers.__iter__
+    __getitem__, __bool__ = SequenceOfMembers.__getitem__, SequenceOfMembers.__bool__
 
     _model_attribute = "boosting_"
     boosting_: FittedBoosting

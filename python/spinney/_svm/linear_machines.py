@@ -76,25 +76,17 @@ class BasePlanes(BaseMargin):
         return About(self._noun, size, {self._noun: sentence}, sentence, why_no_trees=why)
 
 
-@estimator
-class BasePlanesOfClasses(ClassifierMixin, BasePlanes):
-    """Planes that separate classes: one, or one for each class against all others."""
-
-    class_weight: dict[Any, float] | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
-    cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
-    _is_class_target = True
-    decision_function = table_estimator.decision_function
-
-    def _machines(self, rows: TermRows, table: MarginTable) -> list[TermRows]:
-        rows, classes, cost = rows.used(), table.target.labels, table.cost
-        codes = rows.target.astype(np.intp)
-        weight = rows.weight * class_weights(self.class_weight, codes, rows.weight, classes)[codes]
-        found = []
-        for k in [1] if len(classes) == 2 else range(len(classes)):
-            z = np.where(codes == k, 1.0, -1.0)
-            price = np.ones(len(z)) if cost is None else np.where(z > 0, cost[k].sum(), cost[codes, k])
-            found.append(replace(rows, target=z, weight=weight * price))
-        return found
+def _machines_of_classes(estimator: LinearSVC | Perceptron, rows: TermRows, table: MarginTable) -> list[TermRows]:
+    """Return the rows of each machine: one, or one for each class against all others."""
+    rows, classes, cost = rows.used(), table.target.labels, table.cost
+    codes = rows.target.astype(np.intp)
+    weight = rows.weight * class_weights(estimator.class_weight, codes, rows.weight, classes)[codes]
+    found = []
+    for k in [1] if len(classes) == 2 else range(len(classes)):
+        z = np.where(codes == k, 1.0, -1.0)
+        price = np.ones(len(z)) if cost is None else np.where(z > 0, cost[k].sum(), cost[codes, k])
+        found.append(replace(rows, target=z, weight=weight * price))
+    return found
 
 
 # ---- planes of least penalty and loss ----------------------------------------------------------------------------
@@ -179,7 +171,7 @@ class BaseLinearMachine(BasePlanes):
 
 
 @estimator
-class LinearSVC(BasePlanesOfClasses, BaseLinearMachine):
+class LinearSVC(ClassifierMixin, BaseLinearMachine):
     """Linear support vector classification of many rows.
 
     A plane between two classes, or one for each class against all others, of least ½|w|² plus ``C`` times what rows pay
@@ -203,6 +195,11 @@ class LinearSVC(BasePlanesOfClasses, BaseLinearMachine):
     """
 
     loss: str = parameter(StrOptions({"hinge", "squared_hinge"}), default="squared_hinge")
+    class_weight: dict[Any, float] | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
+    _is_class_target = True
+    _machines = _machines_of_classes
+    decision_function = table_estimator.decision_function
 
 
 @estimator
@@ -240,7 +237,7 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
 
 
 @estimator
-class Perceptron(BasePlanesOfClasses):
+class Perceptron(ClassifierMixin, BasePlanes):
     """Rosenblatt's perceptron.
 
     Goes through the rows and learns from its mistakes alone: where a row x of side y = ±1 is not on its side, the
@@ -266,8 +263,13 @@ class Perceptron(BasePlanesOfClasses):
     averaged: bool = parameter("boolean", default=False)
     max_iter: int = parameter(Interval(Integral, 1, 2**31 - 1, closed="both"), default=1000)
     shuffle: bool = parameter("boolean", default=True)
+    class_weight: dict[Any, float] | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
 
     _noun = "perceptron"
+    _is_class_target = True
+    _machines = _machines_of_classes
+    decision_function = table_estimator.decision_function
     _saved = SavedState(
         "fitted", {"n_updates_": numbers(np.int64), "n_iter_": numbers(np.int64), "novikoff_bound_": bounds()}
     )

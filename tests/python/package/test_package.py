@@ -235,3 +235,10 @@ def test_nothing_of_the_engine_is_left_at_the_end(how):
         [sys.executable, "-c", USED, how], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert ("leaked" in run.stderr) == (how == "leak"), run.stderr
+
+
+def test_an_estimator_has_at_most_five_ancestors_of_its_own():
+    kinds = [kind for name in dir(spinney) if isinstance(kind := getattr(spinney, name), type)]
+    found = {kind.__name__: [b for b in kind.__mro__[1:] if b.__module__.startswith("spinney")] for kind in kinds}
+    assert len(found["RandomForestClassifier"]) == 5
+    assert {name: bases for name, bases in found.items() if len(bases) > 5} == {}
