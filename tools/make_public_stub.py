@@ -133,7 +133,9 @@ class Loss:
 def losses() -> Iterator[Loss]:
     """Yield the losses of the engine's table that have a text."""
     for line in re.split(r"\bLOSS\((?=\w+, \w+Loss)", LOSS_TABLE.read_text(encoding="utf-8"))[1:]:
-        fields = dict(re.findall(r'\.(name|public_name|text) = "(.*?)"', re.sub(r'"\s*\\\n\s*"', "", line)))
+        fields: dict[str, str] = dict(
+            re.findall(r'\.(name|public_name|text) = "(.*?)"', re.sub(r'"\s*\\\n\s*"', "", line))
+        )
         if "text" in fields:
             n_scores = re.search(r"\.n_scores = (\d+)", line)
             yield Loss(
