@@ -188,7 +188,7 @@ def _folds_of(held_out: Sequence[NDArray[np.bool_]], n_rows: int) -> tuple[list[
 
 @dataclass(frozen=True)
 class Task:
-    """Rows dealt out to boosters, the loss, and where its scores start.
+    """Rows split into those of each booster, the loss, and the initial scores.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ def set_aside(
     seed: int,
     time: ArrayLike | None = None,
 ) -> tuple[LearningRows, LearningRows]:
-    """Part the rows, by weights, into some to learn from and some to be judged by.
+    """Split the rows, by weights, into a training set and a validation set.
 
     Both keep the whole table; rows that belong to the other part have weight 0. The same share of each class is held
     out, each class keeps rows to learn from, and groups stay together; with `time`, the latest rows, or groups, are

@@ -227,7 +227,7 @@ class LossOfRows(ABC):
 
     @property
     def largest_step(self) -> float:
-        """Longest step of a leaf, unless the user says another; 0: any."""
+        """Largest value of a leaf (`max_step`) by default; 0 means no limit."""
         return 0.0
 
     @abstractmethod

@@ -336,16 +336,16 @@ def check_categories(schema: Schema, table: RawTable, categorical_features: Any,
     forced = forced_categories(categorical_features, table)
     expected = schema.names if schema.has_names else None
     order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
-    dealt = None
+    features = None
     if isinstance(table, RemoteTable):
-        dealt = table.features([table.label(j) for j in range(table.n_columns)], forced)
+        features = table.features([table.label(j) for j in range(table.n_columns)], forced)
     for j, feature in enumerate(schema.features):
         place = j if order is None else order[j]
         is_category = feature.kind == "category"
         if is_category == (place in forced) or feature.empty:
             continue
-        if dealt is not None:
-            is_coded = dealt[place].kind == "category"
+        if features is not None:
+            is_coded = features[place].kind == "category"
         else:
             is_coded = table.matrix is None and isinstance(table.column(place), CodedColumn)
         if not is_category or not is_coded:

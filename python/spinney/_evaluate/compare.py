@@ -318,7 +318,7 @@ class Comparison:
     curve_rows : ndarray of shape (n_sizes,)
         These numbers.
     n_train, n_test : float
-        Mean number of rows learned from, and judged by.
+        Mean number of training rows, and of rows evaluated on.
 
     Examples
     --------

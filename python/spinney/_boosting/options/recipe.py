@@ -301,9 +301,9 @@ class Recipe:
     worth_of_present : bool
         Whether it is a share of the present held-out loss instead.
     n_folds : int
-        One booster for each fold, judged by it; 0: one for all rows.
+        Number of folds, with a booster for each, evaluated on it; 0: one booster for all rows.
     n_repeats : int
-        How often the rows are dealt out into folds.
+        How often the rows are split into folds.
     held_twice : float
         Share of a fold that the next booster holds out too, and that as many rows of its own are not held out for:
         where two boosters know neither a row, they tell how far boosters differ.
