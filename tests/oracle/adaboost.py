@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-LEAST_SHARE = 1e-5
+MIN_PROBABILITY = 1e-5
 
 
 def cuts(X):
@@ -76,7 +76,7 @@ def real(X, codes, weight, n_classes, n_rounds, rate=1.0):
     own = np.arange(n_classes) == codes[:, np.newaxis]
     coding = np.where(own, 1.0, -1.0 / (n_classes - 1))
     for _ in range(n_rounds):
-        logs = np.log(np.maximum(said(X, class_stump(X, codes, w, n_classes)), LEAST_SHARE))
+        logs = np.log(np.maximum(said(X, class_stump(X, codes, w, n_classes)), MIN_PROBABILITY))
         total += rate * (logs - logs.mean(axis=1, keepdims=True))
         w = w * np.exp(-rate * (n_classes - 1) / n_classes * (coding * logs).sum(axis=1))
         w /= w.sum()

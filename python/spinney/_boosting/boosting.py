@@ -195,7 +195,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
     def _broken_constraint(self) -> str | None:
         """Say which constraint the fitted trees break, or may break; None if they keep all that can be proved."""
         fitted = self.boosting_
-        has_many = fitted.n_shares > 0 and fitted.n_scores > self.n_outputs_  # classes: nothing can be proved of them
+        has_many = fitted.n_probabilities > 0 and fitted.n_scores > self.n_outputs_  # multiclass: unprovable
         if has_many or not self._constrained_directions(self.monotonic_cst):
             return None
         found = self.verify_constraints()
@@ -225,7 +225,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         given = read_offset(offset, n_rows, model.n_scores)
         if self._predicts_alone:
             return given
-        first = first_scores(self.init_, X, model.link, model.n_shares, model.n_scores)
+        first = first_scores(self.init_, X, model.link, model.n_probabilities, model.n_scores)
         return first if given is None else first + given
 
     def to_predictor(self) -> RowPredictor:
@@ -315,12 +315,12 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
         model, n_features = part.model, part.schema.n_features
         assert isinstance(model, FittedBoosting)
-        n_rounds, n_predicted = model.n_rounds, max(1, model.n_shares)
+        n_rounds, n_predicted = model.n_rounds, max(1, model.n_probabilities)
         found = SAVED.from_header(header, n_rounds=n_rounds, n_features=n_features, n_predicted=n_predicted)
         for name in (CURVES.keys() & found.keys()) - {"validation_score_"}:
             if len(found[name]) < n_rounds:
                 refuse("is damaged: its learning curve is shorter than the model")
-        if "_calibration" in found and not found["_calibration"].is_usable(model.n_shares):
+        if "_calibration" in found and not found["_calibration"].is_usable(model.n_probabilities):
             refuse("is damaged: the rows that calibrate it are unusable")
         if "oob_scores_" in found:
             found["oob_score_"] = float(found["oob_scores_"][n_rounds - 1])

@@ -77,7 +77,7 @@ def refit_leaves(model: Booster, given: RowInputs, decay: float) -> Booster:
     check_is_fitted(model)
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 <= decay <= 1:
         raise ValueError(f"decay must be a number from 0 to 1, not {decay!r}.")
-    if model.boosting_.has_lines:
+    if model.boosting_.has_linear_leaves:
         raise ValueError(
             "refit sets the values of leaves anew, and those of this model are lines (linear_leaves=True). Fit "
             "it to the new rows."

@@ -205,6 +205,6 @@ class BoostedTree(DecisionTreeRegressor):
         ndarray of shape (n_samples,)
             What it adds.
         """
-        if not self.tree_.has_lines:
+        if not self.tree_.has_linear_leaves:
             return super().predict(X, **more)
         return self.tree_.predictions(self._columns(X), self._n_threads)[:, 0]

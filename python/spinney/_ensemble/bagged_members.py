@@ -21,7 +21,7 @@ from spinney._data.types import TableLike
 from spinney._ensemble.members import random_state_names, rows_of, set_random_states, takes_weights
 from spinney._estimator.held_out import KnownShares, KnownValues
 from spinney._estimator.parallel import count_threads, in_order
-from spinney._model.predictions import codes_said, onehot, shares_said
+from spinney._model.predictions import member_codes, member_probabilities, onehot
 from spinney._tree.tree_estimator import BaseTree
 
 Values = NDArray[np.float64]
@@ -128,8 +128,8 @@ class ClassOutput:
     def predict(self, member: BaseEstimator, X: TableLike, **params: Any) -> Values:
         """Probabilities of all classes, or votes."""
         if not self.is_soft(member):
-            return onehot(codes_said(member, X, self.classes, False, **params), len(self.classes))
-        return shares_said(member, X, self.classes, False, **params)
+            return onehot(member_codes(member, X, self.classes, False, **params), len(self.classes))
+        return member_probabilities(member, X, self.classes, False, **params)
 
     def losses(self, target: NDArray[Any], mean: Values) -> Values:
         """Return 1 for a wrong class."""

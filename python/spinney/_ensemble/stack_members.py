@@ -17,15 +17,15 @@ from spinney._estimator.held_out import Fold, Rows
 from spinney._model.predictions import (
     Calibration,
     Curve,
-    as_shares,
+    all_probabilities,
     calibrated,
-    codes_said,
-    decisions_said,
-    mean_said,
+    mean_prediction,
+    member_codes,
+    member_decisions,
+    member_probabilities,
+    member_values,
     onehot,
-    shares_said,
     tempered_columns,
-    values_said,
 )
 
 Floats = NDArray[np.float64]
@@ -137,7 +137,9 @@ class FoldAverage:
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return mean_said([shares_said(model, X, self.classes_, self._by_code) for model in self.estimators_])
+        return mean_prediction(
+            [member_probabilities(model, X, self.classes_, self._by_code) for model in self.estimators_]
+        )
 
     @only_if(_lacks("decision_function"))
     def decision_function(self, X: TableLike) -> Floats:
@@ -153,7 +155,7 @@ class FoldAverage:
         ndarray of shape (n_samples,) or (n_samples, k)
             As those of the models.
         """
-        mean = mean_said([decisions_said(model, X, self.classes_) for model in self.estimators_])
+        mean = mean_prediction([member_decisions(model, X, self.classes_) for model in self.estimators_])
         return mean[:, 0] if mean.shape[1] == 1 else mean
 
     def predict(self, X: TableLike) -> NDArray[Any]:
@@ -170,9 +172,9 @@ class FoldAverage:
             Values or labels.
         """
         if not hasattr(self, "classes_"):
-            return mean_said([values_said(model, X) for model in self.estimators_])
-        codes = [codes_said(model, X, self.classes_, self._by_code) for model in self.estimators_]
-        votes = mean_said([onehot(said, len(self.classes_)) for said in codes])
+            return mean_prediction([member_values(model, X) for model in self.estimators_])
+        codes = [member_codes(model, X, self.classes_, self._by_code) for model in self.estimators_]
+        votes = mean_prediction([onehot(said, len(self.classes_)) for said in codes])
         return np.asarray(self.classes_[votes.argmax(axis=1)])
 
     def fingerprint(self) -> str:
@@ -269,7 +271,10 @@ class GreedySelection(BaseEstimator):
         if self.temperatures_ is not None:
             header["temperatures"] = self.temperatures_
         if isinstance(self.calibration_, Curve):
-            header["curve"] = {"said": self.calibration_.said.tolist(), "true": self.calibration_.true.tolist()}
+            header["curve"] = {
+                "predicted": self.calibration_.predicted.tolist(),
+                "observed": self.calibration_.observed.tolist(),
+            }
         elif self.calibration_ is not None:
             header["temperature"] = self.calibration_
         return header
@@ -311,7 +316,7 @@ class GreedySelection(BaseEstimator):
                 return float((weight * (mean - y) ** 2).sum())
         else:
             self.classes_ = classes
-            own = as_shares(parts)[np.arange(len(y)), :, y.astype(np.intp)].T
+            own = all_probabilities(parts)[np.arange(len(y)), :, y.astype(np.intp)].T
 
             def loss(mean: Floats) -> float:
                 return -float((weight * log(np.maximum(mean, _LEAST_SHARE))).sum())
@@ -322,7 +327,9 @@ class GreedySelection(BaseEstimator):
 
     def _mean(self, said: Floats) -> Floats:
         parts = said.reshape(len(said), self.n_members, -1)
-        return mean_said(tempered_columns(list(parts.transpose(1, 0, 2)), self.temperatures_), self.weights_.tolist())
+        return mean_prediction(
+            tempered_columns(list(parts.transpose(1, 0, 2)), self.temperatures_), self.weights_.tolist()
+        )
 
     def predict_proba(self, said: Floats) -> Floats:
         """Weighted mean of the members' shares.
@@ -337,7 +344,7 @@ class GreedySelection(BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             Shares.
         """
-        return calibrated(as_shares(self._mean(said)), self.calibration_)
+        return calibrated(all_probabilities(self._mean(said)), self.calibration_)
 
     def predict(self, said: Floats) -> NDArray[Any]:
         """Weighted mean of the members' values, or the class of the largest mean share.

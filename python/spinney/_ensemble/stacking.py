@@ -40,7 +40,14 @@ from spinney._estimator.parallel import Progress
 from spinney._estimator.parameters import estimator, parameter
 from spinney._linear.linear_model import LinearClassifier, LinearRegressor
 from spinney._model.file.container import refuse
-from spinney._model.predictions import METHODS, Calibration, as_columns, column_names, member_says, shares_said
+from spinney._model.predictions import (
+    METHODS,
+    Calibration,
+    as_columns,
+    column_names,
+    member_predictions,
+    member_probabilities,
+)
 from spinney._model.saving.members import StackPlan
 
 GREEDY = "greedy"
@@ -179,7 +186,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
             member = rows.fit(sharing.prepared(templates[m]), names[m], taken, by_code[m], params[names[m]])
             if fold is None:
                 return released(member, templates[m], self.n_jobs), None
-            predicted = member_says(member, rows.table.take(fold.held_out), methods[m], rows.classes, by_code[m])
+            predicted = member_predictions(member, rows.table.take(fold.held_out), methods[m], rows.classes, by_code[m])
             return None if self.refit else released(member, templates[m], self.n_jobs), predicted
 
         fitted: list[list[BaseEstimator]] = [[] for _ in members]
@@ -208,7 +215,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
             check_is_fitted(member)
             known = set() if rows.classes is None else set(np.asarray(member.classes_).tolist())
             by_code.append(rows.classes is not None and not known <= set(rows.classes.tolist()))
-            predicted.append(member_says(member, rows.table.native, method, rows.classes, by_code[-1]))
+            predicted.append(member_predictions(member, rows.table.native, method, rows.classes, by_code[-1]))
         fitted = FittedMembers([name for name, _ in members], [member for _, member in members], by_code)
         return fitted, predicted
 
@@ -304,7 +311,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
 
     def _member_columns(self, table: PickTable) -> list[Floats]:
         return [
-            as_columns(member_says(member, table.native, method, self._classes, coded), method, self._classes)
+            as_columns(member_predictions(member, table.native, method, self._classes, coded), method, self._classes)
             for member, method, coded in zip(self.estimators_, self.stack_method_, self._coded, strict=True)
         ]
 
@@ -518,7 +525,7 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
             Columns in the order of `classes_`.
         """
         meta = self._meta_of(X)
-        return shares_said(self.final_estimator_, meta, self.classes_, self._final_coded)
+        return member_probabilities(self.final_estimator_, meta, self.classes_, self._final_coded)
 
     predict_log_proba = only_if(_final_lacks("predict_proba"))(table_estimator.predict_log_proba)
 

@@ -22,7 +22,7 @@ from spinney._estimator.estimator import Estimator
 from spinney._estimator.parallel import Progress
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.file.container import refuse
-from spinney._model.predictions import mean_said, member_says
+from spinney._model.predictions import mean_prediction, member_predictions
 from spinney._model.saving.members import check_member
 
 
@@ -106,11 +106,11 @@ class BaseVoting(TransformerMixin, BaseCombination):
         table = self._matched(X)
         for member, coded in zip(self.estimators_, self._coded, strict=True):
             method = "predict_proba" if self._is_soft else "predict"
-            yield member_says(member, table.native, method, self._classes, coded)
+            yield member_predictions(member, table.native, method, self._classes, coded)
 
     def _mean(self, X: TableLike) -> Floats:
         check_is_fitted(self)
-        return mean_said(list(self._each(X)), self._shares(len(self.estimators_)).tolist())
+        return mean_prediction(list(self._each(X)), self._shares(len(self.estimators_)).tolist())
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names of the columns that `transform` gives, as scikit-learn's.

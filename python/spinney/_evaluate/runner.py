@@ -18,7 +18,7 @@ from spinney._estimator.held_out import Fold
 from spinney._estimator.parallel import Progress, is_spread, spread
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error
-from spinney._model.predictions import member_says
+from spinney._model.predictions import member_predictions
 
 REFIT = 1.4  # time of a fit to all rows to learn from, over that of a fold: they are a quarter more
 REFIT_ALL = 1.8  # the same of a fit to all rows, the test part too
@@ -134,7 +134,7 @@ class Runner:
         """Return class probabilities, or values in one column."""
         classes = self.problem.classes
         method = "predict" if classes is None or not hasattr(model, "predict_proba") else "predict_proba"
-        return member_says(model, X, method, classes, self._by_code(model))
+        return member_predictions(model, X, method, classes, self._by_code(model))
 
     def run(self, candidate: Candidate, fold: Fold) -> Run:
         """Fit a model to the rows of a fold and predict those held out."""

@@ -1,8 +1,8 @@
-"""A fitted AdaBoost of trees: members with weights, and the sum of scores that they make.
+"""A fitted AdaBoost of trees: weighted members, and the sum of their scores.
 
-A member says something of each row: a class (votes), class shares (real), or a value (gentle, logit). `Sayings` turns
-that into scores, and knows nothing of trees: said of the nodes of a tree, it gives a tree that adds to the scores, so
-that AdaBoost predicts, explains and answers single rows as a sum of trees does.
+A member predicts a class (votes), class probabilities (real) or a number (gentle, logit) for each row. `ScoreFormula`
+turns these predictions into scores. Applied to the nodes of a tree, it gives a tree of scores, so AdaBoost predicts and
+explains rows as a sum of trees does.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from spinney._model.tree import FittedTree
 
 VOTES = ("m1", "samme")
 ALGORITHMS = (*VOTES, "real", "gentle", "logit")
-LEAST_SHARE = 1e-5  # of a class ("real"), or one member that is sure of itself would decide alone
+MIN_PROBABILITY = 1e-5  # of a class ("real"), or one member that is sure of itself would decide alone
 
 
 @dataclass(frozen=True)
-class Sayings:
+class ScoreFormula:
     """How what members say becomes scores.
 
     For two classes there is one score: half the log-odds of the second class, by the algorithm's own reckoning. For
@@ -47,7 +47,7 @@ class Sayings:
     n_classes: int
 
     @property
-    def says_values(self) -> bool:
+    def members_are_regressors(self) -> bool:
         """Whether members are regressors."""
         return self.algorithm in ("gentle", "logit")
 
@@ -59,7 +59,7 @@ class Sayings:
     @property
     def n_members(self) -> int:
         """Members of a round: one, or one per class where each learns a class against the others."""
-        return self.n_scores if self.says_values else 1
+        return self.n_scores if self.members_are_regressors else 1
 
     @property
     def link(self) -> str:
@@ -68,9 +68,9 @@ class Sayings:
             return "half_logit"
         return "one_vs_rest" if self.algorithm == "gentle" else "softmax"
 
-    def of_nodes(self, value: Floats) -> NDArray[Any]:
+    def node_predictions(self, value: Floats) -> NDArray[Any]:
         """Return what a tree says in each node, (n_nodes, value_width)."""
-        if self.says_values:
+        if self.members_are_regressors:
             return value[:, 0]
         return value.argmax(axis=1) if self.algorithm in VOTES else value
 
@@ -98,7 +98,7 @@ class Sayings:
                 return np.asarray((weight / 2) * (2.0 * said[:, np.newaxis] - 1.0))
             return weight * np.asarray(said[:, np.newaxis] == np.arange(self.n_classes), dtype=np.float64)
         if self.algorithm == "real":
-            logs = log(np.maximum(said, LEAST_SHARE))
+            logs = log(np.maximum(said, MIN_PROBABILITY))
             if two:
                 return np.asarray((weight / 2) * (logs[:, 1:] - logs[:, :1]))
             return np.asarray(weight * (logs - logs.mean(axis=1, keepdims=True)))
@@ -167,22 +167,24 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
 
     Attributes
     ----------
-    sayings : Sayings
+    formula : ScoreFormula
         How what members say becomes scores.
     """
 
     kind = "adaboost"
     saved = saved_fields(algorithm=word(ALGORITHMS), weights=numbers(np.float64, "n_rounds"))
 
-    def __init__(self, members: list[_engine.Tree], weights: Floats, sayings: Sayings, n_categories: list[int]) -> None:
-        super().__init__(members, weights, [sayings.n_classes])
-        self.sayings = sayings
+    def __init__(
+        self, members: list[_engine.Tree], weights: Floats, formula: ScoreFormula, n_categories: list[int]
+    ) -> None:
+        super().__init__(members, weights, [formula.n_classes])
+        self.formula = formula
         self._n_categories = n_categories
 
     @property
     def algorithm(self) -> str:
         """The algorithm."""
-        return self.sayings.algorithm
+        return self.formula.algorithm
 
     @cached_property
     def scoring(self) -> FittedBoosting:
@@ -190,12 +192,14 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
         added: list[_engine.Tree] = []
         for t, tree in enumerate(self._trees):
             value = tree.value.reshape(tree.size, -1)
-            scores = self.sayings.scores(self.sayings.of_nodes(value), float(self.weights[t // self.sayings.n_members]))
+            scores = self.formula.scores(
+                self.formula.node_predictions(value), float(self.weights[t // self.formula.n_members])
+            )
             for k in range(scores.shape[1]):
                 column = np.ascontiguousarray(scores[:, k : k + 1])
                 added.append(tree.with_values(column, tree.weight, tree.impurity))
         return FittedBoosting(
-            added, np.zeros(self.sayings.n_scores), self.sayings.link, self._n_categories, self._n_classes
+            added, np.zeros(self.formula.n_scores), self.formula.link, self._n_categories, self._n_classes
         )
 
     def shap_sums(
@@ -218,7 +222,7 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
-        return super().attributes() | {"_sayings": self.sayings}
+        return super().attributes() | {"_formula": self.formula}
 
     # ---- files -----------------------------------------------------------------------------------------------
 
@@ -228,13 +232,13 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
         if frame.n_outputs != 1 or frame.n_classes is None:
             refuse("is damaged: its number of outputs is wrong")
         found = cls.saved.from_header(header)
-        sayings, weights = Sayings(found["algorithm"], frame.n_classes[0]), found["weights"]
-        if not len(weights) or len(trees) != len(weights) * sayings.n_members:
+        formula, weights = ScoreFormula(found["algorithm"], frame.n_classes[0]), found["weights"]
+        if not len(weights) or len(trees) != len(weights) * formula.n_members:
             refuse(f"is damaged: it holds {len(trees)} trees for {len(weights)} rounds")
-        width = 1 if sayings.says_values else sayings.n_classes
+        width = 1 if formula.members_are_regressors else formula.n_classes
         if any(tree.value_width != width for tree in trees):
             refuse("is damaged: a tree does not fit its classes")
-        return cls(trees, weights, sayings, frame.schema.n_categories)
+        return cls(trees, weights, formula, frame.schema.n_categories)
 
     def identity(self) -> bytes:
         """Return the algorithm and the members' weights."""

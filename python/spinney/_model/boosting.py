@@ -70,7 +70,7 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         return self._engine
 
     @property
-    def has_lines(self) -> bool:
+    def has_linear_leaves(self) -> bool:
         """Whether leaves are lines, not values."""
         return self._engine.has_lines
 
@@ -85,7 +85,7 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         return self._engine.n_trees
 
     @property
-    def n_shares(self) -> int:
+    def n_probabilities(self) -> int:
         """Classes whose shares are predicted; 0 where values are."""
         return 0 if self._n_classes is None else self._n_classes[0]
 
@@ -109,7 +109,7 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
     ) -> Floats | None:
         """Predictions, or scores, of each row with the values of each point in some columns; None with lines."""
-        if self.has_lines:
+        if self.has_linear_leaves:
             return None
         sums: Any = _engine.replaced_in_additive(self._engine, columns, points, which, n_jobs)
         if sums is None:

@@ -47,13 +47,13 @@ def _number_behind(name: str, link: str) -> bool:
         return False
 
 
-def is_imported_link(link: str, of_classes: bool, n_scores: int, n_shares: int) -> bool:
+def is_imported_link(link: str, of_classes: bool, n_scores: int, n_probabilities: int) -> bool:
     """Whether an imported model of classes, or of values, can have this link, for so many scores and shares."""
     if not of_classes:
-        return n_scores == n_shares and (link in _VALUE_LINKS or link in _IMPORTED_VALUE_LINKS)
+        return n_scores == n_probabilities and (link in _VALUE_LINKS or link in _IMPORTED_VALUE_LINKS)
     if link in ("softmax", "identity") or _number_behind("separate", link):
-        return n_scores == n_shares > 1
-    return (link in ("logit", "step") or _number_behind("sigmoid", link)) and n_scores == 1 and n_shares == 2
+        return n_scores == n_probabilities > 1
+    return (link in ("logit", "step") or _number_behind("sigmoid", link)) and n_scores == 1 and n_probabilities == 2
 
 
 def score_columns(n_classes: list[int]) -> list[slice]:

@@ -148,7 +148,7 @@ class FittedModel(Outputs, ABC):
         return []
 
     @property
-    def has_lines(self) -> bool:
+    def has_linear_leaves(self) -> bool:
         """Whether leaves are lines, not values."""
         return False
 

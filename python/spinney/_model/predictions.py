@@ -16,30 +16,30 @@ _LEAST_SHARE = 2.0**-52
 METHODS = ("predict_proba", "decision_function", "predict")
 
 
-def class_places(member: Any, classes: NDArray[Any], by_code: bool) -> NDArray[np.intp]:
+def class_positions(member: Any, classes: NDArray[Any], by_code: bool) -> NDArray[np.intp]:
     """Where the classes that a member knows stand among all; by_code: it knows them by their codes."""
     known = np.asarray(member.classes_)
     return np.asarray(known, dtype=np.intp) if by_code else np.searchsorted(classes, known)
 
 
-def shares_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> Floats:
+def member_probabilities(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> Floats:
     """Class probabilities by a member, (n_rows, n_classes); 0 for classes that it does not know."""
     said = np.asarray(member.predict_proba(X, **params), dtype=np.float64)
     if said.shape[1] == len(classes):
         return said
     shares = np.zeros((len(said), len(classes)))
-    shares[:, class_places(member, classes, by_code)] = said
+    shares[:, class_positions(member, classes, by_code)] = said
     return shares
 
 
-def codes_said(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> NDArray[np.intp]:
+def member_codes(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> NDArray[np.intp]:
     """Codes of the classes that a member predicts."""
     said = np.asarray(member.predict(X, **params))
     said = said.reshape(len(said))
     return said.astype(np.intp) if by_code else np.searchsorted(classes, said)
 
 
-def decisions_said(member: Any, X: Any, classes: NDArray[Any]) -> Floats:
+def member_decisions(member: Any, X: Any, classes: NDArray[Any]) -> Floats:
     """Decision function of a member, (n_rows, 1) for two classes."""
     if len(member.classes_) != len(classes):
         raise ValueError(
@@ -50,7 +50,7 @@ def decisions_said(member: Any, X: Any, classes: NDArray[Any]) -> Floats:
     return said[:, np.newaxis] if said.ndim == 1 else said
 
 
-def values_said(member: Any, X: Any) -> Floats:
+def member_values(member: Any, X: Any) -> Floats:
     """Values that a regressor predicts, (n_rows,)."""
     said = np.asarray(member.predict(X), dtype=np.float64)
     if said.size != len(said):
@@ -63,18 +63,20 @@ def onehot(codes: NDArray[np.intp], n_classes: int) -> Floats:
     return np.asarray(np.eye(n_classes)[codes])
 
 
-def member_says(member: object, X: TableLike, method: str, classes: NDArray[Any] | None, by_code: bool) -> Floats:
+def member_predictions(
+    member: object, X: TableLike, method: str, classes: NDArray[Any] | None, by_code: bool
+) -> Floats:
     """Return what a member says of rows, in a form that can be averaged: (n_rows, n_values); labels as votes."""
     if classes is None:
-        return np.asarray(values_said(member, X)[:, np.newaxis])
+        return np.asarray(member_values(member, X)[:, np.newaxis])
     if method == "predict_proba":
-        return shares_said(member, X, classes, by_code)
+        return member_probabilities(member, X, classes, by_code)
     if method == "decision_function":
-        return decisions_said(member, X, classes)
-    return onehot(codes_said(member, X, classes, by_code), len(classes))
+        return member_decisions(member, X, classes)
+    return onehot(member_codes(member, X, classes, by_code), len(classes))
 
 
-def mean_said(said: list[Floats], weights: list[float] | None = None) -> Floats:
+def mean_prediction(said: list[Floats], weights: list[float] | None = None) -> Floats:
     """Mean of what several say, by their weights."""
     if weights is not None:
         return np.asarray(sum(weight * one for weight, one in zip(weights, said, strict=True)))
@@ -97,7 +99,7 @@ def tempered_columns(columns: list[Floats], temperatures: list[float] | None) ->
     """Temper what each member says, given as columns of shares: each by its own temperature. None: leave them."""
     if temperatures is None:
         return columns
-    found = [tempered(as_shares(one), by) for one, by in zip(columns, temperatures, strict=True)]
+    found = [tempered(all_probabilities(one), by) for one, by in zip(columns, temperatures, strict=True)]
     return [shares[:, -one.shape[1] :] for shares, one in zip(found, columns, strict=True)]
 
 
@@ -113,7 +115,7 @@ def as_columns(said: Floats, method: str, classes: NDArray[Any] | None) -> Float
     return said[:, 1:] if len(classes) == 2 else said
 
 
-def as_shares(columns: Floats) -> Floats:
+def all_probabilities(columns: Floats) -> Floats:
     """Turn columns, (..., width), back into shares of all classes, where those of the second alone may be given."""
     return np.concatenate([1 - columns, columns], axis=-1) if columns.shape[-1] == 1 else columns
 
@@ -136,31 +138,31 @@ class Curve:
 
     Attributes
     ----------
-    said : ndarray of shape (n_points,)
+    predicted : ndarray of shape (n_points,)
         Shares of the second class that a model gives, ascending.
-    true : ndarray of shape (n_points,)
+    observed : ndarray of shape (n_points,)
         Shares that they stand for, never falling.
     """
 
-    said: Floats
-    true: Floats
+    predicted: Floats
+    observed: Floats
 
     def __call__(self, shares: Floats) -> Floats:
         """Read shares of both classes off the curve."""
-        second = np.clip(shares[:, 1], self.said[0], self.said[-1])
-        if len(self.said) == 1:
-            found = np.full(len(second), self.true[0])
+        second = np.clip(shares[:, 1], self.predicted[0], self.predicted[-1])
+        if len(self.predicted) == 1:
+            found = np.full(len(second), self.observed[0])
         else:
-            at = np.clip(np.searchsorted(self.said, second, side="right") - 1, 0, len(self.said) - 2)
-            way = (second - self.said[at]) / (self.said[at + 1] - self.said[at])
-            rise = self.true[at + 1] - self.true[at]
+            at = np.clip(np.searchsorted(self.predicted, second, side="right") - 1, 0, len(self.predicted) - 2)
+            way = (second - self.predicted[at]) / (self.predicted[at + 1] - self.predicted[at])
+            rise = self.observed[at + 1] - self.observed[at]
             step = way * rise  # apart, so that no processor fuses it with the sum
-            found = np.where(way == 1, self.true[at + 1], self.true[at] + step)
+            found = np.where(way == 1, self.observed[at + 1], self.observed[at] + step)
         return np.column_stack([1 - found, found])
 
     def tobytes(self) -> bytes:
         """Return its numbers, for fingerprints."""
-        return self.said.tobytes() + self.true.tobytes()
+        return self.predicted.tobytes() + self.observed.tobytes()
 
 
 Calibration = float | Curve | None
@@ -171,7 +173,7 @@ def calibrated(shares: Floats, by: Calibration) -> Floats:
     return by(shares) if isinstance(by, Curve) else tempered(shares, by)
 
 
-def rising_curve(second: Floats, is_second: NDArray[np.bool_]) -> Curve:
+def isotonic_curve(second: Floats, is_second: NDArray[np.bool_]) -> Curve:
     """Find the rising curve of least squared error, by pooling, as a line through the middles of its steps.
 
     One row of the second class is added below all others, and one of the first above them: no share becomes 0 or 1.

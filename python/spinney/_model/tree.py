@@ -87,7 +87,7 @@ class FittedTree(ModelOfTrees):
         return f"<FittedTree: {self.node_count} nodes, {self.n_leaves} leaves, depth {self.max_depth}>"
 
     @property
-    def has_lines(self) -> bool:
+    def has_linear_leaves(self) -> bool:
         """Whether leaves are lines, not values."""
         return self.lines is not None
 
@@ -130,7 +130,7 @@ class FittedTree(ModelOfTrees):
         self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
     ) -> NDArray[np.float64] | None:
         """Flat values of each row with the values of each point in some columns; None with surrogates or lines."""
-        if self.splits is not None or self.has_lines:
+        if self.splits is not None or self.has_linear_leaves:
             return None
         found = _engine.replaced_in_tree(self._tree, columns, points, which, n_jobs)
         return found.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2)
@@ -139,7 +139,7 @@ class FittedTree(ModelOfTrees):
         self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
     ) -> NDArray[np.float64] | None:
         """As that of forests; None with surrogates or lines."""
-        if self.splits is not None or self.has_lines:
+        if self.splits is not None or self.has_linear_leaves:
             return None
         found = _engine.exchanged_in_tree(self._tree, columns, others, groups, n_jobs)
         return found.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
@@ -147,7 +147,7 @@ class FittedTree(ModelOfTrees):
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TreeRowPredictor:
         """Prepare a handle that predicts single rows."""
         leaf_of, flat, one = self._tree.apply_one, self.flat_value, self.n_outputs == 1
-        if self.has_lines:
+        if self.has_linear_leaves:
             value = _engine.RowScorer(self.summed, np.zeros(1), "identity").value
             return TreeRowPredictor(schema, unseen, leaf_of, lambda numbers: value(numbers))
         if classes is None:
@@ -277,7 +277,7 @@ class FittedTree(ModelOfTrees):
 
     def predictions(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.float64]:
         """Flat values of each row's leaf."""
-        if self.has_lines:
+        if self.has_linear_leaves:
             return self.summed.sums(columns, 0, 1, n_jobs)
         return self.flat_value[self._tree.apply(columns, n_jobs)]
 
@@ -318,7 +318,7 @@ class FittedTree(ModelOfTrees):
 
     def predict(self, X: TableLike) -> NDArray[np.float64]:
         """Values of each row's leaf, (n_rows, max_n_classes); of several outputs (n_rows, n_outputs, max_n_classes)."""
-        if self.has_lines:
+        if self.has_linear_leaves:
             raise ValueError("The leaves of this tree are lines. Ask the estimator: model.predict.")
         found = self.value[self.apply(X)]
         return np.asarray(found[:, 0] if self.n_outputs == 1 else found)

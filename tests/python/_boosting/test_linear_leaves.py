@@ -109,7 +109,7 @@ def test_the_same_bits_for_any_threads_in_files_and_row_by_row(make, table, y):
     models = [make(n_jobs=n).fit(table, y) for n in (1, 3)]
     assert len({model.fingerprint() for model in models}) == 1
     model = models[0]
-    assert model.boosting_.has_lines
+    assert model.boosting_.has_linear_leaves
     *_, last = model.staged_predict(table)
     np.testing.assert_allclose(last, model.predict(table)) if y is Y else None
     handle = model.to_predictor()

@@ -232,17 +232,17 @@ def test_a_curve_is_taken_where_a_temperature_does_not_do():
 @given(st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40))
 def test_rising_curves_are_those_of_isotonic_regression(rows):
     from sklearn.isotonic import IsotonicRegression
-    from spinney._model.predictions import rising_curve
+    from spinney._model.predictions import isotonic_curve
 
     said, hits = np.array([row[0] / 8 for row in rows]), np.array([row[1] for row in rows])
-    curve = rising_curve(said, hits)
+    curve = isotonic_curve(said, hits)
     x, y = np.r_[said.min(), said, said.max()], np.r_[1, hits, 0]
     steps = IsotonicRegression().fit(x, y)
-    assert (np.diff(curve.said) > 0).all()
-    assert (np.diff(curve.true) > 0).all()
-    np.testing.assert_allclose(steps.predict(curve.said), curve.true, rtol=1e-12)
+    assert (np.diff(curve.predicted) > 0).all()
+    assert (np.diff(curve.observed) > 0).all()
+    np.testing.assert_allclose(steps.predict(curve.predicted), curve.observed, rtol=1e-12)
     asked = np.linspace(0, 1, 33)
-    expected = np.interp(asked, curve.said, curve.true)
+    expected = np.interp(asked, curve.predicted, curve.observed)
     np.testing.assert_allclose(curve(np.column_stack([1 - asked, asked]))[:, 1], expected, rtol=1e-12)
 
 
@@ -255,7 +255,7 @@ def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
     tree = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y)
     curve = Curve(np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.2, 0.7]))
     model = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5}, calibration=curve)
-    expected = np.interp(tree.predict_proba(X)[:, 1], curve.said, curve.true)
+    expected = np.interp(tree.predict_proba(X)[:, 1], curve.predicted, curve.observed)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected, rtol=1e-12)
     file = io.BytesIO()
     model.save(file)
@@ -265,9 +265,9 @@ def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
     assert spinney.load(io.BytesIO(file.getvalue())).fingerprint() == model.fingerprint()
     plain = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5})
     assert plain.fingerprint() != model.fingerprint()
-    good = {"said": [0.1, 0.5], "true": [0.2, 0.3]}
+    good = {"predicted": [0.1, 0.5], "observed": [0.2, 0.3]}
     again = spinney.load(with_header(model, curve=good))
-    expected = np.interp(tree.predict_proba(X)[:, 1], good["said"], good["true"])
+    expected = np.interp(tree.predict_proba(X)[:, 1], good["predicted"], good["observed"])
     np.testing.assert_allclose(again.predict_proba(X)[:, 1], expected, rtol=1e-12)
     with pytest.raises(spinney.ModelFileError, match="damaged"):
         spinney.load(with_header(model, temperature=2.0))
@@ -281,11 +281,11 @@ def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
         (None, None),
     ):
         with pytest.raises(spinney.ModelFileError, match="damaged"):
-            spinney.load(with_header(model, curve={"said": said, "true": true}))
+            spinney.load(with_header(model, curve={"predicted": said, "observed": true}))
 
 
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
-@pytest.mark.parametrize("entry", [{"curve": {"said": [0.1], "true": [0.2]}}, {"temperature": 2.0}], ids=str)
+@pytest.mark.parametrize("entry", [{"curve": {"predicted": [0.1], "observed": [0.2]}}, {"temperature": 2.0}], ids=str)
 def test_only_shares_that_are_averaged_are_calibrated(task, entry):
     from spinney._ensemble.stacking import weighted_stack
 

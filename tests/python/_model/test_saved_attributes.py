@@ -129,7 +129,7 @@ VALUES = {
     "is_soft": True,
     "origin": None,
     "scores": [np.nan, 0.5],
-    "curve": {"said": np.array([0.1, 0.9]), "true": np.array([0.2, 0.8])},
+    "curve": {"predicted": np.array([0.1, 0.9]), "observed": np.array([0.2, 0.8])},
 }
 
 
@@ -144,7 +144,7 @@ def test_shapes_and_bounds_by_name_are_read_again():
         np.testing.assert_array_equal(found[name], VALUES[name])
     assert found["codes"].dtype == np.int32
     assert (found["n_near"], found["is_soft"], found["origin"]) == (3, True, None)
-    np.testing.assert_array_equal(found["curve"]["true"], [0.2, 0.8])
+    np.testing.assert_array_equal(found["curve"]["observed"], [0.2, 0.8])
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_arrays_that_do_not_fit_are_refused(name, changed):
         ("origin", 1),
         ("scores", [None, "inf"]),
         ("scores", [None]),
-        ("curve", {"said": [0.1], "true": [0.2, 0.3]}),
-        ("curve", {"said": [0.1]}),
+        ("curve", {"predicted": [0.1], "observed": [0.2, 0.3]}),
+        ("curve", {"predicted": [0.1]}),
         ("curve", [0.1]),
     ],
 )

@@ -932,7 +932,7 @@ def test_boosting_takes_ways_to_grow_and_to_draw(folder, claims, tmp_path):
     assert (model.sampling, model.dart) == ("goss", 0.2)
     assert model.regularization == spinney.Regularization(hierarchical_shrinkage=3.0)
     run(*words, "--linear-leaves", "--out", tmp_path / "m")
-    assert spinney.load(tmp_path / "m").boosting_.has_lines
+    assert spinney.load(tmp_path / "m").boosting_.has_linear_leaves
     run(*words, "--parallel-trees", 2, "--out", tmp_path / "m")
     assert spinney.load(tmp_path / "m").growth == spinney.Growth(n_parallel_trees=2)
     assert "such as income=5" in run(*words, "--feature-cost", "3", code=2).stderr

@@ -23,7 +23,7 @@ from spinney._ensemble.adaboost.rules import R2Rule, RoundLoss, Rule, ScoresRule
 from spinney._estimator import table_estimator
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.target import SingleTarget, known_codes, read_weights
-from spinney._model.adaboost import ALGORITHMS, FittedAdaBoost, FittedMedian, Sayings, weighted_medians
+from spinney._model.adaboost import ALGORITHMS, FittedAdaBoost, FittedMedian, ScoreFormula, weighted_medians
 from spinney._model.boosting import FittedBoosting
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 # ---- classes -----------------------------------------------------------------------------------------------------
 
 
-def _link(sayings: Sayings) -> FittedBoosting:
+def _link(formula: ScoreFormula) -> FittedBoosting:
     """Return a sum of no trees, which knows how scores become class probabilities."""
-    return FittedBoosting([], np.zeros(sayings.n_scores), sayings.link, [], [sayings.n_classes])
+    return FittedBoosting([], np.zeros(formula.n_scores), formula.link, [], [formula.n_classes])
 
 
 @estimator
@@ -74,7 +74,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     """
 
     algorithm: str = parameter(StrOptions(set(ALGORITHMS)), default="samme")
-    _sayings: Sayings = field(init=False)
+    _formula: ScoreFormula = field(init=False)
     _is_class_target = True
     predict_log_proba = table_estimator.predict_log_proba
     decision_function = table_estimator.decision_function
@@ -88,34 +88,34 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
 
     @property
     def _n_of_round(self) -> int:
-        return self._sayings.n_members
+        return self._formula.n_members
 
     def _make_rule(self, rows: LearningRows, target: SingleTarget) -> ScoresRule:
-        sayings = Sayings(self.algorithm, len(target.labels))
-        return make_rule(sayings, rows.target.astype(np.intp), rows.weights(), float(self.learning_rate))
+        formula = ScoreFormula(self.algorithm, len(target.labels))
+        return make_rule(formula, rows.target.astype(np.intp), rows.weights(), float(self.learning_rate))
 
     def _set_classes(self, classes: NDArray[Any] | None) -> None:
         assert classes is not None
         self.classes_, self.n_classes_ = classes, len(classes)
-        self._sayings = Sayings(self.algorithm, len(classes))
+        self._formula = ScoreFormula(self.algorithm, len(classes))
 
     def _held_out_loss(self, held: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
         assert isinstance(rule, ScoresRule)
-        sayings, added = rule.sayings, rule.added
-        scores = np.zeros((len(held.target), sayings.n_scores))
+        formula, added = rule.formula, rule.added
+        scores = np.zeros((len(held.target), formula.n_scores))
         codes, weight = held.target.astype(np.intp), held.weights()
-        score = None if self.scoring is None else HeldOutScore(self.scoring, _link(sayings), held, [target.labels])
+        score = None if self.scoring is None else HeldOutScore(self.scoring, _link(formula), held, [target.labels])
 
         def loss(predicted: list[NDArray[Any]], member_weight: float) -> float:
             scores[:] += added(predicted, member_weight)
             if score is not None:
                 return score(scores)
-            return float(weight[sayings.codes(scores) != codes].sum() / weight.sum())
+            return float(weight[formula.codes(scores) != codes].sum() / weight.sum())
 
         return loss
 
     def _fitted_of(self, trees: list[_engine.Tree], weights: Floats, schema: Schema) -> FittedAdaBoost:
-        return FittedAdaBoost(trees, weights, self._sayings, schema.n_categories)
+        return FittedAdaBoost(trees, weights, self._formula, schema.n_categories)
 
     def _advice_on_chance(self) -> str:
         if self.algorithm == "m1":
@@ -127,7 +127,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     def _staged_scores(self, X: TableLike) -> Iterator[Floats]:
         scores: Any = 0.0
         for predicted, weight in self._by_round(X):
-            scores = scores + np.hstack([self._sayings.scores(values, weight) for values in predicted])
+            scores = scores + np.hstack([self._formula.scores(values, weight) for values in predicted])
             yield scores
 
     def _scores(self, X: TableLike) -> Floats:
@@ -153,7 +153,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             Labels.
         """
         check_is_fitted(self)
-        return np.asarray(self.classes_.take(self._sayings.codes(self._scores(X))))
+        return np.asarray(self.classes_.take(self._formula.codes(self._scores(X))))
 
     def predict_proba(self, X: TableLike) -> Floats:
         """Class probabilities of each row, by the theory of the algorithm.
@@ -173,7 +173,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             Columns in the order of `classes_`.
         """
         check_is_fitted(self)
-        return _link(self._sayings).predicted(self._scores(X))
+        return _link(self._formula).predicted(self._scores(X))
 
     def staged_predict(self, X: TableLike) -> Iterator[NDArray[Any]]:
         """Predict each row after each round.
@@ -189,7 +189,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             Labels.
         """
         for scores in self._staged_scores(X):
-            yield np.asarray(self.classes_.take(self._sayings.codes(scores)))
+            yield np.asarray(self.classes_.take(self._formula.codes(scores)))
 
     def staged_predict_proba(self, X: TableLike) -> Iterator[Floats]:
         """Class probabilities of each row after each round.
@@ -205,7 +205,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             As `predict_proba`.
         """
         for scores in self._staged_scores(X):
-            yield _link(self._sayings).predicted(scores)
+            yield _link(self._formula).predicted(scores)
 
     def staged_score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Iterator[float]:
         """Accuracy after each round.
@@ -329,7 +329,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         codes = known_codes(y, self.classes_, len(np.asarray(y)))
         weight = read_weights(sample_weight, len(codes))
         rule = make_rule(
-            self._sayings,
+            self._formula,
             codes.astype(np.intp),
             np.ones(len(codes)) if weight is None else weight,
             float(self.learning_rate),

@@ -22,7 +22,7 @@ from spinney._data.feature import Unseen
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.members import matched_table, random_state_names, set_random_states, takes_weights
-from spinney._model.predictions import codes_said, shares_said
+from spinney._model.predictions import member_codes, member_probabilities
 from spinney._tree.settings import GrowthTarget
 from spinney._tree.tree_estimator import BaseTree
 
@@ -181,12 +181,12 @@ class AnyMembers:
         """Return class probabilities, or values."""
         if self.classes is None:
             return np.asarray(member.predict(table.native), dtype=np.float64)
-        return shares_said(member, table.native, self.classes, False)
+        return member_probabilities(member, table.native, self.classes, False)
 
     def codes(self, member: BaseEstimator, table: PickTable) -> NDArray[np.intp]:
         """Return the class codes that a member predicts."""
         assert self.classes is not None
-        return codes_said(member, table.native, self.classes, False)
+        return member_codes(member, table.native, self.classes, False)
 
 
 Members = TreeMembers | AnyMembers

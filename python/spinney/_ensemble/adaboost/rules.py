@@ -22,7 +22,7 @@ from spinney._data.display import warn
 from spinney._data.reproducible import dot, exp, log, log_sum_exp
 from spinney._ensemble.adaboost.members import Members
 from spinney._estimator.parallel import Progress
-from spinney._model.adaboost import VOTES, Sayings
+from spinney._model.adaboost import VOTES, ScoreFormula
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -73,7 +73,7 @@ class ScoresRule(ABC):
 
     Attributes
     ----------
-    sayings : Sayings
+    formula : ScoreFormula
         How what members say becomes scores.
     scores : ndarray of shape (n_rows, n_scores)
         Of the training rows.
@@ -81,9 +81,9 @@ class ScoresRule(ABC):
 
     first_loss: float = 1.0  # before the first round
 
-    def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
-        self.sayings = sayings
-        self.scores = np.zeros((len(codes), sayings.n_scores))
+    def __init__(self, formula: ScoreFormula, codes: Codes, weight: Floats, learning_rate: float) -> None:
+        self.formula = formula
+        self.scores = np.zeros((len(codes), formula.n_scores))
         self._codes = codes
         self._targets = codes.astype(np.int32)
         self._start: Floats = weight / weight.sum()
@@ -91,7 +91,7 @@ class ScoresRule(ABC):
         self._used = self._start > 0
         self._rate = learning_rate
         # is the class of a column the row's own? 1 if so, else -1; for two classes, of the second alone
-        self._signs = np.where(codes[:, np.newaxis] == np.arange(sayings.n_classes)[-sayings.n_scores :], 1.0, -1.0)
+        self._signs = np.where(codes[:, np.newaxis] == np.arange(formula.n_classes)[-formula.n_scores :], 1.0, -1.0)
 
     @property
     def weights(self) -> Floats:
@@ -112,12 +112,12 @@ class ScoresRule(ABC):
 
     def added(self, said: list[NDArray[Any]], weight: float) -> Floats:
         """Return what the members of a round add to the scores of some rows, (n_rows, n_scores)."""
-        return np.asarray(np.hstack([self.sayings.scores(values, weight) for values in said]))
+        return np.asarray(np.hstack([self.formula.scores(values, weight) for values in said]))
 
     @property
     def training_error(self) -> float:
         """Share of the training rows, by weight, that are given another class than their own."""
-        wrong = self.sayings.codes(self.scores) != self._codes
+        wrong = self.formula.codes(self.scores) != self._codes
         return float(self._start.take(np.flatnonzero(wrong)).sum())
 
     def _reach(self, added: Floats) -> float:
@@ -136,8 +136,8 @@ def per_row(weight: Floats) -> Floats:
 class VotesRule(ScoresRule):
     """AdaBoost.M1 and SAMME: members vote for one class."""
 
-    def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
-        super().__init__(sayings, codes, weight, learning_rate)
+    def __init__(self, formula: ScoreFormula, codes: Codes, weight: Floats, learning_rate: float) -> None:
+        super().__init__(formula, codes, weight, learning_rate)
         self._total = 0.0
         self._wrong = np.array([], dtype=np.intp)  # rows that the member judged last gets wrong
 
@@ -145,12 +145,12 @@ class VotesRule(ScoresRule):
         """Weigh a member by its error."""
         self._wrong = np.flatnonzero(said[0] != self._codes)
         error = float(self._weight.take(self._wrong).sum())
-        guess = 0.5 if self.sayings.algorithm == "m1" else 1.0 - 1.0 / self.sayings.n_classes
+        guess = 0.5 if self.formula.algorithm == "m1" else 1.0 - 1.0 / self.formula.n_classes
         ended = CHANCE if error > guess - _NOTHING else "" if error > 0 else PERFECT
         if ended == CHANCE:
             weight = 1.0
         elif error > 0:
-            prior = 0.0 if self.sayings.algorithm == "m1" else float(log(self.sayings.n_classes - 1.0))
+            prior = 0.0 if self.formula.algorithm == "m1" else float(log(self.formula.n_classes - 1.0))
             weight = self._rate * (float(log((1 - error) / error)) + prior)
         else:
             weight = 1.0 + self._total  # without end, by the theory: it outvotes all others
@@ -159,7 +159,7 @@ class VotesRule(ScoresRule):
 
     def take(self, step: Step) -> None:
         """Raise the weights of the rows that the member gets wrong."""
-        votes = self.sayings.scores(np.arange(self.sayings.n_classes), step.weight)  # by class
+        votes = self.formula.scores(np.arange(self.formula.n_classes), step.weight)  # by class
         self.scores += votes.take(step.said[0], axis=0)
         self._total += step.weight
         weight = self._weight.copy()
@@ -171,7 +171,7 @@ class RealRule(ScoresRule):
     """Real AdaBoost, SAMME.R: members give class probabilities, whose logarithms are added."""
 
     def _margins(self, added: Floats) -> Floats:
-        if self.sayings.n_scores == 1:
+        if self.formula.n_scores == 1:
             return np.asarray((added * self._signs)[:, 0])
         return np.asarray(np.take_along_axis(added, self._codes[:, np.newaxis], axis=1)[:, 0])
 
@@ -195,9 +195,9 @@ class RealRule(ScoresRule):
 class GentleRule(ScoresRule):
     """Gentle AdaBoost: members are fitted to y = ±1 by least squares, one for each class if there are several."""
 
-    def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
-        super().__init__(sayings, codes, weight, learning_rate)
-        self._loss = np.repeat(self._start[:, np.newaxis], sayings.n_scores, axis=1)  # of each row and class
+    def __init__(self, formula: ScoreFormula, codes: Codes, weight: Floats, learning_rate: float) -> None:
+        super().__init__(formula, codes, weight, learning_rate)
+        self._loss = np.repeat(self._start[:, np.newaxis], formula.n_scores, axis=1)  # of each row and class
 
     @property
     def weights(self) -> Floats:
@@ -206,7 +206,7 @@ class GentleRule(ScoresRule):
 
     def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield y = ±1 for each class, with the weights of that class."""
-        for k in range(self.sayings.n_scores):
+        for k in range(self.formula.n_scores):
             yield self._signs[:, k], per_row(self._loss[:, k])
 
     def judge(self, said: list[NDArray[Any]]) -> Step:
@@ -241,7 +241,7 @@ class LogitRule(ScoresRule):
 
     def _shares(self) -> Floats:
         """Probability of each column's class."""
-        if self.sayings.n_scores == 1:
+        if self.formula.n_scores == 1:
             return 1.0 / (1.0 + exp(-2.0 * self.scores))
         return exp(self.scores - log_sum_exp(self.scores)[:, np.newaxis])
 
@@ -252,7 +252,7 @@ class LogitRule(ScoresRule):
 
     def _loss(self, scores: Floats) -> float:
         """Mean log-loss."""
-        if self.sayings.n_scores == 1:
+        if self.formula.n_scores == 1:
             margins = -2.0 * (scores * self._signs)[:, 0]
             return dot(self._start, np.maximum(margins, 0.0) + log(1.0 + exp(-np.abs(margins))))
         own = np.take_along_axis(scores, self._codes[:, np.newaxis], axis=1)[:, 0]
@@ -261,7 +261,7 @@ class LogitRule(ScoresRule):
     def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield the working responses of each class and their weights."""
         shares, is_own = self._shares(), (self._signs + 1.0) / 2.0
-        for k in range(self.sayings.n_scores):
+        for k in range(self.formula.n_scores):
             spread = self._spread(shares[:, k])
             response = np.clip((is_own[:, k] - shares[:, k]) / spread, -_MOST_VALUE, _MOST_VALUE)
             yield response, per_row(self._start * spread)
@@ -287,11 +287,11 @@ def _columns_to_one(weight: Floats) -> Floats:
     return np.asarray(weight[:, 0]) if weight.shape[1] == 1 else weight
 
 
-def make_rule(sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> ScoresRule:
+def make_rule(formula: ScoreFormula, codes: Codes, weight: Floats, learning_rate: float) -> ScoresRule:
     """Return the rule of an algorithm."""
     kinds: dict[str, type[ScoresRule]] = {"real": RealRule, "gentle": GentleRule, "logit": LogitRule}
-    kind = VotesRule if sayings.algorithm in VOTES else kinds[sayings.algorithm]
-    return kind(sayings, codes, weight, learning_rate)
+    kind = VotesRule if formula.algorithm in VOTES else kinds[formula.algorithm]
+    return kind(formula, codes, weight, learning_rate)
 
 
 class R2Rule:

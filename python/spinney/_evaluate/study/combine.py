@@ -14,7 +14,15 @@ from spinney._data.types import Floats
 from spinney._ensemble.stack_members import GreedySelection
 from spinney._estimator.held_out import Fold
 from spinney._evaluate.statistics import corrected_error
-from spinney._model.predictions import Calibration, Curve, as_columns, calibrated, mean_said, rising_curve, tempered
+from spinney._model.predictions import (
+    Calibration,
+    Curve,
+    as_columns,
+    calibrated,
+    isotonic_curve,
+    mean_prediction,
+    tempered,
+)
 
 Way = Callable[[Floats, NDArray[np.generic]], float | Curve]
 TEMPERATURES = [round(float(1.05**k), 4) for k in range(-36, 49)]  # 0.17 to 10.4
@@ -80,7 +88,7 @@ def stacked(said: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
             before = [np.vstack([member[j] for j in others]) for member in said]
             weights, temperatures = fit_stack(before, held_out.targets(others), held_out.classes)
             asked = tempered_each(asked, temperatures)
-        found.append(mean_said(asked, weights))
+        found.append(mean_prediction(asked, weights))
     return found
 
 
@@ -110,7 +118,7 @@ def best_temperature(shares: Floats, codes: NDArray[np.generic]) -> float:
 
 def best_curve(shares: Floats, codes: NDArray[np.generic]) -> Curve:
     """Find the rising curve of two classes."""
-    return rising_curve(shares[:, 1], codes == 1)
+    return isotonic_curve(shares[:, 1], codes == 1)
 
 
 @dataclass(frozen=True)

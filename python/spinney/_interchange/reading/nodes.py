@@ -190,12 +190,12 @@ class Sum:
     def estimator(self) -> Imported:
         """Make the fitted estimator."""
         n_scores, n_categories = len(self.start), self.schema.n_categories
-        n_shares = n_scores if self.classes is None else len(self.classes)
+        n_probabilities = n_scores if self.classes is None else len(self.classes)
         if not np.isfinite(self.start).all():
             refuse("is damaged: its scores start nowhere")
         if len({len(trees) for trees in self.trees}) != 1 or len(self.trees) != n_scores:
             refuse("is damaged: it does not have as many trees for every score")
-        if not is_imported_link(self.link, self.classes is not None, n_scores, n_shares):
+        if not is_imported_link(self.link, self.classes is not None, n_scores, n_probabilities):
             refuse("is damaged: its scores do not fit its classes")
         if not self.trees[0]:
             self.trees = [[constant_tree(0.0, n_categories)] for _ in self.trees]

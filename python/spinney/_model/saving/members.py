@@ -102,7 +102,7 @@ def _read_shares(value: Any, name: str, known: Known) -> Floats:
 
 WEIGHTS = Field(np.ndarray.tolist, _read_shares)
 _TEMPERATURE = number(1e-3, most=1e3)
-_CURVE = dict.fromkeys(("said", "true"), numbers(np.float64, "n_points", least=0, most=1))
+_CURVE = dict.fromkeys(("predicted", "observed"), numbers(np.float64, "n_points", least=0, most=1))
 STACK = saved_fields(
     methods=listed(word(METHODS), "n_members"),
     widths=listed(integer(), "n_members"),
@@ -189,9 +189,9 @@ def _calibration(found: dict[str, Any], classes: NDArray[Any] | None) -> Calibra
         refuse("is damaged: its temperature or its curve is impossible")
     if curve is None:
         return found.get("temperature")
-    if classes is None or len(classes) != 2 or not len(curve.said):
+    if classes is None or len(classes) != 2 or not len(curve.predicted):
         refuse("is damaged: its curve is impossible")
-    if (np.diff(curve.said) <= 0).any() or (np.diff(curve.true) < 0).any():
+    if (np.diff(curve.predicted) <= 0).any() or (np.diff(curve.observed) < 0).any():
         refuse("is damaged: its curve does not rise")
     return curve
 

@@ -21,12 +21,12 @@ from spinney._model.file.values import parameters_from_json
 from spinney._model.links import read_offset
 from spinney._model.model import ModelOfTrees
 from spinney._model.predictions import (
+    all_probabilities,
     as_columns,
-    as_shares,
     calibrated,
     column_names,
-    mean_said,
-    member_says,
+    mean_prediction,
+    member_predictions,
     tempered_columns,
 )
 from spinney._model.saving.members import WEIGHTS, StackPlan, check_member, read_frame, read_models
@@ -306,8 +306,8 @@ class VotePredictor(CombinedPredictor):
 
     def _flat(self, table: PickTable) -> Floats:
         classes = getattr(self, "classes_", None)
-        said = [member_says(model, table.native, self._method, classes, False) for model in self._models]
-        return mean_said(said, self._weights)
+        said = [member_predictions(model, table.native, self._method, classes, False) for model in self._models]
+        return mean_prediction(said, self._weights)
 
 
 class StackPredictor(CombinedPredictor):
@@ -328,8 +328,8 @@ class StackPredictor(CombinedPredictor):
         classes = getattr(self, "classes_", None)
         found = []
         for models, method in zip(self._plan.members, self._plan.methods, strict=True):
-            said = [member_says(model, table.native, method, classes, False) for model in models]
-            found.append(as_columns(mean_said(said), method, classes))
+            said = [member_predictions(model, table.native, method, classes, False) for model in models]
+            found.append(as_columns(mean_prediction(said), method, classes))
         return found
 
     def _meta(self, table: PickTable) -> Any:
@@ -342,9 +342,9 @@ class StackPredictor(CombinedPredictor):
         classes = getattr(self, "classes_", None)
         if self._plan.weights is not None:
             said = tempered_columns(self._columns(table), self._plan.temperatures)
-            mean = mean_said(said, self._plan.weights.tolist())
-            return mean if classes is None else calibrated(as_shares(mean), self._plan.calibration)
-        return member_says(self._plan.final, self._meta(table), "predict_proba", classes, False)
+            mean = mean_prediction(said, self._plan.weights.tolist())
+            return mean if classes is None else calibrated(all_probabilities(mean), self._plan.calibration)
+        return member_predictions(self._plan.final, self._meta(table), "predict_proba", classes, False)
 
     def _answers(self, table: PickTable) -> NDArray[Any]:
         if self._plan.final is None:

@@ -142,7 +142,7 @@ def verify_constraints(
             f"The scores start at {type(model.init_).__name__}, of which nothing can be proved here. Fit with "
             "init='constant'."
         )
-    if model._fitted.has_lines:
+    if model._fitted.has_linear_leaves:
         raise ValueError(
             "Nothing is proved of lines in leaves (linear_leaves=True), which may fall where values rise. Fit with "
             "linear_leaves=False."

@@ -345,7 +345,7 @@ def find_alternatives(moves: Moves, goal: Goal, n: int, max_columns: int) -> tup
     Of rows that change the same columns, or more than another, only the best remains.
     """
     fitted = moves.asked.model._fitted if moves.asked.is_own else None
-    is_exact = isinstance(fitted, FittedTree) and fitted.splits is None and not fitted.has_lines
+    is_exact = isinstance(fitted, FittedTree) and fitted.splits is None and not fitted.has_linear_leaves
     is_exact = is_exact and moves.asked.schema.pool is None
     if is_exact:
         rows = nearest_in_leaves(moves)

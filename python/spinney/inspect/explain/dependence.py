@@ -401,7 +401,7 @@ _MISSING_LEFT, _CATEGORY = 1, 2
 def by_training_weight(asked: Asked, points: Points) -> Floats:
     """Answers at points, (n_points, n_outputs)."""
     fitted = asked.model._fitted if asked.walks else None
-    if fitted is not None and fitted.has_lines:
+    if fitted is not None and fitted.has_linear_leaves:
         raise ValueError(
             "method='recursion' averages the values of leaves, and those of this model are lines (linear_leaves=True). "
             "Use method='auto'."

@@ -428,7 +428,7 @@ def _is_walked(model: object) -> bool:
         return False
     fitted: Any = model._fitted
     is_plain = model._predicts_alone and model.schema_.pool is None and getattr(fitted, "n_outputs", 0) == 1
-    if not is_plain or type(fitted) not in (FittedTree, FittedForest, FittedBoosting) or fitted.has_lines:
+    if not is_plain or type(fitted) not in (FittedTree, FittedForest, FittedBoosting) or fitted.has_linear_leaves:
         return False
     return type(fitted) is not FittedTree or fitted.splits is None
 

@@ -301,7 +301,7 @@ def explain(
             "oblique=None, or ask which columns matter overall: a forest's importances(X, y, 'unbiased'), or "
             "spinney.permutation_importance on held-out rows."
         )
-    if model._fitted.has_lines:
+    if model._fitted.has_linear_leaves:
         raise ValueError(
             "shap_values parts what a leaf says among the columns that lead to it, and the leaves of this model are "
             "lines (linear_leaves=True). Fit with linear_leaves=False, or ask spinney.permutation_importance or "
