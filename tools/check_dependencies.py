@@ -250,7 +250,7 @@ def check_imports(modules: dict[str, tuple[Path, ast.Module]], root: Path) -> It
                 if is_within(target, FACE) and target != module:
                     graph[module].add(target)
                     if package_of(target) not in ("", *LAYER_OF):
-                        continue  # said of the file itself
+                        continue  # reported for the file itself
                     if fault := check_layer(module, target):
                         yield f"{where}: {module} {fault}"
     yield from circles(graph)

@@ -181,9 +181,16 @@ def treelite(fit: Callable[[], Any]) -> Any:
         model = fit()
         file = model.dump_as_json(pretty_print=False).encode()
         rows = beside(spinney.from_treelite(file), X)
-        said = tl.gtil.predict(model, rows.astype(model.input_type))
+        predictions = tl.gtil.predict(model, rows.astype(model.input_type))
         scores = tl.gtil.predict(model, rows.astype(model.input_type), pred_margin=True)
-        return {"file": file, "extension": "json", "rows": rows, "scores": scores, "predictions": said, "words": False}
+        return {
+            "file": file,
+            "extension": "json",
+            "rows": rows,
+            "scores": scores,
+            "predictions": predictions,
+            "words": False,
+        }
 
     return make
 

@@ -128,7 +128,7 @@ def thirty_rows() -> Any:
         model = spinney.BaggingClassifier(tree, 200, random_state=seed).fit(X, y)
         for voting, curve in curves.items():
             stages = model.set_params(voting=voting).staged_predict(new_X)
-            curve.append([float(np.mean(said != new_y)) for said in stages])
+            curve.append([float(np.mean(predictions != new_y)) for predictions in stages])
     figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
     ax.axhline(float(np.mean(single)), color=PALE, linestyle="--", label="one tree on all 30 rows")
     number = np.arange(1, 201)
@@ -393,7 +393,7 @@ def local_pictures(folder: Path) -> None:
 
 
 def draw_regions(ax: Any, model: Any, X: Any, y: Any) -> None:
-    """Draw what a classifier of two columns says of the plane, and the rows."""
+    """Draw the classes that a classifier of two columns predicts in the plane, and the rows."""
     low, high = X.min().to_numpy(), X.max().to_numpy()
     across, up = (np.linspace(low[j], high[j], 200) for j in range(2))
     grid = pd.DataFrame(np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2), columns=X.columns)

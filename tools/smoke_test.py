@@ -33,16 +33,16 @@ def main() -> int:
     ]
     for model in models:
         model.fit(X, y)
-        shares = model.predict_proba(X)
-        right = float(np.mean(model.predict(X) == y))
-        if not right > 0.9:
-            print(f"{type(model).__name__} is right in {right:.0%} of its own rows", file=sys.stderr)
+        proba = model.predict_proba(X)
+        accuracy = float(np.mean(model.predict(X) == y))
+        if not accuracy > 0.9:
+            print(f"{type(model).__name__} has an accuracy of {accuracy:.0%} on its training rows", file=sys.stderr)
             return 1
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.spinney"
             model.save(path)
             for again in (spinney.load(path), spinney.load_predictor(path)):
-                if not np.array_equal(again.predict_proba(X), shares):
+                if not np.array_equal(again.predict_proba(X), proba):
                     print(f"{type(model).__name__}: other probabilities after loading", file=sys.stderr)
                     return 1
     seconds = time.perf_counter() - start

@@ -1,13 +1,13 @@
-"""Split criteria of your own: an object, a loss alone, or compiled functions.
+"""User-defined split criteria: an object, a loss alone, or compiled functions.
 
-Pass one of these as `criterion` to a tree. The tree asks it three things:
+Pass one of these as `criterion` to a tree. The tree calls three methods:
 
 ``init(y, sample_weight)``
-    once, before growth: the y to use.
+    once, before growth: returns the y to use.
 ``evaluate(y, weight)``
-    of every node: its value and its risk.
+    for every node: returns its value and its risk.
 ``split(y, weight, x, is_category)``
-    of every column of every node that may be split: how good each cut is.
+    for every column of every node that may be split: returns how good each cut is.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ Array = NDArray[np.float64]
 
 
 class Criterion:
-    """Base of split criteria written in Python.
+    """Base class of split criteria written in Python.
 
-    Subclasses give `evaluate`; the rest has defaults that are right for every risk, if slow. Growth runs on one
-    thread. What the methods raise comes out of ``fit``.
+    Subclasses implement `evaluate`; the other methods have defaults that are correct for every risk, if slow. Growth
+    runs on one thread. ``fit`` raises the errors of the methods.
 
-    A method ``row_loss(y, value)`` that returns the loss of each row, y and value having a row each, lets held-out rows
-    judge the tree: `validation_fraction`, ``prune="cv"``. There is none by default, because a risk need not be a sum.
+    A method ``row_loss(y, value)``, which returns the loss of each row of y predicted by the same row of value, is
+    needed to evaluate a tree on held-out rows (`validation_fraction`, ``prune="cv"``). There is no default, because a
+    risk need not be a sum over rows.
 
     Examples
     --------
@@ -52,7 +53,7 @@ class Criterion:
     """
 
     def init(self, y: Array, sample_weight: Array) -> ArrayLike:
-        """Check y before growth, and return the y that the other methods are to see.
+        """Check y before growth, and return the y that is passed to the other methods.
 
         Parameters
         ----------
@@ -107,8 +108,8 @@ class Criterion:
         Returns
         -------
         goodness : array-like of shape (n - 1,)
-            Goodness of the cut after each row; the larger the better, only positive ones are of use. NaN: no cut here.
-            What is said of cuts between equal x is ignored. Where nodes are compared (`max_leaf_nodes`,
+            Goodness of the cut after each row; the larger the better, only positive ones are used. NaN: no cut here.
+            Values for cuts between equal x are ignored. Where nodes are compared (`max_leaf_nodes`,
             `min_impurity_decrease`), goodness is taken as the decrease of the risk, as it is by default.
         order, goodness : array-like of shape (n_groups,) and (n_groups - 1,)
             For a category column: an order of the groups, and the goodness of cutting it after each but the last.
@@ -145,7 +146,7 @@ class Criterion:
 
 
 def boundaries(x: Array) -> NDArray[np.intp]:
-    """Where sorted x changes: the numbers of rows before each possible cut; missing values are equal."""
+    """Return the number of rows before each possible cut of sorted x; missing values are equal."""
     present = ~np.isnan(x)
     differs = (x[1:] != x[:-1]) & (present[1:] | present[:-1])
     return np.flatnonzero(differs) + 1
@@ -161,10 +162,10 @@ _MATRIX_NUMBERS = 2**20  # losses held at once
 
 
 class LossCriterion(Criterion):
-    """The criterion that a loss stands for: the risk of a node is the least loss that one number can have.
+    """Criterion derived from a loss: the risk of a node is the least total loss of one constant.
 
     A node's value is the constant c of the least total loss, and its impurity is min_c mean L(y, c). All cuts of a
-    column are judged in one go, from the losses at some constants: the distinct values of y in the node, or quantiles
+    column are evaluated at once, from the losses at some constants: the distinct values of y in the node, or quantiles
     where there are many. For a smooth loss the minimum is then taken between them, by a parabola. Values of nodes are
     always refined.
 
@@ -273,7 +274,7 @@ class LossCriterion(Criterion):
     def _minimiser(
         self, y: Array, weight: Array, constants: Array, totals: Array
     ) -> Callable[[NDArray[Any]], NDArray[Any]]:
-        """How to find the least of each row of sums by constant: between the constants if the loss is smooth there."""
+        """Return a function for the least loss of each row of sums: between the constants if the loss is smooth."""
         if len(constants) < 3:
             return _lowest
         vertex, predicted = _lowest_by_parabola(totals[None], constants)
@@ -305,7 +306,7 @@ class LossCriterion(Criterion):
         shape = (len(y), len(constants))
         try:
             losses = np.asarray(self.loss(y[:, None], constants[None, :]), dtype=float)
-        except (TypeError, ValueError):  # it takes one constant at a time, or it is wrong: the loop will say
+        except (TypeError, ValueError):  # it takes one constant at a time, or is invalid: the loop finds out
             losses = np.empty(0)
         if losses.shape == shape:
             return losses
@@ -326,7 +327,7 @@ def _lowest(sums: NDArray[Any]) -> NDArray[Any]:
 
 
 def _lowest_by_parabola(sums: NDArray[Any], constants: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Where each row of sums over constants is least, and how small it is there: parabola through the best three."""
+    """Return the best constant and the least loss of each row of sums: by a parabola through the best three."""
     best = np.argmin(sums, axis=1)
     middle = np.clip(best, 1, len(constants) - 2)
     rows = np.arange(len(sums))
@@ -343,7 +344,7 @@ def _lowest_by_parabola(sums: NDArray[Any], constants: Array) -> tuple[NDArray[A
 
 
 def _thinned(values: Array, most: int) -> Array:
-    """At most so many of the values, evenly spread by rank."""
+    """Return at most `most` of the values, evenly spread by rank."""
     if len(values) <= most:
         return values
     return np.asarray(values[np.linspace(0, len(values) - 1, most).round().astype(int)])
@@ -358,7 +359,7 @@ _SIZES = ("ssize_t", "Py_ssize_t", "npy_intp", "ptrdiff_t", "int64_t", "long lon
 
 
 class CompiledCriterion(Criterion):
-    """A criterion of two compiled functions, which run at native speed on all threads.
+    """Criterion of two compiled functions, which run at native speed on all threads.
 
     .. code-block:: c
 
@@ -366,7 +367,7 @@ class CompiledCriterion(Criterion):
         void split(const double *y, const double *weight, intptr_t n, double *goodness, void *user_data);
 
     `evaluate` returns the risk of n rows and writes their value. `split` gets rows in the order of a column and writes
-    n - 1 numbers: how good a cut after each row is. Both mean what they mean in `Criterion`; categories are put in the
+    n - 1 numbers: how good a cut after each row is. Both mean the same as in `Criterion`; categories are put in the
     order of their (first) values. They are called from several threads at once, without Python's lock.
 
     Parameters
@@ -374,9 +375,9 @@ class CompiledCriterion(Criterion):
     evaluate, split : scipy.LowLevelCallable, ctypes function with argtypes and restype, or numba cfunc
         The functions. `EVALUATE` and `SPLIT` are their types for ctypes.
     user_data : ndarray, ctypes object or int, optional
-        What the functions get as their last argument: its address. A LowLevelCallable may bring its own.
+        Data whose address the functions get as their last argument. A LowLevelCallable may have its own.
     n_values : int, default=1
-        Numbers that `evaluate` writes.
+        How many numbers `evaluate` writes.
     n_columns : int, default=1
         Columns of y, which then has n rows of so many numbers each.
 
@@ -386,8 +387,8 @@ class CompiledCriterion(Criterion):
 
     Examples
     --------
-    The functions of a shared library are given by name, as in ``CompiledCriterion.SPLIT(("split", library))``. These
-    two are only stand-ins, to show what is passed: they cut where neighbours differ most.
+    The functions of a shared library are passed by name, as in ``CompiledCriterion.SPLIT(("split", library))``. These
+    two only show the arguments: they cut where adjacent values differ most.
 
     >>> import spinney
     >>> @spinney.CompiledCriterion.EVALUATE
@@ -419,7 +420,7 @@ class CompiledCriterion(Criterion):
         self._split = _addresses(split, "split", _SPLIT, user_data)
 
     def init(self, y: Array, sample_weight: Array) -> ArrayLike:
-        """Refuse a y of other columns than the functions expect; see `Criterion.init`."""
+        """Check that y has as many columns as the functions expect; see `Criterion.init`."""
         n_columns = 1 if y.ndim == 1 else y.shape[1]
         if n_columns != self.n_columns:
             raise ValueError(f"y has {n_columns} column(s), and the compiled criterion has n_columns={self.n_columns}.")
@@ -450,7 +451,7 @@ class CompiledCriterion(Criterion):
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "A CompiledCriterion cannot be pickled: addresses mean nothing in another process. Keep the model with its "
+            "A CompiledCriterion cannot be pickled: addresses mean nothing in another process. Save the model with its "
             "save method, which leaves the criterion out."
         )
 
@@ -460,7 +461,7 @@ def _pointer(array: Array) -> Any:
 
 
 def _addresses(function: Any, role: str, expected: str, user_data: Any) -> tuple[int, int]:
-    """Address of a function whose signature fits, and of its data."""
+    """Return the addresses of a function with the expected signature and of its data."""
     from scipy import LowLevelCallable
 
     if hasattr(function, "ctypes") and hasattr(function, "address"):  # numba
@@ -474,14 +475,14 @@ def _addresses(function: Any, role: str, expected: str, user_data: Any) -> tuple
                 f"cfunc, not a {type(function).__name__}. Its signature is '{expected}'."
             ) from None
     signature = function.signature
-    if _normal(signature) != _normal(expected):
+    if _normalised(signature) != _normalised(expected):
         raise ValueError(f"{role} has the signature '{signature}'. It must be '{expected}'.")
     capsule = tuple.__getitem__(function, 0)
     address, context = _capsule(capsule, signature)
     return address, context or _address_of_data(user_data)
 
 
-def _normal(signature: str) -> str:
+def _normalised(signature: str) -> str:
     """Return a signature without spaces and const; every name of the size type is intptr_t."""
     text = re.sub(r"\bconst\b", " ", signature)
     for name in _SIZES:

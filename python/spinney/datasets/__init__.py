@@ -47,7 +47,7 @@ def load_penguins(*, as_frame: bool | None = None) -> tuple[Any, Any]: ...
 
 
 def load_penguins(*, as_frame: Literal["pandas", "polars"] | bool | None = None) -> tuple[Any, Any]:
-    """Load the Palmer penguins: 344 birds, 7 features, the species to tell.
+    """Load the Palmer penguins: 344 birds, 7 features, the species as the target.
 
     Two features are categories (island, sex), five are numbers; 11 rows have missing values. The data are in
     the public domain (CC0).

@@ -23,7 +23,7 @@ from processes import run
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from spinney._data import reproducible as same_bits
+from spinney._data import reproducible
 from spinney._estimator.rows import relative_weights
 from spinney._forest.samples import _stable_order
 from sweep import examples
@@ -153,7 +153,7 @@ def test_shares_are_the_mean_over_the_trees(kind):
     np.testing.assert_allclose(forest.predict_proba(X), mean, rtol=1e-13)
     np.testing.assert_array_equal(forest.predict(X), forest.classes_[forest.predict_proba(X).argmax(axis=1)])
     with np.errstate(divide="ignore"):
-        np.testing.assert_array_equal(forest.predict_log_proba(X), same_bits.log(forest.predict_proba(X)))
+        np.testing.assert_array_equal(forest.predict_log_proba(X), reproducible.log(forest.predict_proba(X)))
 
 
 def test_values_are_the_mean_over_the_trees_with_several_outputs():
