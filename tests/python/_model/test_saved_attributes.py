@@ -117,7 +117,7 @@ MODEL = saved_fields(
     is_soft=flag(),
     origin=nullable(text(5)),
     scores=listed(score(), "n_terms"),
-    curve=table(saved_fields(said=numbers(np.float64, "n_points"), true=numbers(np.float64, "n_points"))),
+    curve=table(saved_fields(predicted=numbers(np.float64, "n_points"), observed=numbers(np.float64, "n_points"))),
 )
 VALUES = {
     "rows": np.arange(6.0).reshape(3, 2),
