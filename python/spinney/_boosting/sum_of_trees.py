@@ -20,7 +20,7 @@ from spinney._model.boosting import FittedBoosting
 from spinney._model.lazy_sequence import LazyGrid
 from spinney._model.tree import FittedTree
 from spinney._tree.trees import DecisionTreeRegressor
-from spinney.inspect.constraints import verify
+from spinney.inspect import constraints
 
 if TYPE_CHECKING:
     from spinney.inspect.explain.shap import ShapValues
@@ -76,7 +76,7 @@ class SumOfTrees(TableEstimator):
         tree._keep(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
         return tree
 
-    verify_constraints = verify.verify_constraints
+    verify_constraints = constraints.verify_constraints
 
     def _constrained_directions(self, given: Any) -> list[list[int]]:
         return read_monotone_of_outputs(given, self.schema_, [1] * self.boosting_.n_outputs)

@@ -21,7 +21,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
 from spinney._tree.settings import GrowthSettings
 from spinney._tree.task import Task
-from spinney.inspect.constraints import verify
+from spinney.inspect import constraints
 from spinney.inspect.explain import shap as explanations
 
 AT_LEAST_0 = Interval(Real, 0.0, None, closed="left")
@@ -77,7 +77,7 @@ class GrowingEstimator(TableEstimator):
     _splitter: ClassVar[str] = "best"  # of estimators that have no parameter for it
     _random_ties = False  # even if nothing else is drawn: a tree that is one of many
     shap_values = explanations.shap_values
-    verify_constraints = verify.verify_constraints
+    verify_constraints = constraints.verify_constraints
 
     @property
     def _settings(self) -> GrowthSettings:

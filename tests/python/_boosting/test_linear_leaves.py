@@ -209,7 +209,7 @@ def test_what_cannot_be_said_of_lines_is_refused():
     model = values().fit(X, Y)
     with pytest.raises(ValueError, match="leaves of this model are lines"):
         model.shap_values(X[:2])
-    with pytest.raises(ValueError, match="Nothing is proved of lines"):
+    with pytest.raises(ValueError, match="Monotonicity cannot be proved for linear leaves"):
         model.verify_constraints([1, 0, 0, 0])
     with pytest.raises(ValueError, match="refit sets the values of leaves anew"):
         model.refit(X, Y)

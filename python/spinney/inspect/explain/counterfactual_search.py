@@ -19,7 +19,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
 from spinney.inspect.explain.dependence import numbers_of_cells
 from spinney.inspect.explain.nearest import row_as_table, row_cells, scale_of
-from spinney.inspect.explain.target_model import Asked, all_cuts, check_fitted
+from spinney.inspect.explain.target_model import Asked, all_thresholds, check_fitted
 from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import TreeReader
 
@@ -248,7 +248,7 @@ def few_digits(low: float, high: float) -> float:
 
 def cuts_of(asked: Asked, column: int) -> Floats | None:
     """Thresholds of a column in all trees, ascending; None if the model is not made of spinney's trees."""
-    return all_cuts(asked.trees, column) if asked.has_trees else None
+    return all_thresholds(asked.trees, column) if asked.has_trees else None
 
 
 def read_moves(model: object, row: object, X: TableLike, fixed: list[Any], ranges: Mapping[Any, Any] | None) -> Moves:

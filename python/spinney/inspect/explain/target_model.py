@@ -287,7 +287,7 @@ def point_table(schema: Schema, numbers: dict[int, Floats]) -> _engine.Table:
     return table
 
 
-def all_cuts(trees: Sequence[_engine.Tree], column: int) -> Floats:
+def all_thresholds(trees: Sequence[_engine.Tree], column: int) -> Floats:
     """Thresholds of a column in all trees, ascending."""
     return np.unique(np.concatenate([np.empty(0), *(tree.threshold[tree.feature == column] for tree in trees)]))
 

@@ -1,1 +1,0 @@
-"""Proofs that a fitted model keeps its monotonic and interaction constraints."""
