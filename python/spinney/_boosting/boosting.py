@@ -38,7 +38,7 @@ from spinney._model.file.container import refuse
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.links import read_offset
 from spinney._model.row_predictors import RowPredictor
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 
 BY_ROUND = (*CURVES, "oob_score_", "n_dropped_", "history_")  # attributes that refitted leaves leave behind
 SAVED = SavedState(
@@ -312,8 +312,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
     # ---- files and summaries -------------------------------------------------------------------------
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        model, n_features = part.model, part.schema.n_features
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
+        model, n_features = saved.model, saved.schema.n_features
         assert isinstance(model, FittedBoosting)
         n_rounds, n_predicted = model.n_rounds, max(1, model.n_probabilities)
         found = SAVED.from_header(header, n_rounds=n_rounds, n_features=n_features, n_predicted=n_predicted)

@@ -27,10 +27,10 @@ from spinney._model.boosting import FittedBoosting
 from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import (
     CHECKPOINT,
-    faults_named,
     field,
     from_bytes,
     label_of,
+    model_file_errors,
     read_file,
     refuse,
     to_bytes,
@@ -68,7 +68,7 @@ class Checkpoint:
                 self._header, self._file = from_bytes(read_file(self._path), is_checkpoint=True)
 
     def _faults(self) -> Any:
-        return faults_named(label_of(self._path), "resume from")
+        return model_file_errors(label_of(self._path), "resume from")
 
     @property
     def seed(self) -> int | None:

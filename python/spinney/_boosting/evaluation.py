@@ -28,7 +28,7 @@ class ScoredModel(Protocol):
     def labels(self, codes: NDArray[np.intp], classes: Labels) -> NDArray[Any]: ...
     def score_codes(self, scores: Floats) -> NDArray[np.intp]: ...
     def predicted(self, scores: Floats) -> Floats: ...
-    def spread(self, flat: Floats) -> Floats | list[Floats]: ...
+    def by_output(self, flat: Floats) -> Floats | list[Floats]: ...
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats: ...
 
 
@@ -40,7 +40,7 @@ def predictions_of(model: ScoredModel, scores: Floats, classes: Labels | None) -
     """Turn scores, (n_rows, n_scores), into labels, or into values."""
     if classes is not None:
         return model.labels(model.score_codes(scores), classes)
-    return np.asarray(model.spread(model.predicted(scores)))
+    return np.asarray(model.by_output(model.predicted(scores)))
 
 
 class HeldOutScore:
@@ -167,7 +167,7 @@ class _Scored:
         return predictions_of(self._model, self._scores_of(X), self._labels)
 
     def predict_proba(self, X: TableLike) -> Floats | list[Floats]:
-        return self._model.spread(self._model.predicted(self._scores_of(X)))
+        return self._model.by_output(self._model.predicted(self._scores_of(X)))
 
     def decision_function(self, X: TableLike) -> Floats:
         scores = self._scores_of(X)

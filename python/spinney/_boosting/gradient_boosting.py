@@ -111,7 +111,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
             Columns in the order of `classes_`; a list of these if there are several outputs.
         """
         scores = self._scores(X, offset)
-        return self.boosting_.spread(self.boosting_.predicted(scores))
+        return self.boosting_.by_output(self.boosting_.predicted(scores))
 
     @lazy_for_collections(_has_one_output)
     def predict_log_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats | list[Floats]:
@@ -187,7 +187,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
             As `predict_proba`.
         """
         for scores in self._staged_scores(X, offset):
-            yield self.boosting_.spread(self.boosting_.predicted(scores))
+            yield self.boosting_.by_output(self.boosting_.predicted(scores))
 
 
 @estimator

@@ -22,7 +22,7 @@ from spinney._estimator.target import read_weights
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.codec import SavedState, array, number, optional
 from spinney._model.file.container import refuse
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 
 _SAVED_TIMES = SavedState(
     "survival",
@@ -69,14 +69,14 @@ class GradientBoostingSurvival(BaseBoosting):
         return super()._to_header() | _SAVED_TIMES.to_header(self.__dict__)
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        assert isinstance(part.model, FittedBoosting)
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
+        assert isinstance(saved.model, FittedBoosting)
         found = _SAVED_TIMES.from_header(header)
-        of_loss = "baseline_hazard_" if part.model.link == "identity" else "scale_"
+        of_loss = "baseline_hazard_" if saved.model.link == "identity" else "scale_"
         is_rising = np.diff(found["event_times_"]) > 0, np.diff(found.get("baseline_hazard_", ())) >= 0
         if found.keys() != {"event_times_", of_loss} or not all(map(np.all, is_rising)):
             refuse("is damaged: its times are not in order, or its hazard does not rise with them")
-        return super()._from_header(header, part) | found
+        return super()._from_header(header, saved) | found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

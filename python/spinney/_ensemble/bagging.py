@@ -61,7 +61,7 @@ from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels_from_json, labels_to_json
 from spinney._model.saving.members import read_columns
-from spinney._model.saving.model_part import FileOfTrees, FittedPart
+from spinney._model.saving.saved_model import FileOfTrees, SavedModel
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 
@@ -596,25 +596,25 @@ class BaseBagging(SequenceOfMembers, Estimator):
             if not isinstance(header, dict):
                 refuse("is damaged: a member has no header")
             n_trees = field(header, "n_trees", int)
-            part = FittedPart.from_header(header, FileOfTrees(file, first, n_trees))
+            saved = SavedModel.from_header(header, FileOfTrees(file, first, n_trees))
             first += n_trees
-            members.append(class_named(header, TableEstimator)._of_part(header, part))
-            columns.append(_read_places(header.get("columns"), part.schema.n_features, self.n_features_in_))
+            members.append(class_named(header, TableEstimator)._of_saved(header, saved))
+            columns.append(_read_places(header.get("columns"), saved.schema.n_features, self.n_features_in_))
             whole.append(header.get("columns") is None)
-            if not self._fits(part):
+            if not self._fits(saved):
                 refuse("is damaged: a member does not fit the classes or outputs")
         if not members or first != file.n_trees:
             refuse("is damaged: its members do not account for its trees")
         self.estimators_ = members
         self._set_columns(columns, whole)
 
-    def _fits(self, part: FittedPart) -> bool:
+    def _fits(self, saved: SavedModel) -> bool:
         """Say whether a member predicts the classes or outputs of the ensemble."""
         if not self._is_class_target:
-            return part.classes is None and part.model.n_outputs == self.n_outputs_
-        if part.classes is None or len(part.classes) != 1:
+            return saved.classes is None and saved.model.n_outputs == self.n_outputs_
+        if saved.classes is None or len(saved.classes) != 1:
             return False
-        return set(part.classes[0].tolist()) <= set(self.classes_.tolist())
+        return set(saved.classes[0].tolist()) <= set(self.classes_.tolist())
 
 
 def _read_places(given: Any, n_own: int, n_all: int) -> Places:

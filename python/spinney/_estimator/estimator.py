@@ -18,10 +18,10 @@ from spinney._estimator.docstrings import EstimatorDocstring
 from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
 from spinney._model.file.container import (
     Target,
-    faults_named,
     field,
     from_bytes,
     label_of,
+    model_file_errors,
     read_file,
     refuse,
     to_bytes,
@@ -202,7 +202,7 @@ class Estimator(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
-        with faults_named("this pickle"):
+        with model_file_errors("this pickle"):
             if _SEALED not in rest:
                 refuse("is damaged: it lacks its checksum")
             kind, has_file, inside = unseal(rest.pop(_SEALED), rest.pop(_OUTSIDE, None))
@@ -450,6 +450,6 @@ def load(file: Target) -> Any:
     array(['low'], dtype='<U4')
     """
     data = read_file(file)
-    with faults_named(label_of(file)):
+    with model_file_errors(label_of(file)):
         header, model_file = from_bytes(data)
         return class_named(header, Estimator)._from_file(header, model_file)

@@ -22,7 +22,7 @@ from spinney._model.file.codec import SavedState
 from spinney._model.file.container import from_bytes, refuse
 from spinney._model.model import FittedModel, ModelOfTrees
 from spinney._model.row_predictors import RowPredictor
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 
 Floats = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ class TableEstimator(Estimator):
         True
         """
         check_is_fitted(self)
-        return self._part().fingerprint()
+        return self._saved_model().fingerprint()
 
     @only_if(lambda model: None if model._has_target else "needs a model that predicts a target.")
     def to_predictor(self) -> RowPredictor:
@@ -156,10 +156,10 @@ class TableEstimator(Estimator):
         return {} if self._saved is None else self._saved.to_header(self.__dict__)
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
         """Turn back what `_to_header` gives, as fitted attributes; `refuse` what does not fit the model."""
         found = {} if cls._saved is None else cls._saved.from_header(header)
-        cls._check_saved(found, part.model)
+        cls._check_saved(found, saved.model)
         return found
 
     @classmethod
@@ -171,47 +171,47 @@ class TableEstimator(Estimator):
         """Return the header of a model file, without the entries of the fitted model."""
         return opening(self, self._saved_parameters()) | self._to_header()
 
-    def _part(self) -> FittedPart:
+    def _saved_model(self) -> SavedModel:
         """Return the fitted model as files hold it."""
-        return FittedPart.of(self.__dict__, self._fitted)
+        return SavedModel.of(self.__dict__, self._fitted)
 
     @classmethod
-    def _of_part(cls, header: dict[str, Any], part: FittedPart) -> Self:
+    def _of_saved(cls, header: dict[str, Any], saved: SavedModel) -> Self:
         """Make the fitted estimator of a header."""
-        if cls._is_class_target != (part.classes is not None):
+        if cls._is_class_target != (saved.classes is not None):
             refuse("is damaged: its estimator and its classes do not go together")
-        if cls._model_attribute != part.model.attribute:
+        if cls._model_attribute != saved.model.attribute:
             refuse("is damaged: its estimator and its trees do not go together")
         estimator: Self = unfitted(cls, header)
-        estimator.__dict__.update(part.attributes() | cls._from_header(header, part))
+        estimator.__dict__.update(saved.attributes() | cls._from_header(header, saved))
         return estimator
 
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
-        part = self._part()
-        return self._header() | part.header(), part.model.trees()
+        saved = self._saved_model()
+        return self._header() | saved.header(), saved.model.trees()
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
-        return cls._of_part(header, FittedPart.from_header(header, file))
+        return cls._of_saved(header, SavedModel.from_header(header, file))
 
     def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
         if state.get(self._model_attribute) is None:
             return state
-        part = self._part().without_labels()
+        saved = self._saved_model().without_labels()
         entries = self._to_header() if state.keys() & set(self._tied_to_trees) else {}
-        in_file = {*part.attributes(), *self._tied_to_trees} - {"classes_"}
+        in_file = {*saved.attributes(), *self._tied_to_trees} - {"classes_"}
         rest = {name: value for name, value in state.items() if name not in in_file}
-        return rest | {MODEL_FILE: part.to_bytes(entries)}
+        return rest | {MODEL_FILE: saved.to_bytes(entries)}
 
     def _unpickled(self, state: dict[str, Any]) -> dict[str, Any]:
         if MODEL_FILE not in state:
             return state
         header, file = from_bytes(state[MODEL_FILE])
-        part = FittedPart.from_header(header, file)
-        learned = self._from_header(header, part) if self._tied_to_trees else {}
+        saved = SavedModel.from_header(header, file)
+        learned = self._from_header(header, saved) if self._tied_to_trees else {}
         tied = {name: learned[name] for name in self._tied_to_trees if name in learned}
         rest = {name: value for name, value in state.items() if name != MODEL_FILE}
-        return part.attributes() | tied | rest
+        return saved.attributes() | tied | rest
 
 
 def trees_of(model: object) -> ModelOfTrees:

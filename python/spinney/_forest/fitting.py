@@ -336,7 +336,9 @@ class ForestFit:
             return None
         metric = None if isinstance(self.settings.oob_score, (bool, np.bool_)) else self.settings.oob_score
         grown.oob.warn_if_lacking()
-        return OutOfBagResult(grown.oob.score(forest, metric), np.array(grown.curve), forest.spread(grown.oob.means()))
+        return OutOfBagResult(
+            grown.oob.score(forest, metric), np.array(grown.curve), forest.by_output(grown.oob.means())
+        )
 
     def _training_rows(
         self, forest: FittedForest, rows: LearningRows, draws: Draws | None, request: ForestRequest

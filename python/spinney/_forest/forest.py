@@ -42,7 +42,7 @@ from spinney._forest.uncertainty import ForestIntervals, standard_errors
 from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 from spinney._tree import growing
 from spinney._tree.growing import GrowingEstimator
 from spinney._tree.settings import check_stream
@@ -131,8 +131,8 @@ class BaseForest(GrowingEstimator):
         return {"forest": self._growth.to_json()}
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        record = GrowthRecord.from_json(field(header, "forest", dict), part)
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
+        record = GrowthRecord.from_json(field(header, "forest", dict), saved)
         return {"_growth": record} | record.attributes(cls._oob_name)
 
     # ---- fitting -------------------------------------------------------------------------------------
@@ -640,7 +640,7 @@ class BaseForest(GrowingEstimator):
             raise ValueError(f"Standard errors need to know which rows each tree has drawn. {error}") from None
         if self.forest_.n_trees < 2:
             raise ValueError("Standard errors need at least 2 trees; hundreds are better.")
-        return self.forest_.spread(standard_errors(self.forest_, self._leaves(X), draws, method, corrected))
+        return self.forest_.by_output(standard_errors(self.forest_, self._leaves(X), draws, method, corrected))
 
     predict_support = predict_support
     predict_or_abstain = predict_or_abstain

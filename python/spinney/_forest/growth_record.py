@@ -38,7 +38,7 @@ from spinney._model.file.codec import (
 from spinney._model.file.container import refuse
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 
 LEFT_OUT = np.uint32(2**32 - 1)  # in place of a leaf: the tree does not count for the row
 _MOST_DRAWN = 1000  # entries drawn for each there is
@@ -310,24 +310,24 @@ class GrowthRecord:
         return _RECORD.to_header(found)
 
     @classmethod
-    def from_json(cls, entry: dict[str, Any], part: FittedPart, has_threshold: bool = False) -> GrowthRecord:
+    def from_json(cls, entry: dict[str, Any], saved: SavedModel, has_threshold: bool = False) -> GrowthRecord:
         """Turn back what `to_json` gives; refuse what does not fit the trees, or an isolation forest's threshold."""
         if ("offset" in entry) != has_threshold:
             refuse("is damaged: its estimator and its threshold do not go together")
-        forest = part.model
+        forest = saved.model
         assert isinstance(forest, FittedForest)
-        sizes = {"n_features": part.schema.n_features, "n_trees": forest.n_trees}
+        sizes = {"n_features": saved.schema.n_features, "n_trees": forest.n_trees}
         found = _RECORD.from_header(entry, **sizes)
         held, rows, more = found.pop("rows", None), None, {}
         if held is not None:
-            n_classes = None if part.classes is None else [len(labels) for labels in part.classes]
+            n_classes = None if saved.classes is None else [len(labels) for labels in saved.classes]
             rows = TrainingRows.from_json(held, forest, n_classes, found["seed"])
             more = _WITH_ROWS.from_header(held, n_rows=rows.n_rows, width=forest.engine.value_width)
         oob, curve = None, found.pop("oob_curve", None)
         if "oob_score" in found:
             if curve is None:
                 refuse("is damaged: its out-of-bag score has no curve")
-            predictions = forest.spread(more["out_of_bag"]) if "out_of_bag" in more else None
+            predictions = forest.by_output(more["out_of_bag"]) if "out_of_bag" in more else None
             oob = OutOfBagResult(found.pop("oob_score"), curve, predictions)
         row_print = RowPrint(*more["print_of_all"]) if "print_of_all" in more else None
         return cls(**found, draws=None if rows is None else rows.draws, row_print=row_print, rows=rows, oob=oob)

@@ -33,7 +33,7 @@ from spinney._forest.proximities import Kind, Proximities, RowLeaves
 from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 from spinney._tree.growing import at_least
 
 
@@ -301,7 +301,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return self._written(X, table, values)
 
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
-        part, leaves = self.forest_._part(), self._donor_leaves
+        saved, leaves = self.forest_._saved_model(), self._donor_leaves
         header = {
             **opening(self, self.get_params(deep=False)),
             "kind": "imputer",
@@ -309,24 +309,24 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             "known": array_to_json(self._donors.known),
             "leaf": array_to_json((leaves.nodes - self.forest_.forest_.root[:-1]).astype(np.uint32)),
             "drawn": None if leaves.drawn is None else array_to_json(leaves.drawn),
-            "forest": self.forest_._header() | part.header(),
+            "forest": self.forest_._header() | saved.header(),
         }
-        return header, part.model.trees()
+        return header, saved.model.trees()
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
         imputer: Self = unfitted(cls, header)
         schema = Schema.from_dict(field(header, "schema", dict))
         about = field(header, "forest", dict)
-        part = FittedPart.from_header(about, file)
-        if not isinstance(part.model, FittedForest) or part.schema.n_features != schema.n_features or schema.pool:
+        saved = SavedModel.from_header(about, file)
+        if not isinstance(saved.model, FittedForest) or saved.schema.n_features != schema.n_features or schema.pool:
             refuse("is damaged: its forest does not fit its columns")
         known = array_from_json(header.get("known"), ("float64",), (None, schema.n_features))
         _check_codes(known, schema)
-        leaves = _leaves_from_json(header, part.model, len(known))
+        leaves = _leaves_from_json(header, saved.model, len(known))
         if (imputer.kind == "gap") != (leaves.drawn is not None):
             refuse("is damaged: it lacks the rows drawn for each tree, or has them where kind does not need them")
-        forest = class_named(about, TableEstimator)._of_part(about, part)
+        forest = class_named(about, TableEstimator)._of_saved(about, saved)
         if not isinstance(forest, Forest):
             refuse("is damaged: its forest does not fit its columns")
         imputer._keep(schema, forest, Donors.of(known, schema.features), leaves)

@@ -25,7 +25,7 @@ from spinney._forest.unsupervised import Plan, UnsupervisedForest
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.row_predictors import RowReader
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 from spinney._tree.growing import at_least
 
 _EULER, _LN2 = 0.5772156649015329, 0.6931471805599453
@@ -139,12 +139,12 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         return {"forest": self._growth.to_json() | own}
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
         entry = field(header, "forest", dict)
         offset, max_samples = field(entry, "offset", float), field(entry, "max_samples", int)
         if not -1 <= offset <= 0 or max_samples < 1:
             refuse("is damaged: its threshold or its number of rows drawn is impossible")
-        record = GrowthRecord.from_json(entry, part, has_threshold=True)
+        record = GrowthRecord.from_json(entry, saved, has_threshold=True)
         return {"_growth": record, "offset_": offset, "max_samples_": max_samples}
 
     # ---- using ---------------------------------------------------------------------------------------

@@ -324,7 +324,7 @@ class OutOfBag:
 
     def as_model(self, forest: FittedForest) -> KnownShares | KnownValues:
         """Return the out-of-bag predictions as a model that predicts row numbers."""
-        predictions = forest.spread(self.means())
+        predictions = forest.by_output(self.means())
         if self.classes is None:
             return KnownValues(predictions)
         labels = forest.labels(forest.best_codes(np.nan_to_num(self.means())), self.classes)

@@ -38,7 +38,7 @@ from spinney._forest.samples import Draws, rows_with_weight
 from spinney._model.file.container import field
 from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 from spinney._tree.growing import GrowingEstimator
 from spinney._tree.settings import GrowthTarget
 from spinney._tree.trees import ExtraTreeRegressor
@@ -142,8 +142,8 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
         return {"forest": self._growth.to_json()}
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        return {"_growth": GrowthRecord.from_json(field(header, "forest", dict), part)}
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
+        return {"_growth": GrowthRecord.from_json(field(header, "forest", dict), saved)}
 
     def _about(self) -> About:
         n_trees, n_leaves = len(self), self.forest_.n_leaves

@@ -77,7 +77,7 @@ class Outputs:
             return np.asarray(classes[0].take(codes[:, 0]))
         return np.column_stack([labels.take(codes[:, k]) for k, labels in enumerate(classes)])
 
-    def spread(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+    def by_output(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Lay rows of flat values out as predictions: class shares (a list if there are several outputs) or values."""
         if self._n_classes is None:
             return flat[:, 0] if self.n_outputs == 1 else flat
@@ -172,7 +172,7 @@ class FittedModel(Outputs, ABC):
             return self.labels(self.codes(_row_table(sizes, numbers), 1), of_outputs)[0]
 
         def shares(numbers: Floats) -> Any:
-            found = self.spread(self.predictions(_row_table(sizes, numbers), 1))
+            found = self.by_output(self.predictions(_row_table(sizes, numbers), 1))
             return [part[0] for part in found] if isinstance(found, list) else found[0]
 
         if classes is None:

@@ -96,7 +96,7 @@ class LocalTarget:
 
     def score(self, scorer: Callable[..., float], model: FittedModel, rows: Rows, flat: Floats) -> float:
         """Return what a scorer says of flat predictions of some rows."""
-        every, predicted = np.arange(len(rows)), model.spread(flat)
+        every, predicted = np.arange(len(rows)), model.by_output(flat)
         if self.classes is None:
             actual = self.values[rows, 0] if model.n_outputs == 1 else self.values[rows]
             return float(scorer(KnownValues(predicted), every, actual))
@@ -254,7 +254,7 @@ class LocalEstimator(TableEstimator):
         """
         columns = self._columns(X)
         if not self._is_class_target:
-            return np.asarray(self._fitted.spread(self._fitted.predictions(columns, self._n_threads)))
+            return np.asarray(self._fitted.by_output(self._fitted.predictions(columns, self._n_threads)))
         codes = self._fitted.codes(columns, self._n_threads)
         return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
@@ -289,7 +289,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
             One array per output; columns in the order of `classes_`.
         """
         columns = self._columns(X)
-        return self._fitted.spread(self._fitted.predictions(columns, self._n_threads))
+        return self._fitted.by_output(self._fitted.predictions(columns, self._n_threads))
 
     def predict_log_proba(self, X: TableLike) -> Floats | list[Floats]:
         """Logarithm of the class probabilities; -inf for 0.

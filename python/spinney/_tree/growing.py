@@ -121,7 +121,7 @@ class GrowingEstimator(TableEstimator):
             codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
             return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
         flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
-        return self._fitted.spread(flat)  # type: ignore[return-value]
+        return self._fitted.by_output(flat)  # type: ignore[return-value]
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -153,7 +153,7 @@ def predict_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
         One array per output; columns in the order of `classes_`.
     """
     flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
-    return self._fitted.spread(flat)
+    return self._fitted.by_output(flat)
 
 
 @lazy_for_collections(_has_one_output)

@@ -377,7 +377,7 @@ def _prune_by_cv(task: Task, tree: FittedTree, growth: Growth, floor: float, row
     kept = tree if at is None and floor == 0 else tree.replaced(tree.engine.pruned(alpha, risks))
     table = _table(nested, judged_trees, training_errors, error, error_se, at, settings)
     said = held_out_values(growth, fold_trees, 0 if at is None else at)
-    return PruningResult(kept, alpha, table, kept.spread(said))
+    return PruningResult(kept, alpha, table, kept.by_output(said))
 
 
 def _training_errors(task: Task, tree: FittedTree, growth: Growth, cuts: Floats) -> Floats:

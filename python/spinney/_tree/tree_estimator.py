@@ -29,7 +29,7 @@ from spinney._estimator.fit_inputs import FitInputs, ValidationSet, check_togeth
 from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.file.container import field, refuse
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable, pruning_from_json, pruning_to_json
 from spinney._tree.fit import TreeFit, TreeResult
@@ -90,14 +90,14 @@ class BaseTree(GrowingEstimator):
         return shrinkage | missing | pruning_to_json(learned) | record_to_json(learned)
 
     @classmethod
-    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
         shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
         missing = {}
         if "had_missing" in header:
             missing["_had_missing"] = had = field(header, "had_missing", list)
-            if len(had) != part.schema.n_features or not all(isinstance(column, bool) for column in had):
+            if len(had) != saved.schema.n_features or not all(isinstance(column, bool) for column in had):
                 refuse("is damaged: what it says of missing values does not fit its columns")
-        return pruning_from_json(header) | record_from_json(header, part) | {"shrinkage_": shrinkage} | missing
+        return pruning_from_json(header) | record_from_json(header, saved) | {"shrinkage_": shrinkage} | missing
 
     def _about(self) -> About:
         n_leaves, depth = int(self.get_n_leaves()), int(self.get_depth())

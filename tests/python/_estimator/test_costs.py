@@ -542,7 +542,7 @@ def test_damaged_costs_in_a_file_are_refused(field, damage, costly):
     from spinney._model.file.container import from_bytes, to_bytes
 
     model, _ = costly
-    data = model._part().to_bytes({"estimator": "DecisionTreeClassifier", "parameters": {}})
+    data = model._saved_model().to_bytes({"estimator": "DecisionTreeClassifier", "parameters": {}})
     header, _ = from_bytes(data)
     header[field] = damage
     with pytest.raises(spinney.ModelFileError, match="damaged"):

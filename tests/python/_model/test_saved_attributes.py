@@ -23,7 +23,7 @@ from spinney._model.file.codec import (
     word,
     words,
 )
-from spinney._model.file.container import ModelFileError, faults_named
+from spinney._model.file.container import ModelFileError, model_file_errors
 
 STATE = SavedState(
     "state",
@@ -86,23 +86,23 @@ def test_what_is_written_is_read_again():
 def test_damaged_entries_are_refused(key, value):
     header = STATE.to_header(FITTED)
     header["state"][key] = value
-    with pytest.raises(ModelFileError, match="damaged"), faults_named("x"):
+    with pytest.raises(ModelFileError, match="damaged"), model_file_errors("x"):
         STATE.from_header(header)
 
 
 def test_a_missing_entry_is_refused_unless_a_fit_may_leave_it_out():
     header = STATE.to_header(FITTED)
     del header["state"]["seed"]
-    with pytest.raises(ModelFileError, match="seed"), faults_named("x"):
+    with pytest.raises(ModelFileError, match="seed"), model_file_errors("x"):
         STATE.from_header(header)
-    with pytest.raises(ModelFileError, match="state"), faults_named("x"):
+    with pytest.raises(ModelFileError, match="state"), model_file_errors("x"):
         STATE.from_header({})
 
 
 def test_columns_of_different_lengths_are_refused():
     uneven = {"k": np.array([1]), "error": np.zeros(2)}
     header = STATE.to_header(FITTED | {"table_": uneven})
-    with pytest.raises(ModelFileError, match="cross-validation"), faults_named("x"):
+    with pytest.raises(ModelFileError, match="cross-validation"), model_file_errors("x"):
         STATE.from_header(header)
 
 
@@ -163,7 +163,7 @@ def test_shapes_and_bounds_by_name_are_read_again():
 )
 def test_arrays_that_do_not_fit_are_refused(name, changed):
     header = header_with(**{name: MODEL.fields[name].write(changed[name])})
-    with pytest.raises(ModelFileError, match=f"damaged: its '{name}' (holds|has|is)"), faults_named("x"):
+    with pytest.raises(ModelFileError, match=f"damaged: its '{name}' (holds|has|is)"), model_file_errors("x"):
         MODEL.from_header(header, n_classes=2)
 
 
@@ -189,5 +189,5 @@ def test_arrays_that_do_not_fit_are_refused(name, changed):
     ],
 )
 def test_entries_that_do_not_fit_are_refused(name, value):
-    with pytest.raises(ModelFileError, match="damaged"), faults_named("x"):
+    with pytest.raises(ModelFileError, match="damaged"), model_file_errors("x"):
         MODEL.from_header(header_with(**{name: value}), n_classes=2)

@@ -579,7 +579,7 @@ def test_saved_and_pickled_models_keep_the_table():
     ],
 )
 def test_damaged_tables_are_refused(damage):
-    from spinney._model.file.container import ModelFileError, faults_named
+    from spinney._model.file.container import ModelFileError, model_file_errors
     from spinney._tree.complexity_table import pruning_from_json, pruning_to_json
 
     X, y = load_iris(return_X_y=True)
@@ -590,7 +590,7 @@ def test_damaged_tables_are_refused(damage):
         header |= damage
     else:
         header["cp_table"] |= damage
-    with pytest.raises(ModelFileError), faults_named("this file"):
+    with pytest.raises(ModelFileError), model_file_errors("this file"):
         pruning_from_json(header)
 
 

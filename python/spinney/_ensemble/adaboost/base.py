@@ -45,7 +45,7 @@ from spinney._model.file.values import labels_to_json
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.model import FittedModel
 from spinney._model.saving.members import check_member, read_frame
-from spinney._model.saving.model_part import FittedPart, kind_of
+from spinney._model.saving.saved_model import SavedModel, kind_of
 from spinney._model.tree import FittedTree
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from spinney.inspect.explain import shap as explanations
@@ -276,10 +276,10 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         parameters = self.get_params(deep=False)
         template = parameters.pop("estimator")
         if self._has_trees:
-            part = self._part()
+            saved = self._saved_model()
             about = None if template is None else opening(template, template.get_params(deep=False))
-            header = opening(self, parameters) | {"template": about} | self._to_header() | part.header()
-            return header, part.model.trees()
+            header = opening(self, parameters) | {"template": about} | self._to_header() | saved.header()
+            return header, saved.model.trees()
         headers, trees = models_parts(self._members)
         header = {
             **opening(self, parameters),
@@ -330,8 +330,8 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
                 refuse("is damaged: the record of its rounds does not fit the model")
 
     @classmethod
-    def _of_part(cls, header: dict[str, Any], part: FittedPart) -> Self:
-        model = super()._of_part(header, part)
+    def _of_saved(cls, header: dict[str, Any], saved: SavedModel) -> Self:
+        model = super()._of_saved(header, saved)
         if header.get("template") is not None:
             about = header_field(header, "template", dict)
             model.estimator = unfitted(class_named(about, TableEstimator), about)

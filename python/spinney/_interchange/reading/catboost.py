@@ -21,7 +21,7 @@ from spinney._data import Schema
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import Nodes, Sum, labels_of, links_of, reach_of_singles, schema_of
-from spinney._model.file.container import faults_named, refuse
+from spinney._model.file.container import model_file_errors, refuse
 
 Floats = NDArray[np.float64]
 _LINKS = links_of("catboost")
@@ -65,7 +65,7 @@ def from_catboost(model: object, *, classes: object = None, categories: dict[Any
         data, label = b"", "this model"
     else:
         raise TypeError(f"model must be a fitted model of CatBoost, or its file, not {type(model).__name__}.")
-    with faults_named(label, "import", "it"):
+    with model_file_errors(label, "import", "it"):
         if data[:4] == b"CBM1":
             model = _loaded(data)
         if not entries.is_file(model):

@@ -248,4 +248,4 @@ class ImportedRegressor(RegressorMixin, Imported):
             Values.
         """
         view = self.boosting_
-        return np.asarray(view.spread(view.predicted(self._scores(X, offset))))
+        return np.asarray(view.by_output(view.predicted(self._scores(X, offset))))

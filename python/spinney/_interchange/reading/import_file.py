@@ -10,7 +10,7 @@ from spinney._interchange.reading.catboost import from_catboost
 from spinney._interchange.reading.lightgbm import from_lightgbm
 from spinney._interchange.reading.treelite import from_treelite
 from spinney._interchange.reading.xgboost import from_xgboost
-from spinney._model.file.container import faults_named, refuse
+from spinney._model.file.container import model_file_errors, refuse
 
 _READERS: dict[str, Callable[[bytes], Any]] = {
     "CatBoost": from_catboost,
@@ -32,7 +32,7 @@ def import_file(file: entries.FileLike) -> Any:
     ImportedClassifier or ImportedRegressor
     """
     data, label = entries.read_bytes(file)
-    with faults_named(label, "import", "it"):
+    with model_file_errors(label, "import", "it"):
         return _reader_of(data)(data)
 
 

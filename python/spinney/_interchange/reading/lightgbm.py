@@ -19,7 +19,7 @@ from spinney._data import Schema
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import Nodes, Sum, labels_of, links_of, schema_of
-from spinney._model.file.container import faults_named, refuse
+from spinney._model.file.container import model_file_errors, refuse
 
 Floats = NDArray[np.float64]
 _LINKS = links_of("lightgbm")
@@ -57,7 +57,7 @@ def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: o
     >>> model.predict(X)  # doctest: +SKIP
     """
     if isinstance(model, dict):
-        with faults_named("this model", "import", "it"):
+        with model_file_errors("this model", "import", "it"):
             return _of_dict(model).sum(num_iteration, classes).estimator()
     if entries.is_file(model):
         data, label = entries.read_bytes(model)
@@ -70,7 +70,7 @@ def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: o
             )
         data, label = booster.model_to_string(num_iteration=num_iteration).encode(), "this model"
         classes = getattr(model, "classes_", None) if classes is None else classes
-    with faults_named(label, "import", "it"):
+    with model_file_errors(label, "import", "it"):
         return _parsed(data).sum(num_iteration, classes).estimator()
 
 

@@ -23,7 +23,7 @@ from spinney._interchange.reading.estimators import Imported, ImportedClassifier
 from spinney._model.boosting import FittedImport
 from spinney._model.file.container import refuse
 from spinney._model.links import is_imported_link
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 
 Floats = NDArray[np.float64]
 MISSING_LEFT, CATEGORY, OTHERS_LEFT = 1, 2, 4  # the engine's flags
@@ -205,8 +205,8 @@ class Sum:
         labels = None if self.classes is None else [self.classes]
         kind = ImportedRegressor if self.classes is None else ImportedClassifier
         estimator = kind(unseen=self.schema.unseen)
-        part = FittedPart(self.schema, model, labels, self.schema.n_features)
-        estimator.__dict__.update(part.attributes())
+        saved = SavedModel(self.schema, model, labels, self.schema.n_features)
+        estimator.__dict__.update(saved.attributes())
         estimator.source_, estimator.objective_ = self.source[:100], self.objective[:100]
         return estimator
 

@@ -21,9 +21,9 @@ from spinney._data import Schema
 from spinney._forest.growth_record import GrowthRecord
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.nodes import Nodes, Sum, cuts_of_singles, schema_of
-from spinney._model.file.container import faults_named, refuse
+from spinney._model.file.container import model_file_errors, refuse
 from spinney._model.forest import FittedForest
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
 from spinney._names import public
 
@@ -101,7 +101,7 @@ def from_sklearn(model: object) -> Any:
             f"{type(model).__name__}. Pass the last step of a pipeline, or the best estimator of a search."
         )
     check_is_fitted(model)
-    with faults_named("this model", "import", "it"):
+    with model_file_errors("this model", "import", "it"):
         if kind in _HISTOGRAMS:
             return histogram_sum(model, f"scikit-learn {sklearn_version}").estimator()
         if kind in _BOOSTING:
@@ -154,10 +154,10 @@ def _averaged(model: BaseEstimator, name: str) -> Any:
     labels = None if classes is None else [np.asarray(c) for c in (classes if model.n_outputs_ > 1 else [classes])]
     n_classes = None if labels is None else [len(known) for known in labels]
     if not is_forest:
-        part = FittedPart(schema, FittedTree(made[0], n_classes, model.n_outputs_), labels, schema.n_features)
-        return _own(name, model, part, shrinkage_=0.0)
+        saved = SavedModel(schema, FittedTree(made[0], n_classes, model.n_outputs_), labels, schema.n_features)
+        return _own(name, model, saved, shrinkage_=0.0)
     forest = FittedForest(_engine.forest_from_trees(made, n_categories), n_classes, model.n_outputs_)
-    return _own(name, model, FittedPart(schema, forest, labels, schema.n_features), **_FORGOTTEN)
+    return _own(name, model, SavedModel(schema, forest, labels, schema.n_features), **_FORGOTTEN)
 
 
 def _plain_tree(member: Any, n_categories: list[int], t: int) -> _engine.Tree:
@@ -175,7 +175,7 @@ def _shares(value: Floats) -> Floats:
     return value if (np.abs(total - 1.0) < 1e-9).all() else value / total
 
 
-def _own(name: str, model: BaseEstimator, part: FittedPart, **more: Any) -> Any:
+def _own(name: str, model: BaseEstimator, saved: SavedModel, **more: Any) -> Any:
     """Make spinney's estimator of the same name."""
     kind = public(name)
     given, own = model.get_params(deep=False), kind._get_param_names()
@@ -184,7 +184,7 @@ def _own(name: str, model: BaseEstimator, part: FittedPart, **more: Any) -> Any:
         if parameter in own and parameter in given and not _is_refused(kind, parameter, given[parameter]):
             parameters[parameter] = given[parameter]
     estimator = kind(**parameters)
-    estimator.__dict__.update(part.attributes() | more)
+    estimator.__dict__.update(saved.attributes() | more)
     return estimator
 
 
@@ -208,9 +208,9 @@ def _isolation(model: BaseEstimator) -> Any:
         nodes.feature = np.where(nodes.feature >= 0, np.asarray(columns)[nodes.feature], -1)
         trees.append(nodes.tree(schema.n_categories, t))
     forest = FittedForest(_engine.forest_from_trees(trees, schema.n_categories), None, 1)
-    part = FittedPart(schema, forest, None, schema.n_features)
+    saved = SavedModel(schema, forest, None, schema.n_features)
     learned = {"offset_": float(model.offset_), "max_samples_": int(model._max_samples)} | _FORGOTTEN
-    return _own("IsolationForest", model, part, **learned)
+    return _own("IsolationForest", model, saved, **learned)
 
 
 # ---- sums of trees ----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from spinney._interchange.reading.nodes import (
     reach_of_singles,
     schema_of,
 )
-from spinney._model.file.container import faults_named, refuse
+from spinney._model.file.container import model_file_errors, refuse
 
 Floats = NDArray[np.float64]
 _LINKS = links_of("treelite")
@@ -64,7 +64,7 @@ def from_treelite(model: object, *, classes: object = None) -> Imported:
         data, label = model.dump_as_json(pretty_print=False).encode(), "this model"
     else:
         raise TypeError(f"model must be a model of treelite, or its JSON, not {type(model).__name__}.")
-    with faults_named(label, "import", "it"):
+    with model_file_errors(label, "import", "it"):
         return _Reading(data).sum(classes).estimator()
 
 

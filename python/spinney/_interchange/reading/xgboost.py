@@ -25,7 +25,7 @@ from spinney._interchange.reading.nodes import (
     links_of,
     schema_of,
 )
-from spinney._model.file.container import faults_named, refuse
+from spinney._model.file.container import model_file_errors, refuse
 
 Floats = NDArray[np.float64]
 _LINKS = links_of("xgboost")
@@ -85,7 +85,7 @@ def from_xgboost(
         if is_estimator:
             missing = getattr(model, "missing", None) if missing is None else missing
             classes = getattr(model, "classes_", None) if classes is None else classes
-    with faults_named(label, "import", "it"):
+    with model_file_errors(label, "import", "it"):
         return _Reading(data).sum(iteration_range, missing, classes, is_estimator).estimator()
 
 

@@ -48,7 +48,7 @@ def refuse(fault: str) -> NoReturn:
 
 
 @contextmanager
-def faults_named(label: str, doing: str = "load", subject: str = "the file") -> Iterator[None]:
+def model_file_errors(label: str, doing: str = "load", subject: str = "the file") -> Iterator[None]:
     """Turn whatever a broken file makes fail inside into a ModelFileError that names the file."""
     try:
         yield

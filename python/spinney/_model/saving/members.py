@@ -27,7 +27,7 @@ from spinney._model.file.codec import (
 from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels
 from spinney._model.predictions import METHODS, Calibration, Curve
-from spinney._model.saving.model_part import FileOfTrees
+from spinney._model.saving.saved_model import FileOfTrees
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, TableLike
 from spinney._model.file.codec import flag, saved_fields
-from spinney._model.file.container import Target, faults_named, field, from_bytes, label_of, read_file, refuse
+from spinney._model.file.container import Target, field, from_bytes, label_of, model_file_errors, read_file, refuse
 from spinney._model.file.values import parameters_from_json
 from spinney._model.links import read_offset
 from spinney._model.model import ModelOfTrees
@@ -30,7 +30,7 @@ from spinney._model.predictions import (
     tempered_columns,
 )
 from spinney._model.saving.members import WEIGHTS, StackPlan, check_member, read_frame, read_models
-from spinney._model.saving.model_part import FittedPart, kind_of
+from spinney._model.saving.saved_model import SavedModel, kind_of
 from spinney._names import COMBINED_KINDS, FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, estimator_of
 
 Floats = NDArray[np.float64]
@@ -49,8 +49,8 @@ class Predictor:
         Column names, if the training table had any.
     """
 
-    def __init__(self, part: FittedPart, name: str, parameters: Mapping[str, Any]) -> None:
-        self._part = part
+    def __init__(self, saved: SavedModel, name: str, parameters: Mapping[str, Any]) -> None:
+        self._saved = saved
         self._name = name
         self._unseen = parameters.get("unseen", "missing")
         self._n_jobs = parameters.get("n_jobs")
@@ -59,39 +59,39 @@ class Predictor:
             refuse("is damaged: its parameter 'unseen' is unusable")
         if self._n_jobs is not None and (type(self._n_jobs) is not int or abs(self._n_jobs) >= 2**31):
             refuse("is damaged: its parameter 'n_jobs' is unusable")
-        attributes = part.attributes()
-        self.n_outputs_ = part.model.n_outputs
+        attributes = saved.attributes()
+        self.n_outputs_ = saved.model.n_outputs
         for attribute in ("classes_", "n_features_in_", "feature_names_in_"):
             if attribute in attributes:
                 setattr(self, attribute, attributes[attribute])
 
     def __repr__(self) -> str:
-        model = self._part.model
+        model = self._saved.model
         size = f"{model.node_count} nodes" if isinstance(model, ModelOfTrees) else model.noun
         return f"<Predictor of a {self._name}: {size}>"
 
     @property
     def schema(self) -> Schema:
         """The columns."""
-        return self._part.schema
+        return self._saved.schema
 
     @property
     def takes_offset(self) -> bool:
         """Whether a score may be added to those of the model."""
-        return self._part.model.takes_offset
+        return self._saved.model.takes_offset
 
     def _by_blocks(self, X: TableLike, work: Callable[[_engine.Table, int], NDArray[Any]]) -> NDArray[Any]:
-        blocks = self._part.schema.encode_blocks(read_table(X), self._unseen, self._name)
+        blocks = self._saved.schema.encode_blocks(read_table(X), self._unseen, self._name)
         found = [work(block, self._n_jobs or 0) for block in blocks]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _predictions(self, X: TableLike) -> Any:
-        model = self._part.model
-        return model.spread(self._by_blocks(X, model.predictions))
+        model = self._saved.model
+        return model.by_output(self._by_blocks(X, model.predictions))
 
     def _scores(self, X: TableLike, offset: ColumnLike) -> NDArray[np.float64]:
         """Scores of gradient boosting beside an offset, (n_rows, n_scores)."""
-        model: Any = self._part.model
+        model: Any = self._saved.model
         self._require_offsets()
         scores = self._by_blocks(X, model.scores)
         given = read_offset(offset, len(scores), model.n_scores)
@@ -99,7 +99,7 @@ class Predictor:
         return np.asarray(scores + given.T)
 
     def _require_offsets(self) -> None:
-        if not self._part.model.takes_offset:
+        if not self._saved.model.takes_offset:
             raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
 
     def predict(self, X: TableLike, *, offset: ColumnLike = None) -> NDArray[Any]:
@@ -117,15 +117,15 @@ class Predictor:
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels or values.
         """
-        model: Any = self._part.model
+        model: Any = self._saved.model
         if offset is not None:
             scores = self._scores(X, offset)
-            if self._part.classes is None:
-                return np.asarray(model.spread(model.predicted(scores)))
-            return np.asarray(model.labels(model.score_codes(scores), self._part.classes))
-        if self._part.classes is None:
+            if self._saved.classes is None:
+                return np.asarray(model.by_output(model.predicted(scores)))
+            return np.asarray(model.labels(model.score_codes(scores), self._saved.classes))
+        if self._saved.classes is None:
             return np.asarray(self._predictions(X))
-        return np.asarray(model.labels(self._by_blocks(X, model.codes), self._part.classes))
+        return np.asarray(model.labels(self._by_blocks(X, model.codes), self._saved.classes))
 
     def predict_proba(
         self, X: TableLike, *, offset: ColumnLike = None
@@ -144,11 +144,11 @@ class Predictor:
         ndarray of shape (n_samples, n_classes), or a list of these
             One array per output; columns in the order of `classes_`.
         """
-        if self._part.classes is None:
+        if self._saved.classes is None:
             raise AttributeError("A regression model has no class shares. Use predict.")
         if offset is not None:
-            model: Any = self._part.model
-            return model.spread(model.predicted(self._scores(X, offset)))  # type: ignore[no-any-return]
+            model: Any = self._saved.model
+            return model.by_output(model.predicted(self._scores(X, offset)))  # type: ignore[no-any-return]
         shares: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
         return shares
 
@@ -185,8 +185,8 @@ class Predictor:
         RowPredictor
             The handle.
         """
-        part = self._part
-        return part.model.row_predictor(part.schema, self._unseen, getattr(self, "classes_", None))
+        saved = self._saved
+        return saved.model.row_predictor(saved.schema, self._unseen, getattr(self, "classes_", None))
 
 
 _VOTE = saved_fields(weights=WEIGHTS, soft=flag())
@@ -383,7 +383,7 @@ def load_predictor(file: Target) -> Any:
     20.0
     """
     data = read_file(file)
-    with faults_named(label_of(file)):
+    with model_file_errors(label_of(file)):
         header, model_file = from_bytes(data)
         name = field(header, "estimator", str)[:100]
         if name in WITHOUT_TARGET:
@@ -404,9 +404,9 @@ def _predictor_of(header: dict[str, Any], file: Any) -> Any:
         return StackPredictor(name, header, parameters, models)
     if kind not in FITTED_KINDS and name in MODULE_OF:
         refuse(f"holds a {name}, an ensemble of several models. Read it with spinney.load.")
-    part = FittedPart.from_header(header, file)
-    _check_name(name, kind, part.classes is not None)
-    return Predictor(part, name, parameters)
+    saved = SavedModel.from_header(header, file)
+    _check_name(name, kind, saved.classes is not None)
+    return Predictor(saved, name, parameters)
 
 
 def _check_name(name: str, kind: str, has_classes: bool) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spinney._data import Schema
 from spinney._data.types import Floats
 from spinney._model.file.container import field, refuse
-from spinney._model.saving.model_part import FittedPart
+from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable
 from spinney._tree.rpart.methods import Shape
@@ -305,19 +305,19 @@ def record_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def record_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+def record_from_json(header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
     """Turn back what `record_to_json` gives, as fitted attributes; it has to fit the tree."""
     if "rpart" not in header:
         return {}
-    entries, tree = field(header, "rpart", dict), part.model
+    entries, tree = field(header, "rpart", dict), saved.model
     if not isinstance(tree, FittedTree):
         refuse("is damaged: it has a record of rpart, but does not hold a single tree")
     method, n_dropped = field(entries, "method", str), field(entries, "n_dropped", int)
-    if _METHODS.get(method) != (part.classes is not None) or tree.n_outputs != 1:
+    if _METHODS.get(method) != (saved.classes is not None) or tree.n_outputs != 1:
         _refuse("method", "does not go with its target")
     if not 0 <= n_dropped < 2**32:
         _refuse("n_dropped", "is not a count")
-    n_classes = len(part.classes[0]) if part.classes is not None else 0
+    n_classes = len(saved.classes[0]) if saved.classes is not None else 0
     is_rate = method in ("poisson", "exp")
     arrays: dict[str, Any] = {name: _numbers(entries, name, (tree.node_count,)) for name in _BY_NODE}
     arrays["counts"] = _numbers(entries, "counts", (tree.node_count, n_classes)) if n_classes else None

@@ -449,7 +449,7 @@ def _exchanged(
 def _known(model: BaseEstimator, flat: NDArray[np.float64]) -> Known:
     fitted, classes = model._fitted, [getattr(model, "classes_", None)]
     is_boosted = isinstance(fitted, FittedBoosting)
-    predicted = fitted.spread(fitted.predicted(flat) if is_boosted else flat)
+    predicted = fitted.by_output(fitted.predicted(flat) if is_boosted else flat)
     if classes[0] is None:
         return KnownValues(predicted)
     if not is_boosted:

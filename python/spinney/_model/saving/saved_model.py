@@ -53,7 +53,7 @@ _COSTS = saved_fields(
 
 
 @dataclass(frozen=True)
-class FittedPart:
+class SavedModel:
     """What a tree, forest or boosting has learned.
 
     Attributes
@@ -86,7 +86,7 @@ class FittedPart:
         """Write a model file with `more` in its header."""
         return to_bytes(more | self.header(), self.model.trees())
 
-    def without_labels(self) -> FittedPart:
+    def without_labels(self) -> SavedModel:
         """Return the same with numbers as labels, for pickles: labels may be of types that no model file holds."""
         if self.classes is None:
             return self
@@ -104,7 +104,7 @@ class FittedPart:
         return digest.hexdigest()
 
     @classmethod
-    def from_header(cls, header: dict[str, Any], file: FileOfTrees | _engine.ModelFile) -> FittedPart:
+    def from_header(cls, header: dict[str, Any], file: FileOfTrees | _engine.ModelFile) -> SavedModel:
         """Read the model of a header, given its trees."""
         found = _FRAME.from_header(header)
         schema, classes, n_outputs = found["schema"], found["classes"], found["n_outputs"]
@@ -152,7 +152,7 @@ class FittedPart:
         return found
 
     @classmethod
-    def of(cls, attributes: dict[str, Any], model: FittedModel) -> FittedPart:
+    def of(cls, attributes: dict[str, Any], model: FittedModel) -> SavedModel:
         """Collect it from the fitted attributes of an estimator and the model among them."""
         classes = attributes.get("classes_")
         if classes is not None and attributes.get("n_outputs_", 1) == 1:
