@@ -1,4 +1,4 @@
-"""What parameters and arguments of `fit` are called in other libraries, and here: see `other_libraries.toml`."""
+"""Names of parameters and arguments of `fit` in other libraries, and in spinney: see `other_libraries.toml`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_HELD_OUT_WORDS = ("eval_set", "evals", "valid_sets", "validation_data", "eval_names")
+_VALIDATION_NAMES = ("eval_set", "evals", "valid_sets", "validation_data", "eval_names")
 
 
 @dataclass(frozen=True)
-class Words:
-    """The words of other libraries.
+class OtherNames:
+    """Names in other libraries.
 
     Attributes
     ----------
     parameters, arguments : dict
-        From the word to what it may be here: parameters, options of option objects as in ``dart.rate``, or arguments.
+        From the name to its possible names in spinney: parameters, options of option objects as in ``dart.rate``, or
+        arguments.
     advice : dict
-        From the word to a parameter that an estimator must have for the text to help, and the text.
+        From the name to a parameter that an estimator must have for the text to apply, and the text.
     commands : dict
-        From the word to the text, where a command's answer is not that of a parameter.
+        From the name to the text, where that of a command is not that of a parameter.
     options, option_classes : dict
         From the parameter to the option of a command that has another name, and to the class of an option object.
     """
@@ -44,105 +45,107 @@ class Words:
 
 
 @cache
-def words() -> Words:
-    """Read the words from their file."""
+def other_names() -> OtherNames:
+    """Read the names from their file."""
     tables: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
-    def by_word(table: dict[str, str]) -> dict[str, tuple[str, ...]]:
-        return {word: tuple(ours.split()) for ours, others in table.items() for word in others.split()}
+    def by_name(table: dict[str, str]) -> dict[str, tuple[str, ...]]:
+        return {name: tuple(ours.split()) for ours, others in table.items() for name in others.split()}
 
-    def texts(name: str) -> Iterator[tuple[str, str, str]]:
-        for entry in tables[name]:
-            for word in entry["words"].split():
-                yield word, entry.get("needs", ""), " ".join(entry["text"].split())
+    def texts(table: str) -> Iterator[tuple[str, str, str]]:
+        for entry in tables[table]:
+            for name in entry["names"].split():
+                yield name, entry.get("needs", ""), " ".join(entry["text"].split())
 
-    return Words(
-        by_word(tables["parameters"]),
-        by_word(tables["arguments"]),
-        {word: (needed, text) for word, needed, text in texts("advice")},
-        {word: text for word, _, text in texts("commands")},
+    return OtherNames(
+        by_name(tables["parameters"]),
+        by_name(tables["arguments"]),
+        {name: (needed, text) for name, needed, text in texts("advice")},
+        {name: text for name, _, text in texts("commands")},
         tables["options"],
         tables["option_classes"],
     )
 
 
-def advise_parameter(word: str, known: Collection[str]) -> str | None:
-    """Say what another library's parameter is here; None if nothing is known of it."""
-    word = word.replace(".", "_")
-    if word in words().advice and words().advice[word][0] in known:
-        return words().advice[word][1]
-    ours = _first_known(words().parameters.get(word, ()), known)
+def advise_parameter(name: str, known: Collection[str]) -> str | None:
+    """Return a sentence on what another library's parameter is called in spinney; None if it is unknown."""
+    name = name.replace(".", "_")
+    if name in other_names().advice and other_names().advice[name][0] in known:
+        return other_names().advice[name][1]
+    ours = _first_known(other_names().parameters.get(name, ()), known)
     return None if ours is None else f"Here it is {_quoted(ours)}."
 
 
-def advise_argument(word: str, arguments: Collection[str], parameters: Collection[str], estimator: str) -> str | None:
-    """Say what another library's argument of `fit` is here; None if nothing is known of it."""
-    word = word.replace(".", "_")
-    if word in _HELD_OUT_WORDS and "X_val" in arguments:
+def advise_argument(name: str, arguments: Collection[str], parameters: Collection[str], estimator: str) -> str | None:
+    """Return a sentence on what another library's argument of `fit` is called in spinney; None if it is unknown."""
+    name = name.replace(".", "_")
+    if name in _VALIDATION_NAMES and "X_val" in arguments:
         return "Pass held-out rows as X_val and y_val."
-    if word in _HELD_OUT_WORDS and "oob_score" in parameters:
-        return (
-            "It needs no held-out rows: with oob_score=True it judges itself by the rows that each member has not seen."
-        )
-    ours = argument_called(word, arguments)
+    if name in _VALIDATION_NAMES and "oob_score" in parameters:
+        return "It needs no held-out rows: oob_score=True scores the out-of-bag predictions."
+    ours = argument_called(name, arguments)
     if ours is not None:
         return f"Here it is '{ours}'."
-    if word in words().advice and words().advice[word][0] in parameters:
-        return f"Parameters go to the estimator. {words().advice[word][1]}"
-    name = _first_known((word, *words().parameters.get(word, ())), parameters)
-    return None if name is None else f"Parameters go to the estimator: {estimator}({_assigned(name)})."
+    if name in other_names().advice and other_names().advice[name][0] in parameters:
+        return f"Parameters go to the estimator. {other_names().advice[name][1]}"
+    parameter = _first_known((name, *other_names().parameters.get(name, ())), parameters)
+    return None if parameter is None else f"Parameters go to the estimator: {estimator}({_assigned(parameter)})."
 
 
 def _first_known(names: Iterable[str], known: Collection[str]) -> str | None:
-    """Return the first name that an estimator has as a parameter, or as an option of one."""
+    """Return the first name that is a parameter of the estimator, or an option of one."""
     return next((name for name in names if name.partition(".")[0] in known), None)
 
 
 def _assigned(name: str) -> str:
     """Return how a parameter is set, as in ``dart=spinney.Dart(rate=...)``."""
     parameter, _, option = name.partition(".")
-    return f"{parameter}=spinney.{words().option_classes[parameter]}({option}=...)" if option else f"{parameter}=..."
+    return (
+        f"{parameter}=spinney.{other_names().option_classes[parameter]}({option}=...)" if option else f"{parameter}=..."
+    )
 
 
 def _quoted(name: str) -> str:
     return _assigned(name) if "." in name else f"'{name}'"
 
 
-def argument_called(word: str, arguments: Collection[str]) -> str | None:
-    """Return the argument of `fit` that another library's word means; None if there is none."""
-    return next((name for name in words().arguments.get(word.replace(".", "_"), ()) if name in arguments), None)
+def argument_called(name: str, arguments: Collection[str]) -> str | None:
+    """Return the argument of `fit` for another library's name; None if there is none."""
+    return next((ours for ours in other_names().arguments.get(name.replace(".", "_"), ()) if ours in arguments), None)
 
 
-def advise_option(word: str, options: Collection[str]) -> str | None:
-    """Say what a library's word for an option of a command is here, spinney's own included; None if unknown."""
-    word = word.lstrip("-").replace("-", "_").replace(".", "_")
-    if word in words().commands:
-        return words().commands[word]
-    names = (word, *words().parameters.get(word, ()), *words().arguments.get(word, ()))
-    for name in names:
-        if (found := _option_of(name, options)) is not None:
-            return f"Here it is '{found}'."
-    if word not in words().ours and word in words().advice:
-        return _in_options(words().advice[word][1], options)
-    if len(names) == 1 and word not in words().ours:
+def advise_option(name: str, options: Collection[str]) -> str | None:
+    """Return a sentence on the option for a library's name, spinney's parameters included; None if it is unknown."""
+    name = name.lstrip("-").replace("-", "_").replace(".", "_")
+    table = other_names()
+    if name in table.commands:
+        return table.commands[name]
+    candidates = (name, *table.parameters.get(name, ()), *table.arguments.get(name, ()))
+    for candidate in candidates:
+        if (option := _option_of(candidate, options)) is not None:
+            return f"Here it is '{option}'."
+    if name not in table.ours and name in table.advice:
+        return _in_options(table.advice[name][1], options)
+    if len(candidates) == 1 and name not in table.ours:
         return None
-    return f"It is a parameter in Python, {_quoted(word if word in words().ours else names[1])}, and no option here."
+    return f"It is a parameter in Python, {_quoted(name if name in table.ours else candidates[1])}, and no option here."
 
 
 def _option_of(parameter: str, options: Collection[str]) -> str | None:
-    names = (words().options.get(parameter, parameter), parameter.removeprefix("n_"))
-    return next((found for name in names if (found := f"--{name.replace('_', '-')}") in options), None)
+    names = (other_names().options.get(parameter, parameter), parameter.removeprefix("n_"))
+    return next((option for name in names if (option := f"--{name.replace('_', '-')}") in options), None)
 
 
 def _in_options(advice: str, options: Collection[str]) -> str:
-    """Put the options of a command in the place of parameters; say that others are for Python."""
+    """Replace parameters by the options of a command; state that the advice is for Python if any parameter is left."""
+    ours = other_names().ours
 
-    def option(found: re.Match[str]) -> str:
-        name = _option_of(found["name"], options) if found["name"] in words().ours else None
-        return found[0] if name is None else f"{name} {found['value']}" if found["value"] else name
+    def option(match: re.Match[str]) -> str:
+        name = _option_of(match["name"], options) if match["name"] in ours else None
+        return match[0] if name is None else f"{name} {match['value']}" if match["value"] else name
 
-    said = re.sub(r"\b(?P<name>[a-z]\w*)(?:='?(?P<value>[\w.]+)'?)?(?=[\s,;.:]|$)", option, advice)
-    is_for_python = any(word in words().ours for word in re.findall(r"(?<![\w-])\w+", said)) or re.search(
-        r"=|\(|\bto fit\b", said
+    text = re.sub(r"\b(?P<name>[a-z]\w*)(?:='?(?P<value>[\w.]+)'?)?(?=[\s,;.:]|$)", option, advice)
+    is_for_python = any(word in ours for word in re.findall(r"(?<![\w-])\w+", text)) or re.search(
+        r"=|\(|\bto fit\b", text
     )
-    return f"It is no option here. In Python: {advice}" if is_for_python else said
+    return f"It is no option here. In Python: {advice}" if is_for_python else text

@@ -5,7 +5,7 @@ import re
 
 import pytest
 import spinney
-from spinney._estimator.other_libraries import advise_parameter, words
+from spinney._estimator.other_libraries import advise_parameter, other_names
 
 ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name), "fit")]
 
@@ -101,18 +101,18 @@ def test_a_parameter_by_anothers_name(name, word, ours):
         ("--qid", "Here it is '--group'."),
         ("--reg-lambda", "It is a parameter in Python, 'l2_regularization', and no option here."),
         ("--alpha", "It is '--quantile' with --loss quantile, and '--ccp-alpha' of trees."),
-        ("--n-jobs", "A command uses all processors that it may. Leave it out."),
-        ("--nthread", "A command uses all processors that it may. Leave it out."),
+        ("--n-jobs", "A command uses all available processors. Leave it out."),
+        ("--nthread", "A command uses all available processors. Leave it out."),
         ("--booster", "Use --dart for DART and --sampling goss for GOSS; else leave it out."),
-        ("--device", "There is one way only. Leave it out."),
-        ("--task-type", "There is one way only. Leave it out."),
+        ("--device", "It has no counterpart, because there is only one implementation. Leave it out."),
+        ("--task-type", "It has no counterpart, because there is only one implementation. Leave it out."),
         ("--subsample-freq", "Rows are drawn anew for every round. Leave it out."),
         ("--other-rate", "Use --subsample: the sum of LightGBM's top_rate and other_rate."),
         ("--early-stopping-rounds", "It is no option here. In Python: Use early_stopping=True and n_iter_no_change."),
         ("--eval-set", "It is no option here. In Python: Pass held-out rows to fit, as X_val and y_val."),
         ("--class-weight", "It is a parameter in Python, 'class_weight', and no option here."),
         ("--max-bins", "It is a parameter in Python, 'max_bins', and no option here."),
-        ("--importance-type", "It is no option here. In Python: Ask the fitted model: importances(kind=...)."),
+        ("--importance-type", "It is no option here. In Python: Call importances(kind=...) of the fitted model."),
         ("--targte", "(Did you mean one of:"),
     ],
 )
@@ -130,7 +130,7 @@ def test_every_word_of_the_table_has_an_answer_as_an_option_of_boosting():
     from spinney.cli.commands import fit
 
     options = [name for option in fit.params for name in option.opts]
-    for word in (*words().parameters, *words().arguments, *words().advice):
+    for word in (*other_names().parameters, *other_names().arguments, *other_names().advice):
         option = f"--{word.replace('_', '-')}"
         if option in options:
             continue
@@ -206,7 +206,7 @@ def test_an_argument_of_fit_by_anothers_name(name, word, ours):
 def test_every_hint_names_what_is_there(name):
     kind = getattr(spinney, name)
     known, arguments = set(inspect.signature(kind).parameters), set(inspect.signature(kind.fit).parameters)
-    for word in words().parameters.keys() - known - set(kind._other_names):
+    for word in other_names().parameters.keys() - known - set(kind._other_names):
         with pytest.raises(TypeError) as error:
             kind(**{word: 1})
         for quoted in re.findall(r"Here it is '(\w+)'", str(error.value)):
@@ -214,7 +214,7 @@ def test_every_hint_names_what_is_there(name):
         for parameter, options, option in re.findall(r"Here it is (\w+)=spinney\.(\w+)\((\w+)=", str(error.value)):
             assert parameter in known, str(error.value)
             assert option in inspect.signature(getattr(spinney, options)).parameters, str(error.value)
-    for word in words().arguments.keys() - arguments:
+    for word in other_names().arguments.keys() - arguments:
         with pytest.raises(TypeError) as error:
             kind.fit(object.__new__(kind), [[1.0], [2.0]], **{word: 1})
         for quoted in re.findall(r"Here it is '(\w+)'", str(error.value)):
