@@ -243,7 +243,9 @@ class SequenceOfMembers:
 
 
 class ScoringEstimator(Protocol):
-    """A classifier that gives scores."""
+    """An estimator whose model gives scores."""
+
+    classes_: NDArray[Any]  # of classifiers
 
     @property
     def _fitted(self) -> FittedModel: ...
@@ -262,6 +264,42 @@ class ProbabilityEstimator(Protocol):
     """A classifier that gives class probabilities."""
 
     def predict_proba(self, X: TableLike, /) -> Floats: ...
+
+
+def predict_labels(estimator: ScoringEstimator, X: TableLike) -> NDArray[Any]:
+    """Predict the class of each row; of classes with equal scores, the first.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Labels.
+    """
+    scores = estimator._scores(X)
+    fitted: Any = estimator._fitted
+    return np.asarray(fitted.labels(fitted.score_codes(scores), [estimator.classes_]))
+
+
+def predict_values(estimator: ScoringEstimator, X: TableLike) -> Floats:
+    """Predict the numeric target of each row.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Predicted values.
+    """
+    scores = estimator._scores(X)
+    fitted: Any = estimator._fitted
+    return np.asarray(fitted.predicted(scores)[:, 0])
 
 
 def predict_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,25 +28,25 @@ from spinney._model.file.codec import SavedState, number
 from spinney._model.linear import FittedLinear
 
 Floats = NDArray[np.float64]
-_STRENGTHS = (0.1, 1.0, 10.0)  # tried by alpha="cv", as scikit-learn's RidgeCV
+_ALPHAS = (0.1, 1.0, 10.0)  # tried by alpha="cv", as scikit-learn's RidgeCV
 
 
 @dataclass(frozen=True)
 class LinearRows:
-    """Rows that slopes are learned from.
+    """The rows that a linear model is fitted to.
 
     Attributes
     ----------
     terms : ndarray of shape (n_terms, n_rows)
-        The table as numbers of one scale.
+        Scaled terms of the design.
     target : ndarray of shape (n_rows,)
-        Values or class codes.
+        Numeric target, or class codes.
     weight : ndarray of shape (n_rows,)
         Positive weights.
     penalty : ndarray of shape (n_terms,)
-        What the square of each slope counts.
+        Penalty factor of the square of each coefficient.
     n_classes : int
-        0 for values.
+        Number of classes; 0 in a regression.
     """
 
     terms: Floats
@@ -58,7 +58,7 @@ class LinearRows:
 
 @estimator
 class BaseLinear(TableEstimator):
-    """A table as terms of one scale, and a slope for each."""
+    """Linear models of a table whose columns become scaled terms."""
 
     scale: bool = parameter("boolean", default=True)
     categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
@@ -69,21 +69,21 @@ class BaseLinear(TableEstimator):
 
     @property
     def _n_threads(self) -> int:
-        """Threads of the engine: there is no parameter, as predictions take no time."""
+        """Threads of the engine: one, because predictions are cheap."""
         return 1
 
     @abstractmethod
     def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
-        """Return slopes, constants and link."""
+        """Return coefficients, intercepts and link."""
 
     def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the slopes.
+        """Fit the coefficients.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or a
-            list of rows. Strings, categories, booleans and missing values are taken as they are.
+            list of rows. Strings, categories, booleans and missing values need no encoding.
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
@@ -109,51 +109,55 @@ class BaseLinear(TableEstimator):
             terms, weight = np.ascontiguousarray(terms[:, used]), weight[used]
         penalty = np.ones(len(design)) if self.scale else 1 / np.clip(design.scale, 1e-150, 1e150) ** 2
         n_classes = target.n_classes
-        slopes, constants, link = self._solve(LinearRows(terms, target.values[used], weight, penalty, n_classes or 0))
+        rows = LinearRows(terms, target.values[used], weight, penalty, n_classes or 0)
+        coefficients, intercepts, link = self._solve(rows)
         self._keep_schema(schema)
-        self.linear_ = FittedLinear(design, slopes, constants, link, None if n_classes is None else [n_classes])
+        self.linear_ = FittedLinear(design, coefficients, intercepts, link, None if n_classes is None else [n_classes])
         if (classes := target.classes) is not None:
             self.classes_, self.n_classes_ = classes, len(classes)
         return self
 
-    def _raw_slopes(self) -> Floats:
+    def _scores(self, X: TableLike) -> Floats:
+        return self._by_blocks(X, lambda columns: self.linear_.scores(columns, 0))
+
+    def _raw_coefficients(self) -> Floats:
         check_is_fitted(self)
         return np.asarray((self.linear_.slopes / self.linear_.design.scale[:, np.newaxis]).T)
 
-    def _raw_constants(self) -> Floats:
-        slopes = self._raw_slopes()
-        return np.asarray(self.linear_.constants - (slopes * self.linear_.design.center).sum(axis=1))
+    def _raw_intercepts(self) -> Floats:
+        coefficients = self._raw_coefficients()
+        return np.asarray(self.linear_.constants - (coefficients * self.linear_.design.center).sum(axis=1))
 
     @property
     def terms_(self) -> list[str]:
-        """What the slopes belong to: columns, "column = category" and "column is missing"."""
+        """Names of the terms in `coef_`: columns, "column = category" and "column is missing"."""
         check_is_fitted(self)
         return self.linear_.design.names(self.schema_)
 
     def _about(self) -> About:
         n_terms = len(self.linear_.design)
-        text = plural(n_terms, "term")
         return About(
             "linear model",
             {"terms": n_terms},
             {"terms": f"{n_terms:,}"},
-            f"Linear model of {text}.",
+            f"Linear model of {plural(n_terms, 'term')}.",
             why_no_trees="The file holds a linear model, which has no trees. Look at its coef_ and terms_ in Python.",
         )
 
 
 @estimator
 class LinearClassifier(ClassifierMixin, BaseLinear):
-    """Logistic regression of any table: class probabilities from scores that are linear in its columns.
+    """Logistic regression for any table.
 
-    A number is one term, a category one for each of its values, and a column with missing values has another term that
-    says where they are. The slopes minimise the log loss plus their squares, over 2 `C`; more than two classes have a
-    score each. Newton's method finds them to the last digits, the same on every processor.
+    A numeric column is one term, a category has one term for each value, and a column with missing values has a further
+    indicator term. The coefficients minimise the log loss plus their squares divided by 2 `C`. With more than two
+    classes each class has a score (multinomial). Newton's method converges to full precision, and the coefficients are
+    bit-identical on every processor.
 
     See Also
     --------
-    LinearRegressor : The same for numbers.
-    StackingClassifier : Combines its members by such a model.
+    LinearRegressor : Ridge regression.
+    StackingClassifier : Uses this model as its default final estimator.
 
     Examples
     --------
@@ -166,6 +170,7 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
 
     C: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0, kw_only=False)
     _is_class_target = True
+    predict = table_estimator.predict_labels
     predict_proba = table_estimator.predict_proba
     predict_log_proba = table_estimator.predict_log_proba
     decision_function = table_estimator.decision_function
@@ -173,50 +178,31 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
     def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
         penalty = rows.penalty / self.C
         codes = rows.target.astype(np.intp)
-        slopes, constants = Logistic(rows.terms, codes, rows.weight, penalty, rows.n_classes).solve()
-        return slopes, constants, "logit" if rows.n_classes == 2 else "softmax"
+        coefficients, intercepts = Logistic(rows.terms, codes, rows.weight, penalty, rows.n_classes).solve()
+        return coefficients, intercepts, "logit" if rows.n_classes == 2 else "softmax"
 
     @property
     def coef_(self) -> Floats:
-        """Slopes, (1, n_terms) for two classes, else (n_classes, n_terms), in the units of the columns."""
-        return self._raw_slopes()
+        """Coefficients, (1, n_terms) for two classes, else (n_classes, n_terms), in the units of the columns."""
+        return self._raw_coefficients()
 
     @property
     def intercept_(self) -> Floats:
-        """Constants, one per row of `coef_`."""
-        return self._raw_constants()
-
-    def _scores(self, X: TableLike) -> Floats:
-        return self._by_blocks(X, lambda columns: self.linear_.scores(columns, 0))
-
-    def predict(self, X: TableLike) -> NDArray[Any]:
-        """Class with the largest score.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        codes = self._by_blocks(X, lambda columns: self.linear_.codes(columns, 0))
-        return self.linear_.labels(codes, [self.classes_])
+        """Intercepts, one per row of `coef_`."""
+        return self._raw_intercepts()
 
 
 @estimator
 class LinearRegressor(RegressorMixin, BaseLinear):
-    """Ridge regression of any table: values that are linear in its columns.
+    """Ridge regression for any table.
 
-    A number is one term, a category one for each of its values, and a column with missing values has another term that
-    says where they are. The slopes minimise the squared error plus `alpha` times their squares.
+    A numeric column is one term, a category has one term for each value, and a column with missing values has a further
+    indicator term. The coefficients minimise the squared error plus `alpha` times their squares.
 
     See Also
     --------
-    LinearClassifier : The same for classes.
-    StackingRegressor : Combines its members by such a model.
+    LinearClassifier : Logistic regression.
+    StackingRegressor : Uses this model as its default final estimator.
 
     Examples
     --------
@@ -230,35 +216,21 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         Interval(Real, 0.0, None, closed="left"), StrOptions({"cv"}), default="cv", kw_only=False
     )
     alpha_: float = field(init=False)
+    predict = table_estimator.predict_values
     _saved: ClassVar[SavedState] = SavedState("fitted", {"alpha_": number(0.0)})
 
     def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
         ridge = Ridge(rows.terms, rows.target, rows.weight, rows.penalty)
-        self.alpha_ = min(_STRENGTHS, key=ridge.left_out_error) if isinstance(self.alpha, str) else float(self.alpha)
-        slopes, constant = ridge.solve(self.alpha_)
-        return slopes[:, np.newaxis], np.array([constant]), "identity"
+        self.alpha_ = min(_ALPHAS, key=ridge.leave_one_out_error) if isinstance(self.alpha, str) else float(self.alpha)
+        coefficients, intercept = ridge.solve(self.alpha_)
+        return coefficients[:, np.newaxis], np.array([intercept]), "identity"
 
     @property
     def coef_(self) -> Floats:
-        """Slopes, (n_terms,), in the units of the columns."""
-        return np.asarray(self._raw_slopes()[0])
+        """Coefficients, (n_terms,), in the units of the columns."""
+        return np.asarray(self._raw_coefficients()[0])
 
     @property
     def intercept_(self) -> float:
-        """Value where all terms are 0."""
-        return float(self._raw_constants()[0])
-
-    def predict(self, X: TableLike) -> Floats:
-        """Predict a value for each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Values.
-        """
-        return self._by_blocks(X, lambda columns: self.linear_.predictions(columns, 0))[:, 0]
+        """Prediction where all terms are 0."""
+        return float(self._raw_intercepts()[0])

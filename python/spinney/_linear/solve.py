@@ -1,4 +1,4 @@
-"""Ridge and logistic regression of scaled terms, with the same bits on every processor."""
+"""Ridge and logistic regression of scaled terms, bit-identical on every processor."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from numpy.typing import NDArray
 from spinney._data.reproducible import cholesky, exp, log, solve_factored
 
 Floats = NDArray[np.float64]
-_MOST_STEPS = 100  # of Newton's method; ten are usual
-_CLOSE_ENOUGH = 1e-20  # squared length of a step, in the measure of the loss, relative to the loss
+_MOST_STEPS = 100  # of Newton's method; it usually takes ten
+_CLOSE_ENOUGH = 1e-20  # squared Newton decrement relative to the loss
 
 
 def gram(terms: Floats, weight: Floats) -> Floats:
-    """Weighted products of all pairs of terms, (n_terms, n_terms)."""
+    """Return the weighted products of all pairs of terms, (n_terms, n_terms)."""
     found = np.empty((len(terms), len(terms)))
     for i, term in enumerate(terms):
         found[i, i:] = found[i:, i] = (terms[i:] * (term * weight)).sum(axis=1)
     return found
 
 
-def combined(terms: Floats, slopes: Floats) -> Floats:
-    """Sum of the terms times their slopes, (n_scores, n_rows)."""
-    found = np.zeros((slopes.shape[1], terms.shape[1]))
-    for term, slope in zip(terms, slopes, strict=True):
-        found += slope[:, np.newaxis] * term
+def combined(terms: Floats, coefficients: Floats) -> Floats:
+    """Sum of the terms times their coefficients, (n_scores, n_rows)."""
+    found = np.zeros((coefficients.shape[1], terms.shape[1]))
+    for term, coefficient in zip(terms, coefficients, strict=True):
+        found += coefficient[:, np.newaxis] * term
     return found
 
 
@@ -32,7 +32,7 @@ def combined(terms: Floats, slopes: Floats) -> Floats:
 
 
 class Ridge:
-    """Least squares with a penalty, prepared for several strengths of it.
+    """Ridge regression, prepared for several values of alpha.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Ridge:
     target, weight : ndarray of shape (n_rows,)
         Weights are positive.
     penalty : ndarray of shape (n_terms,)
-        What the squared slope of each term costs, for a strength of 1.
+        Penalty factor of each squared coefficient, for alpha=1.
     """
 
     def __init__(self, terms: Floats, target: Floats, weight: Floats, penalty: Floats) -> None:
@@ -53,14 +53,14 @@ class Ridge:
         self._penalty = penalty
 
     def solve(self, alpha: float) -> tuple[Floats, float]:
-        """Return slopes and constant for a strength of the penalty."""
-        slopes = self._slopes(self._factor(alpha))
-        return slopes, self._mean - float((slopes * self._means).sum())
+        """Return coefficients and intercept for a value of alpha."""
+        coefficients = self._coefficients(self._factor(alpha))
+        return coefficients, self._mean - float((coefficients * self._means).sum())
 
-    def left_out_error(self, alpha: float) -> float:
-        """Mean squared error of rows that are left out one by one; of a row of weight 2, one of two."""
+    def leave_one_out_error(self, alpha: float) -> float:
+        """Return the leave-one-out mean squared error; a row of weight 2 counts as two rows, one of them left out."""
         factor = self._factor(alpha)
-        residual = self._target - combined(self._terms, self._slopes(factor)[:, np.newaxis])[0]
+        residual = self._target - combined(self._terms, self._coefficients(factor)[:, np.newaxis])[0]
         rows = np.ascontiguousarray(self._terms.T)
         leverage = 1 / self._total + (rows * solve_factored(factor, rows)).sum(axis=1)
         left = 1 - np.minimum(self._weight, 1) * leverage
@@ -69,11 +69,11 @@ class Ridge:
 
     def _factor(self, alpha: float) -> Floats:
         spread = np.diag(self._gram)
-        # only the penalty separates columns that are sums of others: what rounding leaves must not be negative
+        # only the penalty separates columns that are sums of others: rounding must not leave a negative diagonal
         slack = 1e-13 * spread.max(initial=0.0)
         return cholesky(self._gram + np.diag(alpha * self._penalty + slack))
 
-    def _slopes(self, factor: Floats) -> Floats:
+    def _coefficients(self, factor: Floats) -> Floats:
         return solve_factored(factor, self._right)
 
 
@@ -81,10 +81,10 @@ class Ridge:
 
 
 class Logistic:
-    """Log loss of classes with a penalty, minimised by Newton's method.
+    """Logistic regression with an L2 penalty, fitted by Newton's method.
 
-    The step solves the Newton equations by conjugate gradients, preconditioned by the part of the curvature that all
-    scores share; with two classes, and so one score, that is all of it.
+    Each step solves the Newton equations by conjugate gradients, preconditioned by the part of the Hessian that is
+    common to all scores; with two classes there is one score, and the preconditioner is the whole Hessian.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ class Logistic:
     weight : ndarray of shape (n_rows,)
         Positive.
     penalty : ndarray of shape (n_terms,)
-        Half of it is what the squared slope of each term costs.
+        Each squared coefficient costs half of its penalty.
     n_classes : int
-        With two there is one score, that of the second.
+        With two classes there is one score, that of the second class.
     """
 
     def __init__(self, terms: Floats, codes: NDArray[np.intp], weight: Floats, penalty: Floats, n_classes: int) -> None:
@@ -106,60 +106,60 @@ class Logistic:
         self._is_class = is_class[1:] if n_classes == 2 else is_class
 
     def solve(self) -> tuple[Floats, Floats]:
-        """Return slopes, (n_terms, n_scores), and constants, (n_scores,)."""
-        slopes = np.zeros((len(self._terms), len(self._is_class)))
-        loss, shares = self._at(slopes)
+        """Return coefficients, (n_terms, n_scores), and intercepts, (n_scores,)."""
+        coefficients = np.zeros((len(self._terms), len(self._is_class)))
+        loss, proba = self._loss_and_proba(coefficients)
         for _ in range(_MOST_STEPS):
-            slope = self._products(shares - self._is_class) + self._penalty * slopes
-            step = self._newton_step(slope, shares)
-            fall = float((slope * step).sum())
-            if fall <= _CLOSE_ENOUGH * max(loss, 1e-300):
+            gradient = self._products(proba - self._is_class) + self._penalty * coefficients
+            step = self._newton_step(gradient, proba)
+            decrease = float((gradient * step).sum())
+            if decrease <= _CLOSE_ENOUGH * max(loss, 1e-300):
                 break
-            length, sure = 1.0, fall <= 1e-10 * loss  # too close for a difference of losses to tell
+            length, is_close = 1.0, decrease <= 1e-10 * loss  # the difference of losses is within rounding
             while True:
-                tried = slopes - length * step
-                new_loss, shares = self._at(tried)
-                if sure or new_loss <= loss - 1e-4 * length * fall or length < 1e-10:
+                tried = coefficients - length * step
+                new_loss, proba = self._loss_and_proba(tried)
+                if is_close or new_loss <= loss - 1e-4 * length * decrease or length < 1e-10:
                     break
                 length /= 2
-            slopes, loss = tried, new_loss
-        return slopes[:-1], slopes[-1]
+            coefficients, loss = tried, new_loss
+        return coefficients[:-1], coefficients[-1]
 
-    def _at(self, slopes: Floats) -> tuple[float, Floats]:
-        """Loss, and the shares of the classes that have a score, (n_scores, n_rows)."""
-        scores = combined(self._terms, slopes)
+    def _loss_and_proba(self, coefficients: Floats) -> tuple[float, Floats]:
+        """Return the loss, and the probabilities of the classes that have a score, (n_scores, n_rows)."""
+        scores = combined(self._terms, coefficients)
         own = (scores * self._is_class).sum(axis=0)
         most = scores.max(axis=0)
         if len(scores) == 1:
             most = np.maximum(most, 0.0)
-        shares = exp(scores - most)
-        total = shares.sum(axis=0) + (exp(-most) if len(scores) == 1 else 0.0)
+        proba = exp(scores - most)
+        total = proba.sum(axis=0) + (exp(-most) if len(scores) == 1 else 0.0)
         losses = most + log(total) - own
-        return float((self._weight * losses).sum() + (self._penalty * slopes**2).sum() / 2), shares / total
+        return float((self._weight * losses).sum() + (self._penalty * coefficients**2).sum() / 2), proba / total
 
     def _products(self, by_row: Floats) -> Floats:
-        """Sum over the rows of terms times weighted numbers, (n_terms, n_scores)."""
+        """Return the sums over the rows of terms times weighted numbers, (n_terms, n_scores)."""
         return np.column_stack([(self._terms * (self._weight * numbers)).sum(axis=1) for numbers in by_row])
 
-    def _newton_step(self, slope: Floats, shares: Floats) -> Floats:
-        """Solve the Newton equations to a precision that grows as the slope falls."""
-        bend = shares * (1 - shares)
-        curvature = gram(self._terms, self._weight * bend.mean(axis=0))
-        curvature += np.diag(self._penalty[:, 0] + 1e-13 * np.diag(curvature).max() + 1e-300)
-        factor = cholesky(curvature)
+    def _newton_step(self, gradient: Floats, proba: Floats) -> Floats:
+        """Solve the Newton equations to a precision relative to the size of the gradient."""
+        variance = proba * (1 - proba)
+        hessian = gram(self._terms, self._weight * variance.mean(axis=0))
+        hessian += np.diag(self._penalty[:, 0] + 1e-13 * np.diag(hessian).max() + 1e-300)
+        factor = cholesky(hessian)
 
         def conditioned(vector: Floats) -> Floats:
             return solve_factored(factor, np.ascontiguousarray(vector.T)).T
 
-        step, rest = np.zeros_like(slope), slope
+        step, rest = np.zeros_like(gradient), gradient
         direction = better = conditioned(rest)
-        if len(shares) == 1:
+        if len(proba) == 1:
             return better
         size = first = float((rest * better).sum())
-        for _ in range(slope.size + 10):
+        for _ in range(gradient.size + 10):
             if size <= 1e-6 * first or size <= 0:
                 break
-            image = self._curved(direction, shares)
+            image = self._hessian_times(direction, proba)
             height = float((direction * image).sum())
             if height <= 0:
                 break
@@ -170,7 +170,7 @@ class Logistic:
             direction = better + (size / before) * direction
         return step
 
-    def _curved(self, direction: Floats, shares: Floats) -> Floats:
-        """Second derivative of the loss times a direction."""
-        change = combined(self._terms, direction) * shares
-        return self._products(change - shares * change.sum(axis=0)) + self._penalty * direction
+    def _hessian_times(self, direction: Floats, proba: Floats) -> Floats:
+        """Return the Hessian of the loss times a direction."""
+        change = combined(self._terms, direction) * proba
+        return self._products(change - proba * change.sum(axis=0)) + self._penalty * direction

@@ -46,22 +46,22 @@ from spinney._svm.solve import (
     Solution,
     Solver,
     class_problems,
-    fit_curve,
+    fit_sigmoid,
     machines_of,
     nu_class_problems,
     nu_value_problem,
     value_problem,
 )
 
-_MOST_STEPS = 10_000_000
+_MAX_ITER = 10_000_000
 _NU = Interval(Real, 0.0, 1.0, closed="right")
-_OF_MACHINES = {name: numbers() for name in ("dual_gap_", "kkt_violation_", "objective_")}
-_OF_MACHINES |= {"n_iter_": numbers(np.int64), "gamma_": number()}
+_SAVED = {name: numbers() for name in ("dual_gap_", "kkt_violation_", "objective_")}
+_SAVED |= {"n_iter_": numbers(np.int64), "gamma_": number()}
 
 
 @dataclass(frozen=True)
 class Solved:
-    """A fit of all machines: rows without repetitions, their duals, the solutions, and what predicts."""
+    """The fitted machines: distinct rows, dual problems, solutions, and the model that predicts."""
 
     rows: MarginRows
     problems: Problems
@@ -70,7 +70,7 @@ class Solved:
 
     @property
     def slacks(self) -> Floats:
-        """Return how far each row of the table is on the wrong side of its margin; NaN where it has no weight."""
+        """Return the slack of each row of the table, the largest over the machines; NaN for rows of weight 0."""
         largest = np.zeros(len(self.rows))
         for m, solution in enumerate(self.solutions):
             own = self.problems.rows_of(m)
@@ -82,14 +82,14 @@ def _refuse_missing(values: Floats) -> None:
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise ValueError(
-            f"kernel='precomputed' takes finite numbers, and row {row} of X has {values[row, column]} in column "
-            f"{column}. A NaN is no kernel value."
+            f"kernel='precomputed' needs finite numbers, but X has {values[row, column]} in row {row}, column "
+            f"{column}. Compute kernel values without NaN or infinity."
         )
 
 
 @estimator
 class BaseKernelMachine(BaseMargin):
-    """Support vector machines of classes or values."""
+    """Support vector machines with a kernel."""
 
     kernel: str | Callable[..., Any] = parameter(StrOptions({*KERNELS, "precomputed"}), callable, default="rbf")
     degree: int = parameter(Interval(Integral, 0, 1000, closed="both"), default=3)
@@ -105,11 +105,11 @@ class BaseKernelMachine(BaseMargin):
     cv: Any = parameter("cv_object", "array-like", default=5)
 
     margin_: FittedMachines = field(init=False)
-    _saved: ClassVar[SavedState] = SavedState("fitted", {**_OF_MACHINES, "C_": number(0.0), "cv_results_": columns()})
+    _saved: ClassVar[SavedState] = SavedState("fitted", {**_SAVED, "C_": number(0.0), "cv_results_": columns()})
 
     @abstractmethod
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
-        """Return the duals."""
+        """Return the dual problems of all machines."""
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -118,21 +118,21 @@ class BaseKernelMachine(BaseMargin):
             return None
         if columns.n_columns != columns.n_rows:
             raise ValueError(
-                f"kernel='precomputed' takes a square matrix, the kernel values of all pairs of training rows. X has "
+                f"kernel='precomputed' needs a square matrix, the kernel values of all pairs of training rows. X has "
                 f"{columns.n_rows} rows and {columns.n_columns} columns."
             )
-        found = np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
-        _refuse_missing(found)
-        return np.ascontiguousarray(found)
+        matrix = np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
+        _refuse_missing(matrix)
+        return np.ascontiguousarray(matrix)
 
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
         rows = table.learn(table.weight)
         grid = self._grid(rows.merged)
         chosen = Chosen(float(grid.penalties[0]), float(grid.gammas[0]))
-        calibrates = bool(getattr(self, "probability", False))  # of classes alone
-        if not grid.is_one or calibrates:
+        calibrates = bool(getattr(self, "probability", False))  # only classifiers have it
+        if not grid.is_single or calibrates:
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        if not grid.is_one:
+        if not grid.is_single:
             search = MarginSearch(table, self.cv, groups, RandomState(seed), self._n_threads)
             chosen = search.choose(grid, lambda own, gamma, Cs: (s.model for s in self._solve(table, own, gamma, Cs)))
         solved = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C])))
@@ -140,29 +140,29 @@ class BaseKernelMachine(BaseMargin):
         if calibrates:
             search = MarginSearch(table, self.cv, groups, RandomState((seed + 1) % 2**32), self._n_threads)
             solved.model.calibration = self._calibrate(table, chosen, search)
-        self._keep(solved, chosen)
+        self._set_fitted(solved, chosen)
 
     def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats:
-        """Fit the curves that make probabilities of scores to rows in folds that the machines have not seen."""
-        found: Floats | None = None
+        """Fit the sigmoids that turn scores into probabilities, by cross-validated scores (Platt scaling)."""
+        held_out: Floats | None = None
         for fold in search.folds:
             rows = table.learn_without(fold)
             model = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C]))).model
             scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_threads)
-            if found is None:
-                found = np.full((len(table.weight), scores.shape[1]), np.nan)
-            found[fold.held_out] = scores
-        assert found is not None
-        seen, target = ~np.isnan(found[:, 0]), table.target.values
-        curves = []
+            if held_out is None:
+                held_out = np.full((len(table.weight), scores.shape[1]), np.nan)
+            held_out[fold.held_out] = scores
+        assert held_out is not None
+        has_score, target = ~np.isnan(held_out[:, 0]), table.target.values
+        sigmoids = []
         for m, (positive, negative) in enumerate(_sides(len(table.target.labels), model.strategy)):
             is_positive = np.isin(target, positive)
-            used = seen & (is_positive | np.isin(target, negative))
-            curves.append(fit_curve(found[used, m], is_positive[used], table.weight[used]))
-        return np.array(curves)
+            used = has_score & (is_positive | np.isin(target, negative))
+            sigmoids.append(fit_sigmoid(held_out[used, m], is_positive[used], table.weight[used]))
+        return np.array(sigmoids)
 
     def _solve(self, table: MarginTable, rows: TermRows, gamma: float, penalties: Floats) -> Iterator[Solved]:
-        """Yield the machines for each of ascending penalties."""
+        """Yield the fitted machines for each of ascending penalties."""
         merged = rows.merged
         solver = Solver(
             kernel=self.kernel,
@@ -171,7 +171,7 @@ class BaseKernelMachine(BaseMargin):
             degree=int(self.degree),
             tol=float(self.tol),
             cache_size=float(self.cache_size),
-            max_iter=_MOST_STEPS if self.max_iter == -1 else min(int(self.max_iter), 2**62),
+            max_iter=_MAX_ITER if self.max_iter == -1 else min(int(self.max_iter), 2**62),
             shrinking=bool(self.shrinking),
             is_double=self.precision == "double",
             n_jobs=self._n_threads,
@@ -182,11 +182,11 @@ class BaseKernelMachine(BaseMargin):
             yield Solved(merged, problems, solutions, model)
 
     def _grid(self, rows: MarginRows) -> Grid:
-        """Values of C and gamma to try: one of each, unless a search is asked for."""
+        """Return the values of C and gamma to try: one of each, unless they are to be searched."""
         uses_gamma = callable(self.kernel) or self.kernel in ("poly", "rbf", "sigmoid")
         if isinstance(self.gamma, str):
-            usual = _usual_gamma(rows, self.gamma) if uses_gamma and not callable(self.kernel) else 1.0
-            gammas = usual * np.array(GAMMA_STEPS if self.gamma == "cv" and uses_gamma else (1.0,))
+            default = _default_gamma(rows, self.gamma) if uses_gamma and not callable(self.kernel) else 1.0
+            gammas = default * np.array(GAMMA_STEPS if self.gamma == "cv" and uses_gamma else (1.0,))
         elif is_searched(self.gamma):
             gammas = read_values(self.gamma, "gamma")
         else:
@@ -196,31 +196,28 @@ class BaseKernelMachine(BaseMargin):
         return Grid(read_penalties(getattr(self, "C", 1.0)), gammas if uses_gamma else gammas[:1])
 
     def _check_solutions(self, solutions: list[Solution], C: float) -> None:
-        """Refuse what is no number, and a hard margin that is none; warn if the steps did not suffice."""
+        """Refuse overflow and an infeasible hard margin; warn if a machine has not converged."""
         if not all(np.isfinite(solution.objective) and np.isfinite(solution.scores).all() for solution in solutions):
-            raise ValueError(
-                "The kernel values of these columns are too large to be numbers. Scale the columns (scale='standard')."
-            )
+            raise ValueError("Kernel values of these columns overflow. Scale the columns (scale='standard').")
         reached = [solution.violation <= self.tol and solution.is_bounded for solution in solutions]
         if all(reached):
             return
         if np.isinf(C):
-            why = "the machine did not come to rest"
+            why = "the solver did not converge"
             if not all(solution.is_bounded for solution in solutions):
-                why = "no margin separates the rows by this kernel"
+                why = "the classes are not separable with this kernel"
             raise ValueError(
-                f"C=inf asks for a margin that no row crosses, and {why}. Pass a finite C, such as C=1.0, or a kernel "
-                "that bends more."
+                f"C=inf asks for a hard margin, and {why}. Pass a finite C, such as C=1.0, or a more flexible kernel."
             )
         worst = max(solution.violation for solution in solutions)
         warn(
-            f"The fit stopped before tol={self.tol:g} was reached: rows still violate the conditions of the optimum by "
+            f"The solver did not converge to tol={self.tol:g}: the optimality conditions are still violated by "
             f"{worst:.3g}. Raise max_iter, lower C, or scale the columns (scale='standard').",
             ConvergenceWarning,
         )
 
-    def _keep(self, solved: Solved, chosen: Chosen) -> None:
-        """Set the fitted attributes, when nothing can fail any more."""
+    def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
+        """Set the fitted attributes."""
         solutions = solved.solutions
         self.margin_ = solved.model
         self.dual_gap_ = np.array([solution.gap for solution in solutions])
@@ -229,19 +226,19 @@ class BaseKernelMachine(BaseMargin):
         self.n_iter_ = np.array([solution.n_iter for solution in solutions])
         self.slacks_ = solved.slacks
         self.gamma_ = chosen.gamma
-        self._keep_choice(chosen)
+        self._set_chosen(chosen)
 
-    # ---- what the model is made of --------------------------------------------------------------------
+    # ---- fitted attributes ----------------------------------------------------------------------------
 
     @property
     def support_(self) -> NDArray[np.int64]:
-        """Rows of the training table that are support vectors; of equal rows the first."""
+        """Row numbers of the support vectors in the training table; of equal rows the first."""
         check_is_fitted(self)
         return self.margin_.support
 
     @property
     def support_vectors_(self) -> Floats:
-        """Support vectors in terms."""
+        """Support vectors as rows of terms."""
         check_is_fitted(self)
         return self.margin_.vectors
 
@@ -253,13 +250,13 @@ class BaseKernelMachine(BaseMargin):
 
     @property
     def dual_coef_(self) -> Floats:
-        """Coefficients of the support vectors."""
+        """Dual coefficients of the support vectors."""
         check_is_fitted(self)
         return self.margin_.coefficients
 
     @property
     def coef_(self) -> Floats:
-        """Weights of the terms, if the kernel is linear."""
+        """Coefficients of the terms; only for a linear kernel."""
         check_is_fitted(self)
         if self.margin_.kernel != "linear":
             raise AttributeError("coef_ is only available when the kernel is linear: kernel='linear'.")
@@ -273,7 +270,7 @@ class BaseKernelMachine(BaseMargin):
     def _about(self) -> About:
         n = int(self.margin_.coefficients.shape[1])
         vectors, name = plural(n, "support vector"), str(self.margin_.kernel)
-        name = "own" if callable(self.margin_.kernel) else name
+        name = "user-defined" if callable(self.margin_.kernel) else name
         lines = {"support vector machine": f"{vectors}, {name} kernel"}
         penalty = float(self.C_) if np.ndim(self.C_) == 0 else None
         lines |= {} if penalty is None else {"C": f"{penalty:g}"}
@@ -288,11 +285,11 @@ class BaseKernelMachine(BaseMargin):
             size,
             lines,
             f"{vectors}; {name} kernel",
-            why_no_trees="the model is a sum over support vectors. Use its support_vectors_ and coef_ in Python.",
+            why_no_trees="the model is a support vector machine. Use its support_vectors_ and coef_ in Python.",
         )
 
     def _scores(self, X: TableLike) -> Floats:
-        """Scores of each row by machine."""
+        """Return the score that each machine gives each row, (n_rows, n_machines)."""
 
         def work(columns: _engine.Table) -> Floats:
             rows = self.margin_.rows(columns)
@@ -310,18 +307,18 @@ class BaseKernelMachine(BaseMargin):
         return tags
 
 
-def _usual_gamma(rows: MarginRows, name: str) -> float:
-    """1 over the number of terms, and with "scale" over the variance of all of them too."""
+def _default_gamma(rows: MarginRows, name: str) -> float:
+    """Return 1 / n_terms for "auto", 1 / (n_terms * variance) for "scale", as in scikit-learn."""
     n_terms = max(len(rows.terms), 1)
     if name == "auto" or not len(rows.terms):
         return 1.0 / n_terms
-    share = rows.weight / rows.weight.sum()
-    mean = (rows.terms * share).sum() / n_terms
-    variance = float((((rows.terms - mean) ** 2) * share).sum() / n_terms)
+    weight = rows.weight / rows.weight.sum()
+    mean = (rows.terms * weight).sum() / n_terms
+    variance = float((((rows.terms - mean) ** 2) * weight).sum() / n_terms)
     return 1.0 / (n_terms * variance) if variance > 0 else 1.0
 
 
-# ---- classes -----------------------------------------------------------------------------------------------------
+# ---- classification ----------------------------------------------------------------------------------------------
 
 
 def _why_no_probabilities(model: BaseKernelClassifier) -> str | None:
@@ -330,14 +327,15 @@ def _why_no_probabilities(model: BaseKernelClassifier) -> str | None:
 
 @estimator
 class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
-    """Machines of two classes, of each pair, or of each class against all others."""
+    """Support vector classification: one machine, one per pair of classes, or one per class against the rest."""
 
     probability: bool = parameter("boolean", default=False)
     decision_function_shape: str = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
     _is_class_target = True
+    predict = table_estimator.predict_labels
 
     def decision_function(self, X: TableLike) -> Floats:
-        """Scores of each row: of two classes, the signed distance from the boundary in units of the margin.
+        """Scores of each row; for two classes, the signed distance from the boundary in units of the margin.
 
         Parameters
         ----------
@@ -347,8 +345,9 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         Returns
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            Two classes: positive for the second. More: votes of the machines and, below 1/3, how clear they are; or,
-            with ``decision_function_shape="ovo"``, the machines of pairs, positive for the first of the pair.
+            Two classes: positive for the second. More: number of votes, plus the summed confidence scaled to less than
+            1/3 to break ties; with ``decision_function_shape="ovo"``, the scores of the pairwise machines, positive for
+            the first class of the pair.
         """
         scores = self._scores(X)
         if len(self.classes_) == 2:
@@ -357,7 +356,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
 
     @only_if(_why_no_probabilities)
     def predict_proba(self, X: TableLike) -> Floats:
-        """Class probabilities of each row, by curves fitted to the scores of rows held out.
+        """Class probabilities of each row, by Platt scaling of cross-validated scores.
 
         Parameters
         ----------
@@ -367,7 +366,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`. They need not agree with `predict`, which goes by the scores alone.
+            Columns in the order of `classes_`. They need not agree with `predict`, which uses the scores alone.
         """
         scores = self._scores(X)
         return self.margin_.predicted(scores)
@@ -376,7 +375,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
 
 
 def _sides(n_classes: int, strategy: str) -> list[tuple[list[int], list[int]]]:
-    """Classes on the positive and the negative side of each machine."""
+    """Return the classes on the positive and the negative side of each machine."""
     if strategy == "one":
         return [([1], [0])]
     if strategy == "ovo":
@@ -388,17 +387,17 @@ def _sides(n_classes: int, strategy: str) -> list[tuple[list[int], list[int]]]:
 class SVC(BaseKernelClassifier):
     """Support vector classification.
 
-    The widest margin between two classes, in the terms of the table or, with a kernel, in a space that bends; rows that
-    lie within the margin or beyond it pay ``C`` times how far. The dual is solved by steps of two rows each, chosen to
-    second order, until no pair violates the conditions of the optimum by more than ``tol``.
+    Maximises the margin between two classes in the feature space of a kernel; margin violations cost ``C`` per unit.
+    The dual is solved by sequential minimal optimisation with second-order working set selection, until no pair of rows
+    violates the optimality (KKT) conditions by more than ``tol``.
 
-    Numbers are centred and scaled, categories become one term each, and what is missing has the mean and a term of its
-    own, unless ``scale=False`` leaves numbers as they are: ``terms_`` names the terms. Rows that are equal in all terms
-    and in class count as one, with the sum of their weights.
+    Numeric columns are centred and scaled (unless ``scale=False``), each category becomes an indicator term, and
+    missing values are replaced by the mean, with an indicator term: ``terms_`` names the terms. Rows that are equal in
+    all terms and in class are merged, and their weights added.
 
     See Also
     --------
-    LinearSVC : Planes, for many rows.
+    LinearSVC : Linear machines for many rows.
 
     Examples
     --------
@@ -421,15 +420,15 @@ class SVC(BaseKernelClassifier):
 
 @estimator
 class NuSVC(BaseKernelClassifier):
-    """Support vector classification by a share of rows.
+    """Nu-support vector classification.
 
-    As `SVC`, but for what is chosen: not the penalty but ``nu``, a lower bound on the share of rows that are support
-    vectors and an upper bound on the share that lies within the margin or beyond it (Schölkopf, Smola, Williamson and
-    Bartlett 2000). `SVC` with the penalty ``C_`` finds the same machine. Several classes have a machine for each pair.
+    As `SVC`, with ``nu`` in place of the penalty ``C``: a lower bound on the fraction of rows that are support vectors
+    and an upper bound on the fraction of margin violations (Schölkopf, Smola, Williamson and Bartlett 2000). `SVC` with
+    the penalty ``C_`` gives the same machine. With more than two classes each pair has a machine.
 
     See Also
     --------
-    SVC : By a penalty.
+    SVC : Parameterised by the penalty C.
 
     Examples
     --------
@@ -441,36 +440,37 @@ class NuSVC(BaseKernelClassifier):
     """
 
     nu: float = parameter(_NU, default=0.5)
-    _saved = SavedState("fitted", {**_OF_MACHINES, "C_": numbers(), "cv_results_": columns()})
+    _saved = SavedState("fitted", {**_SAVED, "C_": numbers(), "cv_results_": columns()})
 
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
         return nu_class_problems(rows, float(self.nu), table.target.labels)
 
-    def _keep(self, solved: Solved, chosen: Chosen) -> None:
-        super()._keep(solved, chosen)
+    def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
+        super()._set_fitted(solved, chosen)
         self.C_ = np.array([solution.penalty for solution in solved.solutions])
 
 
-# ---- values ------------------------------------------------------------------------------------------------------
+# ---- regression --------------------------------------------------------------------------------------------------
 
 
 @estimator
 class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
-    """One machine, whose score is the prediction."""
+    """Support vector regression: one machine, whose score is the prediction."""
 
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
+    predict = table_estimator.predict_values
 
 
 @estimator
 class SVR(BaseKernelRegressor):
     """Support vector regression.
 
-    The flattest function, in the terms of the table or in the space of a kernel, that leaves most rows within
-    ``epsilon``; rows farther away pay ``C`` times how far. Solved as `SVC` is, with the same terms.
+    Finds the flattest function in the feature space of a kernel; errors beyond ``epsilon`` cost ``C`` per unit. The
+    terms and the solver are those of `SVC`.
 
     See Also
     --------
-    LinearSVR : Planes, for many rows.
+    LinearSVR : Linear machines for many rows.
 
     Examples
     --------
@@ -490,15 +490,15 @@ class SVR(BaseKernelRegressor):
 
 @estimator
 class NuSVR(BaseKernelRegressor):
-    """Support vector regression by a share of rows.
+    """Nu-support vector regression.
 
-    As `SVR`, but for what is chosen: not the width of the tube but ``nu``, a lower bound on the share of rows that are
-    support vectors and an upper bound on the share outside of the tube (Schölkopf, Smola, Williamson and Bartlett
-    2000). `SVR` with ``epsilon_`` finds the same function.
+    As `SVR`, with ``nu`` in place of ``epsilon``: a lower bound on the fraction of rows that are support vectors and an
+    upper bound on the fraction of rows outside the tube (Schölkopf, Smola, Williamson and Bartlett 2000). `SVR` with
+    ``epsilon_`` gives the same function.
 
     See Also
     --------
-    SVR : By the width of the tube.
+    SVR : Parameterised by the half-width epsilon of the tube.
 
     Examples
     --------
@@ -511,11 +511,11 @@ class NuSVR(BaseKernelRegressor):
     """
 
     nu: float = parameter(_NU, default=0.5)
-    _saved = SavedState("fitted", {**_OF_MACHINES, "C_": number(0.0), "epsilon_": numbers(), "cv_results_": columns()})
+    _saved = SavedState("fitted", {**_SAVED, "C_": number(0.0), "epsilon_": numbers(), "cv_results_": columns()})
 
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
         return nu_value_problem(rows, float(self.nu))
 
-    def _keep(self, solved: Solved, chosen: Chosen) -> None:
-        super()._keep(solved, chosen)
+    def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
+        super()._set_fitted(solved, chosen)
         self.epsilon_ = np.array([solution.epsilon for solution in solved.solutions])

@@ -1,4 +1,4 @@
-"""Hyperplanes: linear support vector machines for many rows, and the perceptron."""
+"""Linear support vector machines for many rows, and the perceptron."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _LARGEST_C = 1e30
 
 @estimator
 class BasePlanes(BaseMargin):
-    """Learners whose model is a plane for each machine."""
+    """Estimators whose model is one hyperplane per machine."""
 
     margin_: FittedPlanes = field(init=False)
     _noun = "linear support vector machine"
 
     def _machines(self, rows: TermRows, table: MarginTable) -> list[TermRows]:
-        """Return what each machine is fitted to: sides ±1 or values, and weights, of the rows of positive weight."""
+        """Return the rows of positive weight as each machine is fitted to them: target ±1 or numbers, and weights."""
         return [rows.used()]
 
     @staticmethod
@@ -64,7 +64,7 @@ class BasePlanes(BaseMargin):
 
     @property
     def coef_(self) -> Floats:
-        """Weights of the terms, (n_machines, n_terms)."""
+        """Coefficients of the terms, (n_machines, n_terms)."""
         check_is_fitted(self)
         return self.margin_.planes
 
@@ -72,12 +72,12 @@ class BasePlanes(BaseMargin):
         n_terms, n = len(self.terms_), self.margin_.n_machines
         sentence = f"{plural(n, 'plane')} of {plural(n_terms, 'term')}"
         size = {"planes": n, "terms": self.terms_}
-        why = "the model is a plane, or several. Use its coef_ and intercept_ in Python."
+        why = "the model is linear. Use its coef_ and intercept_ in Python."
         return About(self._noun, size, {self._noun: sentence}, sentence, why_no_trees=why)
 
 
 def _machines_of_classes(estimator: LinearSVC | Perceptron, rows: TermRows, table: MarginTable) -> list[TermRows]:
-    """Return the rows of each machine: one, or one for each class against all others."""
+    """Return the rows of each machine: one for two classes, else one per class against the rest."""
     rows, classes, cost = rows.used(), table.target.labels, table.cost
     codes = rows.target.astype(np.intp)
     weight = rows.weight * class_weights(estimator.class_weight, codes, rows.weight, classes)[codes]
@@ -89,12 +89,12 @@ def _machines_of_classes(estimator: LinearSVC | Perceptron, rows: TermRows, tabl
     return found
 
 
-# ---- planes of least penalty and loss ----------------------------------------------------------------------------
+# ---- linear support vector machines ------------------------------------------------------------------------------
 
 
 @estimator
 class BaseLinearMachine(BasePlanes):
-    """Planes of least penalty and loss; the penalty may be chosen on folds."""
+    """Linear support vector machines; C may be chosen by cross-validation."""
 
     loss: str = parameter(str, default="squared_hinge")
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
@@ -114,15 +114,15 @@ class BaseLinearMachine(BasePlanes):
 
     @property
     def _tube(self) -> float | None:
-        """Errors up to it cost nothing; None: of sides."""
+        """Half-width of the epsilon-insensitive tube; None for classification."""
         return None
 
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
         grid = Grid(read_penalties(self.C), np.ones(1))
         if grid.penalties.max() > _LARGEST_C:
             raise ValueError(
-                f"C={grid.penalties.max():g} is more than numbers can be weighted by. Pass at most {_LARGEST_C:g}; a "
-                "margin that no row crosses is found by SVC(kernel='linear', C=inf)."
+                f"C={grid.penalties.max():g} is too large. Pass at most {_LARGEST_C:g}; for a hard margin use "
+                "SVC(kernel='linear', C=inf)."
             )
         chosen = Chosen(float(grid.penalties[0]), 1.0)
         if is_searched(self.C):
@@ -137,17 +137,17 @@ class BaseLinearMachine(BasePlanes):
         self.objective_ = np.array([plane.objective for plane in planes])
         self.dual_gap_ = np.array([plane.gap for plane in planes])
         self.n_iter_ = np.array([plane.n_iter for plane in planes])
-        self._keep_choice(chosen)
+        self._set_chosen(chosen)
 
     def _path(self, table: MarginTable, rows: TermRows, penalties: Floats) -> Iterator[FittedPlanes]:
-        """Yield a model for each of ascending penalties, each starting from the one before."""
+        """Yield a model for each of ascending penalties, each with a warm start from the one before."""
         planes: list[Plane] | None = None
         for C in penalties.tolist():
             planes = self._planes(table, rows, C, planes)
             yield self._model(np.array([plane.weights for plane in planes]), rows, table.target.n_classes)
 
     def _planes(self, table: MarginTable, rows: TermRows, C: float, start: list[Plane] | None) -> list[Plane]:
-        """Fit a plane for each machine; equal rows count as one where the method asks for it."""
+        """Fit the hyperplane of each machine; the interior point method merges equal rows."""
         squared, planes = self.loss.startswith("squared"), []
         for m, machine in enumerate(self._machines(rows, table)):
             own = machine.used() if squared else machine.merged
@@ -161,29 +161,28 @@ class BaseLinearMachine(BasePlanes):
         worst = max(planes, key=lambda plane: plane.gap)
         if not worst.gap <= self.tol:
             warn(
-                f"The fit stopped after max_iter={self.max_iter} rounds before tol={self.tol:g} was reached: "
+                f"The solver did not converge to tol={self.tol:g} in max_iter={self.max_iter} iterations: a gap of "
                 f"{worst.gap:.3g} is left. Raise max_iter, or scale the columns (scale='standard')."
                 if worst.n_iter >= self.max_iter
-                else f"The fit came as near as rounding allows before tol={self.tol:g} was reached: {worst.gap:.3g} "
-                f"is left. Raise tol, lower C={C:g}, or scale the columns (scale='standard').",
+                else f"The solver reached the limit of rounding before tol={self.tol:g}: a gap of {worst.gap:.3g} is "
+                f"left. Raise tol, lower C={C:g}, or scale the columns (scale='standard').",
                 ConvergenceWarning,
             )
 
 
 @estimator
 class LinearSVC(ClassifierMixin, BaseLinearMachine):
-    """Linear support vector classification of many rows.
+    """Linear support vector classification for many rows.
 
-    A plane between two classes, or one for each class against all others, of least ½|w|² plus ``C`` times what rows pay
-    that lie within the margin or beyond it. Unlike in liblinear, the intercept is not penalised, so that neither the
-    place of the columns' zeros nor a scaling of the intercept matters.
+    Minimises ½|w|² plus ``C`` times the hinge loss, for two classes or for each class against the rest. Unlike in
+    liblinear, the intercept is not penalised, so that shifting a column does not change the model.
 
-    Time grows in proportion to the rows and with the square of the terms. Squared hinges are minimised by Newton's
-    method, which takes a few rounds; hinges by an interior point, to a duality gap of ``tol``.
+    Time is linear in the rows and quadratic in the terms. The squared hinge loss is minimised by Newton's method in a
+    few iterations, the hinge loss by an interior point method to a duality gap of ``tol``.
 
     See Also
     --------
-    SVC : Kernels, and machines for each pair of classes.
+    SVC : Kernels, and one machine per pair of classes.
 
     Examples
     --------
@@ -199,15 +198,16 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
     _is_class_target = True
     _machines = _machines_of_classes
+    predict = table_estimator.predict_labels
     decision_function = table_estimator.decision_function
 
 
 @estimator
 class LinearSVR(RegressorMixin, BaseLinearMachine):
-    """Linear support vector regression of many rows.
+    """Linear support vector regression for many rows.
 
-    The plane of least ½|w|² plus ``C`` times what rows pay that lie farther away than ``epsilon``. Unlike in liblinear,
-    the intercept is not penalised. Squared errors are minimised by Newton's method, others by an interior point.
+    Minimises ½|w|² plus ``C`` times the epsilon-insensitive loss. Unlike in liblinear, the intercept is not penalised.
+    The squared loss is minimised by Newton's method, the other by an interior point method.
 
     See Also
     --------
@@ -227,6 +227,7 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
     loss: str = parameter(
         StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"}), default="epsilon_insensitive"
     )
+    predict = table_estimator.predict_values
 
     @property
     def _tube(self) -> float | None:
@@ -240,15 +241,15 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
 class Perceptron(ClassifierMixin, BasePlanes):
     """Rosenblatt's perceptron.
 
-    Goes through the rows and learns from its mistakes alone: where a row x of side y = ±1 is not on its side, the
-    weights become β + η y x and the intercept b + η y R², with R the length of the longest row. It ends when an epoch
-    goes by without a mistake, which happens if a plane separates the classes: after at most 2 R²/M² updates (Novikoff),
-    where M is the margin of that plane. Rows that are equal in all terms and in class count as one, in an order of
-    their own, and a weight is a factor of η.
+    Passes over the rows and updates on misclassified rows only: for a row x of class y = ±1 the coefficients become
+    β + η y x and the intercept b + η y R², where R is the largest norm of a row. It stops after an epoch without
+    mistakes. If a hyperplane of margin M separates the classes, that takes at most 2 R²/M² updates (Novikoff). Rows
+    that are equal in all terms and in class are merged, the order of the table has no effect, and a weight multiplies
+    η.
 
     See Also
     --------
-    LinearSVC : The plane of the widest margin, with a price for rows beyond it.
+    LinearSVC : The hyperplane of the largest margin, with a penalty for margin violations.
 
     Examples
     --------
@@ -269,6 +270,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
     _noun = "perceptron"
     _is_class_target = True
     _machines = _machines_of_classes
+    predict = table_estimator.predict_labels
     decision_function = table_estimator.decision_function
     _saved = SavedState(
         "fitted", {"n_updates_": numbers(np.int64), "n_iter_": numbers(np.int64), "novikoff_bound_": bounds()}
@@ -298,8 +300,8 @@ class Perceptron(ClassifierMixin, BasePlanes):
             novikoff.append(_novikoff(plane, own, radius))
         if not all(clean) and not self.averaged:
             warn(
-                f"The perceptron still made mistakes after max_iter={self.max_iter} epochs: no plane may separate the "
-                "classes. Use averaged=True, or LinearSVC.",
+                f"The perceptron still misclassified rows after max_iter={self.max_iter} epochs; the classes may not "
+                "be linearly separable. Use averaged=True, or LinearSVC.",
                 ConvergenceWarning,
             )
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
@@ -308,16 +310,16 @@ class Perceptron(ClassifierMixin, BasePlanes):
 
 
 def _novikoff(plane: Floats, rows: MarginRows, squared_radius: float) -> float:
-    """Return 2 R²/M² with M the least score of a row on its side, over the plane's length with the intercept over R.
+    """Return Novikoff's bound 2 R²/M² on the number of updates, where M is the margin of the fitted plane.
 
-    Where weights are factors of the steps, times the square of the largest over the smallest. Infinite if the plane
-    leaves rows on the wrong side.
+    Weights multiply the updates, so that the bound grows by the square of their largest ratio. It is infinite if the
+    plane misclassifies rows.
     """
     radius = np.sqrt(squared_radius) or 1.0
-    length = np.sqrt((plane[:-1] ** 2).sum() + (plane[-1] / radius) ** 2)
+    norm = np.sqrt((plane[:-1] ** 2).sum() + (plane[-1] / radius) ** 2)
     scores = _engine.weighted_terms(rows.terms, np.ascontiguousarray(plane), 1)
-    margin = float((rows.target * scores).min()) / length if length > 0 else 0.0
+    margin = float((rows.target * scores).min()) / norm if norm > 0 else 0.0
     if not margin > 0:
         return np.inf
-    uneven = float(rows.weight.max() / rows.weight.min())
-    return 2.0 * (squared_radius or 1.0) / margin**2 * uneven**2
+    weight_ratio = float(rows.weight.max() / rows.weight.min())
+    return 2.0 * (squared_radius or 1.0) / margin**2 * weight_ratio**2

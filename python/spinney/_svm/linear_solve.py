@@ -1,7 +1,7 @@
-"""Planes of large tables: Newton's method for squared losses, an interior point for those with a corner.
+"""Solvers of linear support vector machines: Newton's method for squared losses, an interior point method for others.
 
-Both need the rows for three things alone, which the engine does: scores, sums of terms, and sums of products of terms.
-The intercept is not penalised.
+Both use the rows only through three sums that the engine computes: scores, weighted sums of terms, and weighted
+products of terms. The intercept is not penalised.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import spinney._engine as _engine
 
 Floats = NDArray[np.float64]
 _SHORTEST = 1e-10  # step of a line search
-_CLOSE = 0.995  # share of the way to the nearest bound
+_CLOSE = 0.995  # fraction of the distance to the nearest bound
 
 
 @dataclass(frozen=True)
 class Plane:
-    """A solution.
+    """A fitted hyperplane.
 
     Attributes
     ----------
     weights : ndarray of shape (n_terms + 1,)
-        Weights of the terms, and the intercept.
+        Coefficients of the terms, and the intercept.
     objective : float
-        Half the squared weights, and what the rows pay.
+        Half the squared norm of the coefficients, plus the loss.
     gap : float
-        How far that is from the optimum at most, relative to it; for squared losses the relative slope.
+        Relative duality gap; for squared losses, the relative norm of the gradient.
     n_iter : int
-        Rounds.
+        Iterations.
     """
 
     weights: Floats
@@ -42,46 +42,46 @@ class Plane:
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of the rows, (n_terms, n_rows), and the sums that are needed of them."""
+    """Terms of the rows, (n_terms, n_rows), and sums over them."""
 
     terms: Floats
     n_jobs: int
 
     @property
     def n_weights(self) -> int:
-        """Number of terms, and the intercept."""
+        """Number of terms plus 1 for the intercept."""
         return len(self.terms) + 1
 
     def scores(self, weights: Floats) -> Floats:
-        """Sum of the terms times weights, and the intercept, of each row."""
+        """Return the score of each row: its terms times the weights, plus the intercept."""
         return _engine.weighted_terms(self.terms, np.ascontiguousarray(weights), self.n_jobs)
 
     def sums(self, factors: Floats) -> Floats:
-        """Sum over rows of each term, and of 1, times factors."""
+        """Return the sum over rows of factors times each term, and of factors times 1."""
         return _engine.term_sums(self.terms, np.ascontiguousarray(factors), self.n_jobs)
 
     def products(self, factors: Floats) -> Floats:
-        """Sum over rows of each pair of terms times factors."""
+        """Return the sum over rows of factors times the product of each pair of terms."""
         return _engine.term_products(self.terms, np.ascontiguousarray(factors), self.n_jobs)
 
 
 def _penalised(matrix: Floats) -> Floats:
-    """Add the penalty's part, which the intercept has not."""
-    found = matrix.copy()
-    places = np.arange(len(found) - 1)
-    found[places, places] += 1.0
-    return found
+    """Add the Hessian of the penalty, which does not include the intercept."""
+    penalised = matrix.copy()
+    diagonal = np.arange(len(penalised) - 1)
+    penalised[diagonal, diagonal] += 1.0
+    return penalised
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:
-    """Solve a system that is definite but for rounding: if need be with a little more on its diagonal."""
-    extra = 0.0
+    """Solve a positive definite system; where rounding makes it indefinite, add to the diagonal."""
+    ridge = 0.0
     while True:
-        padded = matrix + extra * np.eye(len(matrix))
-        found = _engine.solve_positive(np.ascontiguousarray(padded), np.ascontiguousarray(right))
-        if found is not None:
-            return np.asarray(found)
-        extra = max(10 * extra, 1e-13 * max(float(np.abs(matrix).max()), 1e-300))
+        padded = matrix + ridge * np.eye(len(matrix))
+        solution = _engine.solve_positive(np.ascontiguousarray(padded), np.ascontiguousarray(right))
+        if solution is not None:
+            return np.asarray(solution)
+        ridge = max(10 * ridge, 1e-13 * max(float(np.abs(matrix).max()), 1e-300))
 
 
 def _square(weights: Floats) -> float:
@@ -93,22 +93,22 @@ def _square(weights: Floats) -> float:
 
 @dataclass(frozen=True)
 class PlaneProblem:
-    """What a plane is fitted to, and how closely.
+    """The rows of one machine, and the settings of the solver.
 
     Attributes
     ----------
     table : Terms
-        The rows.
+        Terms of the rows.
     z : ndarray of shape (n_rows,)
-        Sides of the rows, or values.
+        Class ±1, or numeric target.
     bound : ndarray of shape (n_rows,)
-        What a unit of a row's loss costs.
+        C times the weight of each row.
     epsilon : float or None
-        Half the width of the tube around values; None: z holds sides.
+        Half-width of the tube of a regression; None for classification.
     tol : float
-        Precision that ends the search.
+        Tolerance.
     max_iter : int
-        Most rounds.
+        Maximum number of iterations.
     """
 
     table: Terms
@@ -119,7 +119,7 @@ class PlaneProblem:
     max_iter: int
 
     def beyond(self, scores: Floats) -> Floats:
-        """How far each row is beyond what costs nothing, with the sign in which its score should go."""
+        """Return the margin violation of each row, with the sign of the change of score that would reduce it."""
         if self.epsilon is None:
             return np.asarray(np.maximum(1.0 - self.z * scores, 0.0) * self.z)
         error = self.z - scores
@@ -127,7 +127,7 @@ class PlaneProblem:
         return np.asarray(np.where(np.abs(error) > self.epsilon, error - shift, 0.0))
 
     def level(self) -> Plane | None:
-        """Return the plane that costs nothing, if there is one: a level within epsilon of all values."""
+        """Return the constant solution of zero loss, if one is within epsilon of all targets."""
         low, high = float(self.z.min()), float(self.z.max())
         if self.epsilon is None or not high - low <= 2 * self.epsilon:
             return None
@@ -135,9 +135,9 @@ class PlaneProblem:
 
 
 def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
-    """Least ½|w|² + Σ bound · loss²: of hinges for sides z (epsilon None), or of errors beyond epsilon for values z.
+    """Minimise ½|w|² + Σ bound · loss² for the hinge loss (epsilon None) or the epsilon-insensitive loss.
 
-    The objective is a parabola in pieces, so that Newton's method ends after a few rounds.
+    The objective is piecewise quadratic, so that Newton's method converges in a few iterations.
     """
     table, bound, max_iter = problem.table, problem.bound, problem.max_iter
     weights, scores, first = np.zeros(table.n_weights), np.zeros(len(problem.z)), 0.0
@@ -147,27 +147,27 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     for n_iter in range(max_iter + 1):
         beyond = problem.beyond(scores)
         pull = bound * beyond
-        slope = -2.0 * table.sums(pull)
-        slope[:-1] += weights[:-1]
-        size = float(np.sqrt((slope**2).sum()))
-        first = size if n_iter == 0 and start is None else first
+        gradient = -2.0 * table.sums(pull)
+        gradient[:-1] += weights[:-1]
+        norm = float(np.sqrt((gradient**2).sum()))
+        first = norm if n_iter == 0 and start is None else first
         value = _square(weights) / 2 + float((pull * beyond).sum())
-        if size <= problem.tol * first or n_iter == max_iter:
+        if norm <= problem.tol * first or n_iter == max_iter:
             break
-        matrix = _penalised(table.products(2.0 * bound * (beyond != 0)))
-        step = _solved(matrix, -slope[np.newaxis])[0]
+        hessian = _penalised(table.products(2.0 * bound * (beyond != 0)))
+        step = _solved(hessian, -gradient[np.newaxis])[0]
         along = table.scores(step)
-        length = _line_search(problem, weights, scores, step, along, value, float((slope * step).sum()))
+        length = _line_search(problem, weights, scores, step, along, value, float((gradient * step).sum()))
         if length == 0.0:
             break
         weights, scores = weights + length * step, scores + length * along
-    return Plane(weights, value, size / first if first > 0 else 0.0, n_iter)
+    return Plane(weights, value, norm / first if first > 0 else 0.0, n_iter)
 
 
 def _line_search(
     problem: PlaneProblem, weights: Floats, scores: Floats, step: Floats, along: Floats, value: float, slope: float
 ) -> float:
-    """Return how far to go in a direction, given in weights and in scores; 0 if nothing lowers the objective."""
+    """Return the step length by backtracking; 0 if no step lowers the objective."""
     length = 1.0
     while length > _SHORTEST:
         beyond = problem.beyond(scores + length * along)
@@ -178,12 +178,12 @@ def _line_search(
     return 0.0
 
 
-# ---- losses with a corner ---------------------------------------------------------------------------------
+# ---- hinge and epsilon-insensitive loss -------------------------------------------------------------------
 
 
 @dataclass
-class _Inside:
-    """A point inside the bounds of the dual: a in (0, bound) for each row and side, and the prices of both bounds."""
+class _Interior:
+    """A strictly feasible dual point: a in (0, bound) for each row and side, and the multipliers of both bounds."""
 
     a: Floats  # (n_sides, n_rows)
     low: Floats
@@ -192,17 +192,17 @@ class _Inside:
 
 
 def interior(problem: PlaneProblem) -> Plane:
-    """Least ½|w|² + Σ bound · loss: of hinges for sides z (epsilon None), or of errors beyond epsilon for values z.
+    """Minimise ½|w|² + Σ bound · loss for the hinge loss (epsilon None) or the epsilon-insensitive loss.
 
-    The dual has a variable a of each row, or two, for errors above and below; w is the sum of sign · a · terms.
-    Newton's method goes to where a times its price and the rest to the bound times its price are all the same and small
-    (Mehrotra's predictor and corrector), with a system no larger than the number of terms.
+    The dual has one variable a per row, or two, for errors above and below; w is the sum of sign · a · terms. A
+    primal-dual interior point method (Mehrotra's predictor-corrector) solves it; each iteration solves a linear system
+    no larger than the number of terms.
     """
     table, z, bound, epsilon = problem.table, problem.z, problem.bound, problem.epsilon
     sign = z[np.newaxis] if epsilon is None else np.array([[1.0], [-1.0]]) * np.ones(len(z))
     cost = -np.ones((1, len(z))) if epsilon is None else np.array([epsilon - z, epsilon + z])
     # in units in which bounds are about 1
-    point = _Inside(
+    point = _Interior(
         np.broadcast_to(bound / 2, sign.shape).copy(),
         np.ones(sign.shape),
         np.ones(sign.shape),
@@ -213,8 +213,8 @@ def interior(problem: PlaneProblem) -> Plane:
         sums = table.sums((sign * point.a).sum(axis=0))
         primal = _square(point.weights) / 2 + float((bound * np.abs(problem.beyond(scores))).sum())
         dual = -float((cost * point.a).sum()) - _square(sums) / 2
-        off = abs(float(sums[-1]))  # the dual asks for a sum of 0
-        gap = (abs(primal - dual) + off) / max(abs(primal), 1e-12)
+        infeasibility = abs(float(sums[-1]))  # the dual constrains this sum to 0
+        gap = (abs(primal - dual) + infeasibility) / max(abs(primal), 1e-12)
         if gap <= problem.tol or n_iter == problem.max_iter:
             break
         if not _advance(problem, point, sign, sign * scores + cost, sums):
@@ -222,8 +222,8 @@ def interior(problem: PlaneProblem) -> Plane:
     return Plane(point.weights, primal, gap, n_iter)
 
 
-def _advance(problem: PlaneProblem, point: _Inside, sign: Floats, slope: Floats, sums: Floats) -> bool:
-    """Take one step; return False, and take none, where rounding leaves none to take."""
+def _advance(problem: PlaneProblem, point: _Interior, sign: Floats, gradient: Floats, sums: Floats) -> bool:
+    """Take one predictor-corrector step; return False if rounding leaves no feasible step."""
     table, rest = problem.table, problem.bound - point.a
     mean = float(((point.a * point.low).sum() + (rest * point.high).sum()) / (2 * point.a.size))
     if not (mean > 0 and point.a.min() > 0 and rest.min() > 0):
@@ -232,12 +232,12 @@ def _advance(problem: PlaneProblem, point: _Inside, sign: Floats, slope: Floats,
     matrix = _penalised(table.products(stiff.sum(axis=0)))
     if not np.isfinite(matrix).all():
         return False
-    residual = slope - point.low + point.high
+    residual = gradient - point.low + point.high
     target = -sums.copy()
     target[:-1] += point.weights[:-1]
 
     def direction(low_goal: Floats, high_goal: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the steps of a, both prices and the weights toward a times price being the goals."""
+        """Return the Newton steps of a, both multipliers and the weights toward complementarity equal to the goals."""
         push = residual - (low_goal - point.a * point.low) / point.a + (high_goal - rest * point.high) / rest
         right = -target - table.sums((sign * stiff * push).sum(axis=0))
         step_w = _solved(matrix, right[np.newaxis])[0]
@@ -246,16 +246,16 @@ def _advance(problem: PlaneProblem, point: _Inside, sign: Floats, slope: Floats,
         step_high = (high_goal - rest * point.high + point.high * step_a) / rest
         return step_a, step_low, step_high, step_w
 
-    nothing = np.zeros_like(point.a)
-    a, low, high, _ = direction(nothing, nothing)
-    length = _room(point, rest, a, low, high)
+    zeros = np.zeros_like(point.a)
+    a, low, high, _ = direction(zeros, zeros)
+    length = _longest_step(point, rest, a, low, high)
     reached = ((point.a + length * a) * (point.low + length * low)).sum()
     reached += ((rest - length * a) * (point.high + length * high)).sum()
     goal = mean * (float(reached) / (2 * point.a.size) / mean) ** 3
     a, low, high, weights = direction(goal - a * low, goal + a * high)
     if not all(np.isfinite(step).all() for step in (a, low, high, weights)):
         return False
-    length = min(1.0, _CLOSE * _room(point, rest, a, low, high, 1.0 / _CLOSE))
+    length = min(1.0, _CLOSE * _longest_step(point, rest, a, low, high, 1.0 / _CLOSE))
     point.a += length * a
     point.low += length * low
     point.high += length * high
@@ -263,8 +263,8 @@ def _advance(problem: PlaneProblem, point: _Inside, sign: Floats, slope: Floats,
     return True
 
 
-def _room(point: _Inside, rest: Floats, a: Floats, low: Floats, high: Floats, most: float = 1.0) -> float:
-    """How far all of them can go before one is 0."""
+def _longest_step(point: _Interior, rest: Floats, a: Floats, low: Floats, high: Floats, most: float = 1.0) -> float:
+    """Return the longest step after which no variable is negative."""
     for value, step in ((point.a, a), (rest, -a), (point.low, low), (point.high, high)):
         falling = step < 0
         if falling.any():
@@ -273,7 +273,7 @@ def _room(point: _Inside, rest: Floats, a: Floats, low: Floats, high: Floats, mo
 
 
 def fit_plane(problem: PlaneProblem, squared: bool, start: Floats | None) -> Plane:
-    """Fit one plane by the method that its loss asks for."""
+    """Fit one hyperplane by the solver for its loss."""
     if (level := problem.level()) is not None:
         return level
     return newton(problem, start) if squared else interior(problem)

@@ -1,4 +1,4 @@
-"""What support vector machines, linear ones and the perceptron share: tables in terms, folds that choose, classes."""
+"""Base of kernel machines, linear machines and the perceptron: rows as terms, and the cross-validated choice of C."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ Floats = NDArray[np.float64]
 def class_weights(
     given: dict[Any, float] | str | None, codes: NDArray[np.intp], weight: Floats, classes: NDArray[Any]
 ) -> Floats:
-    """Return the weight of each class; "balanced" uses the weights that their rows have."""
+    """Return the weight of each class; "balanced" makes the weighted rows of all classes count the same."""
     if given is None:
         return np.ones(len(classes))
     if isinstance(given, dict):
         unknown = [label for label in given if label not in set(classes.tolist())]
         if unknown:
-            raise ValueError(f"class_weight has a class that y does not have: {unknown[0]!r}.")
+            raise ValueError(f"class_weight names a class that y does not have: {unknown[0]!r}. Drop it.")
         by_class = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
     else:
         total = sums_by_code(codes, weight, len(classes))
@@ -55,16 +55,16 @@ def class_weights(
 
 @dataclass(frozen=True)
 class TermRows:
-    """All rows in terms that were learned from those of positive weight.
+    """All rows as terms; scales and categories are learned from the rows of positive weight.
 
     Attributes
     ----------
     design : Design or None
-        How columns become terms; None: rows are a kernel matrix.
+        Encoding of the columns; None if the rows are a kernel matrix.
     terms : ndarray of shape (n_terms, n_rows)
-        The rows, or the kernel matrix.
+        Terms of the rows, or the kernel matrix.
     target : ndarray of shape (n_rows,)
-        Values, or class codes.
+        Numeric target, or class codes.
     weight : ndarray of shape (n_rows,)
         Weights.
     """
@@ -84,12 +84,12 @@ class TermRows:
 
     @cached_property
     def merged(self) -> MarginRows:
-        """Rows of positive weight, equal ones taken together."""
+        """Rows of positive weight; equal rows are merged."""
         of = MarginRows.of_matrix if self.design is None else MarginRows.of
         return of(self.terms, self.target, self.weight)
 
     def held_out(self, model: FittedMargin, rows: NDArray[np.intp]) -> Floats:
-        """Return some rows as a model of a fold reads them."""
+        """Return held-out rows in the form that the model of a fold reads."""
         if self.design is None:
             assert isinstance(model, FittedMachines)
             return np.ascontiguousarray(self.terms[np.ix_(rows, model.support)])
@@ -98,24 +98,24 @@ class TermRows:
 
 @dataclass(frozen=True)
 class MarginTable:
-    """A table and its target on their way to a margin.
+    """The training table, its target and how it is scaled.
 
     Attributes
     ----------
     columns : Table
-        The table as the engine reads it.
+        Encoded columns.
     schema : Schema
-        Its columns.
+        Names and types of the columns.
     target : SingleTarget
-        What is predicted.
+        Target.
     weight : ndarray of shape (n_rows,)
         Weights.
     scale : str or None
-        How columns are brought to one scale.
+        How columns are scaled.
     matrix : ndarray of shape (n_rows, n_rows) or None
-        Kernel values of all pairs of rows, where these are given.
+        Precomputed kernel matrix.
     cost : ndarray of shape (n_classes, n_classes) or None
-        Costs of mistakes, true class first.
+        Misclassification costs; the true class is the row.
     """
 
     columns: _engine.Table
@@ -127,7 +127,7 @@ class MarginTable:
     cost: Floats | None
 
     def learn(self, weight: Floats) -> TermRows:
-        """Learn terms from the rows of positive weight; refuse classes that have none."""
+        """Fit the encoding to the rows of positive weight; refuse classes without such rows."""
         self.target.require_rows(weight)
         if self.matrix is not None:
             return TermRows(None, self.matrix, self.target.values, weight)
@@ -135,7 +135,7 @@ class MarginTable:
         return TermRows(design, design.matrix(self.columns), self.target.values, weight)
 
     def learn_without(self, fold: Fold) -> TermRows:
-        """Learn terms from the rows that a fold does not hold out."""
+        """Fit the encoding to the training rows of a fold."""
         weight = np.zeros_like(self.weight)
         weight[fold.grown_on] = self.weight[fold.grown_on]
         return self.learn(weight)
@@ -143,7 +143,7 @@ class MarginTable:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What cross-validation has chosen, and the table of all that was tried, if there was a choice."""
+    """The chosen C and gamma, and the cross-validation results if there was a search."""
 
     C: float
     gamma: float
@@ -152,7 +152,7 @@ class Chosen:
 
 @estimator
 class BaseMargin(TableEstimator):
-    """Learners whose model is a score for each machine: the side of a margin that a row lies on."""
+    """Estimators whose model is one or several machines, each of which gives a row a score."""
 
     scale: str | bool | None = parameter(*SCALE, default="standard")
     categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
@@ -166,29 +166,29 @@ class BaseMargin(TableEstimator):
 
     @abstractmethod
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
-        """Find the margin, and set the fitted attributes that follow from it."""
+        """Fit the machines and set their fitted attributes."""
 
     def _read_matrix(self, columns: _engine.Table) -> Floats | None:
-        """Return the table as kernel values, if it holds these."""
+        """Return the table as a kernel matrix, if the kernel is precomputed."""
         return None
 
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
     ) -> Self:
-        """Find the margin.
+        """Fit the model.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are. With
-            ``kernel="precomputed"``: kernel values of all pairs of rows.
+            a list of rows. Strings, categories, booleans and missing values need no encoding. With
+            ``kernel="precomputed"``: the kernel matrix of the rows.
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C: a weight of 2 means that the row counts twice, a weight of 0 leaves it out.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together, where folds are made.
+            Rows with the same label are in the same fold (cross-validation).
 
         Returns
         -------
@@ -202,8 +202,8 @@ class BaseMargin(TableEstimator):
         costs: ArrayLike | None = getattr(self, "cost_matrix", None)
         cost = None if costs is None else read_cost_matrix(costs, target.labels)
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)
-        given = read_weights(sample_weight, raw.n_rows)
-        weight = np.ones(raw.n_rows) if given is None else given
+        weight = read_weights(sample_weight, raw.n_rows)
+        weight = np.ones(raw.n_rows) if weight is None else weight
         matrix = self._read_matrix(columns)
         self._fit_table(MarginTable(columns, schema, target, weight, scale_word(self.scale), matrix, cost), groups)
         self._keep_schema(schema)
@@ -212,8 +212,8 @@ class BaseMargin(TableEstimator):
             self.cost_matrix_ = cost
         return self
 
-    def _keep_choice(self, chosen: Chosen) -> None:
-        """Set what cross-validation has chosen."""
+    def _set_chosen(self, chosen: Chosen) -> None:
+        """Set the fitted attributes of the cross-validation."""
         self.C_: Any = chosen.C
         self.__dict__.pop("cv_results_", None)
         if chosen.results is not None:
@@ -224,33 +224,15 @@ class BaseMargin(TableEstimator):
         assert isinstance(model, FittedMargin)
         for values in found.values():
             if isinstance(values, np.ndarray) and len(values) != model.n_machines:
-                refuse("is damaged: what is known of its machines does not fit them")
+                refuse("is damaged: its attributes do not have one entry per machine")
 
     def _scores(self, X: TableLike) -> Floats:
-        """Scores of each row by machine."""
+        """Return the score that each machine gives each row, (n_rows, n_machines)."""
         return self._by_blocks(X, lambda columns: self.margin_.scores(columns, self._n_threads))
-
-    def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels, or values.
-        """
-        scores = self._scores(X)
-        if not self._is_class_target:
-            return scores[:, 0]
-        return self.margin_.labels(self.margin_.score_codes(scores), [self.classes_])
 
     @property
     def intercept_(self) -> Floats:
-        """What each machine adds to its sums."""
+        """Intercept of each machine."""
         check_is_fitted(self)
         return self.margin_.intercepts
 
@@ -261,36 +243,36 @@ class BaseMargin(TableEstimator):
         return [] if self.margin_.design is None else self.margin_.design.names(self.schema_)
 
 
-# from rows, gamma and ascending penalties to a model for each of these
-Path = Callable[[TermRows, float, Floats], Iterator[FittedMargin]]
+# fits a model for each of ascending penalties, given the rows and gamma
+FitPath = Callable[[TermRows, float, Floats], Iterator[FittedMargin]]
 
 
 class MarginSearch:
-    """The choice of C and gamma on folds, along a path of penalties; each fold has terms of its own."""
+    """Cross-validated choice of C and gamma; columns are encoded and scaled within each fold."""
 
     def __init__(self, table: MarginTable, cv: Any, groups: ArrayLike | None, random: RandomState, n_jobs: int) -> None:
         self._table, self._n_jobs, target = table, n_jobs, table.target
         strata = None if target.classes is None else target.codes[:, np.newaxis]
         self.folds = read_folds(5 if cv is None else cv, strata, target.values, table.weight, groups, random)
 
-    def choose(self, grid: Grid, path: Path) -> Chosen:
-        """Try all pairs of C and gamma."""
+    def choose(self, grid: Grid, fit_path: FitPath) -> Chosen:
+        """Return the pair of C and gamma with the smallest mean error; of equal errors, the smallest C."""
         table, shape = self._table, (len(grid.gammas), len(grid.penalties), len(self.folds))
         errors, total = np.empty(shape), np.empty(len(self.folds))
         for f, fold in enumerate(self.folds):
-            rows, judged = table.learn_without(fold), table.weight[fold.held_out]
-            total[f] = judged.sum()
+            rows, weight = table.learn_without(fold), table.weight[fold.held_out]
+            total[f] = weight.sum()
             for g, gamma in enumerate(grid.gammas.tolist()):
-                for p, model in enumerate(path(rows, gamma, grid.penalties)):
+                for p, model in enumerate(fit_path(rows, gamma, grid.penalties)):
                     scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_jobs)
                     actual = table.target.values[fold.held_out]
                     if table.target.classes is None:
-                        cost = (scores[:, 0] - actual) ** 2
+                        loss = (scores[:, 0] - actual) ** 2
                     else:
-                        cost = np.asarray(model.score_codes(scores)[:, 0] != actual, dtype=np.float64)
-                    errors[g, p, f] = (cost * judged).sum() / judged.sum()
+                        loss = np.asarray(model.score_codes(scores)[:, 0] != actual, dtype=np.float64)
+                    errors[g, p, f] = (loss * weight).sum() / weight.sum()
         means = (errors * total).sum(axis=2) / total.sum()
-        best_p, best_g = np.unravel_index(int(means.T.argmin()), means.T.shape)  # of equals the smallest C
+        best_p, best_g = np.unravel_index(int(means.T.argmin()), means.T.shape)
         return Chosen(float(grid.penalties[best_p]), float(grid.gammas[best_g]), grid.table(errors, means))
 
 
@@ -299,20 +281,20 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class MarginRows:
-    """Rows of positive weight, equal ones taken together, sorted: neither their order nor how often each occurs shows.
+    """Distinct rows of positive weight, sorted: the order of the table and repeated rows have no effect on a fit.
 
     Attributes
     ----------
     terms : ndarray of shape (n_terms, n)
         Terms of the rows; or the kernel matrix, (n, n).
     target : ndarray of shape (n,)
-        Class codes, or values.
+        Class codes, or numeric target.
     weight : ndarray of shape (n,)
         Sums of the weights of equal rows.
     first : ndarray of shape (n,)
-        The first row of the table that each stands for.
+        Number of the first of these rows in the table.
     place : ndarray of shape (n_rows,)
-        Where each row of the table is; -1 if its weight is 0.
+        Index of each row of the table among the distinct rows; -1 if its weight is 0.
     """
 
     terms: Floats
@@ -326,7 +308,7 @@ class MarginRows:
 
     @classmethod
     def of(cls, terms: Floats, target: Floats, weight: Floats) -> MarginRows:
-        """Sort rows of terms, by target first, and take equal ones together."""
+        """Sort rows by target and terms, and merge equal rows."""
         used = np.flatnonzero(weight > 0)
         order, is_new = _sorted([target[used], *(term[used] for term in terms)])
         group = np.cumsum(is_new) - 1
@@ -340,7 +322,7 @@ class MarginRows:
 
     @classmethod
     def of_matrix(cls, matrix: Floats, target: Floats, weight: Floats) -> MarginRows:
-        """Sort the rows of a kernel matrix by target, which is all that is known of them."""
+        """Sort the rows of a kernel matrix by target; rows are not compared."""
         used = np.flatnonzero(weight > 0)
         rows = used[np.argsort(target[used], kind="stable")]
         place = np.full(len(weight), -1)
@@ -349,9 +331,9 @@ class MarginRows:
 
 
 def _sorted(keys: list[Floats]) -> tuple[Places, NDArray[np.bool_]]:
-    """Order by the first key, then the second and so on; and where in it a row differs from the one before.
+    """Return the order of rows by several keys, and a mask of rows that differ from the row before.
 
-    Each further key only sorts what those before it leave equal.
+    Each further key is sorted only among rows that are equal in all keys before it.
     """
     order = np.argsort(keys[0], kind="stable")
     is_new = _differs(keys[0][order])
@@ -367,7 +349,7 @@ def _sorted(keys: list[Floats]) -> tuple[Places, NDArray[np.bool_]]:
 
 
 def _differs(values: Floats) -> NDArray[np.bool_]:
-    """Whether each value differs from the one before; the first does."""
+    """Return whether each value differs from the one before; True for the first."""
     found = np.ones(len(values), dtype=bool)
     found[1:] = values[1:] != values[:-1]
     return found
@@ -380,7 +362,7 @@ GAMMA_STEPS = tuple(4.0**k for k in range(-2, 3))
 
 @dataclass(frozen=True)
 class Grid:
-    """Penalties and widths of kernels to try.
+    """Values of C and gamma to try.
 
     Attributes
     ----------
@@ -392,12 +374,12 @@ class Grid:
     gammas: Floats
 
     @property
-    def is_one(self) -> bool:
-        """Whether there is nothing to choose."""
+    def is_single(self) -> bool:
+        """Whether there is only one candidate."""
         return len(self.penalties) == 1 and len(self.gammas) == 1
 
     def table(self, errors: Floats, means: Floats) -> dict[str, Floats]:
-        """Return the results as columns: one line for each pair tried."""
+        """Return the cross-validation results as columns, one row per candidate."""
         g, p = np.indices(means.shape)
         spread = errors.std(axis=2, ddof=1) if errors.shape[2] > 1 else np.zeros_like(means)
         columns = {
@@ -411,20 +393,20 @@ class Grid:
 
 
 def is_searched(value: Any) -> bool:
-    """Whether a parameter asks for a search: the word "cv", or several values."""
+    """Return whether a parameter is to be chosen by cross-validation: "cv", or several values."""
     return (isinstance(value, str) and value == "cv") or (not isinstance(value, str) and np.ndim(value) > 0)
 
 
 def read_values(value: Any, name: str) -> Floats:
-    """Check values to try."""
+    """Check and sort the candidate values of a parameter."""
     numbers = np.asarray(given_numbers(value, name), dtype=np.float64).ravel()
     if not len(numbers) or not (np.isfinite(numbers) & (numbers > 0)).all():
-        raise ValueError(f"{name} must hold positive, finite numbers to try. Got {value!r}.")
+        raise ValueError(f"{name} must be positive, finite numbers. Got {value!r}.")
     return np.unique(numbers)
 
 
 def read_penalties(C: Any) -> Floats:
-    """Values of C to try: one, unless a search is asked for."""
+    """Return the values of C to try: one, unless C is to be searched."""
     if isinstance(C, str):
         return np.array(C_GRID)
     return read_values(C, "C") if is_searched(C) else np.array([float(C)])

@@ -1,4 +1,4 @@
-"""Kernel machines by the engine: their dual problems, and what a solution is worth."""
+"""Dual problems of kernel machines, their solutions by the engine, and Platt scaling."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from spinney._model.svm.model import FittedMachines, curve
 from spinney._svm.margin_estimator import MarginRows
 
 Floats = NDArray[np.float64]
-_LEAST_MARGIN = 1e-12  # below it the classes lie on top of each other, and nothing is scaled
+_LEAST_MARGIN = 1e-12  # below it the classes coincide, and the solution is not rescaled
 
 
 @dataclass(frozen=True)
 class Problems:
-    """The duals of all machines, end to end; bounds are those of C = 1.
+    """The dual problems of all machines, concatenated; bounds are those of C = 1.
 
     Attributes
     ----------
     rows : ndarray of shape (n,)
-        Rows of the machines, the first machine's first.
+        Rows of each machine, in the order of the machines.
     ends : ndarray of shape (n_machines,)
-        Where each machine's rows end.
+        End of each machine's rows.
     z, lowest, highest : ndarray of shape (n,)
-        Target and bounds of each of the rows.
+        Target and bounds of the dual coefficient of each row.
     insensitive : float
-        Half the width of the tube in which errors do not count.
+        Half-width of the epsilon-insensitive tube.
     strategy : {"one", "ovo", "ovr"}
-        What the machines are of.
+        One machine, one per pair of classes, or one per class against the rest.
     sign : float
-        -1 if the machine's positive side is to be the other.
+        -1 if the scores of the machine change sign.
     of_values : bool
-        Whether targets are values; else they are sides.
+        Whether it is a regression; else z is ±1.
     side_sums : ndarray of shape (n_machines,), or None
-        Of ν machines, what the coefficients of each side come to. Of values each row is there twice, first on the upper
-        side; z of sides is then 0.
+        Of ν machines, the sum of the coefficients of each side. In a regression each row occurs twice, first for errors
+        above the tube; in a classification z is 0.
     """
 
     rows: NDArray[np.uint32]
@@ -56,41 +56,41 @@ class Problems:
     side_sums: Floats | None = None
 
     def of_machine(self, m: int) -> slice:
-        """Where one machine's rows are."""
+        """Return the slice of one machine's rows."""
         return slice(int(self.ends[m - 1]) if m else 0, int(self.ends[m]))
 
     def rows_of(self, m: int) -> NDArray[np.uint32]:
-        """Rows of one machine, each once."""
-        found = self.rows[self.of_machine(m)]
-        return found[: len(found) // 2] if self.of_values and self.side_sums is not None else found
+        """Return the rows of one machine, each once."""
+        rows = self.rows[self.of_machine(m)]
+        return rows[: len(rows) // 2] if self.of_values and self.side_sums is not None else rows
 
 
 def class_problems(rows: MarginRows, by_class: Floats, multi_class: str, cost: Floats | None) -> Problems:
-    """Return the duals that tell classes apart, which weigh as `by_class` says, and their mistakes as the costs say."""
+    """Return the dual problems of a classification with class weights and misclassification costs."""
     n_classes = len(by_class)
     codes = rows.target.astype(np.intp)
     weight = rows.weight * by_class[codes]
-    dear = 1.0 - np.eye(n_classes) if cost is None else cost
-    parts: list[tuple[NDArray[np.uint32], Floats]] = []  # rows, and their bounds with the signs of their sides
+    costs = 1.0 - np.eye(n_classes) if cost is None else cost
+    machines: list[tuple[NDArray[np.uint32], Floats]] = []  # rows, and their bounds, negative for the second side
     if n_classes == 2 or multi_class == "ovo":
         strategy = "one" if n_classes == 2 else "ovo"
         places = [np.flatnonzero(codes == k).astype(np.uint32) for k in range(n_classes)]
-        own = [weight[where] for where in places]
+        weights = [weight[rows_of_class] for rows_of_class in places]
         for i, j in zip(*np.triu_indices(n_classes, 1), strict=True):
-            bounds = np.concatenate([own[i] * dear[i, j], -(own[j] * dear[j, i])])
-            parts.append((np.concatenate([places[i], places[j]]), bounds))
+            bounds = np.concatenate([weights[i] * costs[i, j], -(weights[j] * costs[j, i])])
+            machines.append((np.concatenate([places[i], places[j]]), bounds))
     else:
         strategy = "ovr"
-        everyone = np.arange(len(rows), dtype=np.uint32)
+        all_rows = np.arange(len(rows), dtype=np.uint32)
         for k in range(n_classes):
             price = 1.0 if cost is None else np.where(codes == k, cost[k].sum(), cost[:, k][codes])
-            parts.append((everyone, np.where(codes == k, weight * price, -(weight * price))))
-    signed = np.concatenate([part[1] for part in parts])
-    ends = np.cumsum([len(part[0]) for part in parts]).astype(np.uint32)
+            machines.append((all_rows, np.where(codes == k, weight * price, -(weight * price))))
+    signed = np.concatenate([bounds for _, bounds in machines])
+    ends = np.cumsum([len(members) for members, _ in machines]).astype(np.uint32)
     return Problems(
-        np.concatenate([part[0] for part in parts]),
+        np.concatenate([members for members, _ in machines]),
         ends,
-        np.copysign(1.0, signed),  # which a bound of 0 has a sign for too
+        np.copysign(1.0, signed),  # a bound of 0 has a sign too
         np.minimum(signed, 0.0),
         np.maximum(signed, 0.0),
         0.0,
@@ -100,7 +100,7 @@ def class_problems(rows: MarginRows, by_class: Floats, multi_class: str, cost: F
 
 
 def value_problem(rows: MarginRows, epsilon: float) -> Problems:
-    """Return the dual of a regression."""
+    """Return the dual problem of a regression."""
     n = len(rows)
     ends = np.array([n], dtype=np.uint32)
     return Problems(
@@ -109,56 +109,56 @@ def value_problem(rows: MarginRows, epsilon: float) -> Problems:
 
 
 def nu_class_problems(rows: MarginRows, nu: float, classes: NDArray[Any]) -> Problems:
-    """Return the duals that tell pairs of classes apart with a share nu of the rows within the margin or at it."""
-    found = class_problems(rows, np.ones(len(classes)), "ovo", None)
+    """Return the dual problems of a ν-classification, one per pair of classes."""
+    problems = class_problems(rows, np.ones(len(classes)), "ovo", None)
     sums = []
     for m, (i, j) in enumerate(zip(*np.triu_indices(len(classes), 1), strict=True)):
-        own = found.of_machine(m)
-        above, below = float(found.highest[own].sum()), float(-found.lowest[own].sum())
+        own = problems.of_machine(m)
+        above, below = float(problems.highest[own].sum()), float(-problems.lowest[own].sum())
         most, wanted = min(above, below), nu * (above + below) / 2
         if wanted > most * (1 + 1e-12):
             one, other = classes.tolist()[i], classes.tolist()[j]
             raise ValueError(
-                f"nu={nu:g} asks for more of the smaller of the classes {one!r} and {other!r} than there is. Pass a nu "
-                f"of at most {2 * most / (above + below):.4g}, or weights of the rows."
+                f"nu={nu:g} is infeasible for the classes {one!r} and {other!r}, which differ too much in size. Pass a "
+                f"nu of at most {2 * most / (above + below):.4g}, or sample weights that balance the classes."
             )
         sums.append(min(wanted, most))
-    return replace(found, z=np.zeros(len(found.z)), side_sums=np.array(sums))
+    return replace(problems, z=np.zeros(len(problems.z)), side_sums=np.array(sums))
 
 
 def nu_value_problem(rows: MarginRows, nu: float) -> Problems:
-    """Return the dual of a regression with a share nu of the rows outside the tube or at its edge."""
+    """Return the dual problem of a ν-regression."""
     once = value_problem(rows, 0.0)
-    nothing = np.zeros(len(rows))
+    zeros = np.zeros(len(rows))
     return replace(
         once,
         rows=np.tile(once.rows, 2),
         ends=2 * once.ends,
         z=np.tile(once.z, 2),
-        lowest=np.concatenate([nothing, once.lowest]),
-        highest=np.concatenate([once.highest, nothing]),
+        lowest=np.concatenate([zeros, once.lowest]),
+        highest=np.concatenate([once.highest, zeros]),
         side_sums=np.array([nu * rows.weight.sum() / 2]),
     )
 
 
 @dataclass(frozen=True)
 class Solution:
-    """One machine, solved.
+    """The solution of one machine.
 
     Attributes
     ----------
     beta : ndarray
-        Coefficients of the machine's rows.
-    scores : ndarray
-        What the machine says of them.
+        Dual coefficients of the machine's rows.
+    scores, slacks : ndarray
+        Scores of these rows, and their margin violations.
     intercept, violation, objective, gap : float
         See the attributes of the estimators.
     penalty, epsilon : float
-        C and half the width of the tube; of ν machines those that would give the same solution.
+        C and the half-width of the tube; of ν machines, the values that give the same solution.
     n_iter : int
-        Steps of two rows each.
+        Number of updates of two coefficients.
     is_bounded : bool
-        False: no margin separates the rows.
+        False if the classes are not separable (hard margin).
     """
 
     beta: Floats
@@ -176,7 +176,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Solver:
-    """A kernel with its parameters, and how duals are solved."""
+    """A kernel with its parameters, and the settings of the dual solver."""
 
     kernel: str | Callable[..., Any]
     gamma: float
@@ -190,24 +190,24 @@ class Solver:
     n_jobs: int
 
     def matrix(self, terms: Floats) -> tuple[str, Floats]:
-        """Return the engine's kernel and what it works on; a function's values are computed here, all of them."""
+        """Return the name of the engine's kernel and its input; a user's kernel function is evaluated on all pairs."""
         if not callable(self.kernel):
             return self.kernel, terms
         rows = np.ascontiguousarray(terms.T)
-        found = np.ascontiguousarray(self.kernel(rows, rows), dtype=np.float64)
-        if found.shape != (len(rows), len(rows)):
+        values = np.ascontiguousarray(self.kernel(rows, rows), dtype=np.float64)
+        if values.shape != (len(rows), len(rows)):
             raise ValueError(
-                f"kernel gave an array of shape {found.shape} for {len(rows)} rows and themselves. It must return a "
-                "value for every pair, (n_rows, n_rows)."
+                f"kernel returned an array of shape {values.shape} for {len(rows)} rows. It must return a value for "
+                "every pair of rows, (n_rows, n_rows)."
             )
-        if not np.isfinite(found).all():
-            raise ValueError("kernel gave values that are not finite. Return a finite number for every pair of rows.")
-        return "precomputed", found
+        if not np.isfinite(values).all():
+            raise ValueError("kernel returned NaN or infinity. Return a finite number for every pair of rows.")
+        return "precomputed", values
 
     def solve(self, rows: MarginRows, problems: Problems, penalties: Floats) -> list[list[Solution]]:
-        """Solve all machines for ascending penalties; for each penalty, a solution per machine."""
+        """Solve all machines for ascending penalties; return the solutions of all machines for each penalty."""
         name, terms = self.matrix(rows.terms)
-        found = _engine.fit_machines(
+        results = _engine.fit_machines(
             np.ascontiguousarray(terms),
             name,
             self.gamma,
@@ -229,13 +229,13 @@ class Solver:
             self.n_jobs,
         )
         return [
-            [_solution(problems, m, float(penalty), found[m][p]) for m in range(len(problems.ends))]
+            [_solution(problems, m, float(penalty), results[m][p]) for m in range(len(problems.ends))]
             for p, penalty in enumerate(penalties)
         ]
 
 
-def _solution(problems: Problems, m: int, penalty: float, found: Any) -> Solution:
-    beta, pull, intercept, violation, half_width, n_iter, is_bounded = found
+def _solution(problems: Problems, m: int, penalty: float, result: Any) -> Solution:
+    beta, pull, intercept, violation, half_width, n_iter, is_bounded = result
     own = problems.of_machine(m)
     z, epsilon = problems.z[own], problems.insensitive
     bound = np.maximum(problems.highest[own], -problems.lowest[own])
@@ -254,9 +254,9 @@ def _solution(problems: Problems, m: int, penalty: float, found: Any) -> Solutio
     objective, size = square / 2 - float((z * beta).sum()), float(np.abs(beta).sum())
     if np.isfinite(penalty):
         primal = square / 2 + float((penalty * bound * slacks).sum())
-    else:  # a plane that all rows keep their distance from: the one found, moved away from the worst of them
-        room = 1.0 - float(slacks.max(initial=0.0))
-        primal = square / 2 / room**2 if room > 0 else np.inf
+    else:  # a feasible hard margin: the solution rescaled so that no row violates it
+        margin = 1.0 - float(slacks.max(initial=0.0))
+        primal = square / 2 / margin**2 if margin > 0 else np.inf
     return Solution(
         beta,
         scores,
@@ -280,7 +280,7 @@ def machines_of(
     design: Design | None,
     n_classes: int | None,
 ) -> FittedMachines:
-    """Return what predicts."""
+    """Return the fitted model of some solutions."""
     places, values = [], []  # of the support vectors of each machine
     for m, solution in enumerate(solutions):
         used = np.flatnonzero(solution.beta)
@@ -288,16 +288,16 @@ def machines_of(
         values.append(problems.sign * solution.beta[used])
     at = np.unique(np.concatenate(places))
     k = n_classes or 1
-    n_lines = {"one": 1, "ovo": k - 1, "ovr": k}[problems.strategy]
-    coefficients = np.zeros((n_lines, len(at)))
+    n_coefficients = {"one": 1, "ovo": k - 1, "ovr": k}[problems.strategy]  # of each support vector
+    coefficients = np.zeros((n_coefficients, len(at)))
     pairs = zip(*np.triu_indices(k, 1), strict=True) if problems.strategy == "ovo" else None
     for m in range(len(solutions)):
         columns = np.searchsorted(at, places[m])
-        lines: Any = m
+        position: Any = m
         if pairs is not None:
             i, j = next(pairs)
-            lines = np.where(rows.target[places[m]] == i, j - 1, i)
-        coefficients[lines, columns] = values[m]
+            position = np.where(rows.target[places[m]] == i, j - 1, i)
+        coefficients[position, columns] = values[m]
     codes = rows.target[at].astype(np.intp) if n_classes else np.zeros(len(at), dtype=np.intp)
     return FittedMachines(
         kernel=solver.kernel,
@@ -315,26 +315,26 @@ def machines_of(
     )
 
 
-_ROUNDS = 100
-_LEAST_SLOPE = 1e-5
+_MAX_ITER = 100
+_LEAST_GRADIENT = 1e-5
 _LEAST_STEP = 1e-10
 _RIDGE = 1e-12
 
 
-def fit_curve(scores: Floats, is_positive: NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
-    """Find A and B of 1 / (1 + exp(A f + B)), by Newton's method (Lin, Lin and Weng 2007).
+def fit_sigmoid(scores: Floats, is_positive: NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
+    """Return A and B of 1 / (1 + exp(A f + B)), fitted by Newton's method (Lin, Lin and Weng 2007).
 
-    Targets are Platt's: as if each class had one more row, of the other class by half.
+    Targets are smoothed as Platt proposes: (n + 1) / (n + 2) and 1 / (n + 2) in place of 1 and 0.
     """
     above, below = float(weight[is_positive].sum()), float(weight[~is_positive].sum())
     target = np.where(is_positive, (above + 1.0) / (above + 2.0), 1.0 / (below + 2.0))
     a, b = 0.0, float(log(np.array([(below + 1.0) / (above + 1.0)]))[0])
     value = _loss(scores, target, weight, a, b)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ITER):
         p = curve(scores[:, np.newaxis], np.array([[a, b]]))[:, 0]
         d1, d2 = (target - p) * weight, p * (1.0 - p) * weight
         g1, g2 = float((scores * d1).sum()), float(d1.sum())
-        if max(abs(g1), abs(g2)) < _LEAST_SLOPE:
+        if max(abs(g1), abs(g2)) < _LEAST_GRADIENT:
             break
         h11, h22 = float((scores * scores * d2).sum()) + _RIDGE, float(d2.sum()) + _RIDGE
         h21 = float((scores * d2).sum())

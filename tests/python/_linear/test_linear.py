@@ -25,7 +25,7 @@ def test_classes_are_scikit_learns_logistic_regression(n_classes, C):
     np.testing.assert_allclose(own.coef_, other.coef_, atol=1e-5)
 
 
-def test_values_are_scikit_learns_ridge_regression():
+def test_regression_is_scikit_learns_ridge():
     for own, other in (
         (spinney.LinearRegressor(3.0, scale=False), Ridge(3.0)),
         (spinney.LinearRegressor(scale=False), RidgeCV()),
@@ -46,7 +46,7 @@ def test_a_weight_of_two_is_a_row_twice():
         np.testing.assert_allclose(weighted, repeated, atol=1e-12)
 
 
-def test_units_do_not_matter_unless_asked():
+def test_units_do_not_matter_unless_scale_is_false():
     y = SCORE > 0
     metres, feet = X.copy(), X * [1, 3.28, 1000, 1]
     scaled = [spinney.LinearClassifier().fit(table, y).predict_proba(table) for table in (metres, feet)]
@@ -55,7 +55,7 @@ def test_units_do_not_matter_unless_asked():
     assert np.abs(raw[0] - raw[1]).max() > 1e-3
 
 
-def test_mixed_tables_are_taken_as_they_are():
+def test_mixed_tables_need_no_encoding():
     model = spinney.LinearClassifier().fit(TABLE, CLASSES)
     assert "colour = red" in model.terms_
     assert "size is missing" in model.terms_
@@ -63,14 +63,14 @@ def test_mixed_tables_are_taken_as_they_are():
     assert spinney.LinearRegressor().fit(TABLE, VALUES).score(TABLE, VALUES) > 0.9
 
 
-def test_columns_that_are_sums_of_others_do_no_harm():
+def test_collinear_columns_do_no_harm():
     double = np.column_stack([X, X[:, 0] + X[:, 1], X[:, 2]])
     for model in (spinney.LinearRegressor(0.0), spinney.LinearRegressor(), spinney.LinearClassifier(1e6)):
         y = SCORE if isinstance(model, spinney.LinearRegressor) else SCORE > 0
         assert np.isfinite(model.fit(double, y).coef_).all()
 
 
-def test_classes_that_a_line_parts_have_finite_slopes():
+def test_separable_classes_have_finite_coefficients():
     model = spinney.LinearClassifier(1e8).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
     assert np.isfinite(model.coef_).all()
     assert model.predict([[1.4], [1.6]]).tolist() == ["a", "b"]
@@ -88,7 +88,7 @@ def test_single_rows_and_files():
     assert "LinearClassifier" in repr(predictor)
 
 
-def test_what_cannot_be_learned_is_said():
+def test_a_class_without_weight_is_refused():
     with pytest.raises(ValueError, match="The class 'b' has no row of positive weight"):
         spinney.LinearClassifier().fit([[1.0], [2.0], [3.0]], ["a", "b", "c"], [1, 0, 1])
 

@@ -1,4 +1,4 @@
-"""Support vector machines: the optimum, its conditions, and what users see of them."""
+"""Support vector machines: the optimum, its conditions, and fitted attributes and errors."""
 
 import io
 import pickle
@@ -33,7 +33,7 @@ def matrix_of(model, rows, others):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("C", [0.5, 20.0])
-def test_classes_are_parted_as_by_the_slow_twin(kernel, C):
+def test_classification_agrees_with_the_reference_solver(kernel, C):
     X, y = blobs()
     z = np.where(y == 1, 1.0, -1.0)
     weight = np.linspace(0.5, 2, len(y))
@@ -52,7 +52,7 @@ def test_classes_are_parted_as_by_the_slow_twin(kernel, C):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_values_are_fitted_as_by_the_slow_twin(kernel):
+def test_regression_agrees_with_the_reference_solver(kernel):
     X, _ = blobs(n=50)
     z = np.sin(X[:, 0]) + 0.3 * X[:, 1]
     C, epsilon = 3.0, 0.1
@@ -103,8 +103,8 @@ def test_the_conditions_of_the_optimum_hold_at_the_stated_tolerance(seed, n, ker
 
 
 @pytest.mark.parametrize("values", [False, True])
-def test_large_problems_come_to_the_optimum_of_small_steps(values):
-    """More rows than a working set has, so that rows are left out and brought back."""
+def test_large_problems_reach_the_optimum(values):
+    """More rows than a working set has, so that rows leave the working set and return."""
     X, y = blobs(3, n=1800, d=4, spread=1.5)
     z = X[:, 0] * X[:, 1] + y
     make = spinney.SVR if values else spinney.SVC
@@ -113,7 +113,7 @@ def test_large_problems_come_to_the_optimum_of_small_steps(values):
         make(C=2.0, tol=1e-6, precision="double", cache_size=size, shrinking=shrinking, n_jobs=n_jobs).fit(X, target)
         for size, shrinking, n_jobs in ((200, True, 1), (1, True, 2), (200, False, 1))
     ]
-    assert found[0].fingerprint() == found[1].fingerprint()  # neither the cache nor the threads show
+    assert found[0].fingerprint() == found[1].fingerprint()  # independent of cache and threads
     beta = np.zeros(len(y))
     beta[found[0].support_] = found[0].dual_coef_[0]
     rows = found[0].margin_.rows(found[0].schema_.encode(spinney._data.read_table(X)))
@@ -133,7 +133,7 @@ def test_a_hard_margin_is_the_widest_or_refused():
     np.testing.assert_allclose(model.intercept_, [-2.0], atol=1e-7)
     assert (model.slacks_ < 1e-7).all()
     assert model.dual_gap_[0] < 1e-6
-    with pytest.raises(ValueError, match="no margin separates the rows"):
+    with pytest.raises(ValueError, match="the classes are not separable with this kernel"):
         spinney.SVC(C=np.inf, kernel="linear").fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     spinney.SVC(C=np.inf, kernel="rbf", gamma=5.0).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     X, y = blobs(n=700)
@@ -141,7 +141,7 @@ def test_a_hard_margin_is_the_widest_or_refused():
         spinney.SVC(C=np.inf, kernel="linear").fit(X, y)
 
 
-def test_too_few_steps_are_told():
+def test_a_fit_that_has_not_converged_warns():
     X, y = blobs()
     with pytest.warns(ConvergenceWarning, match="tol=0.001"):
         model = spinney.SVC(max_iter=3).fit(X, y)
@@ -153,7 +153,7 @@ def test_too_few_steps_are_told():
 
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-def test_kernels_of_ones_own_give_what_the_built_in_ones_give(multi_class):
+def test_user_kernels_agree_with_built_in_kernels(multi_class):
     X, y = blobs(n=90, n_classes=3)
     options = {"scale": False, "tol": 1e-6, "multi_class": multi_class, "precision": "double"}
     known = spinney.SVC(kernel="rbf", gamma=0.3, **options).fit(X, y)
@@ -170,7 +170,7 @@ def test_kernels_of_ones_own_give_what_the_built_in_ones_give(multi_class):
         asked.save(io.BytesIO())
 
 
-def test_kernel_values_are_what_they_are_defined_as():
+def test_kernel_values_follow_their_definitions():
     X, y = blobs(n=40)
     for kernel, options in {**KERNELS, "sigmoid": {"gamma": 0.1, "coef0": -0.3}}.items():
         model = spinney.SVC(kernel=kernel, scale=False, **options).fit(X, y)
@@ -178,13 +178,13 @@ def test_kernel_values_are_what_they_are_defined_as():
         np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_what_a_kernel_matrix_must_be():
+def test_invalid_kernel_matrices_are_refused():
     X, y = blobs(n=20)
     with pytest.raises(ValueError, match="square matrix"):
         spinney.SVC(kernel="precomputed").fit(X, y)
     matrix = X @ X.T
     matrix[3, 4] = np.nan
-    with pytest.raises(ValueError, match="row 3 of X has nan in column 4"):
+    with pytest.raises(ValueError, match="X has nan in row 3, column 4"):
         spinney.SVC(kernel="precomputed").fit(matrix, y)
     with pytest.raises(ValueError, match="for every pair"):
         spinney.SVC(kernel=lambda u, v: np.ones(3)).fit(X, y)
@@ -195,7 +195,7 @@ def test_what_a_kernel_matrix_must_be():
 
 @examples(8)
 @given(seed=st.integers(0, 10**6), values=st.booleans())
-def test_a_weight_is_a_row_as_often_in_any_order(seed, values):
+def test_a_weight_is_a_repeated_row_in_any_order(seed, values):
     X, y = blobs(seed, n=50)
     times = np.random.RandomState(seed).randint(0, 4, len(y))
     times[:4] = 1
@@ -203,11 +203,11 @@ def test_a_weight_is_a_row_as_often_in_any_order(seed, values):
     weighted = make(C=2.0).fit(X, target, times)
     rows = np.random.RandomState(seed + 1).permutation(np.repeat(np.arange(len(y)), times))
     repeated = make(C=2.0).fit(X[rows], target[rows])
-    said = "predict" if values else "decision_function"
-    np.testing.assert_allclose(getattr(weighted, said)(X), getattr(repeated, said)(X), rtol=1e-7, atol=1e-9)
+    method = "predict" if values else "decision_function"
+    np.testing.assert_allclose(getattr(weighted, method)(X), getattr(repeated, method)(X), rtol=1e-7, atol=1e-9)
 
 
-def test_classes_weigh_by_class_weight_and_costs():
+def test_class_weights_and_costs_multiply_the_penalty():
     X, y = blobs(n=120, spread=2.0)
     weight = np.where(y == 1, 4.0, 1.0)
     by_class = spinney.SVC(class_weight={1: 4.0}).fit(X, y)
@@ -219,11 +219,11 @@ def test_classes_weigh_by_class_weight_and_costs():
     assert (by_class.predict(X) == 1).sum() > (spinney.SVC().fit(X, y).predict(X) == 1).sum()
     balanced = spinney.SVC(class_weight="balanced").fit(X[30:], y[30:])
     assert balanced.score(X, y) > 0.6
-    with pytest.raises(ValueError, match="class_weight has a class that y does not have: 7"):
+    with pytest.raises(ValueError, match="class_weight names a class that y does not have: 7"):
         spinney.SVC(class_weight={7: 2.0}).fit(X, y)
 
 
-def test_several_classes_by_pairs_and_one_against_all():
+def test_multiclass_one_vs_one_and_one_vs_rest():
     X, y = blobs(n=150, n_classes=3)
     labels = np.array(["a", "b", "c"])[y]
     pairs = spinney.SVC(decision_function_shape="ovo").fit(X, labels)
@@ -252,7 +252,7 @@ def test_several_classes_by_pairs_and_one_against_all():
 
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-def test_probabilities_are_calibrated_on_rows_held_out(multi_class):
+def test_probabilities_are_calibrated_on_held_out_rows(multi_class):
     X, y = blobs(n=240, n_classes=3, spread=1.6)
     model = spinney.SVC(probability=True, random_state=0, multi_class=multi_class).fit(X, y)
     shares = model.predict_proba(X)
@@ -274,7 +274,7 @@ def test_two_classes_probabilities_follow_platt():
     np.testing.assert_allclose(model.predict_proba(grid)[:, 1], 1 / (1 + np.exp(-2 * grid[:, 0])), atol=0.08)
 
 
-def test_c_and_gamma_are_those_of_the_least_error_on_folds():
+def test_c_and_gamma_have_the_least_cross_validated_error():
     X, y = blobs(n=150, spread=1.8)
     folds = list(StratifiedKFold(3).split(X, y))
     grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.05, 0.5]}
@@ -299,7 +299,7 @@ def test_c_and_gamma_are_those_of_the_least_error_on_folds():
 # ---- tables -----------------------------------------------------------------------------------------------
 
 
-def test_tables_of_any_kind_are_read_alike():
+def test_all_table_types_give_the_same_model():
     frame, y, values = mixed()
     model = spinney.SVC().fit(frame, y)
     assert model.terms_[:2] == ["a", "a is missing"]
@@ -355,15 +355,15 @@ def test_files_single_rows_and_threads(make):
         assert np.inf == spinney.load(again).C_
 
 
-def test_wrong_wishes_are_refused_in_words():
+def test_invalid_parameters_are_refused():
     X, y = blobs(n=20)
-    for options, words in [
+    for options, message in [
         ({"C": -1.0}, "C"),
         ({"gamma": 0.0}, "gamma"),
-        ({"C": [1.0, -2.0]}, "C must hold positive"),
+        ({"C": [1.0, -2.0]}, "C must be positive, finite"),
         ({"kernel": "cubic"}, "kernel"),
     ]:
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             spinney.SVC(**options).fit(X, y)
     with pytest.raises(ValueError, match="class 1 has no row"):
         spinney.SVC().fit(X, y, y == 0)
@@ -374,7 +374,7 @@ def test_wrong_wishes_are_refused_in_words():
 # ---- pictures ---------------------------------------------------------------------------------------------
 
 
-def test_margins_are_drawn():
+def test_plot_support_draws_the_margin():
     mpl = pytest.importorskip("matplotlib")
     mpl.use("agg")
     X, y = blobs(n=40, d=2)

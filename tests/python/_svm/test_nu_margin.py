@@ -1,4 +1,4 @@
-"""Support vector machines by a share of rows: the optimum, what the share promises, and what users see."""
+"""Nu-support vector machines: the optimum, the bounds that nu guarantees, and errors."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ def coefficients(model, n):
     nu=st.sampled_from([0.5, 0.7, 0.9]),
     values=st.booleans(),
 )
-def test_the_optimum_is_that_of_the_penalty_and_tube_found(seed, n, kernel, nu, values):
-    """The conditions of the machine with a penalty and a tube hold, and the share is kept."""
+def test_the_optimum_is_that_of_the_equivalent_c_and_epsilon(seed, n, kernel, nu, values):
+    """The optimality conditions with C_ and epsilon_ hold, and so do the bounds of nu."""
     X, y = blobs(seed, n)
     options = {"kernel": kernel, "gamma": 0.2, "coef0": 0.5, "degree": 2, "scale": False, "tol": 1e-7}
     matrix = kernel_matrix(kernel, X, X, 0.2, 0.5, 2)
@@ -57,7 +57,7 @@ def test_the_optimum_is_that_of_the_penalty_and_tube_found(seed, n, kernel, nu, 
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_machines_are_those_of_a_penalty_and_of_a_tube(kernel):
+def test_nu_machines_equal_svc_and_svr(kernel):
     X, y = blobs(2, n=70)
     share = spinney.NuSVC(nu=0.4, kernel=kernel, gamma=0.3, **EXACT).fit(X, y)
     penalty = spinney.SVC(C=share.C_[0], kernel=kernel, gamma=0.3, **EXACT).fit(X, y)
@@ -72,7 +72,7 @@ def test_machines_are_those_of_a_penalty_and_of_a_tube(kernel):
 
 
 @pytest.mark.parametrize("n", [60, 700])
-def test_machines_are_those_of_scikit_learn(n):
+def test_nu_machines_agree_with_scikit_learn(n):
     """More rows than one working set has, too."""
     X, y = blobs(4, n=n, n_classes=3)
     options = {"nu": 0.3, "gamma": 0.2, "tol": 1e-6}
@@ -85,7 +85,7 @@ def test_machines_are_those_of_scikit_learn(n):
 
 
 @pytest.mark.parametrize("values", [False, True])
-def test_neither_threads_nor_room_nor_rows_left_out_change_the_optimum(values):
+def test_the_optimum_is_independent_of_threads_cache_and_shrinking(values):
     X, y = blobs(3, n=900, d=4, spread=1.5)
     make, target = (spinney.NuSVR, X[:, 0] * X[:, 1] + y) if values else (spinney.NuSVC, y)
     options = {"nu": 0.6, "tol": 1e-7, "precision": "double"}
@@ -98,21 +98,21 @@ def test_neither_threads_nor_room_nor_rows_left_out_change_the_optimum(values):
         np.testing.assert_allclose(found[0].objective_, other.objective_, rtol=1e-7)
 
 
-def test_weights_count_rows():
+def test_a_weight_is_a_repeated_row():
     X, y = blobs(5, n=40)
     weight = 1.0 + np.arange(40) % 3
     twice = np.repeat(np.arange(40), weight.astype(int))
     for make, target in ((spinney.NuSVC, y), (spinney.NuSVR, X[:, 0] ** 2)):
-        weighed = make(nu=0.3, **EXACT, gamma=0.3).fit(X, target, weight)
+        weighted = make(nu=0.3, **EXACT, gamma=0.3).fit(X, target, weight)
         repeated = make(nu=0.3, **EXACT, gamma=0.3).fit(X[twice], target[twice])
-        np.testing.assert_allclose(weighed.margin_.intercepts, repeated.margin_.intercepts, atol=1e-6)
-        np.testing.assert_allclose(weighed._scores(X), repeated._scores(X), atol=1e-6)
+        np.testing.assert_allclose(weighted.margin_.intercepts, repeated.margin_.intercepts, atol=1e-6)
+        np.testing.assert_allclose(weighted._scores(X), repeated._scores(X), atol=1e-6)
 
 
-def test_a_share_that_no_class_can_give_is_refused():
+def test_an_infeasible_nu_is_refused():
     X, y = blobs(n=40)
     few = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:5]]
-    with pytest.raises(ValueError, match=r"nu=0.5 asks for more of the smaller of the classes .* at most 0.4"):
+    with pytest.raises(ValueError, match=r"nu=0.5 is infeasible for the classes .* at most 0.4"):
         spinney.NuSVC().fit(X[few], y[few])
     assert spinney.NuSVC(nu=0.4).fit(X[few], y[few]).score(X[few], y[few]) > 0.8
     spinney.NuSVC().fit(X[few], y[few], np.where(y[few] == 1, 4.0, 1.0))
@@ -120,7 +120,7 @@ def test_a_share_that_no_class_can_give_is_refused():
         spinney.NuSVC(nu=0.0).fit(X, y)
 
 
-def test_edges():
+def test_constant_columns():
     flat = np.ones((6, 2))
     assert np.isfinite(spinney.NuSVC().fit(flat, [0, 1, 0, 0, 1, 1]).decision_function(flat)).all()
     assert np.isfinite(spinney.NuSVR().fit(flat, np.arange(6.0)).predict(flat)).all()
@@ -141,7 +141,7 @@ def test_mixed_tables_probabilities_and_searches():
 
 
 @pytest.mark.parametrize("kind", ["SVR", "NuSVR", "SVC", "NuSVC"])
-def test_columns_that_no_kernel_can_hold_are_refused(kind):
+def test_kernel_values_that_overflow_are_refused(kind):
     X = np.linspace(-1e281, 1e281, 12)[:, np.newaxis]
-    with pytest.raises(ValueError, match="too large to be numbers"):
+    with pytest.raises(ValueError, match="Kernel values of these columns overflow"):
         getattr(spinney, kind)(kernel="linear", scale=None).fit(X, np.arange(12) % 2)

@@ -71,7 +71,7 @@ def documented(kind):
     return set(re.findall(r"^(\w[\w, ]*) : ", kind.__doc__, flags=re.MULTILINE))
 
 
-@pytest.mark.filterwarnings("ignore:The perceptron still made mistakes")  # the rows cannot be separated
+@pytest.mark.filterwarnings("ignore:The perceptron still misclassified rows")  # the rows cannot be separated
 @pytest.mark.parametrize(("name", "parameters", "is_fitted"), list(states()))
 def test_every_attribute_can_be_read_and_is_documented(name, parameters, is_fitted):
     model = make(name, **parameters)

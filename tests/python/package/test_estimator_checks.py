@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 # Warnings of these kinds are about the checks and their tables, which no plane separates, not about spinney.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
-    pytest.mark.filterwarnings("ignore:The perceptron still made mistakes:sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:The perceptron still misclassified rows:sklearn.exceptions.ConvergenceWarning"),
 ]
 
 
