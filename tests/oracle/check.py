@@ -21,10 +21,10 @@ from oracle.tree import (
     make_problem,
     midpoint,
     priority,
+    row_counts,
     scalar_value,
     stops_before_search,
     tied_for_best,
-    times_there,
 )
 
 
@@ -55,7 +55,7 @@ def check_tree(model, X, y, w=None, *, table=None, categories=(), search="best",
     if getattr(model, "class_weight", None) is not None:
         weights = weights * compute_sample_weight(model.class_weight, y)
     searched, stated, own = under_costs(model, np.asarray(y), weights)
-    times = times_there(np.ones(len(X)) if w is None else np.asarray(w, dtype=float))
+    times = row_counts(np.ones(len(X)) if w is None else np.asarray(w, dtype=float))
     least = getattr(model, "min_samples_category", 1)
     problem = make_problem(X, y, searched, criterion or own, categories, stated, least, times)
     path = model.decision_path(X if table is None else table).toarray().astype(bool)[weights > 0]

@@ -95,7 +95,7 @@ def pool_rare(codes, times, least):
     return (np.where(np.isin(codes, rare), rare[0], codes), rare[0]) if len(rare) > 10 else (codes, None)
 
 
-def times_there(w):
+def row_counts(w):
     """How often each row is there: as its weight says, if all are multiples of the smallest."""
     relative = w / w[w > 0].min()
     is_count = np.allclose(relative, np.round(relative), rtol=1e-9, atol=0) and relative.sum() <= 16 * len(w) + 1000
@@ -123,7 +123,7 @@ def make_problem(X, y, w=None, criterion="gini", categories=(), stated=None, min
         pool = None
         if j in categories:
             column = np.where(np.isnan(column), MISSING_CODE, column).astype(int)
-            column, pool = pool_rare(column, times_there(w) if times is None else times, min_samples_category)
+            column, pool = pool_rare(column, row_counts(w) if times is None else times, min_samples_category)
         columns.append(column[keep])
         pools.append(pool)
     is_category = [j in categories for j in range(X.shape[1])]
@@ -250,7 +250,7 @@ def chance_gain(problem, node, column, before):
     k = len(np.unique(values[values != MISSING_CODE]))
     if k <= 10:
         return 0.0
-    times = times_there(problem.w)
+    times = row_counts(problem.w)
     is_count = np.ptp(problem.w / times) <= 1e-9 * problem.w.max()
     n = max(k, times[node.rows].sum() if is_count else len(node.rows))
     scale = 1.0 if problem.criterion == "chi2" else before

@@ -74,7 +74,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
     _step: float = field(init=False)
     _calibration: Calibration = field(init=False)
 
-    _elsewhere: ClassVar[dict[str, str]] = {
+    _other_library_advice: ClassVar[dict[str, str]] = {
         "criterion": "Splits are compared by the loss that they save. Leave it out.",
         "init": "Pass what another model says of the rows as offset, to fit and to predict.",
         "leaves": "There is one score, so that a leaf has one value. Leave it out.",
@@ -182,7 +182,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         result = BoostingFit(settings, self._target_type, earlier).run(inputs)
         for name in (*BY_ROUND, "init_", "_calibration", "_step", "baseline_hazard_", "scale_"):
             self.__dict__.pop(name, None)
-        self._keep_schema(result.schema)
+        self._set_schema(result.schema)
         self.__dict__.update(result.attributes())
         return self
 
@@ -201,7 +201,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         found = self.verify_constraints()
         return None if found.holds is True else str(found).splitlines()[0]
 
-    def _n_parts_held_out(self) -> int:
+    def _n_folds_held_out(self) -> int:
         return 2 if BoostingSettings.of(self).stops_early else 0
 
     # ---- what a fitted model knows -------------------------------------------------------------------

@@ -198,4 +198,4 @@ def _data(rows: LearningRows, held_out: LearningRows | None, n_jobs: int) -> dic
 
 def _print_of_table(columns: Any, n_jobs: int) -> str:
     is_here = isinstance(columns, _engine.Table)
-    return f"{in_order(columns.fingerprints(n_jobs)) if is_here else columns.row_print():016x}"
+    return f"{in_order(columns.fingerprints(n_jobs)) if is_here else columns.row_fingerprint():016x}"

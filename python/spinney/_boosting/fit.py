@@ -47,7 +47,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import UNNAMED, FitInputs, RowInputs, ValidationSet
 from spinney._estimator.parameters import count_features
 from spinney._estimator.support import ColumnRanges
-from spinney._estimator.target import check_held_out, check_scoring, check_target_goes_on, read_weights
+from spinney._estimator.target import check_held_out, check_same_target, check_scoring, read_weights
 from spinney._model.boosting import FittedBoosting
 from spinney._model.links import read_offset
 from spinney._model.model import decision_costs
@@ -220,7 +220,7 @@ class BoostingFit:
             check_categories(self._earlier.schema, X.table, settings.categorical_features, settings.estimator)
             return self._earlier.schema
         forced, unseen = settings.categorical_features, settings.unseen
-        return Schema.learn(X.table, categorical_features=forced, unseen=unseen, warns_of_names=True)
+        return Schema.learn(X.table, categorical_features=forced, unseen=unseen, warn_identifiers=True)
 
     def _encode(self, schema: Schema, X: TableLike) -> _engine.Table:
         return Input.of(X).encoded(schema, self._settings.unseen, self._settings.estimator)
@@ -259,7 +259,7 @@ class BoostingFit:
 
     def _check_earlier(self, earlier: EarlierFit, loss: Loss, target: BoostingTarget) -> None:
         settings, n_done = self._settings, earlier.model.n_rounds
-        check_target_goes_on(target.attributes(), earlier.target.attributes())
+        check_same_target(target.attributes(), earlier.target.attributes())
         if earlier.model.link != loss.link:
             raise ValueError(
                 f"warm_start needs the loss of the earlier fit, and loss={settings.loss!r} has scores of another kind. "

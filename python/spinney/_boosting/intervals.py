@@ -12,7 +12,7 @@ from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.calibration import Calibration
 from spinney._data.reproducible import exp
 from spinney._data.types import Floats, TableLike
-from spinney._estimator.conformal import KnownClasses, check_coverage, class_sets
+from spinney._estimator.conformal import CalibrationRows, check_coverage, class_sets
 from spinney._estimator.estimator import only_if
 from spinney._estimator.target import read_weights
 from spinney.inspect.explain import coverage as coverage_methods
@@ -153,7 +153,7 @@ def predict_set(
     """
     known = _calibration_of(model)
     proba = model.boosting_.predicted(model._scores(X, offset))
-    rows = KnownClasses(known.predicted, known.target.astype(np.intp), known.weight)
+    rows = CalibrationRows(known.predicted, known.target.astype(np.intp), known.weight)
     return class_sets(proba, rows, coverage, method)
 
 

@@ -15,7 +15,7 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, TargetRows
-from spinney._data.arguments import given_array
+from spinney._data.arguments import argument_array
 from spinney._data.cells import is_missing
 from spinney._data.reproducible import any_order_sum, exp
 from spinney._data.types import Floats, TableLike
@@ -34,7 +34,7 @@ def read_lists(groups: ArrayLike | None, n_rows: int, name: str = "groups") -> N
     """Return the number of each row's list, from labels in any order; None if all rows are one list."""
     if groups is None:
         return None
-    labels = given_array(groups, name)
+    labels = argument_array(groups, name)
     if labels.shape != (n_rows,):
         if labels.ndim == 1 and labels.dtype.kind in "iu" and int(labels.sum()) == n_rows:
             raise ValueError(
@@ -202,7 +202,7 @@ def ranking_score(
     >>> round(spinney.ranking_score([2, 0, 1, 0, 1], [0.9, 0.8, 0.1, 0.2, 0.3], ["a", "a", "a", "b", "b"]), 3)
     0.982
     """
-    values = np.ascontiguousarray(given_array(scores, "scores"), dtype=np.float64)
+    values = np.ascontiguousarray(argument_array(scores, "scores"), dtype=np.float64)
     n = len(values)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError("scores must be one finite number for each row.")

@@ -26,7 +26,7 @@ from spinney._boosting.options.option_objects import (
     bounds,
     flat_settings,
 )
-from spinney._data.arguments import given_array
+from spinney._data.arguments import argument_array
 from spinney._data.feature import Unseen
 from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, parameter
 
@@ -247,7 +247,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
 
 def read_quantiles(given: ArrayLike) -> list[float]:
     """Levels of quantiles, checked: numbers between 0 and 1, each once, ascending."""
-    levels = [float(level) for level in np.asarray(given_array(given, "quantile"), dtype=np.float64).ravel()]
+    levels = [float(level) for level in np.asarray(argument_array(given, "quantile"), dtype=np.float64).ravel()]
     if not levels:
         raise ValueError("quantile holds no number. Give one between 0 and 1, or several.")
     for level in levels:

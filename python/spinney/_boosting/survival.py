@@ -14,7 +14,7 @@ import spinney._engine as _engine
 from spinney._boosting import other_rows
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.survival_times import DISTRIBUTIONS, SurvivalTarget, read_times
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.reproducible import exp, log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.parameters import estimator, parameter
@@ -105,7 +105,7 @@ class GradientBoostingSurvival(BaseBoosting):
             which stay where they are after the last of these.
         """
         scores = self._scores(X, offset)
-        at = self.event_times_ if times is None else given_numbers(times, "times")
+        at = self.event_times_ if times is None else argument_numbers(times, "times")
         if at.ndim != 1 or not (at >= 0).all():
             raise ValueError("times must be a list of numbers, at least 0.")
         if self.loss == "cox":

@@ -16,7 +16,7 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, TargetRows
-from spinney._data.arguments import given_array, given_numbers
+from spinney._data.arguments import argument_array, argument_numbers
 from spinney._data.reproducible import exp, log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import FitInputs
@@ -66,7 +66,7 @@ def _two_columns(y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
         return y[names[0]], y[names[1]]
     if hasattr(y, "columns") and hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] == 2:
         return tuple(np.asarray(y[column]) for column in y.columns)  # type: ignore[return-value]
-    given = None if hasattr(y, "columns") or y is None else given_array(y, name)
+    given = None if hasattr(y, "columns") or y is None else argument_array(y, name)
     return None if given is None or given.ndim != 2 or given.shape[1] != 2 else (given[:, 0], given[:, 1])
 
 
@@ -74,9 +74,9 @@ def _of_columns(first: NDArray[Any], second: NDArray[Any], name: str) -> Times:
     """Read an event and its time, in either order, or two ends of an interval."""
     for event, time in ((first, second), (second, first)):
         if event.dtype == bool or (event.dtype == object and all(isinstance(v, (bool, np.bool_)) for v in event)):
-            found = given_numbers(time, name)
+            found = argument_numbers(time, name)
             return Times(found, np.where(event.astype(bool), found, np.inf))
-    low, high = given_numbers(first, name), given_numbers(second, name)
+    low, high = argument_numbers(first, name), argument_numbers(second, name)
     for which, column in (("first", low), ("second", high)):
         if np.isin(column, (0.0, 1.0)).all() and np.unique(column).size == 2:  # silence would be learned as intervals
             raise ValueError(

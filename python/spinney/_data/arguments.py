@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.cells import kind_of
-from spinney._data.columns import comes_from
+from spinney._data.columns import is_instance_of
 
 Array = NDArray[Any]
 
@@ -26,7 +26,7 @@ def masked_array(values: object) -> np.ma.MaskedArray[Any, Any] | None:
     return None
 
 
-def given_array(values: object, name: str) -> Array:
+def argument_array(values: object, name: str) -> Array:
     """Return values as an array in which none is missing behind a mask.
 
     Parameters
@@ -41,7 +41,7 @@ def given_array(values: object, name: str) -> Array:
     ndarray
         Of any dtype and shape, in place where possible.
     """
-    if comes_from(values, "scipy.sparse", "sparray", "spmatrix"):
+    if is_instance_of(values, "scipy.sparse", "sparray", "spmatrix"):
         raise TypeError(
             f"Sparse data was passed for {name}, but dense data is required. Use '.toarray()' to convert it."
         )
@@ -63,9 +63,9 @@ def given_array(values: object, name: str) -> Array:
         raise
 
 
-def given_numbers(values: object, name: str, remedy: str = "Convert it to numbers") -> NDArray[np.float64]:
+def argument_numbers(values: object, name: str, remedy: str = "Convert it to numbers") -> NDArray[np.float64]:
     """Return values as numbers; what is not a number is refused, with its row."""
-    array = given_array(values, name)
+    array = argument_array(values, name)
     if _holds_times(array):
         raise TypeError(
             f"{name} holds dates or times, whose numbers depend on their unit. Convert them to numbers in the unit "

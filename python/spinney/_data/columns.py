@@ -109,7 +109,7 @@ class RawTable:
         sparse: SparseMatrix | None = None,
         spill: _engine.Spill | None = None,
     ) -> None:
-        require_some(n_rows, n_columns)
+        require_rows_and_columns(n_rows, n_columns)
         self.n_rows = n_rows
         self.n_columns = n_columns
         self.names = names
@@ -133,7 +133,7 @@ class RawTable:
         return column_label(j, self.names)
 
 
-def comes_from(X: TableLike, module: str, *names: str) -> bool:
+def is_instance_of(X: TableLike, module: str, *names: str) -> bool:
     """Tell whether an object is one of a module's classes, which can only be if the module is loaded."""
     loaded = sys.modules.get(module)
     return loaded is not None and any(isinstance(X, getattr(loaded, name, ())) for name in names)
@@ -144,7 +144,7 @@ def column_label(j: int, names: Sequence[str] | None) -> str:
     return f"Column {j}" if names is None else f"Column {names[j]!r}"
 
 
-def require_some(n_rows: int, n_columns: int) -> None:
+def require_rows_and_columns(n_rows: int, n_columns: int) -> None:
     """Refuse a table without rows or columns, in scikit-learn's words."""
     shape = f"(shape=({n_rows}, {n_columns}))"
     if n_columns == 0 and n_rows > 0:
@@ -196,9 +196,9 @@ def coded_column(column: NumberColumn) -> CodedColumn:
     return CodedColumn(codes, distinct.tolist())
 
 
-def refuse_unread(X: TableLike) -> None:
+def refuse_lazy(X: TableLike) -> None:
     """Refuse rows that are still to be read or computed: nothing is collected in silence."""
-    if comes_from(X, "polars", "LazyFrame"):
+    if is_instance_of(X, "polars", "LazyFrame"):
         raise TypeError("X is a polars LazyFrame; call collect() on it first.")
     if type(X).__module__.startswith("dask."):
         raise TypeError(
@@ -229,7 +229,7 @@ MISMATCH = "The feature names should match those that were passed during fit.\n"
 _made: list[str] = []  # x0, x1, …
 
 
-def position_names(n: int) -> list[str]:
+def default_names(n: int) -> list[str]:
     """Return x0, x1, …, the names of columns that have none; the strings are made once, and shared by all models."""
     global _made
     names = _made  # which other threads may replace

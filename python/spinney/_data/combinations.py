@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.reproducible import random_bits, random_shares, times
+from spinney._data.reproducible import random_bits, random_uniform, times
 
 if TYPE_CHECKING:
     from spinney._data.feature import Feature
@@ -90,7 +90,7 @@ class Combinations:
         which, place = np.arange(n_combinations)[:, np.newaxis], np.arange(min(n_combined, len(numbers)))
         parts = _dealt(np.asarray(numbers, dtype=np.intp), n_combinations, len(place), seed)
         _warn_of_left_out(features, numbers, parts)
-        raw = (2.0 * random_shares(seed, _COEFFICIENTS, which, place) - 1.0) / spread[parts]
+        raw = (2.0 * random_uniform(seed, _COEFFICIENTS, which, place) - 1.0) / spread[parts]
         plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean") or j in alone]
         return cls(plain, parts, _rounded(raw), spread)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.cells import resolution_of
-from spinney._data.columns import NumberColumn, comes_from, listed
+from spinney._data.columns import NumberColumn, is_instance_of, listed
 from spinney._data.read import read_table
 from spinney._data.types import TableLike
 
@@ -122,13 +122,13 @@ def date_parts(X: TableLike, columns: Iterable[str] | None = None, parts: Sequen
 
 
 def _with_columns(X: Any, found: dict[str, Floats]) -> Any:
-    if comes_from(X, "pandas", "DataFrame"):
+    if is_instance_of(X, "pandas", "DataFrame"):
         return X.assign(**found)
-    if comes_from(X, "polars", "DataFrame"):
+    if is_instance_of(X, "polars", "DataFrame"):
         import polars as pl
 
         return X.with_columns([pl.Series(name, values).fill_nan(None) for name, values in found.items()])
-    if comes_from(X, "pyarrow", "Table"):
+    if is_instance_of(X, "pyarrow", "Table"):
         import pyarrow as pa
 
         for name, values in found.items():

@@ -22,13 +22,13 @@ from spinney._data.columns import (
     SparseColumn,
     SparseMatrix,
     column_label,
-    comes_from,
+    is_instance_of,
     missing_column,
     number_column,
     raise_not_2d,
     readable,
-    refuse_unread,
-    require_some,
+    refuse_lazy,
+    require_rows_and_columns,
     usable_names,
 )
 from spinney._data.types import TableLike
@@ -67,14 +67,14 @@ def _reader_of(X: TableLike) -> Callable[[Any], RawTable]:
         raise TypeError(f"X must be a table such as an array or a data frame, not {type(X).__name__}.")
     if isinstance(X, np.ndarray):
         return read_array
-    if comes_from(X, "pandas", "DataFrame"):
+    if is_instance_of(X, "pandas", "DataFrame"):
         return read_frame
-    if comes_from(X, "pandas", "Series", "Index") or comes_from(X, "polars", "Series"):
+    if is_instance_of(X, "pandas", "Series", "Index") or is_instance_of(X, "polars", "Series"):
         raise_not_2d(1, X)
-    if comes_from(X, "scipy.sparse", "sparray", "spmatrix"):
+    if is_instance_of(X, "scipy.sparse", "sparray", "spmatrix"):
         return read_sparse
-    refuse_unread(X)
-    if comes_from(X, "narwhals", "DataFrame"):
+    refuse_lazy(X)
+    if is_instance_of(X, "narwhals", "DataFrame"):
         return lambda frame: read_table(frame.to_native())
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         return read_arrow
@@ -114,7 +114,7 @@ def read_array(X: Array) -> RawTable:
     if X.ndim != 2:
         raise_not_2d(X.ndim, X)
     n_rows, n_columns = X.shape
-    require_some(n_rows, n_columns)
+    require_rows_and_columns(n_rows, n_columns)
     if X.dtype.kind in "fiub" and not isinstance(X, np.ma.MaskedArray):
         return RawTable(n_rows, n_columns, matrix=readable(np.asarray(X)))
     if X.dtype.names is not None:
@@ -231,7 +231,7 @@ def _column(parts: _Parts, n_rows: int, label: str) -> Column:
 def read_frame(X: Any) -> RawTable:
     """Read a pandas data frame."""
     n_rows, n_columns = X.shape
-    require_some(n_rows, n_columns)
+    require_rows_and_columns(n_rows, n_columns)
     names = usable_names(X.columns)
     block = _one_block(X)
     if block is not None:

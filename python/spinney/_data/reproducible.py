@@ -109,7 +109,7 @@ def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(31))
 
 
-def keys_of(values: NDArray[Any], first: int) -> NDArray[np.uint64]:
+def value_keys(values: NDArray[Any], first: int) -> NDArray[np.uint64]:
     """Return a number for each row of numbers, as the engine's `fingerprints` of columns counted from `first`.
 
     It depends on the values alone: -0 is 0, and one NaN like any other.
@@ -130,6 +130,6 @@ def random_bits(seed: int, *parts: object) -> NDArray[np.uint64]:
     return bits
 
 
-def random_shares(seed: int, *parts: object) -> NDArray[np.float64]:
+def random_uniform(seed: int, *parts: object) -> NDArray[np.float64]:
     """Return uniform numbers from 0 up to 1, drawn as by `random_bits`."""
     return np.asarray((random_bits(seed, *parts) >> np.uint64(11)) * 2.0**-53)

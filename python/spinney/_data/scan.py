@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from spinney._data.arguments import read_size
-from spinney._data.columns import RawTable, comes_from, listed
+from spinney._data.columns import RawTable, is_instance_of, listed
 from spinney._data.file_readers import ARROW, PARQUET, is_parquet
 from spinney._data.read import read_table
 from spinney._data.schema import forced_categories
@@ -164,12 +164,12 @@ def stream_of(X: TableLike) -> Scan | None:
 
 def is_dask(X: TableLike) -> bool:
     """Tell whether a table is a Dask DataFrame."""
-    return any(comes_from(X, module, "DataFrame") for module in ("dask.dataframe", "dask.dataframe.dask_expr"))
+    return any(is_instance_of(X, module, "DataFrame") for module in ("dask.dataframe", "dask.dataframe.dask_expr"))
 
 
 def is_collection(X: TableLike) -> bool:
     """Tell whether a table is a Dask DataFrame or Array, whose partitions functions can be mapped over."""
-    return (is_dask(X) and hasattr(X, "map_partitions")) or comes_from(X, "dask.array", "Array")
+    return (is_dask(X) and hasattr(X, "map_partitions")) or is_instance_of(X, "dask.array", "Array")
 
 
 def client_of(X: TableLike) -> Any:
@@ -206,9 +206,9 @@ def _default_client(distributed: Any) -> Any:
 
 def _is_lazy(X: TableLike) -> bool:
     return (
-        comes_from(X, "polars", "LazyFrame")
-        or comes_from(X, "pyarrow.dataset", "Dataset", "Scanner")
-        or comes_from(X, "pyarrow", "RecordBatchReader")
+        is_instance_of(X, "polars", "LazyFrame")
+        or is_instance_of(X, "pyarrow.dataset", "Dataset", "Scanner")
+        or is_instance_of(X, "pyarrow", "RecordBatchReader")
         or is_dask(X)
     )
 
@@ -233,20 +233,20 @@ def _as_source(X: Any) -> tuple[Callable[[], Iterable[Any]], bool] | None:
         return _files([X]), False
     if isinstance(X, (list, tuple)) and X and all(isinstance(path, (str, Path)) for path in X):
         return _files(list(X)), False
-    if comes_from(X, "polars", "LazyFrame"):
+    if is_instance_of(X, "polars", "LazyFrame"):
         return lambda: polars_batches(X, BATCH_ROWS), False
-    if comes_from(X, "pyarrow.dataset", "Dataset"):
+    if is_instance_of(X, "pyarrow.dataset", "Dataset"):
         return lambda: X.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1), False
-    if comes_from(X, "pyarrow.dataset", "Scanner"):
+    if is_instance_of(X, "pyarrow.dataset", "Scanner"):
         return X.to_batches, False
     if is_dask(X):
         return lambda: (X.get_partition(i).compute() for i in range(X.npartitions)), False
-    if isinstance(X, (np.ndarray, Mapping)) or comes_from(X, "pandas", "DataFrame"):
+    if isinstance(X, (np.ndarray, Mapping)) or is_instance_of(X, "pandas", "DataFrame"):
         return lambda: [X], False
     if hasattr(X, "__next__"):
         return lambda: X, True
     if hasattr(X, "__arrow_c_stream__"):
-        return lambda: _arrow_batches(X), comes_from(X, "pyarrow", "RecordBatchReader")
+        return lambda: _arrow_batches(X), is_instance_of(X, "pyarrow", "RecordBatchReader")
     if callable(X):
         return lambda: _called(X), False
     return (lambda: X, False) if isinstance(X, Iterable) else None

@@ -29,9 +29,9 @@ from spinney._data.columns import (
     Column,
     RawTable,
     column_label,
+    default_names,
     listed,
     match_columns,
-    position_names,
 )
 from spinney._data.combinations import Combinations, add_values
 from spinney._data.feature import (
@@ -114,7 +114,7 @@ class Schema:
         categorical_features: Iterable[Any] | None = None,
         unseen: Unseen = "missing",
         as_declared: bool = False,
-        warns_of_names: bool = False,
+        warn_identifiers: bool = False,
     ) -> Schema:
         """Learn the schema of a training table.
 
@@ -126,11 +126,11 @@ class Schema:
         unseen : {"missing", "error", "other"}, default="missing"
         as_declared : bool, default=False
             Number the categories in the order in which they were declared, where they were, instead of sorting them.
-        warns_of_names : bool, default=False
+        warn_identifiers : bool, default=False
             Warn of columns that look like identifiers, unless they are named in `categorical_features`.
         """
         forced = forced_categories(categorical_features, table)
-        names = table.names or position_names(table.n_columns)
+        names = table.names or default_names(table.n_columns)
         features: list[Feature] | PlainFeatures
         if isinstance(table, RemoteTable):
             return cls(table.features(names, forced), table.names is not None, unseen)
@@ -140,7 +140,7 @@ class Schema:
             features = []
             for j, name in enumerate(names):
                 feature = learn_feature(name, table.column(j), j in forced, table.n_rows, as_declared)
-                if warns_of_names and j not in forced:
+                if warn_identifiers and j not in forced:
                     warn_of_identifier(feature, table.column(j), table.label(j))
                 features.append(feature)
         schema = cls(features, table.names is not None, unseen)
@@ -171,7 +171,7 @@ class Schema:
         return [len(feature.categories) if feature.kind == "category" else 0 for feature in self.split_features]
 
     @property
-    def n_features_apart(self) -> int:
+    def n_effective_features(self) -> int:
         """Number of columns; k categories, of three to ten, count k - 1, the ways in which they differ."""
         if self._all_numbers:
             return self.n_features

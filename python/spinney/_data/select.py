@@ -18,10 +18,10 @@ from spinney._data.columns import (
     CodedColumn,
     Column,
     SparseColumn,
-    comes_from,
+    is_instance_of,
     raise_not_2d,
-    refuse_unread,
-    require_some,
+    refuse_lazy,
+    require_rows_and_columns,
     usable_names,
 )
 from spinney._data.read import as_array, checked_sparse, named_vectors
@@ -61,7 +61,7 @@ class PickTable(ABC):
     """
 
     def __init__(self, native: Any, n_rows: int, n_columns: int, labels: Any) -> None:
-        require_some(n_rows, n_columns)
+        require_rows_and_columns(n_rows, n_columns)
         self.native = native
         self.n_rows, self.n_columns = int(n_rows), int(n_columns)
         self.names = None if labels is None else usable_names(labels)
@@ -165,19 +165,19 @@ def pick_table(X: Any) -> PickTable:
     """
     if X is None or isinstance(X, (str, bytes)):
         raise TypeError(f"X must be a table such as an array or a data frame, not {type(X).__name__}.")
-    if comes_from(X, "scipy.sparse", "sparray", "spmatrix"):
+    if is_instance_of(X, "scipy.sparse", "sparray", "spmatrix"):
         if X.ndim != 2:
             raise_not_2d(X.ndim, X)
         X = checked_sparse(X)
         return _SparseTable(X if X.format in ("csr", "csc") else X.tocsr())
-    if comes_from(X, "pandas", "DataFrame"):
+    if is_instance_of(X, "pandas", "DataFrame"):
         return _PandasTable(X, len(X), X.shape[1], list(X.columns))
-    if comes_from(X, "polars", "DataFrame"):
+    if is_instance_of(X, "polars", "DataFrame"):
         return _PolarsTable(X, X.height, X.width, X.columns)
-    refuse_unread(X)
-    if comes_from(X, "narwhals", "DataFrame"):
+    refuse_lazy(X)
+    if is_instance_of(X, "narwhals", "DataFrame"):
         return pick_table(X.to_native())
-    if comes_from(X, "pyarrow", "Table", "RecordBatch"):
+    if is_instance_of(X, "pyarrow", "Table", "RecordBatch"):
         return _ArrowTable(X, X.num_rows, X.num_columns, X.schema.names)
     if not hasattr(X, "__array__") and (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")):
         return pick_table(_as_arrow(X))

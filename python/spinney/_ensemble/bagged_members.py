@@ -19,7 +19,7 @@ from spinney._data.reproducible import exp
 from spinney._data.select import PickTable
 from spinney._data.types import TableLike
 from spinney._ensemble.members import random_state_names, rows_of, set_random_states, takes_weights
-from spinney._estimator.held_out import KnownShares, KnownValues
+from spinney._estimator.held_out import KnownProba, KnownValues
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._model.predictions import member_codes, member_probabilities, onehot
 from spinney._tree.tree_estimator import BaseTree
@@ -149,7 +149,7 @@ class ClassOutput:
 
     def as_model(self, mean: Values) -> BaseEstimator:
         """Return a classifier."""
-        return KnownShares(mean, self.predictions(mean), [self.classes])
+        return KnownProba(mean, self.predictions(mean), [self.classes])
 
 
 @dataclass(frozen=True, eq=False)

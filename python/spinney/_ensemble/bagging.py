@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.arguments import given_array
+from spinney._data.arguments import argument_array
 from spinney._data.reproducible import any_order_sum, log
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import TableLike
@@ -53,9 +53,9 @@ from spinney._estimator.estimator import About, Estimator, class_name, class_nam
 from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.parallel import Progress, count_threads, in_order
 from spinney._estimator.parameters import COUNT, estimator, parameter
-from spinney._estimator.rows import RowPrint, refuse_other_rows
+from spinney._estimator.rows import RowFingerprint, refuse_other_rows
 from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
-from spinney._estimator.target import check_target_goes_on, read_classes, read_values, read_weights
+from spinney._estimator.target import check_same_target, read_classes, read_values, read_weights
 from spinney._forest.growing import MOST_MEMBERS, batch_size, has_settled
 from spinney._model.file.codec import array_from_json, array_to_json
 from spinney._model.file.container import field, refuse
@@ -185,7 +185,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         self.n_features_in_, self._column_names = table.n_columns, table.names
         self.estimator_, self.estimators_, self._draws = template, bag.estimators, bag.draws
         self._set_columns([plan.draw(seed)[0] for plan, seed in bag.draws], [p.takes_all_columns for p, _ in bag.draws])
-        self._row_print = self._row_print_of(table, target) if sampling.leaves_rows_out else None
+        self._row_fingerprint = self._row_print_of(table, target) if sampling.leaves_rows_out else None
         self._seed_stream = deepcopy(stream)
         return self
 
@@ -255,7 +255,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         """Return the members that a warm start goes on from; none for another fit."""
         if not self._goes_on:
             return Bag([], [])
-        check_target_goes_on(output.attributes, self.__dict__)
+        check_same_target(output.attributes, self.__dict__)
         old = self._bag()
         before, n_old = old.draws[0][0], len(old.estimators)
         if (sampling.n_rows, sampling.n_columns) != (before.n_rows, before.n_columns):
@@ -394,12 +394,12 @@ class BaseBagging(SequenceOfMembers, Estimator):
                 found.append(metric_value(output, metric, target, mean, weight))
         return np.array(found)
 
-    def _row_print_of(self, table: PickTable, target: NDArray[Any]) -> RowPrint | None:
-        return RowPrint.of_any(table, target, count_threads(self.n_jobs, table.n_rows))
+    def _row_print_of(self, table: PickTable, target: NDArray[Any]) -> RowFingerprint | None:
+        return RowFingerprint.of_any(table, target, count_threads(self.n_jobs, table.n_rows))
 
     def _check_rows(self, table: PickTable, target: NDArray[Any]) -> None:
         """Refuse rows that are not those of the fit, as far as their fingerprint shows."""
-        known: RowPrint | None = self.__dict__.get("_row_print")
+        known: RowFingerprint | None = self.__dict__.get("_row_fingerprint")
         given = None if known is None else self._row_print_of(table, target)
         if given != known:
             is_table = given is None or known is None or given.table != known.table
@@ -626,7 +626,7 @@ def _read_places(given: Any, n_own: int, n_all: int) -> Places:
 
 def read_row_labels(strata: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Check `strata`: one label per row."""
-    labels = given_array(strata, "strata")
+    labels = argument_array(strata, "strata")
     if labels.shape != (n_rows,):
         raise ValueError(f"strata has shape {labels.shape} and the table {n_rows} rows. Give one label per row.")
     return labels
@@ -669,7 +669,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
 
     _oob_name = "oob_decision_function_"
     _is_class_target = True
-    _elsewhere: ClassVar[dict[str, str]] = parameters_of_member(DecisionTreeClassifier)
+    _other_library_advice: ClassVar[dict[str, str]] = parameters_of_member(DecisionTreeClassifier)
 
     def _default_estimator(self) -> Estimator:
         return DecisionTreeClassifier()
@@ -685,7 +685,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
 
     def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
         if y is not None:
-            y = column_or_1d(given_array(y, "y"), warn=True)
+            y = column_or_1d(argument_array(y, "y"), warn=True)
         found = read_classes(y, n_rows)
         classes = found.classes[0]
         return classes[found.codes[:, 0]], ClassOutput(classes, self._is_soft)
@@ -811,14 +811,14 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     """
 
     _oob_name = "oob_prediction_"
-    _elsewhere: ClassVar[dict[str, str]] = parameters_of_member(DecisionTreeRegressor)
+    _other_library_advice: ClassVar[dict[str, str]] = parameters_of_member(DecisionTreeRegressor)
 
     def _default_estimator(self) -> Estimator:
         return DecisionTreeRegressor()
 
     def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
         if y is not None and not self.__sklearn_tags__().target_tags.multi_output:
-            y = column_or_1d(given_array(y, "y"), warn=True)
+            y = column_or_1d(argument_array(y, "y"), warn=True)
         values = read_values(y, n_rows)
         return values[:, 0] if values.shape[1] == 1 else values, ValueOutput(values.shape[1])
 

@@ -23,8 +23,8 @@ from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, Places, pick_table
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import Estimator, class_name, class_named, template_from_json, template_to_json
-from spinney._estimator.held_out import told_of_rows
-from spinney._estimator.parallel import count_threads, in_order, is_spread, spread
+from spinney._estimator.held_out import row_arguments
+from spinney._estimator.parallel import count_threads, in_order, is_distributed, spread
 from spinney._model.file.container import refuse
 from spinney._model.saving.members import read_models
 from spinney._names import FITTED_BY_COMMAND, estimator_of, public
@@ -123,7 +123,7 @@ class Sharing:
     @classmethod
     def of(cls, n_jobs: int | None, n_tasks: int) -> Sharing:
         """Share the threads of a process out among tasks; on other machines each has one."""
-        if is_spread():
+        if is_distributed():
             return cls(1, 1)
         n_threads = count_threads(n_jobs, 2**20)
         n_beside = min(n_threads, n_tasks)
@@ -138,7 +138,7 @@ class Sharing:
 
     def run(self, work: Callable[[int], Result], n_tasks: int, has_foreign: bool) -> Iterator[Result]:
         """Yield the results in order; BLAS and OpenMP, which foreign estimators use, get one thread per task."""
-        if is_spread():
+        if is_distributed():
             yield from spread(work, list(range(n_tasks)))
             return
         if self.n_beside == 1 or not has_foreign:
@@ -204,7 +204,7 @@ class MemberRows:
             given["sample_weight"] = self.weight if rows is None else self.weight[rows]
         groups, time = (one if one is None or rows is None else one[rows] for one in (self.groups, self.time))
         weight = self.weight if self.weight is None or rows is None else self.weight[rows]
-        given = told_of_rows(member, groups, time, weight) | given
+        given = row_arguments(member, groups, time, weight) | given
         try:
             return member.fit(self.table.take(rows), target if rows is None else target[rows], **given)
         except Exception as error:

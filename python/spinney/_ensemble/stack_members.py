@@ -76,7 +76,7 @@ class OutOfFold:
 def folds_among(folds: list[Fold], judged: NDArray[np.bool_]) -> list[tuple[Rows, Rows]]:
     """Return the folds as splits of the rows that were judged, counted among these."""
     place = np.cumsum(judged) - 1
-    found = [tuple(place[side[judged[side]]] for side in (fold.grown_on, fold.held_out)) for fold in folds]
+    found = [tuple(place[side[judged[side]]] for side in (fold.train, fold.held_out)) for fold in folds]
     splits = [(grown_on, held_out) for grown_on, held_out in found if len(grown_on) and len(held_out)]
     if not splits:
         raise ValueError(

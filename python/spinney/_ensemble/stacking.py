@@ -182,7 +182,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
 
         def work(k: int) -> tuple[BaseEstimator | None, Floats | None]:
             m, fold = tasks[k]
-            taken = rows.used if fold is None else fold.grown_on
+            taken = rows.used if fold is None else fold.train
             member = rows.fit(sharing.prepared(templates[m]), names[m], taken, by_code[m], params[names[m]])
             if fold is None:
                 return released(member, templates[m], self.n_jobs), None

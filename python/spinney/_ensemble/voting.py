@@ -13,7 +13,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.types import TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, Floats, Named
 from spinney._ensemble.members import Sharing, are_foreign, released, seeded
@@ -92,7 +92,7 @@ class BaseVoting(TransformerMixin, BaseCombination):
         """Return the weight of each member; they add up to 1."""
         if self.weights is None:
             return np.full(n_members, 1 / n_members)
-        weights = given_numbers(self.weights, "weights")
+        weights = argument_numbers(self.weights, "weights")
         if weights.shape != (n_members,):
             raise ValueError(
                 f"Number of `estimators` and weights must be equal; got {weights.size} weights, {n_members} "

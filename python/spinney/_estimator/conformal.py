@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._estimator.rows import whole_weights
+from spinney._estimator.rows import integer_weights
 
 Floats = NDArray[np.float64]
 
@@ -57,17 +57,17 @@ def weight_needed(n: int, weight: Floats | None, coverage: float) -> float:
 
 def weight_of_one(weight: Floats) -> float:
     """Return the weight of one row more: 1 if weights count rows, else that of the heaviest."""
-    return 1.0 if whole_weights(weight) is not None else float(weight.max(initial=0.0))
+    return 1.0 if integer_weights(weight) is not None else float(weight.max(initial=0.0))
 
 
-def class_sets(proba: Floats, known: KnownClasses, coverage: float, method: str) -> NDArray[np.bool_]:
+def class_sets(proba: Floats, known: CalibrationRows, coverage: float, method: str) -> NDArray[np.bool_]:
     """Return which classes are in the set of each row: those that conform as well as `coverage` of the known rows do.
 
     Parameters
     ----------
     proba : ndarray of shape (n_rows, n_classes)
         Class probabilities of the rows.
-    known : KnownClasses
+    known : CalibrationRows
         Rows that calibrate.
     coverage : float
     method : {"lac", "aps"}
@@ -85,7 +85,7 @@ def class_sets(proba: Floats, known: KnownClasses, coverage: float, method: str)
 
 
 @dataclass(frozen=True, eq=False)
-class KnownClasses:
+class CalibrationRows:
     """Class probabilities of rows that the model has not seen, beside the codes of their classes."""
 
     proba: Floats

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.reproducible import log2, sums_by_code, times
 from spinney._model.file.values import labelled_rows
 from spinney._model.model import decision_costs
@@ -79,7 +79,7 @@ def read_cost_matrix(cost: object, classes: NDArray[Any]) -> Floats:
     if rows is not None:
         array = _by_label(rows, classes, not isinstance(cost, Mapping))
     else:
-        array = np.array(given_numbers(cost, "cost_matrix"))
+        array = np.array(argument_numbers(cost, "cost_matrix"))
         if array.shape != (n, n):
             raise ValueError(
                 f"cost_matrix has shape {array.shape}, but y has {n} classes. Give {n} rows (true class) of {n} "
@@ -148,7 +148,7 @@ def read_priors(priors: Any, classes: NDArray[Any]) -> Floats:
 # ---- what they change --------------------------------------------------------------------------------------
 
 
-def is_even(cost: Floats) -> bool:
+def are_costs_equal(cost: Floats) -> bool:
     """Whether every mistake costs the same: then the least cost is at the largest share."""
     n = len(cost)
     return bool(n < 2 or (cost[~np.eye(n, dtype=bool)] == cost[0, 1]).all())
@@ -210,10 +210,10 @@ class ClassCosts:
                 )
             factor = priors / share
         split_factor, pairs = factor, None
-        if cost is not None and not is_even(cost) and splits == "altered_priors":
+        if cost is not None and not are_costs_equal(cost) and splits == "altered_priors":
             dearness = cost.sum(axis=1)
             split_factor = dearness if factor is None else dearness * factor
-        elif cost is not None and splits == "generalised_gini" and not (is_even(cost) and cost.max() == 1):
+        elif cost is not None and splits == "generalised_gini" and not (are_costs_equal(cost) and cost.max() == 1):
             pairs = cost
         return cls(cost, priors, factor, split_factor, pairs)
 

@@ -43,8 +43,12 @@ class Estimator(BaseEstimator):
     """
 
     _is_class_target: ClassVar[bool] = False
-    _not_here: ClassVar[dict[str, str]] = {}  # why attributes of related estimators are missing, after their name
-    _elsewhere: ClassVar[dict[str, str]] = {}  # what to do instead, for parameters and arguments of other libraries
+    _missing_attribute_reasons: ClassVar[
+        dict[str, str]
+    ] = {}  # why attributes of related estimators are missing, after their name
+    _other_library_advice: ClassVar[
+        dict[str, str]
+    ] = {}  # what to do instead, for parameters and arguments of other libraries
     _other_names: ClassVar[dict[str, tuple[str, ...]]] = {}  # names of scikit-learn, and the parameters they stand for
 
     # ---- parameters ------------------------------------------------------------------------------------------
@@ -58,7 +62,7 @@ class Estimator(BaseEstimator):
         store_signature(cls)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        check_parameter_names(cls, [name for name in kwargs if name not in cls._other_names], cls._elsewhere)
+        check_parameter_names(cls, [name for name in kwargs if name not in cls._other_names], cls._other_library_advice)
         made: Self = super().__new__(cls)
         return made
 
@@ -91,7 +95,7 @@ class Estimator(BaseEstimator):
         known = self.get_params(deep=True)
         for name in params:
             if name not in known and "__" not in name:
-                raise ValueError(unknown_parameter(type(self), name, known, self._elsewhere))
+                raise ValueError(unknown_parameter(type(self), name, known, self._other_library_advice))
         return super().set_params(**params)  # type: ignore[no-any-return]
 
     def _check_parameters(self) -> None:
@@ -109,7 +113,7 @@ class Estimator(BaseEstimator):
         """Whether a fit sorts all rows in memory, because no parameter says that it may bin them."""
         return False
 
-    def _n_parts_held_out(self) -> int:
+    def _n_folds_held_out(self) -> int:
         """Return the fewest folds that a fit splits the rows into, to hold each of them or one out; 0: none."""
         return 0
 
@@ -118,12 +122,14 @@ class Estimator(BaseEstimator):
     if not TYPE_CHECKING:  # a type checker is to notice a missing attribute
 
         def __getattr__(self, name: str) -> Any:
-            if name in self._not_here:
-                raise AttributeError(f"{type(self).__name__}.{name} {self._not_here[name]}", name=name, obj=self)
+            if name in self._missing_attribute_reasons:
+                raise AttributeError(
+                    f"{type(self).__name__}.{name} {self._missing_attribute_reasons[name]}", name=name, obj=self
+                )
             try:
                 return object.__getattribute__(self, name)  # fails again, with the reason of a property
             except AttributeError as error:
-                if isinstance(error.__cause__, NotHereError):
+                if isinstance(error.__cause__, UnavailableError):
                     raise AttributeError(str(error.__cause__), name=name, obj=self) from None
                 raise
 
@@ -272,7 +278,7 @@ def _advise_fit(cls: type, name: str) -> str | None:
 def _unknown_argument(cls: type[Estimator], name: str, known: Iterable[str]) -> str:
     """Return the error for an argument of `fit` that does not exist."""
     known = [argument for argument in known if argument != "self"]
-    advice = cls._elsewhere.get(name)
+    advice = cls._other_library_advice.get(name)
     advice = advice or advise_argument(name, known, inspect.signature(cls).parameters, cls.__name__)
     if advice is None:
         nearest = get_close_matches(name, known, n=1)
@@ -309,7 +315,7 @@ def taking_other_names(init: Callable[..., None]) -> Callable[..., None]:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class NotHereError(AttributeError):
+class UnavailableError(AttributeError):
     """The sentence says why an estimator lacks an attribute."""
 
 
@@ -323,7 +329,7 @@ def only_if(why_not: Callable[[Any], str | None]) -> Callable[[Method], Method]:
         def check(estimator: object) -> bool:
             reason = why_not(estimator)
             if reason is not None:
-                raise NotHereError(f"{type(estimator).__name__}.{method.__name__} {reason}")
+                raise UnavailableError(f"{type(estimator).__name__}.{method.__name__} {reason}")
             return True
 
         return cast(Method, available_if(check)(method))

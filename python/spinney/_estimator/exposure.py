@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike
 from spinney._estimator.target import read_numbers
@@ -33,7 +33,7 @@ def per_exposure(events: Floats, weight: Floats | None, exposure: ColumnLike) ->
     weight : ndarray of shape (n_rows,)
         Weights times exposures.
     """
-    time = given_numbers(exposure, "exposure")
+    time = argument_numbers(exposure, "exposure")
     if time.shape != (len(events),):
         raise ValueError(f"exposure has shape {time.shape}, but X has {len(events)} rows. Pass one number per row.")
     wrong = ~(np.isfinite(time) & (time > 0))

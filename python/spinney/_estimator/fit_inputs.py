@@ -43,7 +43,7 @@ class RowInputs:
         """Return a stream as a table in files, and the columns that are named as arrays; any other table as it is."""
         names = ("y", "sample_weight", "offset", "groups", "time", "exposure")
         beside = {name + suffix: getattr(self, name) for name in names}
-        X, arrays = taken_apart(self.X, beside, categorical_features, "X" + suffix)
+        X, arrays = split_stream(self.X, beside, categorical_features, "X" + suffix)
         return replace(self, X=X, **dict(zip(names, arrays, strict=True)))
 
 
@@ -106,7 +106,7 @@ def check_together(given: dict[str, Any]) -> None:
         raise ValueError(f"{alone[0]} goes with X_val. Pass X_val and y_val too.")
 
 
-def taken_apart(
+def split_stream(
     X: TableLike, beside: dict[str, Any], categorical_features: object, name: str = "X"
 ) -> tuple[Any, list[Any]]:
     """Return a stream as a table that lies in files, without the columns that are named, and these as arrays.

@@ -16,7 +16,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import has_fit_parameter
 
 import spinney._engine as _engine
-from spinney._data.arguments import given_array
+from spinney._data.arguments import argument_array
 from spinney._data.types import ColumnLike
 from spinney._model.tree import FittedTree
 
@@ -69,7 +69,7 @@ def split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
     return gains
 
 
-def cut_back(tree: FittedTree, gains: NDArray[np.float64], held_out: HeldOut, n_jobs: int) -> _engine.Tree:
+def prune_best_first(tree: FittedTree, gains: NDArray[np.float64], held_out: HeldOut, n_jobs: int) -> _engine.Tree:
     """Tree after as many best-first splits as give the lowest loss on held-out rows; the fewest on a tie.
 
     Parameters
@@ -122,9 +122,9 @@ CrossValidation = int | object  # a number of folds, a splitter, an iterable of 
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows to grow a tree on and rows to judge it by."""
+    """Rows to train on and rows to evaluate on."""
 
-    grown_on: Rows
+    train: Rows
     held_out: Rows
 
 
@@ -168,7 +168,7 @@ def read_folds(
     elif groups is not None:
         raise ValueError("groups goes with a number of folds or a splitter; cv already says which rows go together.")
     elif _is_vector(cv):
-        numbers = given_array(cv, "cv")
+        numbers = argument_array(cv, "cv")
         if len(numbers) != n_rows:
             raise ValueError(f"cv has {len(numbers)} fold numbers and the table {n_rows} rows. Give one per row.")
         folds = _from_numbers(numbers)
@@ -196,19 +196,19 @@ def read_time(time: ColumnLike, n_rows: int) -> NDArray[Any]:
 
 
 def _one_per_row(values: ColumnLike, n_rows: int, name: str, what: str) -> NDArray[Any]:
-    found = given_array(values, name)
+    found = argument_array(values, name)
     if found.shape != (n_rows,):
         raise ValueError(f"{name} has shape {found.shape} and the table {n_rows} rows. Give one {what} per row.")
     return found
 
 
-def told_of_rows(estimator: Any, groups: Any, time: Any = None, weight: Any = None) -> dict[str, Any]:
+def row_arguments(estimator: Any, groups: Any, time: Any = None, weight: Any = None) -> dict[str, Any]:
     """Return what goes with X and y into a fit that holds rows out by itself: which belong together, or their moments.
 
     Estimators that hold none out refuse both, and those of other libraries do not know them. Groups that are fewer than
     the folds, of the rows that have a weight, cannot be kept together.
     """
-    parts = getattr(estimator, "_n_parts_held_out", None)
+    parts = getattr(estimator, "_n_folds_held_out", None)
     n_parts = 0 if parts is None else parts()
     if n_parts == 0:
         return {}
@@ -285,7 +285,7 @@ def _from_splits(splits: Iterable[Any], n_rows: int) -> list[Fold]:
 
 
 def _read_rows(rows: object, n_rows: int) -> Rows:
-    array = given_array(rows, "A split of cv")
+    array = argument_array(rows, "A split of cv")
     if array.dtype.kind == "b" and array.shape == (n_rows,):
         return np.flatnonzero(array)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
@@ -297,14 +297,14 @@ def _read_rows(rows: object, n_rows: int) -> Rows:
 
 def _weighted(fold: Fold, k: int, weight: NDArray[np.float64]) -> Fold:
     """Drop rows of weight 0, and see that something is left."""
-    grown_on, held_out = (rows[weight[rows] > 0] for rows in (fold.grown_on, fold.held_out))
-    if not len(grown_on) or not len(held_out):
-        side = "to grow on" if not len(grown_on) else "held out"
+    train, held_out = (rows[weight[rows] > 0] for rows in (fold.train, fold.held_out))
+    if not len(train) or not len(held_out):
+        side = "to grow on" if not len(train) else "held out"
         raise ValueError(f"Fold {k} of cv has no row of positive weight {side}.")
-    return Fold(grown_on, held_out)
+    return Fold(train, held_out)
 
 
-class KnownShares(ClassifierMixin, BaseEstimator):
+class KnownProba(ClassifierMixin, BaseEstimator):
     """Known predictions in the shape of a fitted classifier, for scorers; X is row numbers."""
 
     def __init__(self, shares: Any, labels: Any, classes: Any) -> None:
@@ -321,7 +321,7 @@ class KnownShares(ClassifierMixin, BaseEstimator):
         return [shares[X] for shares in self.shares] if isinstance(self.shares, list) else self.shares[X]
 
 
-class KnownScores(KnownShares):
+class KnownScores(KnownProba):
     """The same of a classifier that gives scores too."""
 
     def __init__(self, shares: Any, labels: Any, classes: Any, scores: Any) -> None:

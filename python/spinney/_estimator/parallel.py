@@ -90,7 +90,7 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
 _LOCAL = ("sequential", "threading", "loky", "multiprocessing")  # what joblib calls the backends of one machine
 
 
-def is_spread() -> bool:
+def is_distributed() -> bool:
     """Tell whether the caller has set a backend of joblib that works on other machines, such as Dask's."""
     from joblib.parallel import BACKENDS, get_active_backend
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._data import Schema
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.types import Floats
 from spinney._estimator.estimator import store_signature, taking_other_names
 
@@ -98,9 +98,9 @@ def _numbers_by_column(given: object, schema: Schema, parameter: str, otherwise:
     if isinstance(given, Mapping):
         found = np.full(schema.n_features, otherwise)
         places = [column_index(column, schema, parameter) for column in given]
-        found[places] = given_numbers(list(given.values()), parameter)
+        found[places] = argument_numbers(list(given.values()), parameter)
         return found
-    numbers = given_numbers(given, parameter)
+    numbers = argument_numbers(given, parameter)
     if numbers.shape != (schema.n_features,):
         raise ValueError(
             f"{parameter} has shape {numbers.shape} but the input data X has {schema.n_features} features. "
@@ -276,7 +276,7 @@ def _own_first(kind: type[Any]) -> inspect.Signature:
 SCALE: list[Any] = [StrOptions({"standard", "range"}), "boolean", None]  # what an estimator's scale may be
 
 
-def scale_word(scale: object) -> str | None:
+def scale_name(scale: object) -> str | None:
     """Return a scale by its word: True stands for "standard", False for None."""
     if isinstance(scale, (bool, np.bool_)):
         return "standard" if scale else None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.reproducible import GOLDEN, any_order_sum, keys_of, mixed
+from spinney._data.reproducible import GOLDEN, any_order_sum, mixed, value_keys
 from spinney._data.select import PickTable
 
 _ROUNDING = 1e-9  # of a weight that was divided by a sum, say
@@ -24,7 +24,7 @@ _MOST_COPIES = 16  # entries per row, on average; beyond that weights multiply i
 Floats = NDArray[np.float64]
 
 
-def whole_weights(weight: Floats | None) -> NDArray[np.int64] | None:
+def integer_weights(weight: Floats | None) -> NDArray[np.int64] | None:
     """Return weights that say how often each row is there; None if they are not whole numbers, or too large."""
     if weight is None or weight.sum() > _MOST_COPIES * len(weight) + 1000 or (weight != np.floor(weight)).any():
         return None
@@ -44,7 +44,7 @@ def relative_weights(weight: Floats | None) -> tuple[Floats | None, NDArray[np.i
         relative = weight / present.min()
         times = np.rint(relative)
         is_whole = bool((np.abs(relative - times) <= _ROUNDING * relative).all())
-    copies = whole_weights(times) if is_whole else None
+    copies = integer_weights(times) if is_whole else None
     if copies is not None:
         return times, copies
     return np.asarray(weight / (any_order_sum(present) / len(present))), None
@@ -57,7 +57,7 @@ def weight_of_one_row(weight: Floats | None) -> float:
     return float(weight[weight > 0].min())
 
 
-def times_there(weight: Floats | None) -> Floats | None:
+def row_counts(weight: Floats | None) -> Floats | None:
     """Return how often each row is there: by its weight, or once if that is positive; None: all are, once."""
     if weight is None:
         return None
@@ -69,7 +69,7 @@ _SOME_ROWS = 2**20
 
 
 @dataclass(frozen=True)
-class RowPrint:
+class RowFingerprint:
     """Two numbers that change with any value, and with the order of the rows.
 
     Attributes
@@ -81,12 +81,12 @@ class RowPrint:
     target: int
 
     @classmethod
-    def of(cls, fingerprints: NDArray[np.uint64], target: NDArray[Any]) -> RowPrint:
+    def of(cls, fingerprints: NDArray[np.uint64], target: NDArray[Any]) -> RowFingerprint:
         """Look at all rows as a fit takes them: the fingerprints of its table's rows, and the target."""
-        return cls(in_order(fingerprints), _print_of_target(target))
+        return cls(in_order(fingerprints), _target_fingerprint(target))
 
     @classmethod
-    def of_any(cls, table: PickTable, target: NDArray[Any], n_jobs: int) -> RowPrint | None:
+    def of_any(cls, table: PickTable, target: NDArray[Any], n_jobs: int) -> RowFingerprint | None:
         """Look at all rows of any table; None if its cells are of kinds that only its model can read."""
         try:
             rows = read_table(table.native)
@@ -105,7 +105,7 @@ class RowPrint:
 
     def check_target(self, target: NDArray[Any]) -> None:
         """Refuse another target."""
-        if _print_of_target(target) != self.target:
+        if _target_fingerprint(target) != self.target:
             refuse_other_rows("y", "forest")
 
 
@@ -117,8 +117,8 @@ def refuse_other_rows(what: str, owner: str) -> NoReturn:
     )
 
 
-def _print_of_target(target: NDArray[Any]) -> int:
-    return in_order(keys_of(target.reshape(len(target), -1), 0))
+def _target_fingerprint(target: NDArray[Any]) -> int:
+    return in_order(value_keys(target.reshape(len(target), -1), 0))
 
 
 def in_order(keys: NDArray[np.uint64], first: int = 0) -> int:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import read_table
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.display import Backend, elide, frame_of, one_line, plural, shortest
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, TableLike
@@ -263,7 +263,7 @@ def predict_or_abstain(
     if offset is not None and not hasattr(model, "boosting_"):
         raise ValueError("offset is added to the scores of boosting, and this model has none. Leave it out.")
     if offset is not None:
-        beside["offset"] = given_numbers(offset, "offset")
+        beside["offset"] = argument_numbers(offset, "offset")
         check_length(len(beside["offset"]), table.n_rows, "offset")
     rows = np.flatnonzero(model.predict_support(table.native).is_enough(max_outside, min_rows))
     n_outputs = getattr(model, "n_outputs_", 1)

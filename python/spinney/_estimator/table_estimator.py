@@ -50,16 +50,16 @@ class TableEstimator(Estimator):
         """What becomes of categories that did not occur at fit; models of numbers have no parameter for it."""
         return getattr(self, "unseen", "missing")
 
-    def _learn_schema(self, table: RawTable, *, goes_on: bool = False) -> Schema:
+    def _learn_schema(self, table: RawTable, *, continues: bool = False) -> Schema:
         """Learn the columns of a table; where a fit goes on from an earlier one, they must be its columns."""
-        if goes_on:
+        if continues:
             check_categories(self.schema_, table, self.categorical_features, type(self).__name__)
             return self.schema_
         return Schema.learn(
-            table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
+            table, categorical_features=self.categorical_features, unseen=self.unseen, warn_identifiers=True
         )
 
-    def _keep_schema(self, schema: Schema) -> None:
+    def _set_schema(self, schema: Schema) -> None:
         """Set the fitted attributes that come from the table."""
         self.schema_ = schema
         self.n_features_in_ = schema.n_features

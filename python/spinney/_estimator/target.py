@@ -12,7 +12,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from spinney._data.arguments import given_array, given_numbers, masked_array
+from spinney._data.arguments import argument_array, argument_numbers, masked_array
 from spinney._data.cells import is_missing
 from spinney._data.display import warn
 from spinney._data.types import ColumnLike, TableLike
@@ -38,7 +38,7 @@ class ClassTarget:
 def _as_array(y: ColumnLike, n_rows: int, name: str = "y") -> NDArray[Any]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
-    array = given_array(y, name)
+    array = argument_array(y, name)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{array}\n")
     if array.ndim not in (1, 2):
@@ -166,7 +166,7 @@ def read_values(y: Any, n_rows: int, name: str = "y") -> NDArray[np.float64]:
     """Return targets of a regression, n_rows x n_outputs, float64 and C-contiguous; `name` as above."""
     array = _as_array(y, n_rows, name)
     _refuse_missing(array, name)
-    values = given_numbers(array, name, "Convert them to numbers, or predict labels with a classifier")
+    values = argument_numbers(array, name, "Convert them to numbers, or predict labels with a classifier")
     if values is not array:
         _refuse_missing(values, name)  # what was text may be "nan"
     if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > _WIDEST / 2:
@@ -204,7 +204,7 @@ def read_weights(sample_weight: ColumnLike, n_rows: int) -> NDArray[np.float64] 
     """Return checked weights, or None if all are 1."""
     if sample_weight is None:
         return None
-    weight = given_numbers(sample_weight, "sample_weight")
+    weight = argument_numbers(sample_weight, "sample_weight")
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.ndim != 1:
@@ -229,10 +229,10 @@ def read_weights(sample_weight: ColumnLike, n_rows: int) -> NDArray[np.float64] 
 def read_numbers(y: ColumnLike, n_rows: int, n_columns: tuple[int, ...], called: str = "y") -> NDArray[np.float64]:
     """Return y as floats, (n_rows, k), with one of the allowed numbers of columns; NaN where missing."""
     masked = masked_array(y)
-    array = given_array(y if masked is None else np.ma.getdata(masked), called)
+    array = argument_array(y if masked is None else np.ma.getdata(masked), called)
     if array.dtype.names is not None:  # such as survival times
-        array = np.column_stack([given_numbers(array[name], f"{called}[{name!r}]") for name in array.dtype.names])
-    values = given_numbers(array, called)
+        array = np.column_stack([argument_numbers(array[name], f"{called}[{name!r}]") for name in array.dtype.names])
+    values = argument_numbers(array, called)
     if masked is not None:
         values = np.where(np.ma.getmaskarray(masked), np.nan, values)
     values = values.reshape(len(values) if values.ndim else 1, -1)
@@ -302,7 +302,7 @@ class SingleTarget:
                 "rows, or give some of them a weight."
             )
 
-    def of_other_rows(self, y: Any, n_rows: int, method: str, name: str) -> Floats:
+    def encode_other_rows(self, y: Any, n_rows: int, method: str, name: str) -> Floats:
         """Return the target of rows that are not learned from, as numbers; `name` is what the caller calls it."""
         if self.classes is None:
             return read_one_value(y, n_rows, method, name)
@@ -395,7 +395,7 @@ def check_scoring(scoring: Any, callbacks: Any = None) -> None:
             raise TypeError(f"callbacks must be functions that take a dict. Got {callback!r}.")
 
 
-def check_target_goes_on(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
+def check_same_target(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
     """Refuse a target that an earlier fit does not fit.
 
     Parameters

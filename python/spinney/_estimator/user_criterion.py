@@ -78,7 +78,7 @@ def prepare(
     return UserTarget(handle, values, n_values)
 
 
-def check_shares(tree: _engine.Tree) -> None:
+def check_proba(tree: _engine.Tree) -> None:
     """Raise if the values of a classifier's nodes are not shares."""
     value = tree.value.reshape(tree.size, tree.value_width)
     if (value < 0).any() or not np.allclose(value.sum(axis=1), 1.0, rtol=0, atol=1e-6):

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from spinney._data.display import Backend, align, elide, fixed, frame_of, one_line, plural
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import random_state_names, set_random_states
-from spinney._estimator.held_out import told_of_rows
+from spinney._estimator.held_out import row_arguments
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._evaluate import bias_variance_samples as samples
 from spinney._evaluate.problem import EstimatorLike
@@ -310,7 +310,7 @@ def bias_variance(
         predicted = {}
         for name, learner in learners.items():
             fitted = _seeded(learner, int(rng.integers(_LARGEST_SEED)))
-            fitted.fit(sample.X, sample.y, **told_of_rows(fitted, sample.groups, sample.time))
+            fitted.fit(sample.X, sample.y, **row_arguments(fitted, sample.groups, sample.time))
             predicted[name] = source.evaluate(fitted, sample.test, loss)
         return sample.test, predicted
 

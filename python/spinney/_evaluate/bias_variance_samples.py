@@ -113,7 +113,7 @@ def resampled_source(
         return replace(source, units=list(np.arange(n_rows)[:, np.newaxis]))
     moments = read_time(time, n_rows)
     split = split_latest(moments)
-    return replace(source, units=list(split.grown_on[:, np.newaxis]), time=moments, latest=split.held_out)
+    return replace(source, units=list(split.train[:, np.newaxis]), time=moments, latest=split.held_out)
 
 
 def _read(X: TableLike, y: ColumnLike, truth: Truth | None, has_classes: bool) -> Source:

@@ -195,7 +195,7 @@ class _Plan:
         return self.folds + [self._part(fraction, k, fold) for fraction in self.fractions for k, fold in first]
 
     def _part(self, fraction: float, k: int, fold: Fold) -> Fold:
-        order = np.random.RandomState([self.seed, k]).permutation(fold.grown_on)
+        order = np.random.RandomState([self.seed, k]).permutation(fold.train)
         return Fold(np.sort(order[: max(2, round(fraction * len(order)))]), fold.held_out)
 
 
@@ -258,7 +258,7 @@ def _result(
         errors={name: text for name in order if (text := _errors(runs[name]))},
         reference_=order[0] if reference is None else reference,
         estimators=plan.templates,
-        n_train=float(np.mean([len(fold.grown_on) for fold in plan.folds])),
+        n_train=float(np.mean([len(fold.train) for fold in plan.folds])),
         n_test=float(np.mean([len(fold.held_out) for fold in plan.folds])),
         side_by_side=parallel,
         unfinished=unfinished,
@@ -284,7 +284,7 @@ def _curves(
     n_first = len(plan.repeats[0])
     places = [*range(len(plan.folds), len(plan.runs)), *range(n_first)]
     shape = (len(plan.fractions) + 1, n_first)
-    sizes = np.array([len(plan.runs[k].grown_on) for k in places]).reshape(shape).mean(axis=1)
+    sizes = np.array([len(plan.runs[k].train) for k in places]).reshape(shape).mean(axis=1)
     curves = {name: np.array([runs[name][k].scores[metric] for k in places]).reshape(shape) for name in order}
     return curves, np.round(sizes).astype(np.intp)
 

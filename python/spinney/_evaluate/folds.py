@@ -41,7 +41,7 @@ def read_cv(problem: Problem, cv: CrossValidation, repeats: int, random: np.rand
     if len(known) == problem.n_rows:
         return draw_folds(problem, int(cv), repeats, random)
     drawn = draw_folds(problem.take(known), int(cv), repeats, random)
-    return [[Fold(known[fold.grown_on], known[fold.held_out]) for fold in folds] for folds in drawn]
+    return [[Fold(known[fold.train], known[fold.held_out]) for fold in folds] for folds in drawn]
 
 
 def split_test(problem: Problem, random: np.random.RandomState) -> Fold:

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from spinney._data.display import Backend, align, elide, frame_of, one_line, percent, plural, shortest
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._estimator.held_out import read_row_groups, told_of_rows
+from spinney._estimator.held_out import read_row_groups, row_arguments
 from spinney._estimator.parameters import count_rows
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_values, read_weights
@@ -225,7 +225,7 @@ def fragility(
     for _ in range(n_bootstraps):
         weight = sample.draw(random)
         model.set_params(random_state=int(random.randint(np.iinfo(np.int32).max)))
-        model.fit(X, y, weight, **told_of_rows(model, labels, weight=weight))
+        model.fit(X, y, weight, **row_arguments(model, labels, weight=weight))
         tally.add(model.tree_)
         tally.churn.append(sample.change(predicted, model.predict(X)))
     second = runner_ups(reader, sample.values, sample.rows_of, y, sample.weight, model.n_jobs)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.types import Floats
 
 
@@ -164,7 +164,7 @@ def _all_equal(values: Floats) -> bool:
 
 
 def _read_numbers(values: ArrayLike, name: str) -> Floats:
-    array = given_numbers(values, name)
+    array = argument_numbers(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one row of numbers, not an array of shape {array.shape}.")
     if not np.isfinite(array).all():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 
 from spinney._data import read_table
-from spinney._data.arguments import given_array
+from spinney._data.arguments import argument_array
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn, dense_column
 from spinney._data.display import elide, one_line, shortest
 from spinney._data.select import PickTable, missing_rows, pick_table
@@ -256,7 +256,7 @@ def column_table(y: ColumnLike, name: str) -> RawTable:
         raise ValueError("A comparison requires y to be passed, but the target y is None.")
     if hasattr(y, "to_frame"):  # a frame tells categories from their values
         return read_table(y.to_frame(name))
-    values = given_array(y, name)
+    values = argument_array(y, name)
     return read_table({name: values[:, 0] if values.ndim == 2 else values})
 
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import MemberRows, Sharing, gets_codes, open_threads
 from spinney._estimator.held_out import Fold
-from spinney._estimator.parallel import Progress, is_spread, spread
+from spinney._estimator.parallel import Progress, is_distributed, spread
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error
 from spinney._model.predictions import member_predictions
@@ -139,14 +139,14 @@ class Runner:
     def run(self, candidate: Candidate, fold: Fold) -> Run:
         """Fit a model to the rows of a fold and predict those held out."""
         start = clock.perf_counter()
-        model = self.fit(candidate, fold.grown_on)
+        model = self.fit(candidate, fold.train)
         fitted = clock.perf_counter()
         predictions = self.predict(model, self.problem.table.take(fold.held_out))
         return Run(fitted - start, clock.perf_counter() - fitted, predictions)
 
     def run_labels(self, candidate: Candidate, fold: Fold) -> Array:
         """Fit a model to the rows of a fold; return its labels or values of those held out."""
-        model = self.fit(candidate, fold.grown_on)
+        model = self.fit(candidate, fold.train)
         given = {name: values[fold.held_out] for name, values in self.predict_params.items()}
         found = np.asarray(model.predict(self.problem.table.take(fold.held_out), **given))
         return self.problem.classes[found] if self.problem.classes is not None and gets_codes(model) else found
@@ -158,7 +158,7 @@ class Runner:
         problem, test = self.problem, fold.held_out
         start = clock.perf_counter()
         try:
-            self._fit(model, name, fold.grown_on)
+            self._fit(model, name, fold.train)
         except Exception as error:
             if error_score == "raise":
                 raise
@@ -212,7 +212,7 @@ class FoldRunner:
             Folds to be done whatever time they take; where there is none for the others, these are all that there are.
         """
         folds, done = self.repeats[k], list[Run]()
-        n_at_once = len(folds) if is_spread() else 1
+        n_at_once = len(folds) if is_distributed() else 1
         while len(done) < len(folds):
             n = len(done)
             ahead = self._seconds_ahead(trial, done, -(-(len(folds) - n) // n_at_once), k)
@@ -233,7 +233,7 @@ class FoldRunner:
 
     def _run(self, candidate: Candidate, folds: list[Fold]) -> list[Run]:
         """Run a model on some folds: on other machines, if the caller has told joblib so."""
-        if is_spread():
+        if is_distributed():
             return spread(partial(self.runner.run, candidate), folds)
         return [self.runner.run(candidate, fold) for fold in folds]
 

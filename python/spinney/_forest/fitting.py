@@ -16,9 +16,9 @@ from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.parameters import count_features
-from spinney._estimator.rows import RowPrint, relative_weights, weight_of_one_row, whole_weights
+from spinney._estimator.rows import RowFingerprint, integer_weights, relative_weights, weight_of_one_row
 from spinney._estimator.support import ColumnRanges
-from spinney._estimator.user_criterion import check_shares, is_user, prepare
+from spinney._estimator.user_criterion import check_proba, is_user, prepare
 from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, grow_in_batches
 from spinney._forest.growth_record import GrowthRecord, OutOfBagResult, TrainingRows
 from spinney._forest.samples import Draws, Metric, OutOfBag, draw_rows, rows_with_weight
@@ -114,7 +114,7 @@ class TreeFinisher:
 
     def _finished(self, tree: FittedTree) -> FittedTree:
         if self.checks_shares:
-            check_shares(tree.engine)
+            check_proba(tree.engine)
         tree = self.task.restated(tree, self.costs)
         alpha = float(self.task.settings.ccp_alpha)
         return tree.replaced(tree.engine.pruned(alpha, self.task.node_risks(tree))) if alpha > 0 else tree
@@ -165,7 +165,9 @@ class ForestFit:
             draws=draws,
             all_rows=None if settings.bootstrap else rows_with_weight(rows.weight, rows.columns.n_rows),
             ranges=ColumnRanges.of(rows.inputs, rows.weight, self.settings.n_threads),
-            row_print=RowPrint.of(rows.prints, rows.target) if settings.bootstrap and rows.prints is not None else None,
+            row_fingerprint=RowFingerprint.of(rows.prints, rows.target)
+            if settings.bootstrap and rows.prints is not None
+            else None,
             rows=self._training_rows(forest, rows, draws, request) if settings.keep_rows else None,
             oob=self._out_of_bag_result(grown, forest),
         )
@@ -217,7 +219,7 @@ class ForestFit:
                     "oblique=None."
                 )
         if isinstance(oblique, str):
-            copies = whole_weights(weight)
+            copies = integer_weights(weight)
             n_rows = inputs.n_rows if copies is None else int(copies.sum())
             n = max(_LEAST, min(_MOST, _MOST_VALUES // n_rows))
             n = max(n, n_for_all(self.schema.n_features, n_combined))

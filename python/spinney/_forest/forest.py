@@ -25,10 +25,10 @@ from spinney._data.types import ByClass, ColumnGroups, ColumnLike, Floats, Rando
 from spinney._estimator.conformal import check_coverage, class_sets
 from spinney._estimator.estimator import About, only_if
 from spinney._estimator.fit_inputs import FitInputs
-from spinney._estimator.held_out import KnownShares, KnownValues
+from spinney._estimator.held_out import KnownProba, KnownValues
 from spinney._estimator.parameters import COUNT, estimator, parameter
 from spinney._estimator.support import ColumnRanges, predict_or_abstain, predict_support
-from spinney._estimator.target import check_target_goes_on, read_weights, same_classes
+from spinney._estimator.target import check_same_target, read_weights, same_classes
 from spinney._estimator.user_criterion import is_user
 from spinney._forest import proximities
 from spinney._forest.fitting import FitResult, ForestFit, ForestSettings, check_n_estimators
@@ -112,7 +112,7 @@ class BaseForest(GrowingEstimator):
     forest_: FittedForest = fitted_attribute(init=False)
     _growth: GrowthRecord = fitted_attribute(init=False)
 
-    _elsewhere: ClassVar[dict[str, str]] = {
+    _other_library_advice: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
         **dict.fromkeys(("prune", "cv", "rule", "scoring", "risk", "cp", "validation_fraction"), _NO_PRUNING),
         **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
@@ -180,11 +180,11 @@ class BaseForest(GrowingEstimator):
         check_stream(X, settings)
         is_warm = self.warm_start and hasattr(self, "forest_")
         earlier, record = (self.forest_, self._growth) if is_warm else (None, GrowthRecord())
-        schema = self._learn_schema(X.table, goes_on=earlier is not None)
+        schema = self._learn_schema(X.table, continues=earlier is not None)
         weight = read_weights(inputs.sample_weight, X.n_rows)
         target = task.read(inputs.y, X.n_rows)
         if earlier is not None:
-            check_target_goes_on(target.attributes(), self.__dict__)
+            check_same_target(target.attributes(), self.__dict__)
             check_n_estimators(self.n_estimators, earlier)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else record.seed
@@ -203,7 +203,7 @@ class BaseForest(GrowingEstimator):
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         for name in ("oob_score_", "oob_curve_", self._oob_name):
             self.__dict__.pop(name, None)
-        self._keep_schema(result.schema)
+        self._set_schema(result.schema)
         self.forest_ = result.forest
         self._growth = result.record
         found = result.target.attributes() | self._task.cost_attributes(result.costs)
@@ -415,7 +415,7 @@ class BaseForest(GrowingEstimator):
 
     def _judge_unseen(
         self, X: TableLike, y: ColumnLike, weight: Floats | None
-    ) -> tuple[NDArray[np.intp], Callable[[TableLike], KnownShares | KnownValues]]:
+    ) -> tuple[NDArray[np.intp], Callable[[TableLike], KnownProba | KnownValues]]:
         """Return which training rows are out of bag, and what predicts them by row number if values change."""
         oob = self._out_of_bag(self._read_training_rows(X, y), weight)
         oob.add(self.forest_)
@@ -428,8 +428,8 @@ class BaseForest(GrowingEstimator):
         target = self._task.read(y, columns.n_rows)
         if not same_classes(target.attributes(), self.__dict__):
             raise ValueError("y does not have the classes that the forest was fitted on. Pass the same rows.")
-        if self._growth.row_print is not None:
-            self._growth.row_print.check_target(target.array)
+        if self._growth.row_fingerprint is not None:
+            self._growth.row_fingerprint.check_target(target.array)
         return TrainingTable(columns, draws, target)
 
     def _training_columns(self, X: TableLike, n_rows: int, advice: str = "Pass the same rows.") -> _engine.Table:
@@ -438,8 +438,8 @@ class BaseForest(GrowingEstimator):
         inputs = self.schema_.encode_inputs(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
         if inputs.n_rows != n_rows:
             raise ValueError(f"X has {inputs.n_rows} rows, but the forest was fitted on {n_rows}. {advice}")
-        if self._growth.row_print is not None:
-            self._growth.row_print.check_table(inputs, self._n_threads)
+        if self._growth.row_fingerprint is not None:
+            self._growth.row_fingerprint.check_table(inputs, self._n_threads)
         return self.schema_.combined(inputs)
 
     # ---- proximities ---------------------------------------------------------------------------------
@@ -685,7 +685,7 @@ class ForestClassifier(ClassifierMixin, BaseForest):
     predict_proba = growing.predict_proba
     predict_log_proba = growing.predict_log_proba
     _oob_name = "oob_decision_function_"
-    _not_here: ClassVar[dict[str, str]] = {
+    _missing_attribute_reasons: ClassVar[dict[str, str]] = {
         "predict_quantiles": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
         "predict_cdf": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
         "predict_interval": "is for numbers; this forest learns classes. Use predict_set.",
@@ -780,7 +780,7 @@ class ForestRegressor(RegressorMixin, BaseForest):
 
     _task_class = Regression
     _oob_name = "oob_prediction_"
-    _not_here: ClassVar[dict[str, str]] = {
+    _missing_attribute_reasons: ClassVar[dict[str, str]] = {
         "predict_set": "is for classes; this forest learns numbers. Use predict_interval.",
     }
 

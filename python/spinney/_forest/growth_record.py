@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.types import Floats
-from spinney._estimator.rows import RowPrint
+from spinney._estimator.rows import RowFingerprint
 from spinney._estimator.support import SAVED_RANGES, ColumnRanges
 from spinney._forest.growing import balanced_weights
 from spinney._forest.samples import Draws
@@ -255,7 +255,7 @@ class GrowthRecord:
         Whether another library grew the trees.
     ranges : ColumnRanges or None
         What the training rows had in each column.
-    row_print : RowPrint or None
+    row_fingerprint : RowFingerprint or None
         Fingerprint of the training rows, where some are out of bag.
     rows : TrainingRows or None
         With `keep_rows`.
@@ -269,7 +269,7 @@ class GrowthRecord:
     all_rows: NDArray[np.intp] | None = None
     is_imported: bool = False
     ranges: ColumnRanges | None = None
-    row_print: RowPrint | None = None
+    row_fingerprint: RowFingerprint | None = None
     rows: TrainingRows | None = None
     oob: OutOfBagResult | None = None
 
@@ -301,8 +301,8 @@ class GrowthRecord:
             found |= {"oob_score": self.oob.score, "oob_curve": self.oob.curve}
         if self.rows is not None:
             more: dict[str, Any] = {}
-            if self.row_print is not None:
-                more["print_of_all"] = [self.row_print.table, self.row_print.target]
+            if self.row_fingerprint is not None:
+                more["print_of_all"] = [self.row_fingerprint.table, self.row_fingerprint.target]
             if self.oob is not None and self.oob.predictions is not None:
                 parts = self.oob.predictions if isinstance(self.oob.predictions, list) else [self.oob.predictions]
                 more["out_of_bag"] = np.column_stack(parts)
@@ -329,5 +329,7 @@ class GrowthRecord:
                 refuse("is damaged: its out-of-bag score has no curve")
             predictions = forest.by_output(more["out_of_bag"]) if "out_of_bag" in more else None
             oob = OutOfBagResult(found.pop("oob_score"), curve, predictions)
-        row_print = RowPrint(*more["print_of_all"]) if "print_of_all" in more else None
-        return cls(**found, draws=None if rows is None else rows.draws, row_print=row_print, rows=rows, oob=oob)
+        row_fingerprint = RowFingerprint(*more["print_of_all"]) if "print_of_all" in more else None
+        return cls(
+            **found, draws=None if rows is None else rows.draws, row_fingerprint=row_fingerprint, rows=rows, oob=oob
+        )

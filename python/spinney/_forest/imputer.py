@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import RawTable, Schema, read_table
-from spinney._data.arguments import given_array
+from spinney._data.arguments import argument_array
 from spinney._data.cells import cells_of
 from spinney._data.columns import NumberColumn, listed, match_columns
 from spinney._data.display import warn
@@ -241,7 +241,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     def _classes(self, y: ColumnLike) -> NDArray[np.intp] | None:
         """Class of each row; None if the target is a quantity, or several."""
-        target = given_array(y, "y")
+        target = argument_array(y, "y")
         if self.task == "regression":
             return None
         if self.task == "auto" and target.dtype.kind in "fiu":

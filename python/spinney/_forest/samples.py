@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
-from spinney._data.reproducible import exp, keys_of
+from spinney._data.reproducible import exp, value_keys
 from spinney._data.types import ColumnLike, Floats
-from spinney._estimator.held_out import KnownShares, KnownValues, read_row_groups
+from spinney._estimator.held_out import KnownProba, KnownValues, read_row_groups
 from spinney._model.forest import FittedForest
 
 _NEVER = 2**32 - 1
@@ -108,7 +108,7 @@ def row_keys(fingerprints: NDArray[np.uint64], target: NDArray[Any], n_columns: 
     target : ndarray of shape (n_rows, n_outputs)
     n_columns : int
     """
-    return fingerprints + keys_of(target, n_columns)
+    return fingerprints + value_keys(target, n_columns)
 
 
 def rows_with_weight(weight: Floats | None, n_rows: int) -> NDArray[np.intp]:
@@ -237,7 +237,7 @@ class OutOfBag:
             y = np.column_stack([labels[self.target[:, k]] for k, labels in enumerate(self.classes)])
         return y[:, 0] if y.shape[1] == 1 else y
 
-    def with_values(self, columns: _engine.Table, forest: FittedForest) -> KnownShares | KnownValues:
+    def with_values(self, columns: _engine.Table, forest: FittedForest) -> KnownProba | KnownValues:
         """Return what the trees predict out of bag for the same rows with other values, as `as_model` does."""
         changed = replace(self, columns=columns, n_trees=0, sums=None)
         changed.add(forest)
@@ -322,13 +322,13 @@ class OutOfBag:
         value = self.error if metric is None else (lambda f: self.score(f, metric))
         return np.array([value(forest) for _ in self.each_tree(forest)])
 
-    def as_model(self, forest: FittedForest) -> KnownShares | KnownValues:
+    def as_model(self, forest: FittedForest) -> KnownProba | KnownValues:
         """Return the out-of-bag predictions as a model that predicts row numbers."""
         predictions = forest.by_output(self.means())
         if self.classes is None:
             return KnownValues(predictions)
         labels = forest.labels(forest.best_codes(np.nan_to_num(self.means())), self.classes)
-        return KnownShares(predictions, labels, self.classes)
+        return KnownProba(predictions, labels, self.classes)
 
     def warn_if_lacking(self) -> None:
         """Warn if some rows were drawn for every tree."""

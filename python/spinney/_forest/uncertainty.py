@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 import spinney._engine as _engine
 from spinney._data.display import warn
 from spinney._data.types import Floats
-from spinney._estimator.conformal import KnownClasses, conformal_quantile, weight_needed, weight_of_one
+from spinney._estimator.conformal import CalibrationRows, conformal_quantile, weight_needed, weight_of_one
 from spinney._forest.growth_record import TrainingRows
 from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest
@@ -58,9 +58,9 @@ class Calibration:
         self.margins: dict[tuple[float, ...], Floats] = {}
 
     @property
-    def known_classes(self) -> KnownClasses:
+    def known_classes(self) -> CalibrationRows:
         """Out-of-bag class probabilities, and the classes."""
-        return KnownClasses(self.means, self.target[:, 0], self.weight)
+        return CalibrationRows(self.means, self.target[:, 0], self.weight)
 
     @cached_property
     def unseen_bits(self) -> NDArray[np.uint8]:

@@ -101,7 +101,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
         self._check_parameters()
         table = read_table(X)
         earlier = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
-        schema = self._learn_schema(table, goes_on=earlier is not None)
+        schema = self._learn_schema(table, continues=earlier is not None)
         if earlier is None:
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         else:
@@ -126,7 +126,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
         self.forest_ = grow_in_batches(request, grown, ForestRequest.grow, self.n_estimators, self.verbose)
         all_rows = rows_with_weight(weight, table.n_rows) if plan.draws is None else None
         self._growth = GrowthRecord(seed=seed, draws=plan.draws, all_rows=all_rows)
-        self._keep_schema(schema)
+        self._set_schema(schema)
         self.n_outputs_ = 1
         self.max_features_ = 1
         self._keep_more(columns, plan)

@@ -111,7 +111,7 @@ class BaseLinear(TableEstimator):
         n_classes = target.n_classes
         rows = LinearRows(terms, target.values[used], weight, penalty, n_classes or 0)
         coefficients, intercepts, link = self._solve(rows)
-        self._keep_schema(schema)
+        self._set_schema(schema)
         self.linear_ = FittedLinear(design, coefficients, intercepts, link, None if n_classes is None else [n_classes])
         if (classes := target.classes) is not None:
             self.classes_, self.n_classes_ = classes, len(classes)

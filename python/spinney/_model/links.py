@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.types import ColumnLike
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ def read_offset(offset: ColumnLike, n_rows: int, n_scores: int, name: str = "off
     """Offsets as (n_scores, n_rows)."""
     if offset is None:
         return None
-    given = given_numbers(offset, name)
+    given = argument_numbers(offset, name)
     if given.shape == (n_rows,) and n_scores == 1:
         given = given[:, np.newaxis]
     if given.shape != (n_rows, n_scores):

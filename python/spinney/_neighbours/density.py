@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.display import plural
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import About
@@ -104,7 +104,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         self.__dict__.pop("cv_results_", None)
         if results is not None:
             self.cv_results_ = results
-        self._keep_schema(schema)
+        self._set_schema(schema)
         return self
 
     def _choose(self, values: Floats, weight: Floats, origin: Floats, top: Floats) -> tuple[Floats, dict[str, Any]]:
@@ -243,7 +243,7 @@ def _finite_values(schema: Schema, table: _engine.Table) -> Floats:
 
 def _by_column(value: float | ArrayLike, name: str, n_columns: int) -> Floats:
     """Read one number for all columns, or one for each."""
-    numbers = given_numbers(value, name).reshape(-1)
+    numbers = argument_numbers(value, name).reshape(-1)
     if len(numbers) not in (1, n_columns) or not np.isfinite(numbers).all():
         raise ValueError(f"{name} must be one finite number, or one for each of {n_columns} columns. Got {value!r}.")
     return np.broadcast_to(numbers, (n_columns,)).astype(np.float64)

@@ -17,7 +17,7 @@ from spinney._data.design import mean_and_spread
 from spinney._data.display import plural
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import About
-from spinney._estimator.parameters import SCALE, estimator, parameter, scale_word
+from spinney._estimator.parameters import SCALE, estimator, parameter, scale_name
 from spinney._model.file.codec import SavedState, columns, number
 from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
 from spinney._model.neighbours.model import Ballot, Rows
@@ -206,7 +206,7 @@ class BaseHistogram(LocalEstimator):
         """
         rows = self._read_rows(X, y, sample_weight)
         values = np.clip(table_values(rows.columns), -_FARTHEST, _FARTHEST)
-        sizes, scale = rows.schema.n_categories, scale_word(self.scale)
+        sizes, scale = rows.schema.n_categories, scale_name(self.scale)
         table = CellTable(values, sizes, rows.weight, rows.target, scale, self.empty, self._n_threads)
         results: Results | None = None
         cell = self.cell

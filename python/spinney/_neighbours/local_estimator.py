@@ -23,7 +23,7 @@ from spinney._data.reproducible import log
 from spinney._data.types import TableLike
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.estimator import About
-from spinney._estimator.held_out import KnownShares, KnownValues, read_folds
+from spinney._estimator.held_out import KnownProba, KnownValues, read_folds
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_classes, read_values, read_weights
@@ -100,7 +100,7 @@ class LocalTarget:
         if self.classes is None:
             actual = self.values[rows, 0] if model.n_outputs == 1 else self.values[rows]
             return float(scorer(KnownValues(predicted), every, actual))
-        known = KnownShares(predicted, model.labels(model.best_codes(flat), self.classes), self.classes)
+        known = KnownProba(predicted, model.labels(model.best_codes(flat), self.classes), self.classes)
         return float(scorer(known, every, model.labels(self.values[rows].astype(np.intp), self.classes)))
 
 
@@ -158,7 +158,7 @@ class LocalEstimator(TableEstimator):
     random_state: int | RandomState | None = parameter("random_state", default=None)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
 
-    _not_here: ClassVar[dict[str, str]] = dict.fromkeys(
+    _missing_attribute_reasons: ClassVar[dict[str, str]] = dict.fromkeys(
         ("predict_proba", "predict_log_proba"), "is for classes, and this model predicts values. Use predict."
     )
 
@@ -183,7 +183,7 @@ class LocalEstimator(TableEstimator):
             strata = None if rows.target.classes is None else rows.target.values
             random = check_random_state(self.random_state)
             folds = read_folds(self.cv, strata, rows.target.values, rows.weight, groups, random)
-            return [(np.where(_marked(fold.grown_on, rows.weight), rows.weight, 0.0), fold.held_out) for fold in folds]
+            return [(np.where(_marked(fold.train, rows.weight), rows.weight, 0.0), fold.held_out) for fold in folds]
         if groups is not None:
             raise ValueError("cv='loo' holds out one row at a time. Pass a number of folds with groups.")
         if np.count_nonzero(rows.weight > 0) < 2:
@@ -214,7 +214,7 @@ class LocalEstimator(TableEstimator):
     def _keep_fit(self, rows: LocalRows, model: FittedModel, results: Results | None) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         self.__dict__.pop("cv_results_", None)
-        self._keep_schema(rows.schema)
+        self._set_schema(rows.schema)
         setattr(self, self._model_attribute, model)
         self.n_outputs_ = model.n_outputs
         if results is not None:

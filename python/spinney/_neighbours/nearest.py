@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data.display import plural
 from spinney._data.types import TableLike
 from spinney._estimator.estimator import About
-from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, scale_word
+from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, scale_name
 from spinney._model.file.codec import SavedState, columns, integer
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
@@ -120,7 +120,7 @@ class BaseNeighbors(LocalEstimator):
     _saved: ClassVar[SavedState] = SavedState(
         "fitted", {"_n_rows_given": integer(), "cv_results_": columns("n_neighbors")}
     )
-    _elsewhere: ClassVar[dict[str, str]] = {
+    _other_library_advice: ClassVar[dict[str, str]] = {
         "leaf_size": "Leaves of the tree hold 16 rows. Leave it out.",
         "metric_params": "Minkowski's power is p, and metric may be a function of two rows.",
     }
@@ -180,7 +180,7 @@ class BaseNeighbors(LocalEstimator):
 
     def _model(self, rows: LocalRows, metric: Metric, weight: Floats, k: int) -> FittedNeighbours:
         """Remember the rows of positive weight."""
-        measure = Measure.learn(metric, float(self.p), scale_word(self.scale), rows.columns, rows.schema, weight)
+        measure = Measure.learn(metric, float(self.p), scale_name(self.scale), rows.columns, rows.schema, weight)
         terms, ballot = measure.terms(rows.columns), rows.target.ballot
         used = np.flatnonzero(weight > 0)
         is_whole = len(used) == len(weight)

@@ -17,14 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.arguments import given_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import sums_by_code
 from spinney._data.types import TableLike
 from spinney._estimator.costs import read_cost_matrix
 from spinney._estimator.held_out import Fold, read_folds
-from spinney._estimator.parameters import N_JOBS, SCALE, UNSEEN, estimator, parameter, scale_word
+from spinney._estimator.parameters import N_JOBS, SCALE, UNSEEN, estimator, parameter, scale_name
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import SingleTarget, read_weights
 from spinney._model.file.container import refuse
@@ -137,7 +137,7 @@ class MarginTable:
     def learn_without(self, fold: Fold) -> TermRows:
         """Fit the encoding to the training rows of a fold."""
         weight = np.zeros_like(self.weight)
-        weight[fold.grown_on] = self.weight[fold.grown_on]
+        weight[fold.train] = self.weight[fold.train]
         return self.learn(weight)
 
 
@@ -205,8 +205,8 @@ class BaseMargin(TableEstimator):
         weight = read_weights(sample_weight, raw.n_rows)
         weight = np.ones(raw.n_rows) if weight is None else weight
         matrix = self._read_matrix(columns)
-        self._fit_table(MarginTable(columns, schema, target, weight, scale_word(self.scale), matrix, cost), groups)
-        self._keep_schema(schema)
+        self._fit_table(MarginTable(columns, schema, target, weight, scale_name(self.scale), matrix, cost), groups)
+        self._set_schema(schema)
         if target.classes is not None:
             self.classes_, self.n_classes_ = target.classes, len(target.classes)
             self.cost_matrix_ = cost
@@ -399,7 +399,7 @@ def is_searched(value: Any) -> bool:
 
 def read_values(value: Any, name: str) -> Floats:
     """Check and sort the candidate values of a parameter."""
-    numbers = np.asarray(given_numbers(value, name), dtype=np.float64).ravel()
+    numbers = np.asarray(argument_numbers(value, name), dtype=np.float64).ravel()
     if not len(numbers) or not (np.isfinite(numbers) & (numbers > 0)).all():
         raise ValueError(f"{name} must be positive, finite numbers. Got {value!r}.")
     return np.unique(numbers)

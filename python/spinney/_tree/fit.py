@@ -22,7 +22,7 @@ from spinney._estimator.fit_inputs import FitInputs, ValidationSet
 from spinney._estimator.held_out import HeldOut
 from spinney._estimator.rows import weight_of_one_row
 from spinney._estimator.target import read_weights
-from spinney._estimator.user_criterion import UserTarget, check_shares, prepare
+from spinney._estimator.user_criterion import UserTarget, check_proba, prepare
 from spinney._model.tree import FittedTree
 from spinney._tree.growing import GrowingEstimator
 from spinney._tree.pruning import FitRows, PruningResult, check_request, prune_grown
@@ -70,7 +70,7 @@ class TreeGrower:
         y = array if user is None else user.y
         tree, resting_node = _engine.grow_tree(self.columns, criterion, y, n_classes, weight, options)
         if user is not None and n_classes:
-            check_shares(tree)
+            check_proba(tree)
         return Grown(tree, resting_node)
 
     @property

@@ -97,9 +97,9 @@ class GrowingEstimator(TableEstimator):
         """Risk of each node if it were a leaf, as a share of the root's weight."""
         return self._task.node_risks(tree)
 
-    def _keep_schema(self, schema: Schema) -> None:
+    def _set_schema(self, schema: Schema) -> None:
         """Set the fitted attributes that come from the table."""
-        super()._keep_schema(schema)
+        super()._set_schema(schema)
         self.max_features_ = self._settings.columns_tried(schema)
 
     @lazy_for_collections()

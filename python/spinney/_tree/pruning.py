@@ -13,7 +13,7 @@ from scipy.special import betaincinv
 
 import spinney._engine as _engine
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._estimator.held_out import Fold, HeldOut, cut_back, node_losses, read_folds, read_row_groups
+from spinney._estimator.held_out import Fold, HeldOut, node_losses, prune_best_first, read_folds, read_row_groups
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable
 from spinney._tree.settings import GrowthSettings, Scorer
@@ -173,7 +173,7 @@ def grow_folds(growth: Growth, folds: list[Fold], cuts: Floats) -> list[FoldTree
     grown = []
     for fold in folds:
         weight = np.zeros(growth.n_rows)
-        weight[fold.grown_on] = growth.weights()[fold.grown_on]
+        weight[fold.train] = growth.weights()[fold.train]
         grown.append(FoldTree.of(growth.grow(weight), fold.held_out, growth, cuts))
     return grown
 
@@ -340,7 +340,7 @@ def prune_grown(task: Task, tree: FittedTree, growth: Growth, held_out: HeldOut 
     if held_out is not None and how == "validation":
         tree = reduced_error(tree, held_out, growth.n_jobs)
     elif held_out is not None:
-        tree = tree.replaced(cut_back(tree, growth.gains(tree), held_out, growth.n_jobs))
+        tree = tree.replaced(prune_best_first(tree, growth.gains(tree), held_out, growth.n_jobs))
     elif how == "pessimistic":
         tree = pessimistic(tree)
     if floor is not None:

@@ -25,7 +25,7 @@ from spinney._estimator.parameters import (
     read_groups,
     read_monotone,
 )
-from spinney._estimator.rows import times_there
+from spinney._estimator.rows import row_counts
 from spinney._estimator.user_criterion import UserTarget, is_user, name_of
 from spinney._model.tree import FittedTree
 from spinney.criteria import Criterion
@@ -176,7 +176,7 @@ class GrowthSettings:
         """Columns tried at each node; with combinations in their place, as many of these."""
         n_features, n_there = schema.n_features, schema.n_split_features
         is_word = isinstance(self.max_features, str)
-        found = count_features(self.max_features, schema.n_features_apart if is_word else n_features)
+        found = count_features(self.max_features, schema.n_effective_features if is_word else n_features)
         if isinstance(self.max_features, Integral) and found > n_there:
             there = f"the table's {n_features} columns" if schema.pool is None else f"the {n_there} in the pool"
             raise ValueError(f"max_features={self.max_features} is more than {there}. Use None for all.")
@@ -194,7 +194,7 @@ class GrowthSettings:
         """
         if not self.guards_categories or not any(map(columns.n_categories, range(columns.n_columns))):
             return columns
-        times = times_there(weight if weight is None or counts_weights else (weight > 0).astype(np.float64))
+        times = row_counts(weight if weight is None or counts_weights else (weight > 0).astype(np.float64))
         return columns.pooled(float(self.min_samples_category), times)
 
     def _warn_if_nothing_is_drawn(self, weights: list[float], always: list[int], schema: Schema) -> None:

@@ -73,7 +73,7 @@ class BaseTree(GrowingEstimator):
     rpart_frame = report.rpart_frame
     rpart_splits = report.rpart_splits
 
-    def _n_parts_held_out(self) -> int:
+    def _n_folds_held_out(self) -> int:
         settings = self._settings
         if settings.dialect is not None:
             return 0
@@ -267,7 +267,7 @@ class BaseTree(GrowingEstimator):
 
     def _keep(self, schema: Schema, tree: FittedTree, learned: Mapping[str, object]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
-        self._keep_schema(schema)
+        self._set_schema(schema)
         self.tree_ = tree
         tree.n_features = schema.n_split_features
         for name, value in learned.items():

@@ -166,7 +166,7 @@ def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, se
         for candidate, one in zip(models, zip(*runs, strict=True), strict=True)
     ]
     loss = "log loss" if data.classes is not None else "root mean squared error"
-    n_train, n_columns = len(fold.grown_on), data.table.n_columns
+    n_train, n_columns = len(fold.train), data.table.n_columns
     if as_json:
         print_json({"rows": n_train, "columns": n_columns, "loss": loss, "rounds": rounds, "models": found})
         return

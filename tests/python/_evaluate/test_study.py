@@ -224,7 +224,7 @@ def test_a_curve_is_taken_where_a_temperature_does_not_do():
     assert true[0, 1] > 0
     assert np.abs(true[:, 1] - asked / 2).max() < 0.1
     few = [one[:100] for one in said]
-    short = [Fold(fold.grown_on, fold.held_out[:100]) for fold in folds]
+    short = [Fold(fold.train, fold.held_out[:100]) for fold in folds]
     assert not isinstance(calibrate(few, HeldOut(short, codes, np.array([0, 1]), False)).by, Curve)
 
 
@@ -379,8 +379,8 @@ def test_equal_rows_stay_together():
     random = np.random.RandomState(0)
     splits = [split_test(found, random), *draw_folds(found, 5, 1, random)[0]]
     for fold in splits:
-        assert not set(found.groups[fold.grown_on]) & set(found.groups[fold.held_out])
-        assert len(fold.grown_on) + len(fold.held_out) == 170
+        assert not set(found.groups[fold.train]) & set(found.groups[fold.held_out])
+        assert len(fold.train) + len(fold.held_out) == 170
     few = made("binary").select("z", "y")
     found = prepare(few, "y", StudyOptions(), 0)
     assert found.groups is None
@@ -393,13 +393,13 @@ def test_groups_stay_together_and_time_goes_on():
     found = prepare(table, "y", StudyOptions(group="who"), 0)
     assert "who" not in found.X.columns
     for fold in [split_test(found, random), *draw_folds(found, 5, 1, random)[0]]:
-        assert not set(found.groups[fold.grown_on]) & set(found.groups[fold.held_out])
+        assert not set(found.groups[fold.train]) & set(found.groups[fold.held_out])
     found = prepare(table, "y", StudyOptions(time="when"), 0)
     assert "when" not in found.X.columns
     later = split_test(found, random)
     assert len(later.held_out) == 24
     for fold in [later, *draw_folds(found, 5, 3, random)[0]]:
-        assert found.time[fold.grown_on].max() < found.time[fold.held_out].min()
+        assert found.time[fold.train].max() < found.time[fold.held_out].min()
 
 
 def test_rows_without_a_target_are_left_out():

@@ -275,7 +275,7 @@ def test_a_number_of_folds_spreads_the_classes():
     folds = folds_of(5, y)
     assert sorted(np.concatenate([f.held_out for f in folds]).tolist()) == list(range(87))
     for fold in folds:
-        assert set(fold.grown_on) == set(range(87)) - set(fold.held_out)
+        assert set(fold.train) == set(range(87)) - set(fold.held_out)
         counts = np.bincount(y[fold.held_out], minlength=3)
         assert (np.abs(counts - np.array([10, 6, 1.4])) < 1).all()
         assert len(fold.held_out) in (17, 18)
@@ -293,7 +293,7 @@ def test_groups_are_never_split(groups, n_folds):
     groups = np.array([*groups, 0, 1, 2, 3])
     for cv in (n_folds, GroupKFold(n_folds)):
         for fold in folds_of(cv, np.zeros(len(groups)), groups=groups):
-            assert not set(groups[fold.grown_on]) & set(groups[fold.held_out])
+            assert not set(groups[fold.train]) & set(groups[fold.held_out])
 
 
 def test_groups_reach_the_folds_of_a_fit():

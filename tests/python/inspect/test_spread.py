@@ -7,7 +7,7 @@ import pytest
 import spinney
 from joblib.parallel import ThreadingBackend
 from sklearn.model_selection import cross_validate
-from spinney._estimator.parallel import is_spread, spread
+from spinney._estimator.parallel import is_distributed, spread
 
 distributed = pytest.importorskip("distributed")
 
@@ -22,12 +22,12 @@ class _OwnThreads(ThreadingBackend):
 
 
 def test_one_machine_is_no_cluster():
-    assert not is_spread()
+    assert not is_distributed()
     for backend in ("threading", "loky", "multiprocessing", "sequential"):
         with joblib.parallel_config(backend=backend):
-            assert not is_spread()
+            assert not is_distributed()
     with joblib.parallel_config(backend=_OwnThreads()):
-        assert not is_spread()
+        assert not is_distributed()
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert spread(abs, [-1, 2]) == [1, 2]
 
@@ -54,7 +54,7 @@ def test_studies_comparisons_and_ensembles():
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
-        assert is_spread()
+        assert is_distributed()
         there = work()
     assert np.array_equal(here[0], there[0])
     assert all(np.array_equal(here[1][name], there[1][name]) for name in here[1])

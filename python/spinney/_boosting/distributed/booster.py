@@ -283,7 +283,7 @@ class BlockActor(Actor):
             first += table.n_rows
         return [_short(np.concatenate(values)) for values in found]
 
-    def row_print(self, first: int) -> int:
+    def row_fingerprint(self, first: int) -> int:
         """Return the sum of the fingerprints of all rows, given the number of the first in the table."""
         found = 0
         for table in self._tables:

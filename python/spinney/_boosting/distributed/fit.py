@@ -246,9 +246,9 @@ class PartitionedColumns:
         self._ranges.append((weight, found))
         return found
 
-    def row_print(self) -> int:
+    def row_fingerprint(self) -> int:
         """Return a number that changes with any value, and with the order of the rows, as `in_order` gives it."""
-        return int(sum(self.blocks.each("row_print", lambda b: (self.blocks.ranges[b][0],))) % 2**64)
+        return int(sum(self.blocks.each("row_fingerprint", lambda b: (self.blocks.ranges[b][0],))) % 2**64)
 
     def coded(self, weight: Floats | None, options: dict[str, Any]) -> Coding:
         """Learn how columns are cut for boosters that learn from different rows."""

@@ -14,7 +14,7 @@ from spinney._boosting.options.option_objects import traits
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings
 from spinney._data import Schema
-from spinney._data.arguments import given_array
+from spinney._data.arguments import argument_array
 from spinney._data.cells import seconds_of
 from spinney._data.display import warn
 from spinney._data.feature import Feature
@@ -240,7 +240,7 @@ def _by_output(constraint: Any) -> list[Any] | None:
         return None
     if isinstance(constraint, (list, tuple)) and any(isinstance(one, (Mapping, type(None))) for one in constraint):
         return list(constraint)
-    given = given_array(constraint, "monotonic_cst")
+    given = argument_array(constraint, "monotonic_cst")
     return list(given) if given.ndim == 2 else None
 
 

@@ -210,7 +210,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         held: LearningRows | None = None
         if X_val is not None and y_val is not None:
             table: Any = members.read(X_val)
-            known = target.of_other_rows(y_val, table.n_rows, "AdaBoost", "y_val")
+            known = target.encode_other_rows(y_val, table.n_rows, "AdaBoost", "y_val")
             held = LearningRows(table, known, read_weights(sample_weight_val, table.n_rows), given=X_val)
         seeds = check_random_state(self.random_state)
         if held is None and self.early_stopping:
@@ -226,7 +226,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         self._keep(members, rounds, target.classes)
         return self
 
-    def _n_parts_held_out(self) -> int:
+    def _n_folds_held_out(self) -> int:
         return 2 if self.early_stopping else 0
 
     def _template(self) -> BaseEstimator:
@@ -262,7 +262,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         self.estimator_weights_ = np.array([step.weight for step in steps])
         fitted = [member for of_round in rounds.members[: len(steps)] for member in of_round]
         if isinstance(members, TreeMembers):
-            self._keep_schema(members.schema)
+            self._set_schema(members.schema)
             setattr(self, self._model_attribute, self._fitted_of(fitted, self.estimator_weights_, members.schema))
             self.max_features_ = members.template._settings.columns_tried(members.schema)
             return

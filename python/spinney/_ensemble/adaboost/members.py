@@ -73,7 +73,7 @@ class TreeMembers:
     ) -> TreeMembers:
         """Learn the columns of a table."""
         table = read_table(X)
-        schema = Schema.learn(table, categorical_features=categories, unseen=unseen, warns_of_names=True)
+        schema = Schema.learn(table, categorical_features=categories, unseen=unseen, warn_identifiers=True)
         return cls(template, schema, unseen, owner, schema.encode(table, unseen=unseen, estimator=owner))
 
     def read(self, X: TableLike) -> _engine.Table:

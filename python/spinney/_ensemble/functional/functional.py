@@ -172,7 +172,7 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
         validation: LearningRows | None = None
         if X_val is not None and y_val is not None:
             held = read_table(X_val)
-            known = target.of_other_rows(y_val, held.n_rows, "boosting", "y_val")
+            known = target.encode_other_rows(y_val, held.n_rows, "boosting", "y_val")
             encoded = schema.encode(held, unseen=self.unseen, estimator=type(self).__name__)
             validation = LearningRows(encoded, known, read_weights(sample_weight_val, held.n_rows), given=X_val)
             loss.check(validation, "y_val")
@@ -191,11 +191,11 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
         n_classes = None if target.n_classes is None else [target.n_classes]
         member = self._run(stages, FittedFunctions.empty(stages.start, loss.link, design, n_classes), target.classes)
         self._keep(member, _made(stages, member.n_kept(), inputs, loss.link, n_classes), stages, target.classes)
-        self._keep_schema(schema)
+        self._set_schema(schema)
         self._seed = seed
         return self
 
-    def _n_parts_held_out(self) -> int:
+    def _n_folds_held_out(self) -> int:
         return 2 if self.early_stopping else 0
 
     def _run(self, stages: Stages, empty: FittedFunctions, classes: NDArray[Any] | None) -> FunctionMember:

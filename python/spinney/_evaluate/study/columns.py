@@ -252,8 +252,8 @@ def _asked(X: Floats, is_category: list[bool], y: NDArray[np.generic], has_class
 
 def _share(x: Floats, is_category: bool, y: NDArray[np.generic], has_classes: bool, seed: int) -> float:
     """Share of the baseline's errors that one column takes away, cross-validated."""
-    is_spread = has_classes and np.bincount(y.astype(int)).min() >= _FOLDS
-    splitter = (StratifiedKFold if is_spread else KFold)(_FOLDS, shuffle=True, random_state=seed)
+    is_stratified = has_classes and np.bincount(y.astype(int)).min() >= _FOLDS
+    splitter = (StratifiedKFold if is_stratified else KFold)(_FOLDS, shuffle=True, random_state=seed)
     errors, worst = np.zeros(3), 0.0
     for train, test in splitter.split(x, y):
         said = [_tree([is_category], has_classes, None).fit(x[train], y[train]).predict(x[test])] * 3
@@ -304,7 +304,7 @@ def screened(data: Problem, columns: Columns, n_columns: int, seed: int) -> tupl
         Columns, in their order, and the rows that are left to study.
     """
     split = split_screening(data, seed)
-    left, apart = split.grown_on, split.held_out
+    left, apart = split.train, split.held_out
     apart = apart[:: max(1, -(-len(apart) // _MOST_ROWS))]
     centred = _centred(data, apart)
     worth = [

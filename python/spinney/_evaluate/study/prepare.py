@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import read_table
-from spinney._data.columns import CodedColumn, Column, NumberColumn, RawTable, comes_from, listed
+from spinney._data.columns import CodedColumn, Column, NumberColumn, RawTable, is_instance_of, listed
 from spinney._data.date_parts import USUAL, date_parts, part_name
 from spinney._data.display import plural
 from spinney._data.select import PickTable, missing_rows, pick_table
@@ -134,7 +134,7 @@ def prepare(table: TableLike, target: str | ColumnLike, options: StudyOptions, s
 
 def _read_whole(table: TableLike) -> PickTable:
     """Return a table with named columns."""
-    if comes_from(table, "polars", "LazyFrame"):
+    if is_instance_of(table, "polars", "LazyFrame"):
         table = table.collect()  # type: ignore[attr-defined]
     try:
         whole = pick_table(table)
@@ -142,7 +142,7 @@ def _read_whole(table: TableLike) -> PickTable:
         if "while a minimum of 1 is required" not in str(error):
             raise
         raise ValueError("The table has no rows or no columns. Give it a line of names and some rows.") from None
-    if comes_from(whole.native, "scipy.sparse", "sparray", "spmatrix"):
+    if is_instance_of(whole.native, "scipy.sparse", "sparray", "spmatrix"):
         raise TypeError("A study takes dense tables. Turn the sparse matrix into an array or a frame first.")
     if whole.names is not None:
         return whole

@@ -58,7 +58,7 @@ class Session:
         self.plan = self._planned(columns)
         self.data = self._sampled(self._narrowed(columns), random)
         split = split_test(self.data, random)
-        self.train, self.test = self.data.take(split.grown_on), self.data.take(split.held_out)
+        self.train, self.test = self.data.take(split.train), self.data.take(split.held_out)
         repeats = draw_folds(self.train, options.folds, self.plan.repeats, random)
         self.candidates = self._candidates()
         n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1

@@ -168,7 +168,7 @@ class Finish:
 
     def __post_init__(self) -> None:
         self.folds = [fold for folds in self.session.folds.repeats[: self.n_repeats] for fold in folds]
-        self.test_share = float(np.mean([len(fold.held_out) / len(fold.grown_on) for fold in self.folds]))
+        self.test_share = float(np.mean([len(fold.held_out) / len(fold.train) for fold in self.folds]))
         self.out_of_fold = {trial.name: self._out_of_fold(trial) for trial in self.done}
         self.members = [trial for trial in self.done if trial.is_own and trial.name != STACK]
         self.weights = self._weights()
@@ -204,7 +204,7 @@ class Finish:
             y_train=train.y,
             X_test=test.X,
             y_test=test.y,
-            folds=[(fold.grown_on, fold.held_out) for fold in self.folds],
+            folds=[(fold.train, fold.held_out) for fold in self.folds],
             leaderboard=self._entries(order, scores, tested),
             models={trial.name: self.models[trial.name] for trial in order},
             out_of_fold={trial.name: self._flat(self.out_of_fold[trial.name]) for trial in order},
@@ -381,7 +381,7 @@ class Finish:
 
     def _entries(self, order: list[Trial], scores: Scores, tested: dict[str, Floats]) -> list[Entry]:
         session, metrics = self.session, self.session.metrics
-        sizes = np.array([[len(fold.held_out), len(fold.grown_on)] for fold in self.folds]).mean(axis=0)
+        sizes = np.array([[len(fold.held_out), len(fold.train)] for fold in self.folds]).mean(axis=0)
         share = float(sizes[0] / sizes[1])
         gaps = paired_differences(np.array([scores[trial.name][metrics[0]] for trial in order]), 0, share)
         return [

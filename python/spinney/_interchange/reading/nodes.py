@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Feature, Schema
-from spinney._data.columns import position_names
+from spinney._data.columns import default_names
 from spinney._interchange.reading.estimators import Imported, ImportedClassifier, ImportedRegressor
 from spinney._model.boosting import FittedImport
 from spinney._model.file.container import refuse
@@ -46,8 +46,8 @@ def reach_of_singles(largest: object) -> Floats:
         above = np.nextafter(single, np.float32(np.inf))
         middle = single.astype(np.float64) / 2 + above.astype(np.float64) / 2
     middle = np.where(np.isinf(above), _TOP, np.where(np.isneginf(single), -_TOP, middle))
-    is_even = (single.view(np.uint32) & 1) == 0
-    reach = np.where(is_even, middle, np.nextafter(middle, -np.inf))
+    are_costs_equal = (single.view(np.uint32) & 1) == 0
+    reach = np.where(are_costs_equal, middle, np.nextafter(middle, -np.inf))
     return np.where(np.isposinf(single), np.inf, reach)
 
 
@@ -230,7 +230,7 @@ def schema_of(
     absent : tuple of two floats, optional
         Numbers between these are missing values.
     """
-    labels = position_names(n_columns) if names is None else names
+    labels = default_names(n_columns) if names is None else names
     features = [
         Feature(name, "category", categories[j]) if categories.get(j) else Feature(name, "number", absent=absent)
         for j, name in enumerate(labels)

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from spinney import _engine
 from spinney._data import Schema
-from spinney._data.arguments import given_array, masked_array
+from spinney._data.arguments import argument_array, masked_array
 from spinney._data.cells import is_missing
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
 from spinney._data.reproducible import log2
@@ -280,7 +280,7 @@ def _folds(settings: GrowthSettings, n_rows: int, random: np.random.RandomState)
         if int(cv) < 2:
             return None
         return random.permutation(np.arange(n_rows) % int(cv))
-    folds = given_array(cv, "xval")
+    folds = argument_array(cv, "xval")
     if folds.shape != (n_rows,):
         raise ValueError(f"xval has {folds.size} fold numbers and X has {n_rows} rows. Pass one per row.")
     if folds.dtype.kind == "f" and np.isnan(folds).any():
@@ -305,7 +305,7 @@ def read_labels(y: ColumnLike, n_rows: int) -> tuple[NDArray[np.int32], NDArray[
     """Return codes, -1 where there is no label, and the labels, in their declared order or else sorted."""
     declared = _declared_order(y)
     masked = masked_array(y)
-    labels = given_array(y if masked is None else np.ma.getdata(masked), "y").astype(object)
+    labels = argument_array(y if masked is None else np.ma.getdata(masked), "y").astype(object)
     if masked is not None:
         labels[np.ma.getmaskarray(masked)] = None
     if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):

@@ -19,7 +19,7 @@ from spinney._data.columns import match_columns
 from spinney._data.display import Backend, align, frame_of, plural, shortest
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._estimator.held_out import KnownScores, KnownShares, KnownValues
+from spinney._estimator.held_out import KnownProba, KnownScores, KnownValues
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._estimator.parameters import read_column_groups
 from spinney._estimator.table_estimator import TableEstimator
@@ -417,7 +417,7 @@ def _name(model: object, scoring: object) -> str:
     return "accuracy" if hasattr(model, "predict_proba") or hasattr(model, "classes_") else "r2"
 
 
-Known = KnownShares | KnownValues
+Known = KnownProba | KnownValues
 
 _MOST_DRAWS = 64
 _MOST_ANSWERS = 1 << 22  # numbers held at a time: 32 MB
@@ -453,6 +453,6 @@ def _known(model: BaseEstimator, flat: NDArray[np.float64]) -> Known:
     if classes[0] is None:
         return KnownValues(predicted)
     if not is_boosted:
-        return KnownShares(predicted, fitted.labels(fitted.best_codes(flat), classes), classes)
+        return KnownProba(predicted, fitted.labels(fitted.best_codes(flat), classes), classes)
     scores = flat[:, 0] if fitted.n_scores == 1 else flat
     return KnownScores(predicted, fitted.labels(fitted.score_codes(flat), classes), classes, scores)

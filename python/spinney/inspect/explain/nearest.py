@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
 from spinney._data import Feature, Schema
-from spinney._data.columns import comes_from
+from spinney._data.columns import is_instance_of
 from spinney._data.display import Backend, frame_of, plural
 from spinney._data.select import Constant, PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
@@ -199,9 +199,9 @@ def nearest_rows(
 
 def row_cells(schema: Schema, row: Any) -> list[Any] | None:
     """Read a row, by column name or in column order, as values in column order; None if it is a table of one row."""
-    if comes_from(row, "pandas", "Series"):
+    if is_instance_of(row, "pandas", "Series"):
         row = row.to_dict() if schema.has_names else list(row)
-    elif comes_from(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
+    elif is_instance_of(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
         row = row.to_pylist()[0]
     if isinstance(row, Mapping):
         absent = [name for name in schema.names if name not in row]

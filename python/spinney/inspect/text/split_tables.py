@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Feature, RawTable, read_table
-from spinney._data.columns import position_names
+from spinney._data.columns import default_names
 from spinney._data.display import Backend, align, fixed, frame_of, plural
 from spinney._data.feature import feature_values, learn_feature
 from spinney._data.reproducible import log, log2
@@ -265,7 +265,7 @@ def split_table(
 
 
 def _find(table: RawTable, column: str | int) -> tuple[int, str]:
-    names = table.names or position_names(table.n_columns)
+    names = table.names or default_names(table.n_columns)
     if isinstance(column, str):
         if column not in names:
             raise ValueError(f"X has no column {column!r}; it has {', '.join(map(repr, names[:10]))}.")
