@@ -6,7 +6,8 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from typing import Any, Literal
 _DIGITS = 5
 _MOST_DIGITS = 12  # of a short decimal
 _LONGEST_WHOLE = 1e21  # whole numbers up to here are written out
+_MOST_NAMES = 8  # listed where no name is close
 
 
 def fixed(value: float, decimals: int) -> str:
@@ -175,3 +177,13 @@ def align(rows: list[list[str]], left: Collection[int] = (0,)) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def nearest_name(name: str, known: Sequence[str]) -> str:
+    """Return a sentence that suggests the closest known name, or lists the known names."""
+    by_lower_case = {other.lower(): other for other in reversed(known)}
+    close = get_close_matches(name.lower(), by_lower_case, n=1)
+    if close:
+        return f"Did you mean {by_lower_case[close[0]]!r}?"
+    more = ", …" if len(known) > _MOST_NAMES else ""
+    return f"It has: {', '.join(known[:_MOST_NAMES])}{more}."

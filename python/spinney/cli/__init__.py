@@ -1,4 +1,4 @@
-"""The command line. Only `main` lives here, so that it can answer when the `cli` extra is not installed."""
+"""Entry point of the command line. It imports nothing else, so that it works without the `cli` extra."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _EXTRA = frozenset({"click", "rich", "polars"})
 
 
 def main() -> None:
-    """Run the command line; without the `cli` extra, say how to install it and exit 1."""
+    """Run the command line; without the `cli` extra, print how to install it and exit with code 1."""
     try:
         from spinney.cli.commands import spinney
     except ModuleNotFoundError as error:

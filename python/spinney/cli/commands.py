@@ -1,4 +1,4 @@
-"""The commands of ``spinney``: help and handlers. What they do is imported when they run, so that help is quick."""
+"""The commands of ``spinney``: help texts and handlers. Imports are deferred to the handlers, so that help is fast."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import rich  # noqa: F401  (asked for here, so that a missing extra shows at once)
+import rich  # noqa: F401  (imported here, so that a missing extra is reported at once)
 
 from spinney.cli.options import DECLARED, LOSSES_ALONE, command, option_of, spinney
 
@@ -21,16 +21,18 @@ if find_spec("polars") is None:
 
 _COMPARED = ["tree", "forest", "extra-trees", "boosting", "linear"]
 _WHY_NOT_AUTO = {
-    "functional": "Functional boosting has no rows out of bag. Pass the number of rounds, or leave it out.",
-    "adaboost": "AdaBoost has no rows out of bag. Pass the number of rounds, or leave it out.",
-    "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
+    "functional": "Functional boosting has no out-of-bag rows. Pass the number of rounds, or leave it out.",
+    "adaboost": "AdaBoost has no out-of-bag rows. Pass the number of rounds, or leave it out.",
+    "extra-trees": "Extra-trees are fitted to all rows, so none is out of bag. Pass a number, or --model forest.",
 }
 
 
 def _check_options(kind: str, options: dict[str, Any], folds: int) -> None:
-    """Refuse options that do not go with a kind of model."""
+    """Raise an error for options that do not apply to a kind of model."""
     if kind == "tree" and options["n_estimators"] is not None:
-        raise click.BadParameter("It is for ensembles. Pass --model forest or boosting too.", param_hint="'--trees'")
+        raise click.BadParameter(
+            "It applies to ensembles. Pass --model forest or boosting too.", param_hint="'--trees'"
+        )
     if kind in _WHY_NOT_AUTO and options["n_estimators"] == "auto":
         raise click.BadParameter(_WHY_NOT_AUTO[kind], param_hint="'--trees'")
     for name, value in options.items():
@@ -39,21 +41,21 @@ def _check_options(kind: str, options: dict[str, Any], folds: int) -> None:
             option = f"'{option_of(name, declared)}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
     if folds == 1:
-        raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
+        raise click.BadParameter("1 fold leaves no training rows. Use 0, or at least 2.", param_hint="'--folds'")
     for model, names in LOSSES_ALONE.items():
         if options["loss"] in names and kind != model:
-            raise click.BadParameter(f"It is for --model {model}.", param_hint="'--loss'")
+            raise click.BadParameter(f"It applies to --model {model}.", param_hint="'--loss'")
         if kind == model and options["loss"] not in (None, *names):
-            raise click.BadParameter(f"--model {model} has {' and '.join(names)}.", param_hint="'--loss'")
+            raise click.BadParameter(f"--model {model} takes {' or '.join(names)}.", param_hint="'--loss'")
     if kind == "ranker" and options["group"] is None:
         raise click.BadParameter(
-            "--model ranker compares rows of the same list. Name the column that says which, such as the query's.",
+            "--model ranker ranks the rows of each query. Name the column that identifies the query.",
             param_hint="'--group'",
         )
 
 
 def _source(table: Path, target: str | None, options: dict[str, Any], names: tuple[str, ...]) -> Source:
-    """Take the options that say where rows come from and which columns are not learned from."""
+    """Remove the options that describe the table and its columns, and return them as a source."""
     from spinney.cli.fit_table import Source
     from spinney.cli.tables import require_target
 
@@ -63,18 +65,18 @@ def _source(table: Path, target: str | None, options: dict[str, Any], names: tup
 
 @command
 def demo(**options: Any) -> None:
-    r"""Study the bundled penguins, and say where the report is.
+    r"""Run a study of the bundled penguins table and write its report.
 
-    The table is bundled: 344 penguins of three species, with two category columns (island, sex), five number
-    columns and some missing values. Nothing is encoded or filled in.
+    The table holds 344 penguins of three species, with two categorical columns (island, sex), five numeric columns and
+    some missing values. No encoding or imputation is needed.
 
     \b
-    You see
-      the table's shape and its classes;
-      the leader board: how well each model does on rows that it has not
-      seen, beside a constant prediction;
-      the pruned tree, as questions you can answer by hand;
-      where the report is: open it in a browser.
+    Printed are
+      the shape of the table and the class counts;
+      the leaderboard: cross-validated scores of each model and of a
+      baseline that ignores the columns;
+      the pruned decision tree as text;
+      the path of the HTML report: open it in a browser.
 
     \b
     Example
@@ -88,15 +90,15 @@ def demo(**options: Any) -> None:
 
 @command
 def study(table: Path, target: str | None, out: Path | None, as_json: bool, **options: Any) -> None:
-    r"""Study TABLE: fit a family of models, compare them honestly, keep the best, write a report.
+    r"""Fit several models to TABLE, compare them, save the best and write a report.
 
-    TABLE is a CSV, Parquet, Arrow or Excel file, or - for standard input. Columns are taken as they are: numbers, text,
-    dates, gaps. A fifth of the rows is held out. On the others a pruned tree, boosting, forests, a linear model,
-    AdaBoost, neighbours, support vectors and a stack of them are compared on the same folds, beside a constant
-    prediction. Columns that name rows or give the target away are left out and named; --keep brings them back.
+    TABLE is a CSV, Parquet, Arrow or Excel file, or - for standard input. Numbers, text, dates and missing values are
+    used as they are. A fifth of the rows is held out as test set. On the others a pruned tree, gradient boosting,
+    forests, a linear model, AdaBoost, k-NN, an SVM and a stack of them are cross-validated on the same folds, and
+    compared with a baseline. Identifier columns and target leaks are excluded and reported; --keep includes them.
 
-    The same command gives the same result, unless time runs out: then it says what was cut. Ctrl-C keeps what is done.
-    Exit codes: 0 done; 1 the table cannot be used; 2 the command was not understood; 130 interrupted.
+    Results are reproducible unless the time limit cuts the study short; this is reported. Ctrl-C ends the study with
+    the models fitted so far. Exit codes: 0 success; 1 invalid table; 2 invalid command; 130 interrupted.
 
     \b
     Example
@@ -104,7 +106,7 @@ def study(table: Path, target: str | None, out: Path | None, as_json: bool, **op
       spinney study loans.csv --target repaid --group customer --minutes 10
       spinney study loans.csv --target repaid --time granted --peers
     \b
-    Then open loans-study/report.html, and use the saved model
+    Then open loans-study/report.html and use the saved model
       spinney predict loans-study/best.model applicants.csv
       spinney explain loans-study/best.model loans.csv --row 3
     """
@@ -115,15 +117,15 @@ def study(table: Path, target: str | None, out: Path | None, as_json: bool, **op
 
 @command
 def predict(model: Path, **options: Any) -> None:
-    r"""Predict each row of TABLE with a MODEL that study or fit has saved.
+    r"""Predict each row of TABLE with a saved MODEL.
 
-    Columns are found by name; others, such as the target, are ignored. Rows keep their order, and the table may be
-    larger than memory.
+    Columns are matched by name; columns unknown to the model, such as the target, are ignored. Predictions are in the
+    order of the rows. The table may be larger than memory.
 
     \b
     Example
       spinney predict loans.tree applicants.csv --proba | head
-      spinney predict loans-study/best.model applicants.csv --out answers.csv
+      spinney predict loans-study/best.model applicants.csv --out predictions.csv
       spinney predict loans.model - < applicants.csv
     """
     from spinney.cli.predict import run_predict
@@ -132,8 +134,10 @@ def predict(model: Path, **options: Any) -> None:
 
 
 @command
-def explain(model: Path, table: Path, encoding: str | None, delimiter: str | None, as_json: bool, **asked: Any) -> None:
-    r"""Explain a saved MODEL by the rows of TABLE: which columns matter, what one does, or why a row is as it is.
+def explain(
+    model: Path, table: Path, encoding: str | None, delimiter: str | None, as_json: bool, **request: Any
+) -> None:
+    r"""Explain a saved MODEL on TABLE: permutation importance, partial dependence, or SHAP values of a row.
 
     \b
     Example
@@ -141,18 +145,18 @@ def explain(model: Path, table: Path, encoding: str | None, delimiter: str | Non
       spinney explain loans-study/best.model loans.csv --column income
       spinney explain loans-study/best.model loans.csv --row 3 --want yes
     """
-    if sum(asked[name] is not None for name in ("target", "column", "row")) != 1:
-        raise click.UsageError("Say what to explain: one of --target COL, --column COL and --row N.")
-    if asked["want"] is not None and asked["row"] is None:
-        raise click.UsageError("--want goes with --row.")
-    from spinney.cli.use import Question, run_explain
+    if sum(request[name] is not None for name in ("target", "column", "row")) != 1:
+        raise click.UsageError("Choose what to explain: one of --target COL, --column COL and --row N.")
+    if request["want"] is not None and request["row"] is None:
+        raise click.UsageError("--want requires --row.")
+    from spinney.cli.use import ExplainRequest, run_explain
 
-    run_explain(model, table, Question(**asked), delimiter=delimiter, encoding=encoding, as_json=as_json)
+    run_explain(model, table, ExplainRequest(**request), delimiter=delimiter, encoding=encoding, as_json=as_json)
 
 
 @command
 def show(model: Path, **options: Any) -> None:
-    r"""Print a saved MODEL as text, with its columns and how much each matters; of an ensemble, the columns.
+    r"""Print a saved MODEL as text, with its columns and their importances; of an ensemble, only the columns.
 
     \b
     Example
@@ -166,10 +170,10 @@ def show(model: Path, **options: Any) -> None:
 
 @command
 def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **options: Any) -> None:
-    r"""Fit a tree, a forest, boosted trees or another model to TABLE and evaluate it.
+    r"""Fit one model to TABLE and cross-validate it.
 
-    Strings are categories, dates such as 2024-05-31 are dates, and empty cells (or NA, NaN, null) are missing values:
-    nothing needs encoding or filling in. The score is that of rows the model has not seen, beside always naming the
+    Strings are categories, values such as 2024-05-31 are dates, and empty cells (or NA, NaN, null) are missing values:
+    no encoding or imputation is needed. Scores are cross-validated and compared with a baseline, which predicts the
     most frequent class or the mean.
 
     \b
@@ -178,7 +182,7 @@ def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **opt
       spinney fit loans.csv --target repaid --model forest --trees auto
       spinney fit loans.csv --target repaid --model boosting --out loans.model
     \b
-    Lists, times until an event, tables larger than memory
+    Ranking, survival analysis, tables larger than memory
       spinney fit clicks.csv --target grade --model ranker --group query
       spinney fit machines.csv --target hours --model survival --event failed
       spinney fit 'loans/*.parquet' --target repaid --model boosting --memory 2GB
@@ -195,10 +199,11 @@ def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **opt
 
 @command
 def compare(table: Path, target: str | None, plot: Path | None, as_json: bool, **options: Any) -> None:
-    r"""Compare models on the same folds of TABLE, beside a constant prediction.
+    r"""Compare models on TABLE by cross-validation on the same folds.
 
-    Differences are paired by fold, with standard errors that allow for the rows that folds share, and p-values of the
-    corrected resampled t-test, corrected for the number of models by Holm. Ctrl-C keeps the models that are done.
+    A baseline that ignores the columns is included. Differences are paired by fold; their standard errors and p-values
+    are those of the corrected resampled t-test, with Holm's correction for the number of models. Ctrl-C ends the
+    comparison with the models that are finished.
 
     \b
     Example
@@ -213,10 +218,10 @@ def compare(table: Path, target: str | None, plot: Path | None, as_json: bool, *
 
 @command
 def bench(table: Path | None, target: str | None, **options: Any) -> None:
-    r"""Time models on TABLE, or on made-up numbers, beside other libraries where they are installed.
+    r"""Time models on TABLE, or on synthetic data, against other libraries that are installed.
 
-    Every model has its defaults and all cores. A fifth of the rows is held out: the loss on them stands beside the
-    times, because fast and wrong is not fast. Models take turns, and medians are printed.
+    Every model runs with default settings on all cores. A fifth of the rows is held out for the loss, which is printed
+    with the median times of several fits.
 
     \b
     Example
@@ -226,16 +231,16 @@ def bench(table: Path | None, target: str | None, **options: Any) -> None:
     from spinney.cli.study import run_bench
 
     if (table is None) != (target is None):
-        raise click.UsageError("TABLE and --target go together. Pass both, or neither.")
+        raise click.UsageError("TABLE requires --target and the reverse. Pass both, or neither.")
     source = _source(table or Path(), target or "", options, ("task",))
     run_bench(None if table is None else source, **options)
 
 
 @command
 def convert(file: Path, out: Path | None) -> None:
-    r"""Turn a model FILE of another library into one of ours, OUT, or FILE with the ending .spinney.
+    r"""Import a model FILE of another library and save it as OUT (default: FILE with the suffix .spinney).
 
-    It takes what XGBoost (JSON, UBJSON), LightGBM (text, JSON), CatBoost and treelite (JSON) save. The library need not
+    Files of XGBoost (JSON, UBJSON), LightGBM (text, JSON), CatBoost and treelite (JSON) are read. The library need not
     be installed.
 
     \b
@@ -250,9 +255,9 @@ def convert(file: Path, out: Path | None) -> None:
 
 @command
 def export(model: Path, **options: Any) -> None:
-    r"""Write a saved MODEL in another format, for a runtime, a database or a compiler.
+    r"""Export a saved MODEL to another format, for a runtime, a database or a compiler.
 
-    What a format cannot hold is refused by name. The guide has a table of what each holds.
+    An error names what a format does not support. The user guide has a table of what each format supports.
 
     \b
     Example
@@ -266,7 +271,7 @@ def export(model: Path, **options: Any) -> None:
 
 @command
 def completion(shell: str) -> None:
-    r"""Print what makes SHELL complete commands, options and their values.
+    r"""Print the code that makes SHELL complete commands, options and their values.
 
     \b
     Example

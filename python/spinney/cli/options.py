@@ -18,45 +18,43 @@ LARGEST_SEED = 2**32 - 1
 
 
 class Whole(click.IntRange):
-    """A whole number of a range."""
+    """An integer in a range."""
 
     name = "n"
 
     def _describe_range(self) -> str:
-        """Say the range in words, for the help; that of seeds tells nothing."""
+        """Return the range as shown in the help; empty for seeds."""
         if self.max is None:
-            return f"{self.min} and more"
+            return f"at least {self.min}"
         return "" if self.max == LARGEST_SEED else f"{self.min} to {self.max}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read a number."""
+        """Parse a number."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
             upto = "up" if self.max is None else f"to {self.max}"
-            raise misfit(param, f"must be a whole number from {self.min} {upto}, not '{value}'.", ctx) from None
+            raise invalid_value(param, f"must be a whole number from {self.min} {upto}, not '{value}'.", ctx) from None
 
 
 class Number(click.FloatRange):
-    """A finite number of a range."""
+    """A finite number in a range."""
 
     name = "x"
 
     def _describe_range(self) -> str:
-        """Say the range in words, for the help."""
+        """Return the range as shown in the help."""
         least = f"above {self.min:g}" if self.min_open else f"{self.min:g}"
-        return f"{least} and up" if self.max is None and not self.min_open else f"{least}{self._to_most}"
-
-    @property
-    def _to_most(self) -> str:
-        return "" if self.max is None else f" to {self.max:g}"
+        if self.max is not None:
+            return f"{least} to {self.max:g}"
+        return least if self.min_open else f"at least {least}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read a number."""
+        """Parse a number."""
         try:
-            found = super().convert(value, param, ctx)
-            if math.isfinite(found):
-                return found
+            number = super().convert(value, param, ctx)
+            if math.isfinite(number):
+                return number
         except click.BadParameter:
             pass
         least = f"{self.min:g}"
@@ -64,11 +62,11 @@ class Number(click.FloatRange):
             wanted = f"above {least}" + ("" if self.max is None else f" and up to {self.max:g}")
         else:
             wanted = f"from {least} " + ("up" if self.max is None else f"to {self.max:g}")
-        raise misfit(param, f"must be a number {wanted}, not '{value}'.", ctx)
+        raise invalid_value(param, f"must be a number {wanted}, not '{value}'.", ctx)
 
 
 class NumberOrWord(click.ParamType[float | str]):
-    """A positive number, a whole one unless `fractions` are allowed, or a word."""
+    """A word, or a positive number: an integer unless `fractions` are allowed."""
 
     def __init__(self, word: str, fractions: bool = False) -> None:
         self.name, self.word, self.fractions = f"number or {word}", word, fractions
@@ -87,16 +85,16 @@ class NumberOrWord(click.ParamType[float | str]):
         return number
 
 
-def misfit(param: click.Parameter | None, words: str, ctx: click.Context | None) -> click.UsageError:
-    """Make the error of an option whose value does not do."""
-    return click.UsageError(f"{param.opts[0] if param is not None else 'A number'} {words}", ctx)
+def invalid_value(param: click.Parameter | None, reason: str, ctx: click.Context | None) -> click.UsageError:
+    """Return the error of an option with an invalid value."""
+    return click.UsageError(f"{param.opts[0] if param is not None else 'A number'} {reason}", ctx)
 
 
 _NUMBER_LOSSES = [traits.name for traits in _engine.boosting_losses() if not traits.of_classes]
 _CLASS_LOSSES = ["log_loss", *(traits.name for traits in _engine.boosting_losses() if traits.of_two_classes)]
 LOSSES_ALONE = {"ranker": ("lambdamart", "pairwise"), "survival": ("cox", "aft")}
 _WITHOUT_PROBABILITIES = ("stack", "vote", "linear_svm", "perceptron")
-_CHOICES = {  # that `options.toml` names
+_CHOICES = {  # by their name in `options.toml`
     "model": [*FITTED_BY_COMMAND],
     "any_model": [*FITTED_BY_COMMAND, *FITTED_BY_COMMAND_ALONE],
     "studied": [
@@ -117,66 +115,66 @@ _TYPES: dict[str, Callable[[Any], click.ParamType[Any]]] = {
 }
 
 
-def _quantiles(_context: click.Context, _option: click.Parameter, given: str | None) -> float | list[float] | None:
-    """Read one quantile, or several with commas between them."""
-    if given is None:
+def _quantiles(_context: click.Context, _option: click.Parameter, text: str | None) -> float | list[float] | None:
+    """Parse one quantile, or several separated by commas."""
+    if text is None:
         return None
     try:
-        levels = [float(part) for part in given.split(",")]
+        levels = [float(level) for level in text.split(",")]
     except ValueError:
         levels = []
     if not levels or not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
-        raise click.BadParameter("Give numbers between 0 and 1 in ascending order, such as 0.05,0.5,0.95.")
+        raise click.BadParameter("Pass numbers between 0 and 1 in ascending order, such as 0.05,0.5,0.95.")
     return levels[0] if len(levels) == 1 else levels
 
 
-def _by_column(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, float] | None:
-    """Read numbers by column, as in income=5."""
-    found = {}
-    for entry in given:
+def _by_column(_context: click.Context, _option: click.Parameter, entries: tuple[str, ...]) -> dict[str, float] | None:
+    """Parse numbers by column, such as income=5."""
+    numbers = {}
+    for entry in entries:
         column, sign, number = entry.rpartition("=")
         try:
-            found[column] = float(number)
+            numbers[column] = float(number)
         except ValueError:
             sign = ""
         if not sign or not column:
             raise click.BadParameter(f"{entry!r} is not a column and a number, such as income=5.")
-    return found or None
+    return numbers or None
 
 
-def _listed(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
-    """Return each value once; None if there is none."""
-    return list(dict.fromkeys(given)) or None
+def _distinct(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> list[str] | None:
+    """Return the distinct values in order; None if there are none."""
+    return list(dict.fromkeys(values)) or None
 
 
 _CALLBACKS: dict[str, Callable[..., object]] = {
     "quantile": _quantiles,
     "feature_costs": _by_column,
-    "linear_leaves": lambda _context, _option, given: given or None,
-    **dict.fromkeys(("learners", "models", "metric", "scoring"), _listed),
+    "linear_leaves": lambda _context, _option, value: value or None,
+    **dict.fromkeys(("learners", "models", "metric", "scoring"), _distinct),
 }
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spinney")
 def spinney() -> None:
-    r"""Trees and ensembles for tables.
+    r"""Trees and ensembles for tabular data.
 
     \b
-    New here? Start with
-      spinney demo           study a small table, and look at the report
+    Start with the demo: a study of a small bundled table, with its report
+      spinney demo
     \b
-    With a table of your own (CSV, Parquet, Arrow, Excel; - is standard input)
+    Find the best model for a table (CSV, Parquet, Arrow, Excel; - is stdin)
       spinney study loans.csv --target repaid
-      spinney predict loans-study/best.model applicants.csv --out answers.csv
+      spinney predict loans-study/best.model applicants.csv --out predictions.csv
       spinney explain loans-study/best.model loans.csv --row 3
     \b
-    One model, chosen by hand
+    Fit and print one model
       spinney fit loans.csv --target repaid --max-depth 4 --out loans.tree
       spinney show loans.tree
     \b
-    Exit codes: 0 done; 1 a file or its data cannot be used; 2 a command was
-    not understood; 130 interrupted.
+    Exit codes: 0 success; 1 invalid file or data; 2 invalid command;
+    130 interrupted.
     """
 
 
@@ -184,24 +182,24 @@ DECLARED: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix("
 
 
 def option_of(name: str, declared: dict[str, Any]) -> str:
-    """Return what the option of a parameter is called."""
+    """Return the option name of a parameter."""
     return str(declared.get("option", f"--{name.replace('_', '-')}"))
 
 
 def _parameter(name: str, declared: dict[str, Any]) -> click.Parameter:
-    """Make a parameter of its declaration."""
+    """Return the click parameter of a declaration."""
     settings = {key: value for key, value in declared.items() if key not in (*_TYPES, "option", "models", "argument")}
     kind = next((make(declared[key]) for key, make in _TYPES.items() if key in declared), None)
     if "argument" in declared:
         return click.Argument([name], type=kind, **settings)
     choices = ", ".join(kind.choices) if isinstance(kind, click.Choice) else ""
-    named = {"choices": choices, "numbers": ", ".join(_NUMBER_LOSSES), "classes": ", ".join(_CLASS_LOSSES)}
-    settings |= {"help": declared["help"].format(**named), "callback": _CALLBACKS.get(name)}
+    lists = {"choices": choices, "numbers": ", ".join(_NUMBER_LOSSES), "classes": ", ".join(_CLASS_LOSSES)}
+    settings |= {"help": declared["help"].format(**lists), "callback": _CALLBACKS.get(name)}
     return click.Option([option_of(name, declared), name], type=kind, show_default="default" in declared, **settings)
 
 
 def command(handler: Callable[..., None]) -> click.Command:
-    """Make a command of a function, with the parameters that are declared under its name."""
+    """Return the command of a function, with the parameters declared under its name."""
     declared = DECLARED[handler.__name__]
     params = [_parameter(name, declared.get(name) or DECLARED["shared"][name]) for name in declared["parameters"]]
     return spinney.command(short_help=declared["short_help"], params=params)(handler)

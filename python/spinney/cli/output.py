@@ -1,4 +1,4 @@
-"""What commands print on standard output: JSON, lines and tables."""
+"""Output of commands on stdout: JSON, lines and tables."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from rich.text import Text
 from spinney._evaluate.statistics import finite_or_none
 
 
-def print_json(found: object) -> None:
+def print_json(result: object) -> None:
     """Print as JSON; null for numbers that are not finite."""
-    click.echo(json.dumps(finite_or_none(found), ensure_ascii=False, allow_nan=False, indent=2, default=str))
+    click.echo(json.dumps(finite_or_none(result), ensure_ascii=False, allow_nan=False, indent=2, default=str))
 
 
 def print_lines(*lines: str | Table) -> None:
-    """Print texts as they are, and tables."""
+    """Print texts unchanged, and tables."""
     console = Console(highlight=False)
     for line in lines:
         console.print(Text(line) if isinstance(line, str) else line, soft_wrap=isinstance(line, str))
 
 
 def table_of(head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int | None = None) -> Table:
-    """Lay out rows of cells as they are; columns after the first `n_left` are flush right."""
+    """Return a table of cells; columns after the first `n_left` are right-aligned."""
     table = Table(show_header=any(head))
     for k, name in enumerate(head):
         table.add_column(Text(name), justify="left" if n_left is None or k < n_left else "right")

@@ -6,19 +6,37 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from numpy.typing import NDArray
 
 from spinney._data import Schema
+from spinney._data.display import nearest_name
 from spinney._data.feature import Feature
 from spinney._data.file_readers import is_parquet, one_column_only
-from spinney._data.types import Floats
+from spinney._data.types import Floats, TableLike
 from spinney._model.saving.predictor import load_predictor
-from spinney.cli.failures import fail, failures_in_words, nearest
-from spinney.cli.loaded import LoadedPredictor
+from spinney.cli.failures import command_errors, fail
 from spinney.cli.tables import batches, check_writable, column_names, in_batches, number_column, replacing
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+class LoadedPredictor(Protocol):
+    """A model that can only predict."""
+
+    schema: Schema
+    classes_: Any
+    n_outputs_: int
+    takes_offset: bool
+
+    def predict(self, X: TableLike, **params: Floats) -> NDArray[Any]:
+        """Return labels or numbers."""
+
+    def predict_proba(self, X: TableLike, **params: Floats) -> Any:
+        """Return class probabilities, a list of them for several outputs."""
+
 
 _TRUTH = {"true": True, "1": True, "t": True, "yes": True, "false": False, "0": False, "f": False, "no": False}
 
@@ -35,18 +53,18 @@ def run_predict(
 ) -> None:
     """Predict each row of a table and write the predictions in row order."""
     check_writable(out)
-    with failures_in_words():
+    with command_errors():
         model = load_predictor(model_path)
     if proba and not hasattr(model, "classes_"):
-        raise fail(f"'{model_path}' is a regression model: it has no class shares. Leave out --proba.")
+        raise fail(f"'{model_path}' is a regression model: it has no class probabilities. Leave out --proba.")
     if offset is not None and not model.takes_offset:
-        raise fail(f"--offset is for gradient boosting, and '{model_path}' holds another model. Leave it out.")
-    if offset is not None and model._part.model.n_scores > 1:
+        raise fail(f"--offset applies to gradient boosting, but '{model_path}' is another model. Leave it out.")
+    if offset is not None and (n_classes := model._part.model.n_scores) > 1:
         raise fail(
-            f"--offset goes with numbers or two classes, and '{model_path}' has {model._part.model.n_scores} classes. "
-            "Leave it out, or predict from Python."
+            f"--offset supports regression and two classes, but '{model_path}' has {n_classes} classes. Leave it out, "
+            "or predict from Python."
         )
-    with failures_in_words(), in_batches(table, encoding) as file:
+    with command_errors(), in_batches(table, encoding) as file:
         predictions = predicted(model, model_path, file, proba=proba, offset=offset, delimiter=delimiter)
         if out is None:
             _write_csv(predictions, sys.stdout.buffer)
@@ -78,7 +96,7 @@ def predicted(
             batch = batch.with_columns([truth_values(batch[name], table) for name in flags])
         batch = with_parts(batch, model.schema, parts)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a model fitted without names takes columns by position: checked above
+            warnings.simplefilter("ignore")  # a model fitted without names matches columns by position: checked above
             scores = {} if offset is None else {"offset": number_column(batch[offset], "--offset")}
             yield _frame(model, batch.select(names), proba, scores)
         n_rows += batch.height
@@ -89,16 +107,16 @@ def predicted(
 def matched_columns(
     schema: Schema, model_path: Path, table: Path, offset: str | None, delimiter: str | None
 ) -> list[str]:
-    """Find the model's columns in the table: by name, or by position if it was fitted without names."""
+    """Return the columns of the table that the model uses: by name, or by position if it was fitted without names."""
     present = column_names(table, delimiter)
     if offset is not None and offset not in present:
-        raise fail(f"--offset: '{table}' has no column '{offset}'. {nearest(offset, present)}")
+        raise fail(f"--offset: '{table}' has no column '{offset}'. {nearest_name(offset, present)}")
     if not schema.has_names:
         present = [name for name in present if name != offset]
         if len(present) != schema.n_features:
             raise fail(
                 f"'{model_path}' was fitted without column names, on {schema.n_features} columns, "
-                f"but '{table}' has {len(present)}. Keep only those columns, in the same order."
+                f"but '{table}' has {len(present)}. Select these columns, in the same order."
             )
         return present
     absent = [name for name in schema.names if name not in present and name not in derived_parts(schema, present)]
@@ -108,12 +126,12 @@ def matched_columns(
         raise fail(one_column_only(table, present[0], delimiter))
     listed = ", ".join(f"'{name}'" for name in absent[:8]) + (", …" if len(absent) > 8 else "")
     word = "column" if len(absent) == 1 else "columns"
-    hint = nearest(absent[0], present) if len(absent) == 1 else "Add or rename them."
+    hint = nearest_name(absent[0], present) if len(absent) == 1 else "Add or rename them."
     raise fail(f"'{table}' lacks {len(absent)} {word} that the model needs: {listed}. {hint}")
 
 
 def derived_parts(schema: Schema, present: list[str]) -> dict[str, tuple[int, str]]:
-    """Return the columns that ``--date-parts`` made at fit and the table lacks: position of the date, and the part."""
+    """Return the date parts of the model that the table lacks: position of the date column, and the part."""
     from spinney._data.date_parts import part_named
 
     found = {}
@@ -127,7 +145,7 @@ def derived_parts(schema: Schema, present: list[str]) -> dict[str, tuple[int, st
 
 
 def with_parts(batch: pl.DataFrame, schema: Schema, parts: dict[str, tuple[int, str]]) -> pl.DataFrame:
-    """Add the parts of dates that `derived_parts` has found lacking."""
+    """Add the missing date parts that `derived_parts` returns."""
     import polars as pl
 
     from spinney._data import read_table
@@ -144,7 +162,7 @@ def with_parts(batch: pl.DataFrame, schema: Schema, parts: dict[str, tuple[int, 
 
 
 def _csv_type(feature: Feature) -> type[pl.DataType]:
-    """Choose how to read a column from CSV: as it was at fit, not as its first rows look."""
+    """Return the type of a column in a CSV file: that of the training table, whatever the first rows hold."""
     import polars as pl
 
     if feature.empty or feature.kind == "boolean" or feature.holds_text or feature.clock:
@@ -153,15 +171,15 @@ def _csv_type(feature: Feature) -> type[pl.DataType]:
 
 
 def truth_values(column: pl.Series, table: Path) -> pl.Series:
-    """Read True and False as they are usually written."""
+    """Parse common spellings of true and false."""
     import polars as pl
 
     words = column.str.strip_chars().str.to_lowercase()
-    strange = column.filter(~words.is_in(list(_TRUTH)) & words.is_not_null())
-    if strange.len() > 0:
+    unknown = column.filter(~words.is_in(list(_TRUTH)) & words.is_not_null())
+    if unknown.len() > 0:
         raise fail(
-            f"Column '{column.name}' of '{table}' held True and False at fit and holds '{strange[0]}' now. "
-            "Write true or false, or nothing if it is missing."
+            f"Column '{column.name}' of '{table}' held True and False in the training table, but holds '{unknown[0]}'. "
+            "Write true or false, or leave the cell empty."
         )
     return words.replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
 
@@ -176,12 +194,12 @@ def _frame(model: LoadedPredictor, batch: pl.DataFrame, proba: bool, scores: dic
         f"prediction{mark}": values.tolist() for mark, values in zip(marks, outputs, strict=True)
     }
     if proba:
-        shares = model.predict_proba(batch, **scores)
+        proba_values = model.predict_proba(batch, **scores)
         single = model.n_outputs_ == 1
         for mark, classes, values in zip(
             marks,
             [model.classes_] if single else model.classes_,
-            [shares] if single else shares,
+            [proba_values] if single else proba_values,
             strict=True,
         ):
             columns |= {f"proba{mark}_{label}": values[:, k] for k, label in enumerate(classes)}
@@ -195,7 +213,7 @@ def _write_csv(predictions: Iterator[pl.DataFrame], file: BinaryIO) -> None:
 
 
 def _write_parquet(predictions: Iterator[pl.DataFrame], path: Path) -> None:
-    """Write batches as files of their own beside `path`, then stream them into one."""
+    """Write each batch to a file next to `path`, then stream them into one."""
     import polars as pl
 
     parts = []

@@ -1,4 +1,4 @@
-"""``spinney study``, ``demo``, ``bench`` and ``compare``: several models of a table."""
+"""``spinney study``, ``demo``, ``bench`` and ``compare``: several models on one table."""
 
 from __future__ import annotations
 
@@ -26,56 +26,56 @@ from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.study.plan import CARES, Care, Size, estimator_for, peer_candidates
 from spinney._evaluate.study.prepare import Prepared, StudyOptions, prepare
 from spinney._evaluate.study.result import Study
-from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
+from spinney.cli.failures import command_errors, fail, file_error, warnings_in_one_line
 from spinney.cli.fit_table import Source, read_fit_table
 from spinney.cli.output import print_json, print_lines, table_of
 from spinney.cli.tables import check_writable
 
-STUDY_SHARE = 0.85  # of the minutes; the rest is for the report
-_REPORT_SECONDS = 9.0  # that a report takes at least
-REPORT, MODEL, FACTS = "report.html", "best.model", "study.json"
+STUDY_FRACTION = 0.85  # of the time limit; the rest is for the report
+_REPORT_SECONDS = 9.0  # a report takes at least
+REPORT, MODEL, RESULTS = "report.html", "best.model", "study.json"
 
 
 def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
-    """Study a table, print the leader board and keep the best model."""
+    """Run a study, print the leaderboard, and save the report and the best model."""
     folder = Path(f"{source.stem}-study") if out is None else out
     check_folder(folder)
-    with failures_in_words(), warnings_in_words():
+    with command_errors(), warnings_in_one_line():
         read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
-        found = studied(read, source.target, options)
-        found.command = command_of(source, options)
-        files = keep_study(found, folder)
+        study = make_study(read, source.target, options)
+        study.command = command_of(source, options)
+        files = save_study(study, folder)
     if as_json:
-        print_json(found.to_dict() | {"files": files})
+        print_json(study.to_dict() | {"files": files})
         return
-    click.echo(f"{found}\n")
-    for what, path in files.items():
-        click.echo(f"{what:6} {path}")
+    click.echo(f"{study}\n")
+    for kind, path in files.items():
+        click.echo(f"{kind:7} {path}")
 
 
-def studied(table: TableLike, target: str, options: dict[str, Any]) -> Study:
-    """Study a table, with a bar on the terminal if there is one."""
+def make_study(table: TableLike, target: str, options: dict[str, Any]) -> Study:
+    """Run a study, with a progress bar on a terminal."""
     import spinney
 
-    whole = options["minutes"]
-    minutes = max(0.5 * whole, min(STUDY_SHARE * whole, whole - _REPORT_SECONDS / 60))
-    with _bar() as progress:
+    limit = options["minutes"]
+    minutes = max(0.5 * limit, min(STUDY_FRACTION * limit, limit - _REPORT_SECONDS / 60))
+    with _progress_bar() as progress:
         return spinney.study(table, target, progress=progress, **options | {"minutes": minutes})
 
 
 def command_of(source: Source, options: dict[str, Any]) -> str:
-    """Write the command that was given, with all options that are not the usual ones."""
+    """Return the command line, with all options that differ from the defaults."""
     from spinney._evaluate.report.overview import command_line
 
-    usual = {"minutes": 2.0, "folds": 5, "random_state": 0, "task": "auto"}
-    given = {name: value for name, value in options.items() if value != usual.get(name)}
-    asked = given | {"delimiter": source.delimiter, "encoding": source.encoding}
-    return command_line(str(source.path), source.target, asked)
+    defaults = {"minutes": 2.0, "folds": 5, "random_state": 0, "task": "auto"}
+    chosen = {name: value for name, value in options.items() if value != defaults.get(name)}
+    chosen |= {"delimiter": source.delimiter, "encoding": source.encoding}
+    return command_line(str(source.path), source.target, chosen)
 
 
 @contextmanager
-def _bar() -> Iterator[bool | ProgressCall]:
-    """Show how far a study is, on a terminal only."""
+def _progress_bar() -> Iterator[bool | ProgressCall]:
+    """Show the progress of a study, on a terminal only."""
     if not sys.stderr.isatty():
         yield False
         return
@@ -83,40 +83,40 @@ def _bar() -> Iterator[bool | ProgressCall]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task("reading the columns", total=None)
 
-        def tell(n_done: int, n_fits: int, what: str, left: float) -> None:
-            text = f"{what} · at most {left:.0f} s left"
+        def show(n_done: int, n_fits: int, step: str, left: float) -> None:
+            text = f"{step} · at most {left:.0f} s left"
             shown.update(task, completed=n_done, total=n_fits, description=text)
 
-        yield tell
+        yield show
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that could not be written to, before any work is done for it."""
+    """Raise an error if the output folder cannot be written, before the study runs."""
     if folder.exists() and not folder.is_dir():
-        raise fail(f"Cannot keep the study in '{folder}': it is a file. Name a folder with --out.")
+        raise fail(f"Cannot save the study in '{folder}': it is a file. Name a folder with --out.")
     if not folder.resolve().parent.is_dir():
-        raise fail(f"Cannot keep the study in '{folder}': its folder does not exist. Make it first, or use --out.")
+        raise fail(f"Cannot save the study in '{folder}': its folder does not exist. Make it first, or use --out.")
 
 
-def keep_study(found: Study, folder: Path) -> dict[str, str]:
-    """Write what a study found into a folder; return the files by what they hold."""
+def save_study(study: Study, folder: Path) -> dict[str, str]:
+    """Save the model, report and results of a study to a folder; return the files by content."""
     try:
         folder.mkdir(exist_ok=True)
-        found.save(folder / MODEL)
+        study.save(folder / MODEL)
         files = {
-            "report": str(found.report(folder / REPORT)),
+            "report": str(study.report(folder / REPORT)),
             "model": str(folder / MODEL),
-            "facts": str(folder / FACTS),
+            "results": str(folder / RESULTS),
         }
-        text = json.dumps(found.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2)
-        (folder / FACTS).write_text(text + "\n", encoding="utf-8")
+        text = json.dumps(study.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2)
+        (folder / RESULTS).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise fail(os_failure(error, folder)) from error
+        raise fail(file_error(error, folder)) from error
     return files
 
 
 def run_demo(*, out: Path | None, **options: Any) -> None:
-    """Study the penguins, print the leader board and the tree, and say where the report is."""
+    """Run a study of the penguins, print the leaderboard and the tree, and the path of the report."""
     import polars as pl
 
     from spinney import export_text
@@ -128,18 +128,18 @@ def run_demo(*, out: Path | None, **options: Any) -> None:
     categories = [name for name in X.columns if isinstance(X[name].dtype, pl.Enum | pl.Categorical | pl.String)]
     counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(y.to_list()).items()))
     print_lines(
-        f"Palmer penguins: {X.height} rows, {X.width} features ({len(categories)} categories: "
+        f"Palmer penguins: {X.height} rows, {X.width} features ({len(categories)} categorical: "
         f"{', '.join(categories)}), {sum(X.null_count().row(0))} missing values",
-        f"Which species? {counts}\n",
+        f"Target: species ({counts})\n",
     )
-    with failures_in_words():
-        found = studied(X.with_columns(species=y), "species", options)
-        files = keep_study(found, folder)
-    with_gaps = {name for name in X.columns if X[name].null_count() > 0}
-    click.echo(f"{found}\n\nThe pruned tree, as questions:")
-    print_lines(export_text(found.tree, show_missing=with_gaps))
-    click.echo(f"\nThe report is {Path(files['report']).resolve()}: open it in a browser.")
-    click.echo(f"The best model is kept in {files['model']}. Now study a table of your own:")
+    with command_errors():
+        study = make_study(X.with_columns(species=y), "species", options)
+        files = save_study(study, folder)
+    with_missing = {name for name in X.columns if X[name].null_count() > 0}
+    click.echo(f"{study}\n\nPruned decision tree:")
+    print_lines(export_text(study.tree, show_missing=with_missing))
+    click.echo(f"\nReport: {Path(files['report']).resolve()} (open it in a browser)")
+    click.echo(f"Best model: {files['model']}\nNow run a study of your own table:")
     click.echo("  spinney study loans.csv --target repaid")
 
 
@@ -148,15 +148,15 @@ _PLAIN = Care(CARES[0].effort / 2, 100)
 
 
 def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, seed: int, as_json: bool) -> None:
-    """Fit models in turn, and print medians of their times and their loss on rows held out."""
-    with failures_in_words(), warnings.catch_warnings():
+    """Fit models several times, and print their median times and their loss on held-out rows."""
+    with command_errors(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        data = _made(rows, columns, seed) if source is None else _read(source)
+        data = _synthetic(rows, columns, seed) if source is None else _read(source)
         metric = "neg_root_mean_squared_error" if data.classes is None else "neg_log_loss"
         scorers, runner = Scorers(read_metrics(metric), data.classes), Runner(data)
         fold, models = split_test(data, np.random.RandomState(seed)), _models(data, seed)
         runs = [[runner.run(candidate, fold) for candidate in models] for _ in range(rounds)]
-    found = [
+    results = [
         {
             "model": candidate.name,
             "loss": -scorers.score(metric, one[0].predictions, data.y[fold.held_out]),
@@ -168,14 +168,14 @@ def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, se
     loss = "log loss" if data.classes is not None else "root mean squared error"
     n_train, n_columns = len(fold.train), data.table.n_columns
     if as_json:
-        print_json({"rows": n_train, "columns": n_columns, "loss": loss, "rounds": rounds, "models": found})
+        print_json({"rows": n_train, "columns": n_columns, "loss": loss, "rounds": rounds, "models": results})
         return
     cells = [
         [one["model"], f"{one['fit_seconds']:.3g}", f"{one['predict_seconds']:.3g}", f"{one['loss']:.4g}"]
-        for one in sorted(found, key=lambda one: one["loss"])
+        for one in sorted(results, key=lambda one: one["loss"])
     ]
     print_lines(
-        f"{n_train:,} rows to learn from, {len(fold.held_out):,} held out, {n_columns} columns",
+        f"{n_train:,} training rows, {len(fold.held_out):,} held-out rows, {n_columns} columns",
         table_of(["model", "fit s", "predict s", loss], cells),
     )
 
@@ -185,8 +185,8 @@ def _read(source: Source) -> Prepared:
     return prepare(read.frame, source.target, StudyOptions(task=source.task), 0)
 
 
-def _made(n_rows: int, n_columns: int, seed: int) -> Prepared:
-    """Make a table of numbers whose classes depend on some of them."""
+def _synthetic(n_rows: int, n_columns: int, seed: int) -> Prepared:
+    """Return a synthetic table of numbers and two classes that depend on some of them."""
     import polars as pl
 
     random = np.random.default_rng(seed)
@@ -203,38 +203,38 @@ def _models(data: Prepared, seed: int) -> list[Candidate]:
 
 
 def run_compare(source: Source, options: dict[str, Any], *, plot: Path | None, as_json: bool) -> None:
-    """Compare models by options of `compare`, and print what came of it; draw it if a file is named."""
+    """Compare models, print the comparison, and draw it if a plot file is set."""
     check_writable(plot)
     table = read_fit_table(source)
     options = {"groups": table.groups, "time": table.time, "sample_weight": table.weight, "task": table.task} | options
-    with failures_in_words(), warnings_in_words():
-        found = compare(X=table.X, y=table.y, verbose=int(sys.stderr.isatty()), **options)
+    with command_errors(), warnings_in_one_line():
+        comparison = compare(X=table.X, y=table.y, verbose=int(sys.stderr.isatty()), **options)
         if plot is not None:
-            _draw(found, plot, options["learning_curves"])
+            _draw(comparison, plot, options["learning_curves"])
     if not as_json:
-        click.echo(str(found))
+        click.echo(str(comparison))
         return
     print_json(
         {
             "table": str(source.path),
             "target": source.target,
-            "best": found.best_,
-            "reference": found.reference_,
-            "folds": found.n_folds,
-            "rows_to_learn_from": found.n_train,
-            "rows_to_judge_by": found.n_test,
-            "models": found.to_frame(backend="polars").to_dicts(),
-            "unfinished": found.unfinished,
-            "curves": {name: scores.tolist() for name, scores in found.curves.items()},
-            "curve_rows": found.curve_rows.tolist(),
+            "best": comparison.best_,
+            "reference": comparison.reference_,
+            "folds": comparison.n_folds,
+            "training_rows": comparison.n_train,
+            "test_rows": comparison.n_test,
+            "models": comparison.to_frame(backend="polars").to_dicts(),
+            "unfinished": comparison.unfinished,
+            "curves": {name: scores.tolist() for name, scores in comparison.curves.items()},
+            "curve_rows": comparison.curve_rows.tolist(),
         }
     )
 
 
-def _draw(found: Comparison, path: Path, curves: bool) -> None:
+def _draw(comparison: Comparison, path: Path, curves: bool) -> None:
     import matplotlib.figure
 
     matplotlib.use("agg")
-    ax = found.plot_curves() if curves else found.plot()
+    ax = comparison.plot_curves() if curves else comparison.plot()
     assert isinstance(ax.figure, matplotlib.figure.Figure)
     ax.figure.savefig(path, dpi=150)

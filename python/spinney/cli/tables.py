@@ -1,4 +1,4 @@
-"""Tables on disk as commands use them: read whole to fit and in batches to predict."""
+"""Tables on disk: read whole for fitting and in batches for prediction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spinney._data.file_readers import (
     record_blocks,
 )
 from spinney._data.scan import polars_batches
-from spinney.cli.failures import fail, failures_in_words
+from spinney.cli.failures import command_errors, fail
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ BLOCK_BYTES = 4 << 20
 
 def read_whole(path: Path, delimiter: str | None, encoding: str | None = None) -> pl.DataFrame:
     """Read a table of at least two columns and one row; ``-`` is standard input."""
-    with failures_in_words():
+    with command_errors():
         return read_file(path, delimiter, encoding).frame
 
 
@@ -44,7 +44,7 @@ def column_names(path: Path, delimiter: str | None) -> list[str]:
     """Return the names of a table's columns, reading no more than needed."""
     import polars as pl
 
-    with failures_in_words(), reading(path, delimiter):
+    with command_errors(), reading(path, delimiter):
         if is_parquet(path):
             return list(pl.read_parquet_schema(path))
         with opened(path) as file:
@@ -53,7 +53,7 @@ def column_names(path: Path, delimiter: str | None) -> list[str]:
 
 
 def require_target(target: str | None, path: Path, delimiter: str | None) -> str:
-    """Return the target; if none is named, refuse, with the columns that there are."""
+    """Return the target; without one, raise an error that lists the columns."""
     if target is not None:
         return target
     names: list[str] = []
@@ -68,7 +68,7 @@ def require_target(target: str | None, path: Path, delimiter: str | None) -> str
 
 @contextmanager
 def in_batches(path: Path, encoding: str | None) -> Iterator[Path]:
-    """Give a file of UTF-8 text or Parquet for a table of any kind: what is neither is written to one that vanishes."""
+    """Yield a table as a UTF-8 CSV or Parquet file; other formats are converted to a temporary file."""
     import tempfile
 
     with on_disk(path) as file:
@@ -86,11 +86,11 @@ def in_batches(path: Path, encoding: str | None) -> Iterator[Path]:
             try:
                 yield written
             except click.ClickException as error:
-                raise fail(error.message.replace(f"'{written}'", f"'{path}'")) from error  # the table that was given
+                raise fail(error.message.replace(f"'{written}'", f"'{path}'")) from error
 
 
 def number_column(column: pl.Series, option: str) -> NDArray[np.float64]:
-    """Return a column that an option names and that must hold a number in every row."""
+    """Return the column of an option as numbers; raise an error if a value is missing or no number."""
     import polars as pl
 
     if not column.dtype.is_numeric():
@@ -113,7 +113,7 @@ def batches(path: Path, types: dict[str, Any], delimiter: str | None) -> Iterato
     """
     import polars as pl
 
-    with failures_in_words(), reading(path, delimiter):
+    with command_errors(), reading(path, delimiter):
         if is_parquet(path):
             for frame in polars_batches(pl.scan_parquet(path, glob=False).select(list(types)), BATCH_ROWS):
                 yield from frame.iter_slices(BATCH_ROWS)
@@ -132,7 +132,7 @@ def batches(path: Path, types: dict[str, Any], delimiter: str | None) -> Iterato
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path to write to that becomes `path` when all is written, and vanishes if anything fails."""
+    """Yield a temporary path that replaces `path` on success and is deleted on failure."""
     import shutil
     import tempfile
 
@@ -153,7 +153,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path | None) -> None:
-    """Refuse a file that could not be written, before any work is done for it."""
+    """Raise an error if a file cannot be written, before the command runs."""
     if path is None or _is_device(path):
         return
     folder = Path(os.path.realpath(path)).parent
@@ -166,5 +166,5 @@ def check_writable(path: Path | None) -> None:
 
 
 def _is_device(path: Path) -> bool:
-    """Say whether a path is a device or a pipe: such a thing is written to, not replaced."""
+    """Return whether a path is a device or a pipe, which is written to and not replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()

@@ -1,45 +1,66 @@
-"""``spinney explain``, ``show``, ``export`` and ``convert``: what is done with a saved model."""
+"""``spinney explain``, ``show``, ``export`` and ``convert``: commands on a saved model."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 
 from spinney._data import Schema
-from spinney._data.display import shortest
-from spinney._data.types import Floats
+from spinney._data.display import nearest_name, shortest
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About, Estimator, load
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.file.container import write_file
 from spinney._model.saving.predictor import load_predictor
 from spinney._names import public
-from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
-from spinney.cli.loaded import LoadedModel
+from spinney.cli.failures import command_errors, fail, warnings_in_one_line
 from spinney.cli.output import print_json, print_lines, table_of
 from spinney.cli.predict import derived_parts, with_parts
 from spinney.cli.tables import check_writable, read_whole
 from spinney.inspect.explain.counterfactual import counterfactual
 from spinney.inspect.explain.dependence import partial_dependence
 from spinney.inspect.explain.importances import permutation_importance
+from spinney.inspect.explain.shap import ShapValues
 from spinney.inspect.text.tables import importance_columns, write_json
 
 if TYPE_CHECKING:
     import polars as pl
 
-_MOST_COLUMNS = 20  # on the screen
-_MOST_OTHERS = 200  # whose values a column of a row is given
-_MOST_ROWS = 2000  # by which the effect of a column is averaged
+_MOST_COLUMNS = 20  # printed
+_MOST_OTHERS = 200  # rows whose values replace those of the explained row
+_MOST_ROWS = 2000  # for partial dependence
+
+
+class LoadedModel(Protocol):
+    """A fitted estimator of spinney; not every family has every method."""
+
+    classes_: NDArray[Any]
+    estimators_: list[LoadedModel]
+    schema_: Schema
+
+    def predict(self, X: TableLike) -> NDArray[Any]:
+        """Return labels or numbers."""
+
+    def predict_proba(self, X: TableLike) -> Floats:
+        """Return class probabilities."""
+
+    def shap_values(self, X: TableLike) -> ShapValues:
+        """Return SHAP values."""
+
+    def _about(self) -> About:
+        """Return a summary of the model."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What to explain: a model by its target, a column, or a row, with what is wanted of it instead."""
+class ExplainRequest:
+    """What to explain: the model (by its target), a column, or a row, with the prediction wanted for it."""
 
     target: str | None = None
     row: int | None = None
@@ -48,88 +69,94 @@ class Question:
 
 
 def run_explain(
-    model_path: Path, table: Path, asked: Question, *, delimiter: str | None, encoding: str | None, as_json: bool
+    model_path: Path,
+    table: Path,
+    request: ExplainRequest,
+    *,
+    delimiter: str | None,
+    encoding: str | None,
+    as_json: bool,
 ) -> None:
-    """Explain a model by the rows of a table."""
-    with failures_in_words():
+    """Explain a model on the rows of a table."""
+    with command_errors():
         model, schema = load(model_path), load_predictor(model_path).schema
     frame = read_whole(table, delimiter, encoding)
     X = _columns_of(frame, schema, table)
-    with failures_in_words(), warnings_in_words():
-        if asked.row is not None:
-            found = _row(model, X, asked.row, asked.want)
-        elif asked.column is not None:
-            found = _effect(model, X, asked.column)
+    with command_errors(), warnings_in_one_line():
+        if request.row is not None:
+            result = _row(model, X, request.row, request.want)
+        elif request.column is not None:
+            result = _dependence(model, X, request.column)
         else:
-            found = _importances(model, X, frame, str(asked.target), table)
-    lines = found.pop("lines")
+            result = _importances(model, X, frame, str(request.target), table)
+    lines = result.pop("lines")
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
         print_lines(*lines)
 
 
 def _columns_of(frame: pl.DataFrame, schema: Schema, table: Path) -> pl.DataFrame:
-    """Return the model's columns of a table; parts of dates that it lacks are made."""
+    """Return the columns of a table that the model uses; missing date parts are derived."""
     parts = derived_parts(schema, frame.columns)
     lacking = [name for name in schema.names if name not in frame.columns and name not in parts]
     if lacking:
         raise fail(
-            f"'{table}' lacks the column '{lacking[0]}', which the model needs. {nearest(lacking[0], frame.columns)}"
+            f"'{table}' has no column '{lacking[0]}', which the model needs. {nearest_name(lacking[0], frame.columns)}"
         )
     return with_parts(frame, schema, parts).select(schema.names)
 
 
 def _importances(model: LoadedModel, X: pl.DataFrame, frame: pl.DataFrame, target: str, table: Path) -> dict[str, Any]:
     if target not in frame.columns:
-        raise fail(f"--target: '{table}' has no column '{target}'. {nearest(target, frame.columns)}")
+        raise fail(f"--target: '{table}' has no column '{target}'. {nearest_name(target, frame.columns)}")
     known = frame[target].is_not_null()
     y = frame.filter(known)[target].to_numpy()
-    found = permutation_importance(model, X.filter(known), y)
-    rows = found.to_frame("polars").select("column", "importance", "standard_error").to_dicts()
+    importances = permutation_importance(model, X.filter(known), y)
+    rows = importances.to_frame("polars").select("column", "importance", "standard_error").to_dicts()
     cells = [[one["column"], f"{one['importance']:.4g}", f"{one['standard_error']:.2g}"] for one in rows]
-    title = f"What the score falls by when a column is shuffled, {X.height:,} rows:"
+    title = f"Permutation importance: drop in score when a column is shuffled ({X.height:,} rows)"
     return {"importances": rows, "lines": [title, table_of(["column", "importance", "± se"], cells[:_MOST_COLUMNS])]}
 
 
-def _effect(model: LoadedModel, X: pl.DataFrame, column: str) -> dict[str, Any]:
+def _dependence(model: LoadedModel, X: pl.DataFrame, column: str) -> dict[str, Any]:
     if column not in X.columns:
-        raise fail(f"--column: the model has no column '{column}'. {nearest(column, X.columns)}")
+        raise fail(f"--column: the model has no column '{column}'. {nearest_name(column, X.columns)}")
     rows = X if X.height <= _MOST_ROWS else X.sample(_MOST_ROWS, seed=0)
     frame = partial_dependence(model, rows, [column]).to_frame("polars")
     cells = table_of([name.strip("()") for name in frame.columns], [list(map(_text, row)) for row in frame.iter_rows()])
-    title = f"What the model says on average when '{column}' has each value and all else stays:"
-    return {"column": column, "effect": frame.to_dicts(), "lines": [title, cells]}
+    title = f"Partial dependence: mean prediction for each value of '{column}'"
+    return {"column": column, "partial_dependence": frame.to_dicts(), "lines": [title, cells]}
 
 
 def _row(model: LoadedModel, X: pl.DataFrame, row: int, want: str | None) -> dict[str, Any]:
-    """Explain one row: what is said, what each column adds, and the smallest change for another answer."""
+    """Explain one row: its prediction, the contributions of the columns, and the nearest counterfactual."""
     if row > X.height:
         raise fail(f"--row: the table has {X.height:,} rows, so there is no row {row:,}.")
     one = X[row - 1 : row]
-    said = model.predict(one).tolist()[0]
-    found: dict[str, Any] = {"row": row, "prediction": said, "lines": [f"Row {row}: {_text(said)}"]}
+    prediction = model.predict(one).tolist()[0]
+    result: dict[str, Any] = {"row": row, "prediction": prediction, "lines": [f"Row {row}: {_text(prediction)}"]}
     if hasattr(model, "predict_proba"):
-        shares = dict(zip(map(str, model.classes_.tolist()), model.predict_proba(one)[0].tolist(), strict=True))
-        found["shares"] = shares
-        found["lines"].append("  " + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
+        proba = dict(zip(map(str, model.classes_.tolist()), model.predict_proba(one)[0].tolist(), strict=True))
+        result["probabilities"] = proba
+        result["lines"].append("  " + ", ".join(f"{name} {p:.1%}" for name, p in proba.items()))
     if hasattr(model, "shap_values"):
-        _add_shap(found, model, one, said)
+        _add_shap(result, model, one, prediction)
     else:
-        _add_falls(found, model, X, one, said)
+        _add_drops(result, model, X, one, prediction)
     if want is not None:
         others = counterfactual(model, one.to_dicts()[0], _wanted(model, want), X=X)
-        found["alternatives"] = [{"prediction": one.prediction, "changes": one.changes} for one in others.alternatives]
-        found["lines"] += ["", *str(others).splitlines()]
-    return found
+        result["alternatives"] = [{"prediction": one.prediction, "changes": one.changes} for one in others.alternatives]
+        result["lines"] += ["", *str(others).splitlines()]
+    return result
 
 
 def _wanted(model: LoadedModel, want: str) -> Any:
-    """Return what is wanted: a class by its text, or two ends of a range of values."""
+    """Return the wanted prediction: a class, or the two ends of a range."""
     if hasattr(model, "classes_"):
         by_text = {str(label): label for label in model.classes_.tolist()}
         if want not in by_text:
-            raise fail(f"--want: the model knows no class '{want}'. {nearest(want, list(by_text))}")
+            raise fail(f"--want: the model has no class '{want}'. {nearest_name(want, list(by_text))}")
         return by_text[want]
     low, colon, high = want.partition(":")
     try:
@@ -138,47 +165,55 @@ def _wanted(model: LoadedModel, want: str) -> Any:
         raise fail(f"--want must be a range such as 10:20, 10: or :20, not '{want}'.") from None
 
 
-def _add_shap(found: dict[str, Any], model: LoadedModel, one: pl.DataFrame, said: object) -> None:
+def _add_shap(result: dict[str, Any], model: LoadedModel, one: pl.DataFrame, prediction: object) -> None:
     explained = model.shap_values(one)
     if explained.output_names is not None and len(explained.output_names) > 1:
-        explained = explained.output(said)
+        explained = explained.output(prediction)
     order = abs(explained.values[0]).argsort(kind="stable")[::-1].tolist()
     rows = [
-        {"column": explained.feature_names[j], "value": explained.text_of(0, j), "adds": float(explained.values[0, j])}
+        {
+            "column": explained.feature_names[j],
+            "value": explained.text_of(0, j),
+            "contribution": float(explained.values[0, j]),
+        }
         for j in order
         if explained.values[0, j] != 0
     ]
     base = float(explained.base_values.ravel()[0])
-    cells = [[entry["column"], entry["value"], f"{entry['adds']:+.4g}"] for entry in rows[:_MOST_COLUMNS]]
-    shown = table_of(["column", "value", "adds"], cells)
-    found |= {"explains": explained.of, "base": base, "adds": rows}
-    found["lines"] += [f"What each column adds to the {explained.of}, from {shortest(base)} on:", shown]
+    cells = [[entry["column"], entry["value"], f"{entry['contribution']:+.4g}"] for entry in rows[:_MOST_COLUMNS]]
+    shown = table_of(["column", "value", "contribution"], cells)
+    result |= {"explains": explained.of, "base": base, "contributions": rows}
+    result["lines"] += [f"SHAP values: contributions to the {explained.of} (base value {shortest(base)})", shown]
 
 
-def _add_falls(found: dict[str, Any], model: LoadedModel, X: pl.DataFrame, one: pl.DataFrame, said: object) -> None:
-    """Tell what any model's answer falls by, on average, when one column has the values of other rows."""
+def _add_drops(
+    result: dict[str, Any], model: LoadedModel, X: pl.DataFrame, one: pl.DataFrame, prediction: object
+) -> None:
+    """Add the mean drop of the prediction when one column takes the values of other rows, for any model."""
     import polars as pl
 
     others = X if X.height <= _MOST_OTHERS else X.sample(_MOST_OTHERS, seed=0)
-    has_shares = hasattr(model, "predict_proba")
+    has_proba = hasattr(model, "predict_proba")
 
     def predicted(rows: pl.DataFrame) -> Floats:
-        return model.predict_proba(rows)[:, model.classes_.tolist().index(said)] if has_shares else model.predict(rows)
+        if has_proba:
+            return model.predict_proba(rows)[:, model.classes_.tolist().index(prediction)]
+        return model.predict(rows)
 
-    if not has_shares and isinstance(said, str):
+    if not has_proba and isinstance(prediction, str):
         return
-    own = float(predicted(one)[0])
+    original = float(predicted(one)[0])
     same = pl.concat([one] * others.height)
-    falls = {name: own - float(np.mean(predicted(same.with_columns(others[name])))) for name in X.columns}
+    drops = {name: original - float(np.mean(predicted(same.with_columns(others[name])))) for name in X.columns}
     rows: list[dict[str, Any]] = [
-        {"column": name, "value": _text(one[name][0]), "by": by}
-        for name, by in sorted(falls.items(), key=lambda pair: -abs(pair[1]))
+        {"column": name, "value": _text(one[name][0]), "drop": drop}
+        for name, drop in sorted(drops.items(), key=lambda pair: -abs(pair[1]))
     ]
-    cells = [[entry["column"], entry["value"], f"{entry['by']:.4g}"] for entry in rows[:_MOST_COLUMNS]]
-    shown = table_of(["column", "value", "falls by"], cells)
-    what = f"share of {said}" if has_shares else "prediction"
-    found["falls"] = rows
-    found["lines"] += [f"What the {what} falls by when a column has the values of other rows:", shown]
+    cells = [[entry["column"], entry["value"], f"{entry['drop']:.4g}"] for entry in rows[:_MOST_COLUMNS]]
+    shown = table_of(["column", "value", "mean drop"], cells)
+    explained = f"probability of {prediction}" if has_proba else "prediction"
+    result["drops"] = rows
+    result["lines"] += [f"Mean drop of the {explained} when a column takes the values of other rows", shown]
 
 
 def _text(value: object) -> str:
@@ -186,11 +221,11 @@ def _text(value: object) -> str:
 
 
 def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, number: int | None, as_json: bool) -> None:
-    """Print a saved tree and draw it if a file is named; of an ensemble, its size and columns."""
+    """Print a saved tree, and draw it if an SVG file is set; of an ensemble, print its size and columns."""
     from spinney import export_text, to_dict, tree_svg
 
     check_writable(svg)
-    with failures_in_words():
+    with command_errors():
         model = load(model_path)
         about: About = model._about()
         is_whole = number is None and svg is None and max_depth is None
@@ -216,16 +251,16 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
 
 
 def one_tree_only(path: Path, about: About) -> str:
-    """Say what to do instead of drawing or printing a whole ensemble."""
+    """Return the error for printing or drawing a whole ensemble."""
     if about.trees is None:
         return f"{about.why_no_trees[0].upper()}{about.why_no_trees[1:]}".replace(
             "Leave it out", "Leave --svg and --max-depth out"
         )
-    return f"'{path}' holds {len(about.trees)} trees. Say which one to draw or print: --tree N."
+    return f"'{path}' holds {len(about.trees)} trees. Choose the one to print or draw: --tree N."
 
 
 def chosen_tree(model: TableEstimator, about: About, number: int | None) -> tuple[TableEstimator, str]:
-    """Return the tree that is asked for, counted from 1, or the model if it is one; and what to call it."""
+    """Return tree `number`, counted from 1, or the model itself if it is a tree, and its title."""
     if number is None:
         return model, f"{type(model).__name__}: {about.sentence}"
     if about.trees is None:
@@ -247,7 +282,7 @@ def show_ensemble(model: TableEstimator, about: About, as_json: bool) -> None:
 
 
 def show_members(model: LoadedModel, about: About, as_json: bool) -> None:
-    """Print the members of an ensemble of different models, and what each counts."""
+    """Print the members of an ensemble of different models, and their weights."""
     name, members = type(model).__name__, zip(about.size["members"], model.estimators_, strict=True)
     rows = [
         {"member": member, "model": type(one).__name__, "weight": weight}
@@ -263,7 +298,7 @@ def show_members(model: LoadedModel, about: About, as_json: bool) -> None:
 def described_columns(model: TableEstimator) -> list[dict[str, Any]]:
     """List the columns with their kind, importance and splits, the most important first.
 
-    Trees that are cut at random, without a target, have no importances: their columns are in the order of the table.
+    Trees with random splits, fitted without a target, have no importances: their columns are in the order of the table.
     """
     kinds = {feature.name: feature.kind_in_words for feature in model.schema_.features}
     unknown = [None] * len(kinds)
@@ -276,18 +311,18 @@ def described_columns(model: TableEstimator) -> list[dict[str, Any]]:
 
 
 def columns_table(columns: list[dict[str, Any]]) -> Table:
-    """Lay out the columns; without importances or splits where there are none."""
+    """Return the table of the columns, without importances and splits if there are none."""
     head = [name for name, value in columns[0].items() if value is not None]
     cells = [[f"{row[name]:.3f}" if name == "importance" else str(row[name]) for name in head] for row in columns]
     return table_of(head, cells, n_left=2)
 
 
-_NAMED = ("c", "sql")  # formats that name something
+_NAMED = ("c", "sql")  # formats with a name to choose
 _BINARY = frozenset({"onnx", "treelite"})
 
 
-def written_as(model: Estimator, to: str, name: str | None) -> bytes:
-    """Return a model in a format; `name` is what the format names, where it names something."""
+def exported(model: Estimator, to: str, name: str | None) -> bytes:
+    """Return a model in a format; `name` is the table of SQL or the prefix of C."""
     write = public(f"to_{to}")
     named = {"c": {"name": name or "model"}, "sql": {"table": name or "data"}}
     written = write(model, **named.get(to, {}))
@@ -297,18 +332,18 @@ def written_as(model: Estimator, to: str, name: str | None) -> bytes:
 
 
 def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None) -> None:
-    """Write a saved model in another format."""
+    """Export a saved model to another format."""
     from spinney._estimator.estimator import load
     from spinney._model.file.container import write_file
 
     if out is None and to in _BINARY and sys.stdout.isatty():
-        raise fail(f"{to} is not text: name a file with --out.")
+        raise fail(f"{to} is a binary format: name a file with --out.")
     if name is not None and to not in _NAMED:
-        raise click.UsageError(f"--name goes with --to {' and '.join(_NAMED)}.")
+        raise click.UsageError(f"--name requires --to {' or '.join(_NAMED)}.")
     check_writable(out)
-    with failures_in_words():
+    with command_errors():
         try:
-            written = written_as(load(model_path), to, name)
+            written = exported(load(model_path), to, name)
         except ImportError as error:
             raise fail(str(error)) from None
         if out is not None:
@@ -318,12 +353,12 @@ def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None)
 
 
 def run_convert(file: Path, out: Path | None) -> None:
-    """Import a file and save what it holds."""
+    """Import a model file of another library and save it."""
     from spinney._interchange.reading.import_file import import_file
 
     target = out or file.with_suffix(".spinney")
     check_writable(target)
-    with failures_in_words():
+    with command_errors():
         model = import_file(file)
         model.save(target)
     click.echo(f"{target}: {model._about().sentence}.", err=True)

@@ -293,7 +293,7 @@ def test_sizes_are_read():
             read_size(wrong, "memory")
 
 
-def test_the_command_reads_large_tables_some_rows_at_a_time(tmp_path):
+def test_the_command_reads_large_tables_out_of_core(tmp_path):
     from click.testing import CliRunner
     from spinney.cli.commands import spinney as command
 
@@ -309,18 +309,18 @@ def test_the_command_reads_large_tables_some_rows_at_a_time(tmp_path):
 
     many = run(tmp_path / "part*.parquet", *words, "--out", tmp_path / "many")
     assert many.exit_code == 0, many.output
-    assert "stands for 2 files" in many.stderr
+    assert "matches 2 files" in many.stderr
     large = run(tmp_path / "all.parquet", *words, "--memory", "1kB", "--out", tmp_path / "large")
-    assert "takes about 0.0 MB in memory, of which 0.0 MB may be used" in large.stderr
+    assert "takes about 0.0 MB of memory, and the limit is 0.0 MB" in large.stderr
     small = run(tmp_path / "all.parquet", *words, "--folds", 0, "--out", tmp_path / "small")
     assert small.exit_code == 0, small.output
-    assert "some rows at a time" not in small.stderr
+    assert "out of core" not in small.stderr
     prints = {spinney.load(tmp_path / name).fingerprint() for name in ("many", "large", "small")}
     assert len(prints) == 1
     assert '"rows": 698' in many.stdout
     for arguments, said in [
         ([tmp_path / "part*.parquet", "--target", "yes", "--model", "knn"], "Only --model boosting, forest"),
-        ([tmp_path / "none*.parquet", "--target", "yes"], "No file is called"),
+        ([tmp_path / "none*.parquet", "--target", "yes"], "No file matches"),
         ([tmp_path / "part*.parquet", *words, "--target", "yess"], "has no column 'yess'"),
         ([tmp_path / "all.parquet", *words, "--memory", "much"], "must be a number of bytes"),
     ]:

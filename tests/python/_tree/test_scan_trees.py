@@ -127,7 +127,7 @@ def test_the_command_fits_large_tables(kind, tmp_path):
     words += ["--out", tmp_path / "model", *(() if kind == "tree" else ("--trees", 3))]
     done = CliRunner().invoke(command, list(map(str, words)))
     assert done.exit_code == 0, done.output
-    assert "it is read some rows at a time" in done.stderr
+    assert "it is read out of core" in done.stderr
     model = spinney.load(tmp_path / "model")
     parameters = {} if kind == "extra-trees" else {"max_bins": 255}
     known = type(model)(random_state=0, **parameters, **({} if kind == "tree" else {"n_estimators": 3}))

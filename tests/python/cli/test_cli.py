@@ -1,4 +1,4 @@
-"""The command line, run as a user runs it: output, exit codes, and what it says when something is missing."""
+"""The command line, run as a user runs it: output, exit codes, and errors when an extra is missing."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def test_version():
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help_says_where_to_start(flag):
+def test_help_names_the_first_command(flag):
     result = run(flag)
     assert result.returncode == 0
     assert "spinney demo" in result.stdout
@@ -61,7 +61,7 @@ def test_an_option_out_of_range_exits_2():
 
 @pytest.mark.parametrize("package", ["click", "rich", "polars"])
 @pytest.mark.parametrize("arguments", [("--version",), ("demo",)])
-def test_without_the_extra_one_line_says_what_to_install(package, arguments):
+def test_without_the_extra_one_line_names_what_to_install(package, arguments):
     result = run(*arguments, blocked=[package])
     assert result.returncode == 1
     assert result.stdout == ""
@@ -83,25 +83,25 @@ def demo(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_demo_runs_and_says_where_the_report_is(demo):
+def test_demo_runs_and_prints_the_path_of_the_report(demo):
     assert demo.exit_code == 0, demo.stderr
     assert demo.stderr == ""
     assert "344 rows, 7 features" in demo.stdout
     assert "island, sex" in demo.stdout
     assert "19 missing values" in demo.stdout
-    report = Path(re.search(r"The report is (.*): open it", demo.stdout)[1])
+    report = Path(re.search(r"Report: (.*) \(open it", demo.stdout)[1])
     assert report.read_text().lstrip().lower().startswith("<!doctype html")
 
 
 @pytest.mark.slow
-def test_demo_beats_always_saying_the_same(demo):
+def test_demo_beats_the_baseline(demo):
     linear = float(re.search(r"^linear \*? +([\d.]+)", demo.stdout, re.M)[1])
     assert linear < 0.2 < float(re.search(r"^baseline +([\d.]+)", demo.stdout, re.M)[1])
 
 
 @pytest.mark.slow
 def test_demo_prints_the_tree(demo):
-    _, _, printed = demo.stdout.partition("as questions:\n")
+    _, _, printed = demo.stdout.partition("decision tree:\n")
     lines = printed.partition("\n\n")[0].splitlines()
     assert lines[0].startswith("all: 275 rows (Adelie 44%")
     leaves = [line for line in lines if "→" in line]
@@ -115,6 +115,6 @@ def test_demo_is_the_same_again(demo, tmp_path):
     assert again.returncode == 0
 
     def without_times(text):
-        return re.sub(r"; \d+ s$| +(fit s|[\d.e-]+)$|^The (report|best model) is .*$", "", text, flags=re.M)
+        return re.sub(r"; \d+ s$| +(fit s|[\d.e-]+)$|^(Report|Best model): .*$", "", text, flags=re.M)
 
     assert without_times(again.stdout) == without_times(demo.stdout)

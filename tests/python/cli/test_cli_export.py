@@ -11,7 +11,7 @@ WRITTEN = [name[3:] for name, module in MODULE_OF.items() if name.startswith("to
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("export") / "model.spinney"
     MODELS["tree of values"]().save(path)
     return path
@@ -23,16 +23,16 @@ def run(*words, code=0):
     return result
 
 
-def test_what_is_printed_is_what_python_writes(kept):
-    model = spinney.load(kept)
-    assert run(kept, "--to", "c", "--name", "mine").stdout == spinney.to_c(model, name="mine")
-    assert run(kept, "--to", "sql", "--name", "t").stdout == spinney.to_sql(model, "t")
+def test_what_is_printed_is_what_python_writes(saved):
+    model = spinney.load(saved)
+    assert run(saved, "--to", "c", "--name", "mine").stdout == spinney.to_c(model, name="mine")
+    assert run(saved, "--to", "sql", "--name", "t").stdout == spinney.to_sql(model, "t")
 
 
-def test_a_file_is_written(kept, tmp_path):
+def test_a_file_is_written(saved, tmp_path):
     pytest.importorskip("onnx")
-    run(kept, "--to", "onnx", "--out", tmp_path / "model.onnx")
-    assert (tmp_path / "model.onnx").read_bytes() == spinney.to_onnx(spinney.load(kept)).SerializeToString()
+    run(saved, "--to", "onnx", "--out", tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").read_bytes() == spinney.to_onnx(spinney.load(saved)).SerializeToString()
 
 
 def test_every_format_is_offered():
@@ -40,11 +40,11 @@ def test_every_format_is_offered():
     assert sorted(option.type.choices) == sorted(WRITTEN)
 
 
-def test_refusals(kept, tmp_path):
+def test_refusals(saved, tmp_path):
     path = tmp_path / "surrogates.spinney"
     MODELS["surrogates"]().save(path)
     result = run(path, "--to", "c", code=1)
     assert result.stderr.startswith("Error: C cannot hold the surrogate splits")
-    assert run(kept, "--to", "c", "--name", "int", code=1).stderr.count("\n") == 1
-    assert "--name goes with" in run(kept, "--to", "onnx", "--name", "x", code=2).stderr
-    run(kept, "--to", "paper", code=2)
+    assert run(saved, "--to", "c", "--name", "int", code=1).stderr.count("\n") == 1
+    assert "--name requires" in run(saved, "--to", "onnx", "--name", "x", code=2).stderr
+    run(saved, "--to", "paper", code=2)

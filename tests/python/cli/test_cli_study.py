@@ -27,7 +27,7 @@ def run(*arguments, code=0, **given):
 
 @pytest.fixture
 def short_report(monkeypatch):
-    """Write a page in no time: what the report holds is tested elsewhere."""
+    """Replace the report by a stub: its contents are tested in test_report.py."""
 
     def write(study, path):
         path.write_text("<html>")
@@ -44,29 +44,29 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_study_prints_the_board_and_keeps_report_and_model(folder, short_report):
-    out = folder / "kept"
-    said = run("study", folder / "penguins.csv", "--target", "species", "--out", out, *QUICK).stdout
-    assert "log_loss" in said
-    assert str(out / "report.html") in said
+def test_study_prints_the_leaderboard_and_saves_report_and_model(folder, short_report):
+    out = folder / "saved"
+    printed = run("study", folder / "penguins.csv", "--target", "species", "--out", out, *QUICK).stdout
+    assert "log_loss" in printed
+    assert str(out / "report.html") in printed
     assert "<html" in (out / "report.html").read_text()
     model = spinney.load_predictor(out / "best.model")
     X, _ = load_penguins(as_frame="polars")
     assert len(model.predict(X)) == 344
-    facts = json.loads((out / "study.json").read_text())
-    assert facts["best"] in said
-    answers = run("predict", out / "best.model", folder / "penguins.csv").stdout
-    assert len(pl.read_csv(answers.encode())) == 344
+    results = json.loads((out / "study.json").read_text())
+    assert results["best"] in printed
+    predictions = run("predict", out / "best.model", folder / "penguins.csv").stdout
+    assert len(pl.read_csv(predictions.encode())) == 344
 
 
 @pytest.mark.slow
 def test_study_as_json(folder):
     out = folder / "as_json"
-    said = run("study", folder / "penguins.csv", "--target", "body_mass_g", "--out", out, "--json", *QUICK).stdout
-    found = json.loads(said)
+    printed = run("study", folder / "penguins.csv", "--target", "body_mass_g", "--out", out, "--json", *QUICK).stdout
+    found = json.loads(printed)
     assert found["task"] == "regression"
     assert {entry["model"] for entry in found["leaderboard"]} == {"tree", "linear", "stack", "baseline"}
-    assert set(found["files"]) == {"report", "model", "facts"}
+    assert set(found["files"]) == {"report", "model", "results"}
 
 
 @pytest.fixture(scope="module")
@@ -77,25 +77,25 @@ def tree(folder):
 
 def test_explain_a_row(folder, tree):
     words = ("explain", tree, folder / "penguins.csv", "--row", 3, "--want", "Gentoo")
-    said = run(*words).stdout
-    assert said.startswith("Row 3: Adelie")
-    assert "flipper_length_mm" in said
-    assert "For Gentoo" in said
+    printed = run(*words).stdout
+    assert printed.startswith("Row 3: Adelie")
+    assert "flipper_length_mm" in printed
+    assert "For Gentoo" in printed
     found = json.loads(run(*words, "--json").stdout)
     assert found["prediction"] == "Adelie"
-    total = found["base"] + sum(one["adds"] for one in found["adds"])
-    assert total == pytest.approx(found["shares"]["Adelie"])
+    total = found["base"] + sum(one["contribution"] for one in found["contributions"])
+    assert total == pytest.approx(found["probabilities"]["Adelie"])
     assert found["alternatives"][0]["prediction"] == "Gentoo"
 
 
-def test_explain_a_row_of_a_model_that_cannot_be_parted(folder):
-    table, model = folder / "penguins.csv", folder / "near.model"
+def test_explain_a_row_of_a_model_without_shap_values(folder):
+    table, model = folder / "penguins.csv", folder / "linear.model"
     run("fit", table, "--target", "species", "--model", "linear", "--folds", "0", "--out", model)
-    said = run("explain", model, table, "--row", "1").stdout
-    assert "What the share of Adelie falls by when a column has the values of other rows:" in said
+    printed = run("explain", model, table, "--row", "1").stdout
+    assert "Mean drop of the probability of Adelie when a column takes the values of other rows" in printed
     found = json.loads(run("explain", model, table, "--row", "1", "--json").stdout)
-    assert {one["column"] for one in found["falls"]} == set(load_penguins(as_frame="polars")[0].columns)
-    assert found["falls"][0]["by"] > 0
+    assert {one["column"] for one in found["drops"]} == set(load_penguins(as_frame="polars")[0].columns)
+    assert found["drops"][0]["drop"] > 0
 
 
 def test_explain_columns(folder, tree):
@@ -103,25 +103,25 @@ def test_explain_columns(folder, tree):
     found = json.loads(run("explain", tree, table, "--target", "species", "--json").stdout)
     assert found["importances"][0]["importance"] > 0.1
     assert "shuffled" in run("explain", tree, table, "--target", "species").stdout
-    effect = json.loads(run("explain", tree, table, "--column", "island", "--json").stdout)["effect"]
-    assert {one["island"] for one in effect} == {"Biscoe", "Dream", "Torgersen"}
-    assert "average" in run("explain", tree, table, "--column", "island").stdout
+    curve = json.loads(run("explain", tree, table, "--column", "island", "--json").stdout)["partial_dependence"]
+    assert {one["island"] for one in curve} == {"Biscoe", "Dream", "Torgersen"}
+    assert "mean prediction" in run("explain", tree, table, "--column", "island").stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
-        ("", 2, "Say what to explain"),
+        ("", 2, "Choose what to explain"),
         ("--row 3 --column island", 2, "one of --target"),
-        ("--column island --want x", 2, "goes with --row"),
+        ("--column island --want x", 2, "requires --row"),
         ("--row 999", 1, "there is no row 999"),
         ("--row 3 --want Gento", 1, "Did you mean 'Gentoo'?"),
         ("--column islan", 1, "Did you mean 'island'?"),
         ("--target specie", 1, "Did you mean 'species'?"),
     ],
 )
-def test_explain_refuses_with_a_remedy(folder, tree, words, code, said):
-    assert said in run("explain", tree, folder / "penguins.csv", *words.split(), code=code).stderr
+def test_explain_refuses_with_a_remedy(folder, tree, words, code, message):
+    assert message in run("explain", tree, folder / "penguins.csv", *words.split(), code=code).stderr
 
 
 def test_predict_reads_standard_input(folder, tree):
@@ -138,9 +138,9 @@ def test_bench_prints_times_and_losses(folder, monkeypatch):
     found = json.loads(run("bench", "--rows", 200, "--columns", 3, "--rounds", 1, "--json").stdout)
     assert found["rows"] == 160
     assert [one["model"] for one in found["models"]] == ["spinney tree"]
-    said = run("bench", folder / "penguins.csv", "--target", "species", "--rounds", 1).stdout
-    assert "log loss" in said
-    assert "go together" in run("bench", "--target", "species", code=2).stderr
+    printed = run("bench", folder / "penguins.csv", "--target", "species", "--rounds", 1).stdout
+    assert "log loss" in printed
+    assert "Pass both, or neither" in run("bench", "--target", "species", code=2).stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -152,9 +152,9 @@ def test_completion_is_printed(shell):
     "name", ["demo", "study", "predict", "explain", "show", "fit", "compare", "bench", "completion"]
 )
 def test_help_teaches_by_examples(name):
-    said = run(name, "--help").stdout
-    assert f"spinney {name}" in said.partition("Example\n")[2]
-    assert "\\b" not in said
+    printed = run(name, "--help").stdout
+    assert f"spinney {name}" in printed.partition("Example\n")[2]
+    assert "\\b" not in printed
 
 
 def examples_of(name):
@@ -212,19 +212,19 @@ def test_examples_of_the_help_run(tmp_path, monkeypatch, short_report):
 
 
 @pytest.mark.slow
-def test_peers_are_judged_beside_our_models():
+def test_models_of_other_libraries_are_fitted():
     pytest.importorskip("lightgbm")
     from spinney._evaluate.study.plan import Size, peer_candidates
 
     X, y = load_penguins(as_frame="polars")
     for peer in peer_candidates("multiclass", Size(344, 7, 7, 3), 0):
         if peer.name == "lightgbm":
-            shares = peer.estimator.fit(X, y.to_numpy()).predict_proba(X)
-            assert shares.shape == (344, 3)
-            assert (peer.estimator.classes_[shares.argmax(axis=1)] == y.to_numpy()).mean() > 0.95
+            proba = peer.estimator.fit(X, y.to_numpy()).predict_proba(X)
+            assert proba.shape == (344, 3)
+            assert (peer.estimator.classes_[proba.argmax(axis=1)] == y.to_numpy()).mean() > 0.95
 
 
-def test_the_report_says_the_whole_command():
+def test_the_report_shows_the_whole_command():
     from spinney.cli.fit_table import Source
     from spinney.cli.study import command_of
 
@@ -268,7 +268,7 @@ def test_the_report_says_the_whole_command():
         (("study", "penguins.csv", "--target", "absent"), 1),
     ],
 )
-def test_exit_codes_tell_bad_files_from_bad_commands(folder, monkeypatch, words, code):
+def test_exit_codes_distinguish_invalid_files_from_invalid_commands(folder, monkeypatch, words, code):
     monkeypatch.chdir(folder)
     result = run(*words, code=code)
     assert result.stdout == ""
