@@ -42,7 +42,7 @@ MODULE_OF = {
     "FunctionalBoostingRegressor": "spinney._ensemble.functional.functional",
     "Goss": "spinney._boosting.options.option_objects",
     "GradientBoostingClassifier": "spinney._boosting.gradient_boosting",
-    "GradientBoostingRanker": "spinney._boosting.ranker",
+    "GradientBoostingRanker": "spinney._boosting.ranking",
     "GradientBoostingRegressor": "spinney._boosting.gradient_boosting",
     "GradientBoostingSurvival": "spinney._boosting.survival",
     "Growth": "spinney._boosting.options.option_objects",

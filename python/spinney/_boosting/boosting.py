@@ -161,18 +161,18 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         self
             The fitted estimator.
         """
-        return self._fit_arguments({name: value for name, value in locals().items() if name != "self"})
+        validation = validation_sets(X_val, y_val, sample_weight_val, offset_val)
+        return self._fit_where_rows_are(
+            FitInputs(X, y, sample_weight, offset, groups, time, validation=validation, checkpoint=checkpoint)
+        )
 
-    def _fit_arguments(self, arguments: dict[str, Any]) -> Self:
-        """Boost by the arguments of `fit`, where its rows are."""
-        X, checkpoint = arguments.pop("X"), arguments.pop("checkpoint")
-        if (client := client_of(X)) is not None:
-            from spinney._boosting.distributed.fit import fit_boosting
+    def _fit_where_rows_are(self, inputs: FitInputs) -> Self:
+        """Boost in this process, or on the workers that hold a Dask collection."""
+        if (client := client_of(inputs.X)) is None:
+            return self._fit(inputs)
+        from spinney._boosting.distributed.fit import fit_boosting
 
-            return fit_boosting(client, self, X, arguments, checkpoint)
-        of_sets = ("X_val", "y_val", "sample_weight_val", "offset_val", "groups_val")
-        sets = validation_sets(*(arguments.pop(name, None) for name in of_sets))
-        return self._fit(FitInputs(X, **arguments, validation=sets, checkpoint=checkpoint))
+        return fit_boosting(client, self, inputs)
 
     def _fit(self, inputs: FitInputs) -> Self:
         """Boost, and set the fitted attributes, all at once, when nothing can fail any more."""

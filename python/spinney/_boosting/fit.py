@@ -38,7 +38,6 @@ from spinney._boosting.options.engine_options import (
 from spinney._boosting.options.recipe import Recipe, draw_seed, resolve, searched
 from spinney._boosting.rounds import MeanThenSpread, Rounds, fits_mean_first
 from spinney._boosting.settings import BoostingSettings, Metric
-from spinney._boosting.survival_times import SurvivalTarget
 from spinney._boosting.target import BoostingTarget, TargetRows, first_scores, fit_first
 from spinney._data import Schema
 from spinney._data.display import warn
@@ -188,7 +187,7 @@ class BoostingFit:
         rows = self._learning_rows(X, inputs, schema, target, values, loss)
         loss = loss.in_units(rows)
         held_out = [self._held_out(one, inputs, schema, target, loss) for one in inputs.validation]
-        n_scores, has_held_out = sum(part.n_scores for part in loss.parts), bool(held_out) or inputs.time is not None
+        n_scores, has_held_out = sum(part.n_scores for part in loss.parts), inputs.has_validation_rows
         recipe = resolve(settings, rows.n_used, n_scores, has_held_out, target.total_weight(rows), schema.n_features)
         check_stream(X, settings, recipe, rows)
         check_partitioned(recipe, rows)
@@ -409,9 +408,8 @@ class BoostingFit:
         model, step, n_dropped = rounds.result(), step_size(settings, recipe), rounds.n_dropped
         has_step = is_one and n_dropped is None and (earlier is None or step == earlier.step)
         target = task.target
-        if isinstance(target, SurvivalTarget):
-            judged, scores = self._scores_for_curve(rounds, model, task)
-            target = target.with_curve(task.loss, judged, scores, rows)
+        if target.has_curve:
+            target = target.with_curve(task.loss, *self._scores_for_curve(rounds, model, task), rows)
         n_features = task.schema.n_features
         return FitResult(
             schema=task.schema,

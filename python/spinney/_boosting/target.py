@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,6 +68,8 @@ class BoostingTarget(ABC):
     cost_matrix : ndarray of shape (n_classes, n_classes), or None
     priors : ndarray of shape (n_classes,), or None
     """
+
+    has_curve: ClassVar[bool] = False  # whether `with_curve` learns a survival curve from final scores
 
     settings: BoostingSettings
     n_outputs: int = 1
@@ -148,6 +150,10 @@ class BoostingTarget(ABC):
     ) -> Judge:
         """Return a metric on held-out rows, as a function of scores; smaller is better."""
         return HeldOutScore(metric, model, held_out, self.classes, base, encode, self.settings.n_threads)
+
+    def with_curve(self, loss: Loss, evaluated: LearningRows, scores: Floats, rows: LearningRows) -> Self:
+        """Return the target with a curve learned from the final scores, (1, n_rows), of the evaluated rows."""
+        return self
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator."""

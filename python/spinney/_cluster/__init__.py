@@ -1,1 +1,1 @@
-"""Dask: collections, workers and the partitions of rows on them, transport of requests, and waits."""
+"""Fits on a Dask cluster: collections, actors on workers, blocks of rows, and the transport of requests."""

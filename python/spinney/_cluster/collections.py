@@ -1,9 +1,9 @@
-"""Dask collections: their partitions, and the columns that belong to a table."""
+"""Dask collections: their partitions, the columns that belong to a table, and lazy predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -15,48 +15,57 @@ from spinney._cluster.actor import joined, n_rows_of
 from spinney._data.columns import listed
 from spinney._data.scan import is_collection
 from spinney._estimator.estimator import Estimator
+from spinney._estimator.fit_inputs import ROW_FIELDS, RowInputs
+
+Inputs = TypeVar("Inputs", bound=RowInputs)
 
 
 @dataclass(frozen=True)
 class ColumnFutures:
-    """A column that is computed while other things are done, partition by partition."""
+    """A column whose partitions are being computed."""
 
     partitions: list[dask.Future]
 
 
-def begun_columns(client: dask.Client, value: object) -> object:
-    """Have a column that is a collection computed, or each of a dict of such; `joined_columns` returns it."""
-    if isinstance(value, dict):
-        return {name: begun_columns(client, one) for name, one in value.items()}
-    return ColumnFutures(client.compute(partitions_of(value))) if hasattr(value, "dask") else value
-
-
-def joined_columns(client: dask.Client, value: object) -> Any:
-    """Return a column that was begun, or a dict of such, as an array."""
-    if isinstance(value, dict):
-        return {name: joined_columns(client, one) for name, one in value.items()}
-    return joined(dask.gathered(client, value.partitions)) if isinstance(value, ColumnFutures) else value
-
-
-def column_of_all_rows(client: dask.Client, value: object, name: str, n_rows: int, table: str = "X") -> Any:
-    """Return the numbers or labels of all rows: they are few beside the table, and the client needs them all."""
-    found = joined_columns(client, value)
-    if found is not None and len(found) != n_rows:
-        raise ValueError(f"{name} has {len(found)} rows and {table} has {n_rows}. Take both from the same collection.")
-    return found
-
-
-def without_named_columns(X: Any, arguments: Mapping[str, object], table: str = "X") -> tuple[Any, dict[str, object]]:
-    """Take columns that arguments name out of a frame; return what remains, and the arguments with these columns."""
-    mine = {option: name for option, name in arguments.items() if table != "X" or not option.endswith("_val")}
-    named = {option: name for option, name in mine.items() if isinstance(name, str)}
+def without_named_columns(inputs: Inputs, suffix: str = "") -> Inputs:
+    """Take the columns that are named out of the frame X; the inputs hold these columns instead of their names."""
+    named = {field: name for field, name in _columns(inputs).items() if isinstance(name, str)}
     if not named:
-        return X, dict(arguments)
-    columns = list(getattr(X, "columns", []))
-    for option, name in named.items():
-        if name not in columns:
-            raise ValueError(f"{option}={name!r} names no column of {table}, which has {listed(columns)}.")
-    return X.drop(columns=list(named.values())), {**arguments, **{option: X[name] for option, name in named.items()}}
+        return inputs
+    X: Any = inputs.X
+    known = list(getattr(X, "columns", []))
+    for field, name in named.items():
+        if name not in known:
+            raise ValueError(f"{field}{suffix}={name!r} names no column of X{suffix}, which has {listed(known)}.")
+    columns = {field: X[name] for field, name in named.items()}
+    return replace(inputs, X=X.drop(columns=list(named.values())), **columns)
+
+
+def compute_columns(client: dask.Client, inputs: Inputs) -> Inputs:
+    """Start to compute the columns that are collections; `gather_columns` waits for them."""
+    lazy = {field: value for field, value in _columns(inputs).items() if hasattr(value, "dask")}
+    return replace(
+        inputs, **{field: ColumnFutures(client.compute(partitions_of(value))) for field, value in lazy.items()}
+    )
+
+
+def gather_columns(client: dask.Client, inputs: Inputs, n_rows: int | None = None, suffix: str = "") -> Inputs:
+    """Return the inputs with computed columns as arrays; refuse columns that have another length than X."""
+    found = {
+        field: joined(dask.gather(client, value.partitions)) if isinstance(value, ColumnFutures) else value
+        for field, value in _columns(inputs).items()
+    }
+    for field, value in found.items():
+        if n_rows is not None and value is not None and len(value) != n_rows:
+            raise ValueError(
+                f"{field}{suffix} has {len(value)} rows and X{suffix} has {n_rows}. Take both from the same collection."
+            )
+    return replace(inputs, **found)
+
+
+def _columns(inputs: RowInputs) -> dict[str, Any]:
+    """Return the fields of the inputs that hold a value, or several, for each row of X."""
+    return {field: getattr(inputs, field) for field in ROW_FIELDS}
 
 
 def partitions_of(values: Any) -> list[object]:
@@ -79,10 +88,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def lazy_for_collections(is_one_array: Callable[[Any], bool] = lambda model: True) -> Callable[[Method], Method]:
-    """Have a method that predicts a table return a lazy collection for a Dask collection.
+    """Make a prediction method return a lazy collection for a Dask collection.
 
-    It does where no option (such as an offset, which is an array) is given and the model predicts one array; else the
-    partitions are read one after the other, as those of any stream.
+    This applies if the model predicts one array and no option, such as an offset, is passed; otherwise partitions are
+    read one after the other, like any stream.
     """
 
     def decorate(method: Method) -> Method:
@@ -91,7 +100,7 @@ def lazy_for_collections(is_one_array: Callable[[Any], bool] = lambda model: Tru
             if is_collection(X):
                 check_is_fitted(self)
                 if is_one_array(self) and all(value is None for value in options.values()):
-                    return lazily(self, method.__name__, X)
+                    return lazy_predictions(self, method.__name__, X)
             return method(self, X, **options)
 
         return cast(Method, predict)
@@ -99,26 +108,26 @@ def lazy_for_collections(is_one_array: Callable[[Any], bool] = lambda model: Tru
     return decorate
 
 
-def lazily(model: Estimator, method: str, X: Any) -> Any:
-    """Return predictions that are computed when they are asked for, partition by partition.
+def lazy_predictions(model: Estimator, method: str, X: Any) -> Any:
+    """Return predictions that are computed lazily, partition by partition.
 
-    A frame gives a series, or a frame with a column for each class; an array gives an array.
+    The predictions of a frame are a series, or a frame with a column for each class; those of an array are an array.
     """
     if hasattr(X, "map_partitions"):
-        meta = _predicted(X._meta_nonempty, model, method).iloc[:0]
-        return X.map_partitions(_predicted, model, method, meta, meta=meta)
+        meta = _predict_partition(X._meta_nonempty, model, method).iloc[:0]
+        return X.map_partitions(_predict_partition, model, method, meta, meta=meta)
     one = getattr(model, method)(np.zeros((1, X.shape[1]), dtype=X.dtype))
     rows = X.rechunk({1: -1})
     if one.ndim == 1:
-        return rows.map_blocks(_predicted, model, method, one[:0], dtype=one.dtype, drop_axis=1)
+        return rows.map_blocks(_predict_partition, model, method, one[:0], dtype=one.dtype, drop_axis=1)
     chunks = rows.chunks[0], (one.shape[1],)
-    return rows.map_blocks(_predicted, model, method, one[:0], dtype=one.dtype, chunks=chunks)
+    return rows.map_blocks(_predict_partition, model, method, one[:0], dtype=one.dtype, chunks=chunks)
 
 
-def _predicted(part: Any, model: Estimator, method: str, of_none: Any = None) -> Any:
-    """Predict one partition; `of_none` is what is said of no rows."""
-    if of_none is not None and n_rows_of(part) == 0:
-        return of_none
+def _predict_partition(part: Any, model: Estimator, method: str, empty_result: Any = None) -> Any:
+    """Predict one partition; `empty_result` is the prediction of an empty one."""
+    if empty_result is not None and n_rows_of(part) == 0:
+        return empty_result
     found = getattr(model, method)(part)
     if not hasattr(part, "iloc"):
         return found

@@ -1,4 +1,4 @@
-"""Dask as this package uses it: how its modules are loaded, and the types of its objects, of which it declares few."""
+"""Dask as this package uses it: lazy imports, types of its objects, and waits with a time limit."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Worker(Protocol):
 
 
 def worker_here() -> Worker | None:
-    """Return the worker whose task this is; None outside of tasks."""
+    """Return the Dask worker that runs this task; None outside of tasks."""
     try:
         found: Worker = load("distributed").get_worker()
     except ValueError:
@@ -94,41 +94,41 @@ def worker_here() -> Worker | None:
     return found
 
 
-LONGEST_WAIT = 600.0  # seconds for one reply, for one more partition, or without any work
-LOOK_EVERY = 1.0  # seconds between checks whether a worker still lives
+MAX_WAIT_SECONDS = 600.0  # for one reply, for one more partition, or without progress
+POLL_SECONDS = 1.0  # between checks whether a worker is alive
 
 Result = TypeVar("Result")
 
 
 class WorkerLostError(RuntimeError):
-    """A worker does not reply any more."""
+    """A worker no longer replies."""
 
 
-class Patience:
-    """How long nothing has happened that is waited for.
+class StallTimer:
+    """Time since the last progress of a worker or a cluster.
 
     Parameters
     ----------
-    who : str
-        Who is waited for, as a sentence begins with it.
+    name : str
+        Subject of the error message, such as "The scheduler".
     """
 
-    def __init__(self, who: str) -> None:
-        self._who = who
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._since = time.monotonic()
-        self._done = 0.0
+        self._progress = 0.0
 
-    def check(self, done: float = 0.0) -> None:
-        """Fail if no more is done than long ago."""
-        if done > self._done:
-            self._since, self._done = time.monotonic(), done
-        if time.monotonic() - self._since > LONGEST_WAIT:
-            what = "has not answered" if self._done == 0.0 else "has made no progress"
-            raise TimeoutError(f"{self._who} {what} for {LONGEST_WAIT:.0f} s. Look at its log; fit again.")
+    def check(self, progress: float = 0.0) -> None:
+        """Raise TimeoutError if there has been no progress for too long."""
+        if progress > self._progress:
+            self._since, self._progress = time.monotonic(), progress
+        if time.monotonic() - self._since > MAX_WAIT_SECONDS:
+            what = "has not answered" if self._progress == 0.0 else "has made no progress"
+            raise TimeoutError(f"{self._name} {what} for {MAX_WAIT_SECONDS:.0f} s. Look at its log; fit again.")
 
 
-def begun(client: Client, call: Callable[[], Awaitable[Result]]) -> ThreadFuture[Result]:
-    """Begin a call on the event loop of a client, where its methods can be awaited."""
+def start_on_loop(client: Client, call: Callable[[], Awaitable[Result]]) -> ThreadFuture[Result]:
+    """Start a coroutine on the event loop of a client, where the client's methods can be awaited."""
 
     async def awaited() -> Result:
         return await call()
@@ -136,31 +136,31 @@ def begun(client: Client, call: Callable[[], Awaitable[Result]]) -> ThreadFuture
     return asyncio.run_coroutine_threadsafe(awaited(), client.loop.asyncio_loop)
 
 
-def waited_for(future: ThreadFuture[Result], check: Callable[[], None]) -> Result:
-    """Return what a call returns, or raise what it raises; `check` fails if there is nothing to wait for."""
+def wait_for(future: ThreadFuture[Result], check: Callable[[], None]) -> Result:
+    """Wait for a result, and call `check` meanwhile, which raises an error if waiting is pointless."""
     while True:
-        wait([future], timeout=LOOK_EVERY)
+        wait([future], timeout=POLL_SECONDS)
         if future.done():
-            return future.result()  # or what a task has raised, be it a TimeoutError
+            return future.result()  # or raise the error of the task, which may be a TimeoutError
         check()
 
 
-def in_time(client: Client, call: Callable[[], Awaitable[Result]]) -> Result:
-    """Return what the scheduler replies, in time or not at all."""
-    future = begun(client, call)
+def wait_for_scheduler(client: Client, call: Callable[[], Awaitable[Result]]) -> Result:
+    """Return a reply of the scheduler; TimeoutError if it takes too long."""
+    future = start_on_loop(client, call)
     try:
-        return waited_for(future, Patience("The scheduler").check)
+        return wait_for(future, StallTimer("The scheduler").check)
     finally:
         future.cancel()
 
 
 @contextmanager
-def thread_left_to_others() -> Iterator[None]:
-    """Leave the thread of a worker to others while a fit in one of its tasks waits, as Dask's `compute` does."""
+def secede_thread() -> Iterator[None]:
+    """Leave the thread pool of a worker while a fit in one of its tasks waits, as Dask's `compute` does."""
     distributed = load("distributed")
     try:
         distributed.secede()
-    except (ValueError, AttributeError, KeyError):  # this is no task, or it has left its thread already
+    except (ValueError, AttributeError, KeyError):  # this is no task, or it has seceded already
         yield
         return
     try:
@@ -169,46 +169,46 @@ def thread_left_to_others() -> Iterator[None]:
         distributed.rejoin()
 
 
-def threads_of(client: Client) -> dict[str, int]:
-    """Return how many threads each worker has, by address."""
-    return in_time(client, client.nthreads)
+def threads_by_worker(client: Client) -> dict[str, int]:
+    """Return the number of threads of each worker, by address."""
+    return wait_for_scheduler(client, client.nthreads)
 
 
-def threads_of_some(client: Client) -> dict[str, int]:
-    """Return the same of a cluster that must have workers."""
-    if threads := threads_of(client):
+def require_workers(client: Client) -> dict[str, int]:
+    """Return the number of threads of each worker; RuntimeError if there is no worker."""
+    if threads := threads_by_worker(client):
         return threads
     raise RuntimeError("The cluster has no workers. Start some, or wait for them with client.wait_for_workers.")
 
 
-def wait_for_a_worker(client: Client) -> None:
-    """Wait until there is a worker; warn where there is none."""
-    if threads_of(client):
+def wait_for_worker(client: Client) -> None:
+    """Wait until the cluster has a worker; warn if it has none."""
+    if threads_by_worker(client):
         return
     warnings.warn(
-        f"The cluster has lost all of its workers. The fit waits up to {LONGEST_WAIT:.0f} s for another one.",
+        f"The cluster has lost all of its workers. The fit waits up to {MAX_WAIT_SECONDS:.0f} s for another one.",
         stacklevel=2,
     )
     try:
-        client.wait_for_workers(1, timeout=LONGEST_WAIT)
+        client.wait_for_workers(1, timeout=MAX_WAIT_SECONDS)
     except TimeoutError as error:
         raise RuntimeError(
-            f"The cluster has lost all of its workers, and no other one has come in {LONGEST_WAIT:.0f} s. Start some, "
-            "and fit again; what checkpoint=... of gradient boosting keeps is gone on with."
+            f"The cluster has lost all of its workers, and no new one has joined in {MAX_WAIT_SECONDS:.0f} s. Start "
+            "workers, and fit again; gradient boosting resumes from a file that was passed as checkpoint."
         ) from error
 
 
-def check_lives(client: Client, address: str) -> None:
-    """Fail if a worker is gone."""
-    if address not in threads_of(client):
+def check_alive(client: Client, address: str) -> None:
+    """Raise WorkerLostError if a worker is gone."""
+    if address not in threads_by_worker(client):
         raise WorkerLostError(address)
 
 
-def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
-    """Return results of tasks; the time begins anew whenever another one is there."""
-    patience = Patience("The cluster")
-    coming = begun(client, lambda: client.gather(list(futures)))
+def gather(client: Client, futures: Sequence[Future]) -> list[Any]:
+    """Return the results of tasks; the time limit restarts whenever a task ends."""
+    timer = StallTimer("The cluster")
+    results = start_on_loop(client, lambda: client.gather(list(futures)))
     try:
-        return waited_for(coming, lambda: patience.check(sum(future.done() for future in futures)))
+        return wait_for(results, lambda: timer.check(sum(future.done() for future in futures)))
     finally:
-        coming.cancel()
+        results.cancel()

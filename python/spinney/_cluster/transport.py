@@ -1,8 +1,8 @@
-"""Transport of messages to actors on workers: a connection of Dask's to each, or by way of the scheduler.
+"""Transport of messages to actors on workers, over a Dask connection to each or through the scheduler.
 
-`Channel` is the interface: an actor replies to messages in the order in which they are sent, and several may be under
-way. Over a connection go a name and a value, which is bytes or a pickle. Dask's own messages are inspected, packed and
-unpacked at both ends, which takes longer than sending them; see decision 21.
+`Channel` is the interface: an actor replies to messages in order, and several may be in flight. A message on a
+connection is a name and a value, which is bytes or a pickle. Dask's own message format is not used, because packing and
+unpacking it takes longer than sending it; see decision 21.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from typing import Any, Literal, Protocol
 
 from spinney._cluster import dask
 
-Reply = tuple[Literal["done", "failed", "busy", "lost"], Any]  # and what a method returns or raises, or how to wait on
-REQUEST = "answer"  # the method that answers requests, which are bytes: in order, without replies in between
+Reply = tuple[Literal["done", "failed", "busy", "lost"], Any]  # with the result, the error, or how to poll
+REQUEST = "answer"  # the method that answers requests (bytes), in order and without "busy" replies
 _OPEN, _READY = "spinney-connection", "ready"
-_MOST_AT_ONCE = 1 << 30  # bytes: sockets of TLS take fewer than 2^31
+_MAX_CHUNK = 1 << 30  # bytes: TLS sockets take fewer than 2^31
 _HEAD = struct.Struct("!32s?Q")  # the name, whether the value is pickled, and the number of its bytes
 
 
 class Channel(Protocol):
-    """A way to one actor; all methods run on the event loop of the client."""
+    """A channel to one actor; all methods run on the event loop of the client."""
 
     async def exchange(self, method: str, args: Sequence[object]) -> Reply:
         """Send a message and wait for the reply; OSError if the actor cannot be reached."""
 
     def close(self) -> None:
-        """End what is under way; nobody waits for replies any more."""
+        """Cancel the messages in flight."""
 
 
 class Connection:
-    """A connection of Dask's to an actor, encrypted where the cluster's are."""
+    """A Dask connection to an actor, encrypted if the cluster uses encryption."""
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
-        self._sends, self._receives = asyncio.Lock(), asyncio.Lock()  # which let waiting tasks in by their order
+        self._sends, self._receives = asyncio.Lock(), asyncio.Lock()  # first come, first served
 
     @classmethod
     async def open(cls, client: dask.Client, address: str, actor: str) -> Connection:
-        """Connect to an actor, by its key."""
+        """Connect to the actor with this key."""
         comm = await dask.load("distributed.comm").connect(address, **client.connection_args)
         try:
             await comm.write({"op": _OPEN, "actor": actor})
@@ -66,25 +66,25 @@ class Connection:
         return status, value
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._comm.abort()
 
 
 class SchedulerChannel:
-    """Messages by way of the scheduler, where this process cannot connect to the worker."""
+    """Messages through the scheduler, if this process cannot connect to the worker."""
 
     def __init__(self, client: dask.Client, address: str, actor: str) -> None:
         self._scheduler, self._address, self._actor = client.scheduler, address, actor
-        self._in_order = asyncio.Lock()
+        self._send_order = asyncio.Lock()
 
     async def exchange(self, method: str, args: Sequence[object]) -> Reply:
         """Send a message and wait for the reply."""
-        given = [dask.load("distributed.protocol").to_serialize(value) for value in (method, list(args))]
+        arguments = [dask.load("distributed.protocol").to_serialize(value) for value in (method, list(args))]
         call: dict[str, object] = {"op": "actor_execute", "function": "reply", "actor": self._actor, "kwargs": {}}
         try:
-            async with self._in_order:
-                found = await self._scheduler.proxy(worker=self._address, msg=call | {"args": given})
-        except Exception as error:  # none is the actor's own; a new worker at the same address has no such actor
+            async with self._send_order:
+                found = await self._scheduler.proxy(worker=self._address, msg=call | {"args": arguments})
+        except Exception as error:  # never the actor's error; a new worker at the same address has no such actor
             raise ConnectionError(str(error)) from error
         if found["status"] != "OK":
             raise ConnectionError(str(found["exception"]))
@@ -96,7 +96,7 @@ class SchedulerChannel:
 
 
 def accept_connections(worker: dask.Worker) -> None:
-    """Have a worker accept connections to its actors, which have methods `reply` and, for requests, `reply_now`."""
+    """Let a worker accept connections to its actors, which have methods `reply` and, for requests, `reply_now`."""
 
     async def serve(comm: Any, actor: str) -> object:
         try:
@@ -121,9 +121,9 @@ async def _serve_on_loop(comm: Any, actor: str, worker: dask.Worker) -> None:
 
 
 class _SocketServer:
-    """Replies to messages in a thread of its own, which reads and writes the socket of a connection.
+    """A thread that reads messages from the socket of a connection and writes the replies.
 
-    On the event loop of the worker each request would wait for two other threads.
+    On the event loop of the worker, each request would wait for two other threads.
     """
 
     def __init__(self, comm: Any, actor: str, worker: dask.Worker) -> None:
@@ -135,7 +135,7 @@ class _SocketServer:
         Thread(target=self._run, name="spinney-connection", daemon=True).start()
 
     async def wait(self) -> None:
-        """Wait until the thread is over; end it if nobody waits any more."""
+        """Wait until the thread ends; end it if this task is cancelled."""
         try:
             await self._over.wait()
         finally:
@@ -161,7 +161,7 @@ class _SocketServer:
             return True
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
-            return bool(selector.select(dask.LOOK_EVERY))
+            return bool(selector.select(dask.POLL_SECONDS))
 
     def _receive(self) -> tuple[str, Any]:
         name, is_pickled, size = _HEAD.unpack(self._read(_HEAD.size))
@@ -171,31 +171,31 @@ class _SocketServer:
         body = bytearray(size)
         left = memoryview(body)
         while left:
-            if (n := self._socket.recv_into(left[:_MOST_AT_ONCE])) == 0:
+            if (n := self._socket.recv_into(left[:_MAX_CHUNK])) == 0:
                 raise ConnectionResetError
             left = left[n:]
         return body
 
     def _send(self, name: str, value: object) -> None:
         message = memoryview(b"".join(_packed(name, value)))
-        for begin in range(0, len(message), _MOST_AT_ONCE):
-            self._socket.sendall(message[begin : begin + _MOST_AT_ONCE])
+        for begin in range(0, len(message), _MAX_CHUNK):
+            self._socket.sendall(message[begin : begin + _MAX_CHUNK])
 
     def _reply(self, method: str, value: Any) -> Reply:
         actor = self._actors[self._actor]
         if method == REQUEST:
             found: Reply = actor.reply_now(value)
             return found
-        coming = asyncio.run_coroutine_threadsafe(actor.reply(method, value), self._loop)
-        while not wait([coming], timeout=dask.LOOK_EVERY).done:
+        future = asyncio.run_coroutine_threadsafe(actor.reply(method, value), self._loop)
+        while not wait([future], timeout=dask.POLL_SECONDS).done:
             if self._comm.closed():
                 raise ConnectionResetError
-        reply: Reply = coming.result()
+        reply: Reply = future.result()
         return reply
 
 
 def _packed(name: str, value: object) -> tuple[bytes, bytes]:
-    """Return the head of a message, and its value as bytes."""
+    """Return the header of a message, and its value as bytes."""
     body = value if isinstance(value, bytes) else dask.load("distributed.protocol.pickle").dumps(value)
     return _HEAD.pack(name.encode(), body is not value, len(body)), body
 
@@ -206,7 +206,7 @@ def _unpacked(name: bytes, is_pickled: bool, body: bytearray) -> tuple[str, Any]
 
 
 def _stream_of(comm: Any) -> Any:
-    """Return the stream of a connection, None if its kind has none; OSError if it was closed at this end."""
+    """Return the stream of a connection, or None if it has none; OSError if this end has closed it."""
     if not hasattr(comm, "stream"):
         return None
     if comm.stream is None:

@@ -18,6 +18,7 @@ from spinney._data.schema import Schema
 from spinney._data.spool import SpooledTable, array_of
 from spinney._data.types import ColumnLike, TableLike
 
+ROW_FIELDS = ("y", "sample_weight", "offset", "groups", "time", "exposure")  # of `RowInputs`, besides X
 UNNAMED = "validation"  # name of a validation set that has none
 
 
@@ -41,10 +42,9 @@ class RowInputs:
 
     def spooled(self, categorical_features: object, suffix: str = "") -> Self:
         """Return a stream as a table in files, and the columns that are named as arrays; any other table as it is."""
-        names = ("y", "sample_weight", "offset", "groups", "time", "exposure")
-        beside = {name + suffix: getattr(self, name) for name in names}
+        beside = {name + suffix: getattr(self, name) for name in ROW_FIELDS}
         X, arrays = split_stream(self.X, beside, categorical_features, "X" + suffix)
-        return replace(self, X=X, **dict(zip(names, arrays, strict=True)))
+        return replace(self, X=X, **dict(zip(ROW_FIELDS, arrays, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ class FitInputs(RowInputs):
 
     validation: tuple[ValidationSet, ...] = ()
     checkpoint: str | os.PathLike[str] | None = None
+
+    @property
+    def has_validation_rows(self) -> bool:
+        """Whether the caller says which rows are held out: by validation sets, or by time."""
+        return bool(self.validation) or self.time is not None
 
     @property
     def first_validation(self) -> ValidationSet | None:

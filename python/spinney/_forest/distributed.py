@@ -19,10 +19,9 @@ from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
 from spinney._cluster import dask
-from spinney._cluster.actor import FittingActor, Model
-from spinney._cluster.dask import WorkerLostError, thread_left_to_others, threads_of
-from spinney._cluster.remote_actor import RemoteActor, made
-from spinney._cluster.single_worker import Arguments, WholeTable, conversation, fit_copy, with_own_draws
+from spinney._cluster.actor import FittingActor, Model, RemoteActor, wait_until_ready
+from spinney._cluster.dask import WorkerLostError, secede_thread, threads_by_worker
+from spinney._cluster.single_worker import WholeTable, fit_copy, run_remote_fit, with_copied_random_state
 from spinney._cluster.transport import Reply
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.parallel import Progress
@@ -114,7 +113,7 @@ class DistributedTrees:
 
     def fit(self, inputs: FitInputs) -> ForestModel:
         """Return the fitted model; WorkerLostError: begin again, with the workers that are left."""
-        threads = dict(sorted(threads_of(self._client).items()))
+        threads = dict(sorted(threads_by_worker(self._client).items()))
         if self._model.verbose:
             each = f"each of {len(threads)} workers has" if len(threads) > 1 else "one worker has"
             said = f"trees are distributed: {each} all {self._rows.n_rows:,} rows{self._rows.place}"
@@ -125,7 +124,7 @@ class DistributedTrees:
                 stack.enter_context(closing(self._rows.actor(address, Grower, quiet, n)))
                 for address, n in threads.items()
             ]
-            made(self._client, growers)
+            wait_until_ready(self._client, growers)
             leader, *others = growers
             led = leader.send("lead", inputs)
             reading = [(other, other.send("read", inputs)) for other in others]
@@ -133,7 +132,7 @@ class DistributedTrees:
             for other, future in reading:
                 other.result(future)
             n_threads = dict(zip(growers, threads.values(), strict=True))
-            fitted: ForestModel = conversation(leader, first, partial(self._grown, n_threads))
+            fitted: ForestModel = run_remote_fit(leader, first, partial(self._grown, n_threads))
             return fitted
 
     def _grown(self, n_threads: dict[RemoteActor, int], wanted: TreeRange) -> list[_engine.Tree]:
@@ -175,33 +174,32 @@ def _first_run(numbers: list[int], most: int) -> list[int]:
     return numbers[:n]
 
 
-@thread_left_to_others()
-def fit_forest(client: dask.Client, model: Forest, X: object, arguments: Arguments) -> Forest:
+@secede_thread()
+def fit_forest(client: dask.Client, model: Forest, inputs: FitInputs) -> Forest:
     """Grow the trees of a forest on all workers, each of which has all rows.
 
     Parameters
     ----------
     client : distributed.Client
     model : forest
-    X : dask DataFrame or Array
-    arguments : dict
-        The other parameters of `fit`, by name.
+    inputs : FitInputs
+        Arguments of `fit`; X is a Dask DataFrame or Array.
     """
 
-    def fitted_copy(model: Forest, rows: WholeTable, here: dict[str, Any]) -> Any:
+    def fitted_copy(model: Forest, rows: WholeTable, inputs: FitInputs) -> Any:
         rows.check_memory(model)
         is_auto = model.n_estimators == "auto"
         n_wanted = MOST_MEMBERS if is_auto else int(model.n_estimators)
         with Progress("trees", n_wanted, is_auto, 0, model.verbose) as progress:
             trees = DistributedTrees(client, _with_fixed_draws(model), rows, progress)
-            return rows.retried(lambda: trees.fit(FitInputs(X=None, **here)))
+            return rows.retry(lambda: trees.fit(inputs))
 
-    return fit_copy(client, model, X, arguments, fitted_copy)
+    return fit_copy(client, model, inputs, fitted_copy)
 
 
 def _with_fixed_draws(model: Forest) -> Forest:
     """Return a copy of a model that draws the same in every process."""
-    copied = with_own_draws(model)
+    copied = with_copied_random_state(model)
     if copied.random_state is None:
         copied.random_state = int(check_random_state(None).randint(2**31 - 1))
     return copied

@@ -161,12 +161,12 @@ class BaseForest(GrowingEstimator):
         self
             The fitted estimator.
         """
-        if (client := client_of(X)) is not None:
-            from spinney._forest.distributed import fit_forest
+        inputs = FitInputs(X, y, sample_weight, groups=groups)
+        if (client := client_of(X)) is None:
+            return self._fit(inputs)
+        from spinney._forest.distributed import fit_forest
 
-            beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
-            return fit_forest(client, self, X, beside)
-        return self._fit(FitInputs(X, y, sample_weight, groups=groups))
+        return fit_forest(client, self, inputs)
 
     def _fit(self, inputs: FitInputs, grower: TreeGrower = ForestRequest.grow) -> Self:
         """Grow the forest; `grower` grows the trees, here or in other processes."""

@@ -225,16 +225,17 @@ class BaseTree(GrowingEstimator):
         self
             The fitted estimator.
         """
-        if (client := client_of(X)) is not None:
-            beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
-            later = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
-            return fit_on_one_worker(client, self, X, beside | later)
         self._check_parameters()
-        settings = self._settings
-        settings.check_user_criterion()
         check_together({"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val})
         validation = () if X_val is None else (ValidationSet(X_val, y_val, sample_weight_val),)
         inputs = FitInputs(X, y, sample_weight, groups=groups, exposure=exposure, validation=validation)
+        client = client_of(X)
+        return self._fit(inputs) if client is None else fit_on_one_worker(client, self, inputs)
+
+    def _fit(self, inputs: FitInputs) -> Self:
+        """Grow and prune the tree from rows in this process."""
+        settings = self._settings
+        settings.check_user_criterion()
         inputs = inputs.spooled(self.categorical_features)
         table = Input.of(inputs.X)
         check_stream(table, settings)

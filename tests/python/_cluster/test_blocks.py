@@ -22,7 +22,8 @@ from spinney._boosting.options.compatibility import why_all_rows
 from spinney._boosting.settings import BoostingSettings
 from spinney._cluster.actor import Actor, rows_between
 from spinney._cluster.blocks import CHUNK_ROWS, LocalBlocks, aligned_ranges, slices_of
-from spinney._cluster.single_worker import LoneFit
+from spinney._cluster.single_worker import SingleWorkerFit
+from spinney._estimator.fit_inputs import FitInputs
 from sweep import examples
 
 N = 3 * CHUNK_ROWS + 517
@@ -168,31 +169,32 @@ def test_answers_that_an_interruption_left_are_no_answers_to_the_next_request(mo
     assert np.isfinite(model.predict(frame)).all()
 
 
-def test_losses_that_are_sums_over_rows_are_shared_out():
+def test_rows_are_partitioned_for_losses_that_are_sums_over_rows():
+    inputs = FitInputs(None, None)
     for loss in ("log_loss", "exponential", "focal", "smooth_hinge"):
-        assert why_all_rows(BoostingSettings.of(spinney.GradientBoostingClassifier(**FEW, loss=loss)), {}) is None
-    assert why_all_rows(BoostingSettings.of(spinney.GradientBoostingRegressor(**FEW)), {}) is None
+        assert why_all_rows(BoostingSettings.of(spinney.GradientBoostingClassifier(**FEW, loss=loss)), inputs) is None
+    assert why_all_rows(BoostingSettings.of(spinney.GradientBoostingRegressor(**FEW)), inputs) is None
     medians = BoostingSettings.of(spinney.GradientBoostingRegressor(loss="absolute_error"))
-    assert "looks at all rows of a leaf" in why_all_rows(medians, {})
+    assert "looks at all rows of a leaf" in why_all_rows(medians, inputs)
 
 
 def test_a_worker_that_is_closed_keeps_no_actor():
     """One that is a thread of this process goes on to be there, and its fits would."""
     actor = Actor()
-    assert actor.is_held()
+    assert actor.is_alive()
     actor._key = "mine"
     actor._worker = SimpleNamespace(
         state=SimpleNamespace(actors={"mine": actor}), status=SimpleNamespace(name="running")
     )
-    assert actor.is_held()
+    assert actor.is_alive()
     actor._worker.status = SimpleNamespace(name="closed")
-    assert not actor.is_held()
+    assert not actor.is_alive()
 
 
 def test_a_model_that_one_worker_fits_can_be_sent():
     frame, y = make_table(n=300)
-    fit = LoneFit(spinney.GradientBoostingRegressor(n_estimators=2), 1, None, frame)
-    said, model = fit.begin({"y": y}, False)
+    fit = SingleWorkerFit(spinney.GradientBoostingRegressor(n_estimators=2), 1, None, frame)
+    said, model = fit.begin(FitInputs(None, y), False)
     while said == "busy":
         said, model = fit.next_event()
     assert said == "done"
@@ -353,9 +355,9 @@ def test_dates_and_sparse_rows_are_learned_alike():
 @pytest.mark.slow
 def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
     """A worker tells the scheduler that it lives in the meantime."""
-    made, piece = [], _engine.Partition
+    made, partition = [], _engine.Partition
     monkeypatch.setattr(
-        _engine, "Partition", lambda coded, **given: made.append((coded, given)) or piece(coded, **given)
+        _engine, "Partition", lambda coded, **given: made.append((coded, given)) or partition(coded, **given)
     )
     x = np.random.RandomState(0).standard_normal((4_000_000, 1))
     spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=2).fit(in_blocks(x), x[:, 0])
@@ -372,7 +374,7 @@ def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
         thread = threading.Thread(target=tick)
         thread.start()
         began = time.monotonic()
-        piece(coded, **given)
+        partition(coded, **given)
         ended = time.monotonic()
         is_over.set()
         thread.join()

@@ -8,7 +8,7 @@ import time
 
 import dask_client
 import pytest
-from spinney._cluster.single_worker import LoneFit
+from spinney._cluster.single_worker import SingleWorkerFit
 from spinney._forest.distributed import Grower
 
 distributed = pytest.importorskip("distributed")
@@ -43,7 +43,7 @@ def left_behind(dask_worker):
 def known(monkeypatch):
     """Return all actors of a test: whether one is still known must not decide whether its fit goes on."""
     found = []
-    for actor in (Grower, LoneFit):
+    for actor in (Grower, SingleWorkerFit):
         make = actor.__init__
 
         def make_and_keep(self, *args, make=make):

@@ -11,8 +11,8 @@ from dask_rows import FEW, make_frame, partitioned
 from spinney._boosting.distributed import fit as boosting_fit
 from spinney._boosting.distributed.booster import BlockActor
 from spinney._cluster import single_worker
-from spinney._cluster.dask import gathered
-from spinney._cluster.remote_actor import RemoteActor
+from spinney._cluster.actor import RemoteActor
+from spinney._cluster.dask import gather
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
@@ -40,7 +40,7 @@ def test_one_worker_has_all_rows_where_it_must(client, capsys):
     assert [progress["round"] for progress in seen] == [1, 2, 1, 2]
     said = capsys.readouterr().err
     assert "one worker has all 600 rows: loss='quantile' looks at all rows of a leaf" in said
-    with pytest.raises(ValueError, match="checkpoint keeps rounds whose rows are partitioned, and here"):
+    with pytest.raises(ValueError, match="checkpoint is for fits whose rows are partitioned, and here"):
         there.fit(rows, "y", checkpoint="no")
 
 
@@ -59,7 +59,7 @@ def _fail():
 
 def test_errors_of_partitions(client):
     with pytest.raises(TimeoutError, match="the store of the partitions"):
-        gathered(client, [client.submit(_fail, pure=False)])
+        gather(client, [client.submit(_fail, pure=False)])
 
 
 def test_a_client_that_must_not_be_waited_for():
@@ -165,7 +165,7 @@ def test_a_table_that_fits_no_worker_lies_in_files(client, monkeypatch, capsys):
     frame = make_frame(5000)
     rows = partitioned(frame, [10, 10, 700, 2000, 3000])
     monkeypatch.setattr(single_worker.WholeTable, "_least_limit", 2e9)
-    monkeypatch.setattr(single_worker, "_ROOM", 1e6)
+    monkeypatch.setattr(single_worker, "_MEMORY_FACTOR", 1e6)
     for model in (
         spinney.RandomForestRegressor(6, max_bins=64, random_state=0, oob_score=True, verbose=1),
         spinney.ExtraTreesRegressor(6, random_state=0),
@@ -176,10 +176,10 @@ def test_a_table_that_fits_no_worker_lies_in_files(client, monkeypatch, capsys):
         here.fit(columns(frame), frame["y"])
         assert model.fit(rows, "y").fingerprint() == here.fingerprint()
     assert "all 5,000 rows, in files, as they do not fit into its memory" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"Set max_bins=255, and the rows lie in files of each worker"):
+    with pytest.raises(ValueError, match=r"Set max_bins=255, which spools the rows to files of each worker"):
         spinney.RandomForestRegressor(3).fit(rows, "y")
-    monkeypatch.setattr(single_worker, "_FILES", 1e12)
-    with pytest.raises(ValueError, match=r"even where they lie in files; the smallest has 2 GB\. Use larger workers"):
+    monkeypatch.setattr(single_worker, "_FILE_BYTES", 1e12)
+    with pytest.raises(ValueError, match=r"even if they are spooled to files; the smallest has 2 GB"):
         spinney.RandomForestRegressor(3, max_bins=255).fit(rows, "y")
 
 
@@ -213,11 +213,11 @@ def actors_of(dask_worker):
 
 
 def test_a_fit_that_fails_leaves_nothing_behind(client, monkeypatch):
-    begun, wait = [], RemoteActor.wait
+    at_start, wait = [], RemoteActor.wait
 
     def interrupt(self):
         wait(self)
-        begun.append(client.run(actors_of))
+        at_start.append(client.run(actors_of))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RemoteActor, "wait", interrupt)
@@ -229,8 +229,8 @@ def test_a_fit_that_fails_leaves_nothing_behind(client, monkeypatch):
     ):
         with pytest.raises(KeyboardInterrupt):
             model.fit(rows, "y")
-    assert all(any(actors for actors, _ in found.values()) for found in begun)
-    assert len(begun) == 3
+    assert all(any(actors for actors, _ in found.values()) for found in at_start)
+    assert len(at_start) == 3
     gc.collect()
     began = time.monotonic()
     while any(any(left) for left in client.run(actors_of).values()) and time.monotonic() - began < 60:

@@ -33,8 +33,8 @@ def security(tmp_path):
     if openssl is None:
         pytest.skip("openssl makes the certificate, and is not here")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = f"{openssl} req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=spinney -keyout {key} -out {certificate}"
-    subprocess.run(made.split(), check=True, capture_output=True)
+    command = f"{openssl} req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=spinney -keyout {key} -out {certificate}"
+    subprocess.run(command.split(), check=True, capture_output=True)
     mine = {
         f"tls_{who}_{what}": str(file)
         for who in ("client", "scheduler", "worker")

@@ -13,10 +13,9 @@ from sklearn.base import clone
 from spinney._cluster import actor
 from spinney._cluster import blocks as dask_blocks
 from spinney._cluster import dask as waits
-from spinney._cluster.actor import Actor
+from spinney._cluster.actor import Actor, RemoteActor, wait_until_ready
 from spinney._cluster.blocks import DaskBlocks
-from spinney._cluster.dask import WorkerLostError, gathered
-from spinney._cluster.remote_actor import RemoteActor, made
+from spinney._cluster.dask import WorkerLostError, gather
 from spinney._cluster.single_worker import WholeTable
 from spinney._cluster.transport import Connection
 from spinney._data.scan import client_of
@@ -57,9 +56,9 @@ def one_worker(**options):
 @pytest.fixture
 def impatient(monkeypatch):
     """Wait for seconds, not for minutes."""
-    monkeypatch.setattr(waits, "LONGEST_WAIT", 1.5)
-    monkeypatch.setattr(waits, "LOOK_EVERY", 0.1)
-    monkeypatch.setattr(actor, "REPLY_EVERY", 0.2)
+    monkeypatch.setattr(waits, "MAX_WAIT_SECONDS", 1.5)
+    monkeypatch.setattr(waits, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(actor, "REPLY_SECONDS", 0.2)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -119,18 +118,18 @@ def test_a_fit_in_a_task_leaves_its_thread_to_others(client, kind):
 def test_work_that_goes_on_is_waited_for(client, impatient):
     address = min(client.nthreads())
     with closing(RemoteActor(client, address, Slow)) as slow:
-        made(client, [slow])
+        wait_until_ready(client, [slow])
         assert slow.call("work", 3.0) == "worked"  # longer than any reply takes
         with pytest.raises(TimeoutError, match=rf"The worker {address} has made no progress for 2 s\. Look at its"):
             slow.call("sleep", 4.0)
 
 
 def test_partitions_are_waited_for_one_by_one(client, impatient, monkeypatch):
-    monkeypatch.setattr(waits, "LONGEST_WAIT", 4.0)  # a busy machine may take seconds longer over a partition
+    monkeypatch.setattr(waits, "MAX_WAIT_SECONDS", 4.0)  # a busy machine may take seconds longer over a partition
     some = client.map(time.sleep, [1.2] * 4, pure=False, workers=[min(client.nthreads())])
-    assert gathered(client, some) == [None] * 4  # there is one more in time, again and again
+    assert gather(client, some) == [None] * 4  # there is one more in time, again and again
     with pytest.raises(TimeoutError, match=r"The cluster has made no progress for 4 s\."):
-        gathered(client, client.map(time.sleep, [0, 12], pure=False))
+        gather(client, client.map(time.sleep, [0, 12], pure=False))
 
 
 def test_a_worker_that_is_gone_is_not_waited_for(client):
@@ -146,7 +145,7 @@ def test_a_scheduler_that_does_not_answer(client, impatient):
         await waits.asyncio.sleep(60)
 
     with pytest.raises(TimeoutError, match=r"The scheduler has not answered for 2 s\."):
-        waits.threads_of(SimpleNamespace(nthreads=never, loop=client.loop))
+        waits.threads_by_worker(SimpleNamespace(nthreads=never, loop=client.loop))
 
 
 def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
@@ -178,13 +177,13 @@ def test_a_cluster_without_workers_says_so_and_is_not_waited_for_without_end(kin
             closed.append(args)
             if len(closed) == (5 if kind == "rows shared out" else 1):
                 cluster.sync(cluster.workers[0].close)
-                monkeypatch.setattr(waits, "LONGEST_WAIT", 5.0)
+                monkeypatch.setattr(waits, "MAX_WAIT_SECONDS", 5.0)
             return goes_on(*args)
 
         monkeypatch.setattr(of, call, close_before)
         with (
             pytest.warns(UserWarning, match="lost all of its workers. The fit waits up to 5 s for another one"),
-            pytest.raises(RuntimeError, match=r"no other one has come in 5 s\. Start some, and fit again"),
+            pytest.raises(RuntimeError, match=r"no new one has joined in 5 s\. Start workers, and fit again"),
         ):
             model.fit(partitioned(frame, [3000]), "y")
 
@@ -193,7 +192,7 @@ def test_a_worker_is_lost_once_however_many_blocks_it_has(monkeypatch):
     blocks = DaskBlocks.__new__(DaskBlocks)
     blocks._n_lost, blocks.ranges = 0, [(0, 1), (1, 2), (2, 3)]
     blocks._actors = [SimpleNamespace(address="a", close=lambda: None)] * 3
-    monkeypatch.setattr(DaskBlocks, "_replaced", lambda self, block, n_last: [b"%d" % block] * n_last)
+    monkeypatch.setattr(DaskBlocks, "_rebuild_block", lambda self, block, n_last: [b"%d" % block] * n_last)
     for n in range(1, 21):
         coming = [[None] * 3, [None] * 3]
         blocks._replace_lost(coming)
@@ -209,7 +208,7 @@ def n_actors(dask_worker):
 
 @pytest.mark.slow
 def test_blocks_that_are_made_again_are_not_left_by_an_interruption(monkeypatch):
-    sent, found, send, made = [], [], DaskBlocks.send, dask_blocks.made
+    sent, found, send, wait_until_ready = [], [], DaskBlocks.send, dask_blocks.wait_until_ready
     with (
         distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
@@ -221,14 +220,14 @@ def test_blocks_that_are_made_again_are_not_left_by_an_interruption(monkeypatch)
                 cluster.sync(cluster.workers[0].close)
             return send(self, request)
 
-        def made_and_interrupted(*args):
-            made(*args)
+        def ready_and_interrupted(*args):
+            wait_until_ready(*args)
             if len(sent) >= 5:
                 found.append(sum(client.run(n_actors).values()))
                 raise KeyboardInterrupt
 
         monkeypatch.setattr(DaskBlocks, "send", send_and_close)
-        monkeypatch.setattr(dask_blocks, "made", made_and_interrupted)
+        monkeypatch.setattr(dask_blocks, "wait_until_ready", ready_and_interrupted)
         with pytest.raises(KeyboardInterrupt):
             spinney.GradientBoostingRegressor(**FEW).fit(partitioned(make_frame(6000), [3000]), "y")
         assert found == [2]

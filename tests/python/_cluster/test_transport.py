@@ -10,8 +10,7 @@ import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
 from spinney._cluster import dask as waits
-from spinney._cluster.actor import Actor
-from spinney._cluster.remote_actor import RemoteActor, made, request_all
+from spinney._cluster.actor import Actor, RemoteActor, request_all, wait_until_ready
 from spinney._cluster.transport import Connection, SchedulerChannel
 
 distributed = pytest.importorskip("distributed")
@@ -49,7 +48,7 @@ def echoes(client, request, monkeypatch):
     monkeypatch.setattr(client, "direct_to_workers", request.param == "connections")
     with ExitStack() as stack:
         actors = [stack.enter_context(closing(RemoteActor(client, address, Echo))) for address in client.nthreads()]
-        made(client, actors)
+        wait_until_ready(client, actors)
         kind = Connection if request.param == "connections" else SchedulerChannel
         assert all(isinstance(actor._channel, kind) for actor in actors)
         yield actors
@@ -126,7 +125,7 @@ def test_answers_are_there_again_after_an_interrupt(client, echoes, monkeypatch)
 def test_a_connection_to_no_actor_is_refused(client):
     address = min(client.nthreads())
     with closing(RemoteActor(client, address, Echo)) as actor:
-        made(client, [actor])
+        wait_until_ready(client, [actor])
         with pytest.raises(OSError):  # noqa: PT011
             client.sync(Connection.open, client, address, "no such actor")
 
@@ -164,7 +163,7 @@ class Interrupt:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(4))
 def test_an_interrupt_at_any_point_keeps_the_rounds_before_it(client, monkeypatch, first):
-    monkeypatch.setattr(waits, "LONGEST_WAIT", 20.0)
+    monkeypatch.setattr(waits, "MAX_WAIT_SECONDS", 20.0)
     options = FEW | {"n_estimators": 5, "keep_interrupted": True}
     frame = make_frame(9000)
     rows, plain = partitioned(frame, [4096]), frame.drop(columns="y")

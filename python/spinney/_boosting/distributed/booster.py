@@ -90,7 +90,7 @@ class BoosterChannel:
     def ask(self, request: bytes) -> Answers:
         """Return the answers of all blocks to a request that changes nothing."""
         found = self._exchange(request)
-        self.blocks.end_round()
+        self.blocks.forget_requests()
         return found
 
     def _exchange(self, request: bytes) -> Answers:
@@ -113,7 +113,7 @@ class BoosterChannel:
         """Send all blocks a request that changes them, and them alone: it is part of the history."""
         self._exchange(request)
         self.done.append(request)
-        self.blocks.end_round()
+        self.blocks.forget_requests()
 
     def history(self) -> list[bytes]:
         """Return all requests that a new block is to answer."""
@@ -168,7 +168,7 @@ class DistributedBooster:
         added = self._engine.history(self._n_known)
         self._n_known += len(added)
         self._channel.done += added
-        self._channel.blocks.end_round()
+        self._channel.blocks.forget_requests()
         if self._validation is not None:
             for request in added:
                 self._validation.change(request)

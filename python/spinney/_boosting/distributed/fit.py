@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -28,25 +27,21 @@ from spinney._cluster import dask
 from spinney._cluster.actor import Model
 from spinney._cluster.blocks import Args, DaskBlocks, LocalBlocks, RowBlocks
 from spinney._cluster.collections import (
-    begun_columns,
-    column_of_all_rows,
     columns_of,
-    joined_columns,
+    compute_columns,
+    gather_columns,
     partitions_of,
     without_named_columns,
 )
-from spinney._cluster.dask import WorkerLostError, thread_left_to_others, wait_for_a_worker
-from spinney._cluster.single_worker import MOST_STARTS, Arguments, WholeTable, fit_on_one_worker
+from spinney._cluster.dask import WorkerLostError, secede_thread, wait_for_worker
+from spinney._cluster.single_worker import MAX_ATTEMPTS, WholeTable, fit_on_one_worker
 from spinney._data import Feature, Schema
 from spinney._data.cells import RESOLUTIONS
 from spinney._data.feature import RemoteTable
 from spinney._data.scan import is_collection
 from spinney._data.types import Floats
-from spinney._estimator.fit_inputs import FitInputs, ValidationSet, validation_sets
+from spinney._estimator.fit_inputs import FitInputs, ValidationSet
 from spinney._model.boosting import FittedBoosting
-
-BESIDE = ("y", "sample_weight", "offset", "groups", "time")
-VALIDATION = ("y_val", "sample_weight_val", "offset_val")  # beside X_val
 
 
 class BoostingModel(BoostingEstimator, Model, Protocol):
@@ -58,91 +53,74 @@ class BoostingModel(BoostingEstimator, Model, Protocol):
 Booster = TypeVar("Booster", bound=BoostingModel)
 
 
-@thread_left_to_others()
-def fit_boosting(
-    client: dask.Client, model: Booster, X: object, arguments: Arguments, checkpoint: str | PathLike[str] | None
-) -> Booster:
-    """Boost on the workers that a client knows.
+@secede_thread()
+def fit_boosting(client: dask.Client, model: Booster, inputs: FitInputs) -> Booster:
+    """Boost on the workers of a cluster.
 
     Parameters
     ----------
     client : distributed.Client
     model : estimator
-    X : dask DataFrame or Array
-    arguments : dict
-        The other parameters of `fit`, by name.
-    checkpoint : str, path or None
-        A file on the client that keeps the rounds.
+    inputs : FitInputs
+        Arguments of `fit`; X is a Dask DataFrame or Array.
     """
     model._check_parameters()
     settings = BoostingSettings.of(model)
-    why, held = why_all_rows(settings, arguments), list[WholeTable]()
-    has_held_out = arguments.get("X_val") is not None or arguments.get("time") is not None
-    if why is None and makes_folds(settings, has_held_out):
-        held = [WholeTable(client, partitions_of(without_named_columns(X, arguments)[0]))]
-        if held[0].n_rows < VERY_LARGE_TABLE and held[0].fits:
-            why = f"n_estimators='auto' looks at all of fewer than {VERY_LARGE_TABLE:,} rows at once"
-    if why is None:
-        return _fit_partitioned(client, model, X, arguments, checkpoint, held)
-    if checkpoint is not None:
+    reason, computed = why_all_rows(settings, inputs), list[WholeTable]()
+    if reason is None and makes_folds(settings, inputs.has_validation_rows):
+        computed = [WholeTable(client, partitions_of(without_named_columns(inputs).X))]
+        if computed[0].n_rows < VERY_LARGE_TABLE and computed[0].fits:
+            reason = f"n_estimators='auto' reads all rows at once below {VERY_LARGE_TABLE:,} rows"
+    if reason is None:
+        return _fit_partitioned(client, model, inputs, computed)
+    if inputs.checkpoint is not None:
         raise ValueError(
-            f"checkpoint keeps rounds whose rows are partitioned, and here one worker has all of them: {why}. Leave "
-            "checkpoint out; or set what partitions the rows, such as n_estimators=300."
+            f"checkpoint is for fits whose rows are partitioned, and here one worker needs all of them: {reason}. "
+            "Leave checkpoint out; or choose settings that partition the rows, such as n_estimators=300."
         )
-    return fit_on_one_worker(client, model, X, arguments, why=f": {why}", rows=held[0] if held else None)
+    return fit_on_one_worker(client, model, inputs, reason=f": {reason}", table=computed[0] if computed else None)
 
 
-def _fit_partitioned(
-    client: dask.Client,
-    model: Booster,
-    X: object,
-    arguments: Arguments,
-    checkpoint: str | PathLike[str] | None,
-    held: list[WholeTable],
-) -> Booster:
-    """Boost where the rows lie; `held` keeps the partitions until the blocks are made of them."""
-    X, columns = without_named_columns(X, arguments)
-    for attempt in range(MOST_STARTS):
-        tables: list[DaskBlocks] = []
+def _fit_partitioned(client: dask.Client, model: Booster, inputs: FitInputs, computed: list[WholeTable]) -> Booster:
+    """Boost where the rows are; `computed` holds the partitions until blocks are made of them."""
+    inputs = without_named_columns(inputs)
+    for attempt in range(MAX_ATTEMPTS):
+        blocks: list[DaskBlocks] = []
         try:
-            coming = {name: begun_columns(client, columns.get(name)) for name in BESIDE}
-            table = _partitioned(client, X, tables)
-            held.clear()
-            rows = {name: column_of_all_rows(client, coming.pop(name), name, table.n_rows) for name in BESIDE}
-            validation = _validation_sets(client, columns, tables)
-            return model._fit(FitInputs(table, **rows, validation=validation, checkpoint=checkpoint))
+            columns = compute_columns(client, inputs)
+            table = _partitioned_table(client, inputs.X, blocks)
+            computed.clear()
+            here = gather_columns(client, columns, table.n_rows)
+            validation = tuple(_validation_set(client, one, blocks) for one in inputs.validation)
+            return model._fit(replace(here, X=table, validation=validation))
         except WorkerLostError as lost:  # before the first round
-            if attempt + 1 == MOST_STARTS:
+            if attempt + 1 == MAX_ATTEMPTS:
                 raise RuntimeError(
                     f"The cluster loses workers before the fit begins, the last of them {lost}. They may lack memory: "
                     "make smaller partitions, or use larger workers."
                 ) from lost
-            wait_for_a_worker(client)
+            wait_for_worker(client)
         finally:
-            for blocks in tables:
-                blocks.close()
+            for one in blocks:
+                one.close()
     raise AssertionError
 
 
-def _partitioned(client: dask.Client, X: object, tables: list[DaskBlocks]) -> PartitionedTable:
-    """Return a collection in blocks of rows, which are added to those that are to be closed."""
+def _partitioned_table(client: dask.Client, X: object, blocks: list[DaskBlocks]) -> PartitionedTable:
+    """Return a collection in blocks of rows, and add these to the blocks that the fit closes."""
     n_columns, names = columns_of(X)
-    tables.append(DaskBlocks(client, partitions_of(X), BlockActor))
-    return PartitionedTable(tables[-1], n_columns, names)
+    blocks.append(DaskBlocks(client, partitions_of(X), BlockActor))
+    return PartitionedTable(blocks[-1], n_columns, names)
 
 
-def _validation_sets(
-    client: dask.Client, columns: dict[str, Any], tables: list[DaskBlocks]
-) -> tuple[ValidationSet, ...]:
-    """Return the validation sets of the caller; a collection stays where it is."""
-    X_val, given = columns.get("X_val"), {name: columns.get(name) for name in VALIDATION}
-    if not is_collection(X_val):
-        return validation_sets(X_val, *(joined_columns(client, begun_columns(client, v)) for v in given.values()))
-    X_val, found = without_named_columns(X_val, given, "X_val")
-    coming = {name: begun_columns(client, found[name]) for name in VALIDATION}
-    table = _partitioned(client, X_val, tables)
-    here = (column_of_all_rows(client, value, name, table.n_rows, "X_val") for name, value in coming.items())
-    return validation_sets(table, *here)
+def _validation_set(client: dask.Client, inputs: ValidationSet, blocks: list[DaskBlocks]) -> ValidationSet:
+    """Return a validation set with its columns as arrays; X stays on the workers if it is a collection."""
+    if not is_collection(inputs.X):
+        return gather_columns(client, compute_columns(client, inputs))
+    inputs = without_named_columns(inputs, "_val")
+    columns = compute_columns(client, inputs)
+    table = _partitioned_table(client, inputs.X, blocks)
+    return replace(gather_columns(client, columns, table.n_rows, "_val"), X=table)
 
 
 Ranges = tuple[Floats, Floats, NDArray[np.bool_]]
@@ -167,14 +145,14 @@ class PartitionedTable(RemoteTable):
 
     def features(self, names: Sequence[str], forced: set[int]) -> list[Feature]:
         """Return what a model remembers of each column."""
-        found = self._blocks.each("features", lambda _: (list(names), forced))
+        found = self._blocks.call_all("features", lambda _: (list(names), forced))
         known = [features for of_block in found for features in of_block]
         return [_merged([features[j] for features in known]) for j in range(len(names))]
 
     def encoded(self, schema: Schema, unseen: str, estimator: str) -> PartitionedColumns:
         """Turn all rows into the engine's tables where they are."""
         encoding = schema.to_dict(), unseen, estimator
-        self._blocks.each("encode", lambda _: encoding)
+        self._blocks.call_all("encode", lambda _: encoding)
         return PartitionedColumns(self._blocks, schema.n_categories, encoding)
 
 
@@ -239,7 +217,7 @@ class PartitionedColumns:
         for known, ranges in self._ranges:
             if known is weight:
                 return ranges
-        given = self.blocks.each("ranges", lambda b: (rows_of(weight, *self.blocks.ranges[b]),))
+        given = self.blocks.call_all("ranges", lambda b: (rows_of(weight, *self.blocks.ranges[b]),))
         numbers = np.array([some for of_block in given for some in of_block], dtype=np.float64)
         low, high = np.fmin.reduce(numbers[:, :, 0]), np.fmax.reduce(numbers[:, :, 1])
         found = low, high, np.logical_or.reduce(numbers[:, :, 2] != 0)
@@ -248,7 +226,7 @@ class PartitionedColumns:
 
     def row_fingerprint(self) -> int:
         """Return a number that changes with any value, and with the order of the rows, as `in_order` gives it."""
-        return int(sum(self.blocks.each("row_fingerprint", lambda b: (self.blocks.ranges[b][0],))) % 2**64)
+        return int(sum(self.blocks.call_all("row_fingerprint", lambda b: (self.blocks.ranges[b][0],))) % 2**64)
 
     def coded(self, weight: Floats | None, options: dict[str, Any]) -> Coding:
         """Learn how columns are cut for boosters that learn from different rows."""
@@ -290,9 +268,9 @@ class PartitionedColumns:
         """Start a booster on all blocks; return the channel to them."""
         self._coding = coding
         channel = BoosterChannel(self.blocks, bytes([len(self._channels)]), inputs)
-        self.blocks.each("start_boosters", lambda b: self._boosters([channel], b))
+        self.blocks.call_all("start_boosters", lambda b: self._boosters([channel], b))
         self._channels.append(channel)
-        self.blocks.begin_rounds(
+        self.blocks.set_recovery(
             lambda: [request for one in self._channels for request in one.history()],
             lambda b: {"encode": self.encoding, "start_boosters": self._boosters(self._channels, b)},
         )
@@ -318,7 +296,7 @@ class PartitionedColumns:
             begin, end = self.blocks.ranges[block]
             return (rows[(rows >= begin) & (rows < end)] - np.uint32(begin),)
 
-        found = self.blocks.each("sample", rows_in)
+        found = self.blocks.call_all("sample", rows_in)
         sample = _engine.Table(len(rows))
         for j, n_categories in enumerate(self.n_categories_of):
             column = np.concatenate([values[j] for values in found])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
@@ -14,6 +14,7 @@ from spinney._boosting.loss import TRAITS
 from spinney._boosting.options.recipe import Recipe, makes_folds
 from spinney._boosting.settings import SEARCH, BoostingSettings
 from spinney._data.schema import Input
+from spinney._estimator.fit_inputs import FitInputs
 
 _READ_BY: dict[str, tuple[str, ...]] = {  # parameters of losses: those that read them
     "distribution": ("aft",),
@@ -205,18 +206,10 @@ def check_partitioned(recipe: Recipe, rows: LearningRows) -> None:
         )
 
 
-def why_all_rows(settings: BoostingSettings, arguments: Mapping[str, object]) -> str | None:
-    """Say, in words, why a model needs all of its rows in one place; None if it does not.
-
-    Parameters
-    ----------
-    settings : BoostingSettings
-        Of the model.
-    arguments : dict
-        The other parameters of `fit`, by name.
-    """
+def why_all_rows(settings: BoostingSettings, inputs: FitInputs) -> str | None:
+    """Return why a fit needs all rows on one worker, in words; None if rows can be partitioned."""
     loss = settings.loss
-    folds = makes_folds(settings, arguments.get("X_val") is not None or arguments.get("time") is not None)
+    folds = makes_folds(settings, inputs.has_validation_rows)
     reasons = {
         f"effort={SEARCH!r} tries several recipes on the same rows": settings.effort == SEARCH,
         "growth='symmetric' has one cut for all leaves of a level": settings.growth == "symmetric",
@@ -231,8 +224,8 @@ def why_all_rows(settings: BoostingSettings, arguments: Mapping[str, object]) ->
         "scoring looks at the rows themselves": any(
             callable(metric) and not takes_predictions(metric) for metric in settings.metrics
         ),
-        "several sets or metrics are judged after each round": (
-            isinstance(arguments.get("y_val"), dict) or len(settings.metrics) > 1
+        "several validation sets or metrics are evaluated after each round": (
+            len(inputs.validation) > 1 or len(settings.metrics) > 1
         ),
         f"loss={loss if isinstance(loss, str) else type(loss).__name__!r} looks at all rows of a leaf": (
             not _adds_up(loss) or (loss == "normal" and folds)
