@@ -180,7 +180,7 @@ def test_text_rules_and_dicts_show_the_lines():
     leaf = spinney.to_dict(tree)["tree"]
     while "left" in leaf:
         leaf = leaf["left"]
-    assert {"column", "index", "slope", "middle", "low", "high"} == set(leaf["line"]["terms"][0])
+    assert {"column", "index", "slope", "middle", "low", "high"} == set(leaf["linear"]["terms"][0])
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------

@@ -411,7 +411,7 @@ def test_a_row_is_explained_by_the_surrogate_that_decided(penguins):
     known = row | {"body_mass_g": 4000.0}
     text = spinney.explain_row(penguin_tree(penguins), known).splitlines()
     assert text[1].startswith(
-        "flipper_length_mm is missing; its surrogate body_mass_g is 4000, so body_mass_g ≤ 4525 stands for "
+        "flipper_length_mm is missing; its surrogate body_mass_g is 4000, so body_mass_g ≤ 4525 replaces "
         "flipper_length_mm ≤ 206.5: 214 rows"
     )
     assert text[2].startswith("bill_length_mm is missing, and so is its surrogate, so with most rows")
@@ -445,7 +445,8 @@ def test_a_category_that_the_node_has_not_seen_is_as_good_as_missing():
         spinney.explain_row(model, oslo)
         .splitlines()[1]
         .startswith(
-            "town is Oslo, which is new here; its surrogate size is 1, so size ≤ 5.5 stands for town in {Ely, Rye}: 16"
+            "town is Oslo, which did not occur at fit; its surrogate size is 1, "
+            "so size ≤ 5.5 replaces town in {Ely, Rye}: 16"
         )
     )
     assert model.predict(pd.DataFrame([oslo])) == [0]
@@ -508,11 +509,11 @@ def test_every_reader_agrees_with_apply(way, seeds):
 
 
 def test_rules_say_what_they_leave_open(penguins):
-    assert str(penguin_tree(penguins).rules()).endswith("go by surrogate splits, then with most rows.")
+    assert str(penguin_tree(penguins).rules()).endswith("follow surrogate splits, then most rows.")
     assert str(penguin_tree(penguins, missing_fallback="stop").rules()).endswith(
-        "go by surrogate splits, or stop where these have none either."
+        "follow surrogate splits, or stop where these are missing too."
     )
-    assert str(penguin_tree(penguins, missing_fallback="ignore").rules()).endswith("stop where it is asked for.")
+    assert str(penguin_tree(penguins, missing_fallback="ignore").rules()).endswith("stop at the split.")
     assert "surrogate" not in str(penguin_tree(penguins).rules(show_missing=False))
     assert "surrogate" not in str(spinney.DecisionTreeClassifier(max_depth=2).fit(*penguins).rules())
 

@@ -1,4 +1,4 @@
-"""Trees in words and tables: text, rules, frames, dicts, single rows, split tables."""
+"""Trees as text and tables: text, rules, frames, dicts, single rows, split tables."""
 
 import json
 import math
@@ -20,7 +20,7 @@ TOWNS = ["Ash", "Bow", "Cam", "Dee", "Ely", "Fox", "Gap", "Hay"]
 
 @pytest.fixture(scope="module")
 def shop():
-    """Return a table with numbers, categories, an order, booleans and gaps, and a class of three."""
+    """Return a table with numbers, categories, ordered categories, booleans and missing values, and three classes."""
     rng = np.random.default_rng(7)
     n = 400
     town = rng.choice(TOWNS, size=n)
@@ -41,7 +41,7 @@ def model(shop):
 
 
 @pytest.fixture(scope="module")
-def values(shop):
+def regression(shop):
     X, _ = shop
     y = X["price"].fillna(30).to_numpy() * 2 + X["size"].cat.codes.to_numpy() * 7.0
     return spinney.DecisionTreeRegressor(max_depth=5).fit(X, y), X, y
@@ -67,11 +67,11 @@ def values(shop):
         (math.inf, "∞"),
     ],
 )
-def test_numbers_have_the_digits_that_matter(value, text):
+def test_numbers_have_significant_digits(value, text):
     assert shortest(value) == text
 
 
-def test_neighbouring_cuts_never_look_alike():
+def test_adjacent_cuts_have_distinct_texts():
     cuts = [0.123456, 0.123457, 0.1234571, 5.0]
     texts = distinct_texts(cuts, None)
     assert len(set(texts.values())) == 4
@@ -80,14 +80,14 @@ def test_neighbouring_cuts_never_look_alike():
 
 
 @pytest.mark.parametrize(
-    ("share", "text"),
+    ("fraction", "text"),
     [(1, "100%"), (0.997, ">99%"), (0.25, "25%"), (0.009, "<1%"), (0.012, "1%"), (0.99, "99%")],
 )
-def test_percent(share, text):
-    assert percent(share) == text
+def test_percent(fraction, text):
+    assert percent(fraction) == text
 
 
-def test_long_and_odd_names():
+def test_long_and_unprintable_names():
     assert elide("abcdefghij", 5) == "ab…ij"
     assert elide("abcde", 5) == "abcde"
     assert all(len(elide("x" * 50, n)) == n for n in range(2, 50))
@@ -133,11 +133,11 @@ FEW, MANY = Feature("town", "category", ("a", "b", "c")), Feature("town", "categ
         ),
     ],
 )
-def test_conditions_in_words(condition, text):
+def test_conditions_as_phrases(condition, text):
     assert str(condition) == text
 
 
-def test_a_condition_names_only_what_can_come():
+def test_a_condition_names_only_reachable_categories():
     left = Condition(MANY, codes=frozenset({1, 5, 9, *range(20, 40)}))
     reach = Condition(MANY, codes=frozenset({1, 2}), missing=False)
     assert left.describe(reach) == "town is t1"
@@ -157,8 +157,8 @@ def test_a_condition_names_only_what_can_come():
         ),
     ],
 )
-def test_answers_are_short_lines(condition, lines):
-    assert condition.answer() == lines
+def test_conditions_as_short_lines(condition, lines):
+    assert condition.short_lines() == lines
 
 
 def test_conditions_merge():
@@ -193,7 +193,7 @@ def test_text_of_a_tree_with_categories_and_missing_values():
     assert "or missing" not in spinney.export_text(model, show_missing=["age"])
 
 
-def test_text_of_values():
+def test_text_of_a_regression_tree():
     X = np.array([[1.0], [2.0], [3.0], [4.0]])
     model = spinney.DecisionTreeRegressor(max_depth=1).fit(X, [1.0, 1.5, 7.0, 8.0])
     assert model.export_text(show_missing=False) == (
@@ -219,7 +219,7 @@ def test_text_of_several_outputs():
 def test_text_of_a_single_leaf():
     model = spinney.DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
     assert spinney.export_text(model) == "all: 2 rows (a 100%) → a"
-    assert str(spinney.rules(model)) == "Always a: 2 rows (100%), 100% of them right."
+    assert str(spinney.rules(model)) == "Always a: 2 rows (100%), 100% correct."
 
 
 def test_text_of_a_very_deep_tree():
@@ -237,7 +237,7 @@ def test_names_on_several_lines_stay_on_one():
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, "2"])
-def test_a_depth_that_is_no_count_is_refused(model, bad):
+def test_invalid_depths_and_decimals_are_rejected(model, bad):
     with pytest.raises(ValueError, match="max_depth must be a whole number"):
         spinney.export_text(model, max_depth=bad)
     with pytest.raises(ValueError, match="decimals must be a whole number"):
@@ -259,12 +259,12 @@ READERS = [
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_an_unfitted_model_is_refused(read):
+def test_an_unfitted_model_is_rejected(read):
     with pytest.raises(NotFittedError):
         read(spinney.DecisionTreeClassifier())
 
 
-def test_what_is_not_a_tree_is_refused():
+def test_other_models_are_rejected():
     from sklearn.linear_model import LogisticRegression
 
     with pytest.raises(TypeError, match="LogisticRegression is not a single tree"):
@@ -289,7 +289,7 @@ def test_every_row_satisfies_exactly_one_rule(model, shop):
         counts += holds
     assert (counts == 1).all()
     assert sum(rule.n for rule in found) == len(X)
-    assert sum(rule.share for rule in found) == pytest.approx(1)
+    assert sum(rule.fraction for rule in found) == pytest.approx(1)
     np.testing.assert_array_equal(np.array([rule.node for rule in found])[found.apply(X)], model.apply(X))
     np.testing.assert_array_equal(np.array([rule.prediction for rule in found])[found.apply(X)], model.predict(X))
 
@@ -309,7 +309,7 @@ def test_rules_hold_for_rows_with_new_categories(shop, unseen):
     np.testing.assert_array_equal(np.array([rule.node for rule in found])[found.apply(new)], model.apply(new))
 
 
-def test_a_rule_asks_each_column_once(model):
+def test_a_rule_has_one_condition_per_column(model):
     found = spinney.rules(model)
     for rule in found:
         columns = [condition.column for condition in rule.conditions]
@@ -337,29 +337,29 @@ def test_order_of_rules(model):
 @pytest.mark.parametrize(
     ("backend", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame), (None, pd.DataFrame)]
 )
-def test_frames(model, values, backend, kind):
-    for tree in (model, values[0]):
+def test_frames(model, regression, backend, kind):
+    for tree in (model, regression[0]):
         assert type(spinney.to_frame(tree, backend)) is kind
         assert type(spinney.rules(tree).to_frame(backend)) is kind
         assert type(spinney.importance_frame(tree, backend)) is kind
         assert len(spinney.to_frame(tree, backend)) == tree.tree_.node_count
 
 
-def test_an_unknown_frame_library_is_refused(model):
+def test_an_unknown_frame_library_is_rejected(model):
     with pytest.raises(ValueError, match="backend must be 'pandas', 'polars' or None"):
         spinney.to_frame(model, "dask")
 
 
-def test_rules_weigh_rows():
+def test_rules_use_sample_weights():
     X = np.arange(4.0)[:, None]
     model = spinney.DecisionTreeClassifier().fit(X, [0, 0, 1, 1], sample_weight=[1, 2, 3, 4])
-    assert [(r.n, r.weight, r.share) for r in spinney.rules(model)] == [(2, 3.0, 0.3), (2, 7.0, 0.7)]
+    assert [(r.n, r.weight, r.fraction) for r in spinney.rules(model)] == [(2, 3.0, 0.3), (2, 7.0, 0.7)]
 
 
 # ---- tables and dicts -------------------------------------------------------------------------------------------
 
 
-def test_the_frame_holds_the_tree(model):
+def test_the_frame_matches_the_tree(model):
     frame = spinney.to_frame(model, "pandas")
     tree = model.tree_
     np.testing.assert_array_equal(frame["is_leaf"], tree.is_leaf)
@@ -369,15 +369,15 @@ def test_the_frame_holds_the_tree(model):
     inner = frame[~frame["is_leaf"]]
     assert set(inner["column"]) <= set(model.feature_names_in_)
     assert (inner["gain"] >= -1e-12).all()
-    shares = frame[["share_high", "share_low", "share_mid"]]
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    probabilities = frame[["proba_high", "proba_low", "proba_mid"]]
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     by_column = (inner["gain"] * inner["weight"]).groupby(inner["column"]).sum()
-    share = by_column / by_column.sum()
+    fraction = by_column / by_column.sum()
     importance = dict(zip(model.feature_names_in_, model.feature_importances_, strict=True))
-    assert share.to_dict() == pytest.approx({k: v for k, v in importance.items() if k in share})
+    assert fraction.to_dict() == pytest.approx({k: v for k, v in importance.items() if k in fraction})
 
 
-def walk(node, row):
+def predict_with_dict(node, row):
     """Follow one row (values by name, None where missing) down a tree of dicts."""
     while "split" in node:
         split, value = node["split"], row[node["split"]["column"]]
@@ -393,20 +393,20 @@ def walk(node, row):
     return node["prediction"]
 
 
-@pytest.mark.parametrize("kind", ["classes", "values"])
-def test_a_dict_survives_json_and_predicts(kind, model, values, shop):
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_a_dict_round_trips_through_json_and_predicts(kind, model, regression, shop):
     X, _ = shop
-    tree = model if kind == "classes" else values[0]
+    tree = model if kind == "classification" else regression[0]
     fields = json.loads(spinney.to_json(tree))
     assert fields == spinney.to_dict(tree)
     order = next(column for column in fields["columns"] if column["name"] == "size")["categories"]
     rows = X.astype(object).where(X.notna(), None).to_dict("records")
     for row in rows:
         row["size"] = None if row["size"] is None else order.index(row["size"])
-    np.testing.assert_array_equal([walk(fields["tree"], row) for row in rows], tree.predict(X))
+    np.testing.assert_array_equal([predict_with_dict(fields["tree"], row) for row in rows], tree.predict(X))
 
 
-def test_a_split_on_missing_alone_is_json():
+def test_a_split_of_missing_from_known_values_is_json():
     model = spinney.DecisionTreeClassifier().fit([[1.0], [2.0], [np.nan], [np.nan]], [0, 0, 1, 1])
     split = json.loads(spinney.to_json(model))["tree"]["split"]
     assert (split["threshold"], split["missing"]) == (None, "right")
@@ -422,7 +422,7 @@ def test_importances_are_ranked(model):
 # ---- one row ----------------------------------------------------------------------------------------------------
 
 
-def test_the_path_of_a_row_in_words():
+def test_the_path_of_a_row_as_text():
     X = pd.DataFrame({"age": [20, 30, 40, 50], "town": ["a", "b", "a", "b"]})
     model = spinney.DecisionTreeClassifier().fit(X, ["no", "no", "no", "yes"])
     words = "Start: 4 rows (no 75%, yes 25%)\nage is 50, so age > 45: 1 row (yes 100%)\nPrediction: yes"
@@ -432,7 +432,7 @@ def test_the_path_of_a_row_in_words():
     assert "age is missing, so age ≤ 45 (or missing)" in spinney.explain_row(model, [None, "b"])
 
 
-def test_explanations_end_where_the_model_predicts(model, shop):
+def test_explanations_end_with_the_prediction(model, shop):
     X, _ = shop
     predicted = model.predict(X)
     for i in range(0, len(X), 17):
@@ -443,7 +443,7 @@ def test_explanations_end_where_the_model_predicts(model, shop):
     ("row", "message"),
     [({"age": 1}, "no value for the column 'town'"), ([1], "has 1 values"), (np.zeros((2, 2)), "Pass one row, not 2")],
 )
-def test_a_row_that_does_not_fit_is_refused(row, message):
+def test_invalid_rows_are_rejected(row, message):
     X = [[20, 1], [30, 2]] if isinstance(row, np.ndarray) else {"age": [20, 30], "town": [1, 2]}
     with pytest.raises(ValueError, match=message):
         spinney.explain_row(spinney.DecisionTreeClassifier().fit(X, [0, 1]), row)
@@ -468,7 +468,7 @@ LOANS = pd.DataFrame(
 )
 
 
-def test_the_loans_by_hand():
+def test_split_table_of_a_hand_computed_example():
     X, y = LOANS.drop(columns="class"), LOANS["class"]
     half = spinney.split_table(X, y == "bad", "income", criterion="squared_error")  # p (1 - p)
     assert np.round(half.columns["gain"], 2).tolist() == [0.03, 0.06, 0.04, 0.01, 0.11, 0.06, 0.03]
@@ -481,7 +481,7 @@ def test_the_loans_by_hand():
 
 @pytest.mark.parametrize("column", ["town", "size", "price", "member"])
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification", "chi2", "gain_ratio"])
-def test_the_best_cut_is_the_root_of_a_stump(shop, column, criterion):
+def test_the_best_split_is_the_root_of_a_stump(shop, column, criterion):
     X, y = shop
     y = np.where(y == "low", "low", "other") if column == "town" else y
     X = X[[column]]
@@ -493,7 +493,7 @@ def test_the_best_cut_is_the_root_of_a_stump(shop, column, criterion):
 
 @pytest.mark.parametrize("column", ["town", "size", "price", "member"])
 @pytest.mark.parametrize("criterion", ["squared_error", "friedman_mse", "poisson"])
-def test_the_best_cut_of_values_is_the_root_of_a_stump(shop, column, criterion):
+def test_the_best_regression_split_is_the_root_of_a_stump(shop, column, criterion):
     X, y = shop
     target = np.array([len(label) + len(str(town)) for label, town in zip(y, X["town"], strict=True)], dtype=float)
     stump = spinney.DecisionTreeRegressor(max_depth=1, criterion=criterion).fit(X[[column]], target)
@@ -510,7 +510,7 @@ def assert_same_split(stump, best):
         assert best["missing"] in (None, split["missing"])
 
 
-def test_several_classes_try_all_sets_of_categories(shop):
+def test_multiclass_targets_try_all_sets_of_categories(shop):
     X, y = shop
     table = spinney.split_table(X.dropna(subset="town"), y[X["town"].notna()], "town")
     assert len(table) == 2 ** (len(TOWNS) - 1) - 1
@@ -518,7 +518,7 @@ def test_several_classes_try_all_sets_of_categories(shop):
     assert_same_split(stump, table.best)
 
 
-def test_many_categories_are_swept_in_several_orders():
+def test_many_categories_are_searched_in_several_orders():
     rng = np.random.default_rng(3)
     town, y = rng.integers(0, 15, size=500), rng.integers(0, 3, size=500)
     table = spinney.split_table(town[:, None], y, 0, categorical=True)
@@ -526,7 +526,7 @@ def test_many_categories_are_swept_in_several_orders():
     assert_same_split(stump, table.best)
 
 
-def test_split_tables_say_what_is_wrong():
+def test_errors_of_split_table():
     X = {"a": [1, 1], "b": [1, 2]}
     with pytest.raises(ValueError, match="X has no column 'c'; it has 'a', 'b'"):
         spinney.split_table(X, [0, 1], "c")
@@ -534,21 +534,21 @@ def test_split_tables_say_what_is_wrong():
         spinney.split_table(X, [0, 1], 2)
     with pytest.raises(ValueError, match="criterion must be one of gini"):
         spinney.split_table(X, [0, 1], "a", criterion="twoing")
-    with pytest.raises(ValueError, match="has one value only"):
+    with pytest.raises(ValueError, match="has only one value"):
         _ = spinney.split_table(X, [0, 1], "a").best
     assert len(spinney.split_table(X, [0, 1], "a")) == 0
-    assert "before the cut: 0.5" in str(spinney.split_table(X, [0, 1], "a"))
+    assert "before the split: 0.5" in str(spinney.split_table(X, [0, 1], "a"))
     with pytest.raises(ValueError, match="y has several columns"):
         spinney.split_table(X, [[0, 1], [1, 0]], "a")
 
 
-def test_split_tables_are_frames(shop):
+def test_split_tables_to_frames(shop):
     X, y = shop
     table = spinney.split_table(X, y, "price")
     assert len(table.to_frame("polars")) == len(table.to_frame("pandas")) == len(table)
 
 
-def test_a_date_that_rpart_cuts_is_open_at_one_end():
+def test_date_splits_of_rpart_are_strict():
     days = pd.date_range("2020-01-01", periods=40, freq="D")
     model = spinney.DecisionTreeRegressor(max_depth=1, dialect="rpart").fit({"day": days}, np.arange(40) >= 25)
     text = spinney.export_text(model, show_missing=False)

@@ -243,7 +243,7 @@ def _weak_parts(study: Findings, train: Floats, test: Floats) -> list[dict[str, 
         {
             "rule": [condition.describe(show_missing=False) for condition in step.path.values()] or ["all rows"],
             "n": reader.n_rows(step.node),
-            "share": reader.share_of_all(step.node),
+            "share": reader.fraction(step.node),
             "held_out": float(reader.tree.flat_value[step.node, 0]),
             "n_test": int((leaf_of_test == step.node).sum()),
             "test": _mean(test[leaf_of_test == step.node]),

@@ -163,7 +163,7 @@ def _nodes(
             "first": int(first[node]),
             "said": _said(reader, node),
             "n": reader.n_rows(node),
-            "share": reader.share_of_all(node),
+            "share": reader.fraction(node),
             "n_test": int(in_test[node]),
             "label": _label(reader, step),
             "rule": [condition.describe(show_missing=False) for condition in step.path.values()],
@@ -172,7 +172,7 @@ def _nodes(
             asked = reader.features[reader.column(node)].name
             entry |= {"right": reader.children(node)[1], "asks": elide(one_line(asked), _NAME_LETTERS)}
         if bars is None:
-            entry |= {"shares": reader.shares(node)[0], "code": int(reader.tree.majority[node, 0])}
+            entry |= {"shares": reader.probabilities(node)[0], "code": int(reader.tree.majority[node, 0])}
         else:
             entry |= {"value": float(reader.tree.flat_value[node, 0]), "spread": reader.spread(node)}
             entry["bars"] = bars[node]
@@ -189,7 +189,7 @@ def _label(reader: TreeReader, step: Step) -> list[str]:
     """Write the answer on the branch that leads to a node."""
     if step.condition is None:
         return []
-    lines = step.condition.answer(step.reach, show_missing=reader.shows_missing(step.condition.column))
+    lines = step.condition.short_lines(step.reach, show_missing=reader.shows_missing(step.condition.column))
     return [elide(line, _LABEL_LETTERS) for line in lines]
 
 

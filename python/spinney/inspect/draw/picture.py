@@ -170,14 +170,14 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upri
 
 def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str, float, bool]]:
     lines = []
-    if reader.has_shares:
-        shares = reader.shares(node)[0]
+    if reader.has_probabilities:
+        shares = reader.probabilities(node)[0]
         is_short = len(shares) <= _MOST_SHARES
         all_shares = "\N{NO-BREAK SPACE} ".join(_short_share(s) for s in shares)
         lines.append(all_shares if is_short else percent(reader.purity(node) or 0.0))
     elif spread := reader.spread(node):
         lines.append(grouped(spread))
-    lines.append(f"n = {reader.n_rows(node):,} ({percent(reader.share_of_all(node))})")
+    lines.append(f"n = {reader.n_rows(node):,} ({percent(reader.fraction(node))})")
     if is_last:
         lines += _hidden_leaves(reader, node)
     return [(_prediction(reader, node), SIZE, True), *[(line, SMALL, False) for line in lines]]
@@ -196,7 +196,7 @@ def _prediction(reader: TreeReader, node: int) -> str:
 
 def _answer(reader: TreeReader, condition: Condition, reach: Condition | None = None) -> list[str]:
     """Write what a branch asks of its column, in short lines."""
-    lines = condition.answer(reach, show_missing=reader.shows_missing(condition.column))
+    lines = condition.short_lines(reach, show_missing=reader.shows_missing(condition.column))
     is_number = condition.kind == "number" and not condition.feature.clock
     return [grouped(line, _LONG_NUMBERS) for line in lines] if is_number else lines
 
@@ -214,9 +214,9 @@ def _compact_lines(reader: TreeReader, step: Step, is_last: bool, is_upright: bo
         side, reach = reader.sides(node)[0], step.path.get(reader.column(node))
         first, lines = short(side.column, _LABEL_LETTERS), _joined(_answer(reader, side, reach))
     else:
-        share = [_short_share(reader.purity(node) or 0.0)] if reader.has_shares else []
+        share = [_short_share(reader.purity(node) or 0.0)] if reader.has_probabilities else []
         first = _prediction(reader, node)
-        lines = [*share, percent(reader.share_of_all(node)), *_hidden_leaves(reader, node)]
+        lines = [*share, percent(reader.fraction(node)), *_hidden_leaves(reader, node)]
         if is_upright:
             return [("  ".join([first, *lines]), SMALL, False)]
     return [(first, SMALL, True), *[(line, SMALL, False) for line in lines]]
@@ -249,7 +249,7 @@ def _label(reader: TreeReader, step: Step, is_compact: bool) -> list[str]:
         return ["yes" if step.node == 1 else "no"] if reader.parent[step.node] == 0 else []
     answer = _answer(reader, condition, step.reach)
     if (instead := reader.surrogate_condition(step)) is not None:
-        answer += [f"missing: {one_line(instead.column)}", *instead.answer(show_missing=False)]
+        answer += [f"missing: {one_line(instead.column)}", *instead.short_lines(show_missing=False)]
     return [elide(line, _LABEL_LETTERS + 2) for line in answer]
 
 
@@ -267,7 +267,7 @@ class _Drawing:
 
     def __init__(self, reader: TreeReader, blocks: list[_Block], is_compact: bool, is_upright: bool) -> None:
         self.reader, self.blocks, self.is_compact, self.is_upright = reader, blocks, is_compact, is_upright
-        self.has_bars = not is_compact and reader.has_shares
+        self.has_bars = not is_compact and reader.has_probabilities
         self.bottom = max(block.depth for block in blocks)
         self.under = 0.0 if is_compact else SIZE * LEADING + 2.0
         for block in blocks:
@@ -298,7 +298,7 @@ class _Drawing:
     def _legend(self, width: float) -> tuple[list[Text | Rectangle], float, float]:
         """Return the legend, in lines of the picture's width, the width it needs, and where the tree begins."""
         entries: list[tuple[str, str]] = []  # colour, words
-        if self.reader.has_shares and len(self.reader.classes[0]) <= _LEGEND_CLASSES:
+        if self.reader.has_probabilities and len(self.reader.classes[0]) <= _LEGEND_CLASSES:
             names = [short(label, _LABEL_LETTERS) for label in self.reader.classes[0]]
             entries += [(tint(class_colour(code), 1.0), name) for code, name in enumerate(names)]
         if self.is_compact:
@@ -381,7 +381,7 @@ class _Drawing:
 
     def _share_bar(self, node: int, x: float, y: float, width: float) -> list[Rectangle]:
         bars = []
-        for code, share in enumerate(self.reader.shares(node)[0]):
+        for code, share in enumerate(self.reader.probabilities(node)[0]):
             if share > 0:
                 bars.append(Rectangle(x, y, width * share, BAR, class_colour(code)))
                 x += width * share

@@ -1,10 +1,10 @@
-"""Trees in words and tables.
+"""Trees as text and tables.
 
-    conditions    what a branch asks of a column; the splits stored at the nodes
-    reader        a fitted tree with its names
+    conditions    conditions of branches on columns; the splits stored at the nodes
+    reader        a fitted tree with the names of its columns and classes
     text          a tree, or the path of one row, as indented text; the leaves as logical rules
     tables        the nodes as a frame, as nested dicts or as JSON
-    split_tables  every cut of one column, with what it gains
+    split_tables  every candidate split of one column, with its gain
 
-All of them read a fitted model through one `TreeReader`; a `Condition` is what a branch asks of a column.
+All but the last read a fitted model through one `TreeReader`.
 """

@@ -17,7 +17,7 @@ from spinney.inspect.text.reader import TreeReader
 
 
 def to_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
-    """Lay the nodes of a tree out as a table.
+    """Return the nodes of a tree as a frame.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def to_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
     frame
         One row per node, in preorder: node, parent (-1 for the root), depth, is_leaf, column, kind, threshold (number
         splits; the position in the order for ordered categories), categories (those that go left), missing (the side
-        missing values take where no surrogate decides, or "stop"), n, weight, share, impurity, gain, prediction, and
-        one column per class with its share.
+        of missing values where no surrogate decides, or "stop"), n, weight, fraction, impurity, gain, prediction, and
+        one column ``proba_…`` per class.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def to_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
         **{name: [s and s[name] for s in splits] for name in ("column", "kind", "threshold", "categories", "missing")},
         "n": tree.n_node_samples.tolist(),
         "weight": tree.weighted_n_node_samples.tolist(),
-        "share": [reader.share_of_all(node) for node in nodes],
+        "fraction": [reader.fraction(node) for node in nodes],
         "impurity": tree.impurity.tolist(),
         "gain": [s and s["gain"] for s in splits],
         **_predictions(reader),
@@ -70,17 +70,17 @@ def _predictions(reader: TreeReader) -> dict[str, list[Any]]:
     predictions = [reader.prediction(node) for node in nodes]
     columns: dict[str, list[Any]] = {}
     for k in range(n_outputs):
-        mark = "" if n_outputs == 1 else f"_{k}"
-        columns[f"prediction{mark}"] = predictions if n_outputs == 1 else [p[k] for p in predictions]
+        suffix = "" if n_outputs == 1 else f"_{k}"
+        columns[f"prediction{suffix}"] = predictions if n_outputs == 1 else [p[k] for p in predictions]
         if reader.is_classifier:
-            shares = reader.tree.flat_value[:, reader.tree.class_columns[k]]
-            for label, share in zip(reader.classes[k], shares.T, strict=True):
-                columns[f"share{mark}_{label}"] = share.tolist()
+            probabilities = reader.tree.flat_value[:, reader.tree.class_columns[k]]
+            for label, of_class in zip(reader.classes[k], probabilities.T, strict=True):
+                columns[f"proba{suffix}_{label}"] = of_class.tolist()
     return columns
 
 
 def to_dict(model: TableEstimator) -> dict[str, Any]:
-    """Turn a tree into nested dicts and lists that JSON can hold: all that is needed to predict with it.
+    """Return a tree as nested dicts and lists that fit into JSON, complete enough to predict with.
 
     Parameters
     ----------
@@ -92,19 +92,19 @@ def to_dict(model: TableEstimator) -> dict[str, Any]:
     dict
         ``estimator``, ``criterion``, ``n_outputs``, ``unseen``, ``columns`` (name, kind and categories), ``classes``
         (one list per output; classifiers only) and ``tree``, the root. A node has ``node``, ``n``, ``weight``,
-        ``impurity``, ``prediction`` and ``shares`` (by output, in the order of the classes); an inner node also has
-        ``split``, ``left`` and ``right``. A split says which ``column`` (name) and ``index`` (position), and what goes
+        ``impurity``, ``prediction`` and ``probabilities`` (by output, in the order of the classes); an inner node also
+        has ``split``, ``left`` and ``right``. A split has its ``column`` (name) and ``index`` (position), and what goes
         left: numbers up to ``threshold`` (positions in the order, for ordered categories; every known value if it is
-        None) or the ``categories`` listed; ``missing`` is the side that missing values take and, for categories,
-        ``other`` the side of those that did not occur at fit if ``unseen`` is "other".
-        A split with ``surrogates`` asks these first, in order: the first whose column has a value decides. Each sends
-        numbers up to ``threshold`` to the side named by ``below``, or the ``categories`` left and the
-        ``right_categories`` right; a ``threshold`` of None parts known values from missing ones. Categories that such
-        a split does not list count as missing, and ``missing`` is the last resort; "stop" means that the row stays at
-        the node. ``competitors`` are for reading only.
-        A leaf with a ``line`` (a boosted tree with linear_leaves) adds its ``base`` and, for each of its ``terms``,
-        ``slope`` times the ``column``'s value, held between ``low`` and ``high``, less ``middle``; its ``prediction``
-        is for rows that lack one of these values.
+        None) or the listed ``categories``; ``missing`` is the side of missing values and, for categories, ``other``
+        the side of those that did not occur at fit if ``unseen`` is "other".
+        If the column is missing, a split with ``surrogates`` tries these in order: the first whose column has a value
+        decides. Each sends numbers up to ``threshold`` to the side ``below``, or the ``categories`` left and the
+        ``right_categories`` right; a ``threshold`` of None separates known values from missing ones. Categories that
+        such a split does not list count as missing, and ``missing`` is the fallback; "stop" means that the row stays at
+        the node. ``competitors`` are for information only.
+        A ``linear`` leaf (a boosted tree with linear_leaves) predicts its ``base`` plus, for each of its ``terms``,
+        ``slope`` times (the ``column``'s value, clipped to ``low`` and ``high``, minus ``middle``); its ``prediction``
+        is for rows with a missing value in one of these columns.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def to_dict(model: TableEstimator) -> dict[str, Any]:
             left, right = reader.children(node)
             entry |= {"split": _split(reader, node), "left": nodes[left], "right": nodes[right]}
     schema = model.schema_.to_dict()
-    about: dict[str, Any] = {
+    header: dict[str, Any] = {
         "estimator": type(model).__name__,
         "criterion": name_of(model.criterion),
         "n_outputs": reader.tree.n_outputs,
@@ -130,10 +130,10 @@ def to_dict(model: TableEstimator) -> dict[str, Any]:
         "columns": schema["features"],
     }
     if "combinations" in schema:
-        about["combinations"] = {name: schema["combinations"][name] for name in ("parts", "coefficients")}
+        header["combinations"] = {name: schema["combinations"][name] for name in ("parts", "coefficients")}
     if reader.is_classifier:
-        about["classes"] = [[_plain(label) for label in labels] for labels in reader.classes]
-    return about | {"tree": nodes[0]}
+        header["classes"] = [[_plain(label) for label in labels] for labels in reader.classes]
+    return header | {"tree": nodes[0]}
 
 
 def _node(reader: TreeReader, node: int) -> dict[str, Any]:
@@ -145,12 +145,12 @@ def _node(reader: TreeReader, node: int) -> dict[str, Any]:
         "impurity": float(reader.tree.impurity[node]),
         "prediction": [_plain(p) for p in prediction] if isinstance(prediction, list) else _plain(prediction),
     }
-    base, terms = reader.line(node)
+    base, terms = reader.linear_model(node)
     if terms:
         names = ("column", "index", "slope", "middle", "low", "high")
-        parts = [dict(zip(names, (reader.features[term[0]].name, *term), strict=True)) for term in terms]
-        entry["line"] = {"base": base, "terms": parts}
-    return entry | ({"shares": reader.shares(node)} if reader.is_classifier else {})
+        named = [dict(zip(names, (reader.features[term[0]].name, *term), strict=True)) for term in terms]
+        entry["linear"] = {"base": base, "terms": named}
+    return entry | ({"probabilities": reader.probabilities(node)} if reader.is_classifier else {})
 
 
 def _split(reader: TreeReader, node: int) -> dict[str, Any]:
@@ -170,9 +170,9 @@ def _split(reader: TreeReader, node: int) -> dict[str, Any]:
         split["other"] = _side(reader.other_left(node))
     if has_codes and stored.is_partial(node):
         split |= {"right_categories": list(right.categories or ()), "other": split["missing"]}
-    for name, others in (("surrogates", stored.surrogates(node)), ("competitors", stored.of(node, "competitor"))):
-        if others:
-            split[name] = [_other_split(other, reader.weight(node)) for other in others]
+    for role, splits in (("surrogates", stored.surrogates(node)), ("competitors", stored.of(node, "competitor"))):
+        if splits:
+            split[role] = [_stored_split(other, reader.weight(node)) for other in splits]
     return split
 
 
@@ -181,13 +181,13 @@ def _side(is_left: bool) -> str:
 
 
 def _measures(split: StoredSplit, weight: float) -> dict[str, float]:
-    """Return what a split gains, or how far a surrogate agrees with the split of its node."""
+    """Return the gain of a split, or the agreement of a surrogate with the primary split."""
     if split.role == "surrogate":
         return {"agreement": split.measure, "adjusted_agreement": split.adjusted}
     return {"gain": split.measure / weight}
 
 
-def _other_split(split: StoredSplit, weight: float) -> dict[str, Any]:
+def _stored_split(split: StoredSplit, weight: float) -> dict[str, Any]:
     left, right = split.left, split.right
     has_codes, cut = left.codes is not None, min(left.upper, right.upper)
     entry: dict[str, Any] = {
@@ -204,12 +204,12 @@ def _other_split(split: StoredSplit, weight: float) -> dict[str, Any]:
 
 
 def splits_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
-    """Lay out every split that a tree has kept: its own, its competitors and its surrogates.
+    """Return every stored split of a tree as a frame: primary splits, competitors and surrogates.
 
     Parameters
     ----------
     model : estimator
-        A fitted decision tree. Competitors are kept with ``max_competitors``, surrogates with ``missing="surrogate"``.
+        A fitted decision tree. ``max_competitors`` stores competitors, ``missing="surrogate"`` surrogates.
     backend : {"pandas", "polars"}, optional
         Library of the frame; None: the one that is installed, pandas first.
 
@@ -217,10 +217,10 @@ def splits_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
     -------
     frame
         One row per split, node by node, best first: node, role ("split", "competitor", "surrogate"), column,
-        condition (what goes left), n (training rows with a value in the column; for a surrogate, rows it placed),
-        gain (decrease of the impurity per weight of the node; None for surrogates), and, for surrogates only,
-        agreement (share of the rows that it sends the way of the split) and adjusted_agreement (the same, beyond what
-        the larger side alone would get: 1 for a perfect copy, 0 for no help).
+        condition (of the left side), n (training rows with a value in the column; for a surrogate, rows it placed),
+        gain (impurity decrease relative to the weight of the node; None for surrogates), and, for surrogates only,
+        agreement (fraction of the rows that it sends to the same side as the primary split) and adjusted_agreement
+        (relative to the majority rule: 1 for perfect agreement, 0 for no improvement).
 
     Examples
     --------
@@ -237,25 +237,25 @@ def splits_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
     lines: list[dict[str, Any]] = []
     for node in reader.inner_nodes:
         stored, left = reader.stored.of(node), reader.sides(node)[0]
-        own = {"column": left.column, "condition": left.describe(show_missing=False), "gain": reader.gain(node)}
-        lines.append({"node": node, "role": "split"} | own)
+        primary = {"column": left.column, "condition": left.describe(show_missing=False), "gain": reader.gain(node)}
+        lines.append({"node": node, "role": "split"} | primary)
         for k, split in enumerate(stored):
-            about = {"role": split.role, "n": split.n} | _measures(split, reader.weight(node))
-            if k == 0:  # the node's own
-                lines[-1] |= about
+            entry = {"role": split.role, "n": split.n} | _measures(split, reader.weight(node))
+            if k == 0:  # the primary split
+                lines[-1] |= entry
             else:
-                lines.append({"node": node, "column": split.left.column, "condition": split.text} | about)
+                lines.append({"node": node, "column": split.left.column, "condition": split.text} | entry)
     names = ("node", "role", "column", "condition", "n", "gain", "agreement", "adjusted_agreement")
     return frame_of({name: [line.get(name) for line in lines] for name in names}, backend)
 
 
 def _plain(label: object) -> Any:
-    """Return a label as JSON can hold it."""
+    """Return a label as a value of JSON."""
     return label if isinstance(label, (str, int, float, bool)) or label is None else str(label)
 
 
 def to_json(model: TableEstimator, *, indent: int | None = None) -> str:
-    """Write a tree as JSON.
+    """Return a tree as JSON text.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def to_json(model: TableEstimator, *, indent: int | None = None) -> str:
     Returns
     -------
     str
-        What `to_dict` returns, as text.
+        The result of `to_dict` as text.
 
     Examples
     --------
@@ -282,13 +282,13 @@ def to_json(model: TableEstimator, *, indent: int | None = None) -> str:
 
 
 def write_json(value: object, indent: int | None = None) -> str:
-    """Write nested dicts and lists as `json.dumps` does, however deep: that ends at Python's limit of recursion."""
-    parts: list[str] = []
-    todo: list[str | tuple[Any, int]] = [(value, 0)]  # texts, and values with their depth; the last comes next
-    while todo:
-        item = todo.pop()
+    """Return nested dicts and lists as `json.dumps` does, but without its recursion limit."""
+    texts: list[str] = []
+    pending: list[str | tuple[Any, int]] = [(value, 0)]  # texts, and values with their depth; the last comes next
+    while pending:
+        item = pending.pop()
         if isinstance(item, str):
-            parts.append(item)
+            texts.append(item)
             continue
         value, depth = item
         if isinstance(value, dict) and value:
@@ -296,23 +296,23 @@ def write_json(value: object, indent: int | None = None) -> str:
         elif isinstance(value, list) and value:
             (begin, end), entries = "[]", [("", v) for v in value]
         else:
-            parts.append(json.dumps(value, ensure_ascii=False, allow_nan=False))
+            texts.append(json.dumps(value, ensure_ascii=False, allow_nan=False))
             continue
         outer, inner = ("", "") if indent is None else (f"\n{' ' * indent * d}" for d in (depth, depth + 1))
-        todo.append(outer + end)
+        pending.append(outer + end)
         for i, (key, entry) in reversed(list(enumerate(entries))):
             before = begin if i == 0 else ", " if indent is None else ","
-            todo += [(entry, depth + 1), before + inner + key]
-    return "".join(parts)
+            pending += [(entry, depth + 1), before + inner + key]
+    return "".join(texts)
 
 
 def importance_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
-    """Rank the columns by their share in the total decrease of the impurity (boosting: of the loss).
+    """Return the columns ranked by their fraction of the total impurity decrease (boosting: of the loss reduction).
 
-    In a tree with surrogates, a surrogate is credited with its adjusted agreement's share of the split's gain.
+    In a tree with surrogates, a surrogate is credited with the gain of the split times its adjusted agreement.
 
-    Columns with many distinct values or categories are favoured by the search, and so by this measure; permutation
-    importance on rows not used for training is the fairer one.
+    The split search favours columns with many distinct values or categories, and so does this measure; permutation
+    importance on held-out rows is less biased.
 
     Parameters
     ----------
@@ -341,14 +341,14 @@ def importance_frame(model: TableEstimator, backend: Backend | None = None) -> A
 
 
 def importance_columns(model: TableEstimator) -> dict[str, list[Any]]:
-    """Return the columns of `importance_frame`; a sum of functions of several kinds has no splits to count."""
+    """Return the columns of `importance_frame`, without `n_splits` for models that are not made of trees."""
     fitted = None if isinstance(getattr(model, "functions_", None), FittedFunctions) else trees_of(model)
     features, importances = model.schema_.features, model.feature_importances_
     order = sorted(range(len(features)), key=lambda j: (-importances[j], j))
-    found: dict[str, list[Any]] = {
+    columns: dict[str, list[Any]] = {
         "column": [features[j].name for j in order],
         "importance": [float(importances[j]) for j in order],
     }
     if fitted is not None:
-        found["n_splits"] = count_splits(fitted, model.schema_)[order].tolist()
-    return found
+        columns["n_splits"] = count_splits(fitted, model.schema_)[order].tolist()
+    return columns

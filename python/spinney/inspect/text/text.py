@@ -28,26 +28,26 @@ def export_text(
 ) -> str:
     """Write a tree as indented text.
 
-    Each line has the condition of a branch, the training rows that meet it and their class shares (or mean and
-    standard deviation); leaves end with an arrow and the prediction.
+    Each line has the condition of a branch, the training rows that satisfy it and their class probabilities (or mean
+    and standard deviation); leaves end with an arrow and the prediction.
 
     Parameters
     ----------
     model : estimator
         A fitted decision tree.
     max_depth : int, optional
-        Deepest level to write out; branches below are counted.
+        Deepest level to write; the leaves below are counted.
     decimals : int, optional
         Decimals of all numbers. None: as many as the number needs, at most five digits if it is not a short decimal,
-        and more where two cuts of a column would look alike. `rules` and `to_dict` hold the exact numbers.
+        and more where two cuts of a column would look alike. `rules` and `to_dict` have the exact numbers.
     show_weights : bool, default=False
         Also write the sum of the weights.
     show_missing : bool or collection of column names, default=True
-        Whether, or for which columns, to say which way missing values go. In a tree with surrogates a branch names
-        what the first of them asks; where rows may stop, the node says what it predicts for them.
+        Whether, or for which columns, to show where missing values go. In a tree with surrogates a branch shows the
+        condition of the first surrogate; where rows may stop, the node shows its prediction for them.
     surrogates, competitors : bool, default=False
-        Also write the surrogates and the competing splits of each node, if the tree has kept any: what a surrogate
-        sends left, its agreement with the split and its adjusted agreement, or what a competitor would have gained.
+        Also write the surrogate and the competitor splits of each node, if the tree has stored any: the condition of
+        the left side, and the agreement and adjusted agreement of a surrogate, or the gain of a competitor.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def export_text(
     See Also
     --------
     rules : The leaves as logical rules.
-    plot_tree : The same as a picture.
+    plot_tree : The tree as a plot.
 
     Examples
     --------
@@ -75,18 +75,18 @@ def export_text(
     reader = TreeReader(model, decimals, show_missing)
     require_count("max_depth", max_depth)
     lines = []
-    is_last: list[bool] = []  # by depth: whether the branch at hand is the second of its pair
+    is_last: list[bool] = []  # by depth: whether the current branch is the right child
     for step in reader.walk(max_depth):
         node, _, condition, reach = step
         depth = int(reader.tree.depth[node])
-        question, guide = "all", ""
+        label, guide = "all", ""
         if condition is not None:
             is_last[depth - 1 :] = [node != reader.parent[node] + 1]
-            question = condition.describe(reach, show_missing=reader.shows_missing(condition.column))
-            question += reader.surrogate_text(step)
+            label = condition.describe(reach, show_missing=reader.shows_missing(condition.column))
+            label += reader.surrogate_text(step)
             guide = _guides(is_last[:-1]) + ("└── " if is_last[-1] else "├── ")
         is_end = reader.is_end(node, max_depth)
-        lines.append(f"{guide}{question}: {_node_text(reader, node, show_weights, is_end)}")
+        lines.append(f"{guide}{label}: {_node_text(reader, node, show_weights, is_end)}")
         if not is_end:
             stored = _stored_lines(reader, node, surrogates, competitors)
             lines += [f"{_guides([*is_last[:depth], False])}{line}" for line in stored]
@@ -120,7 +120,7 @@ def _node_text(reader: TreeReader, node: int, show_weights: bool = False, is_end
 
 
 def explain_row(model: TableEstimator, row: object, *, decimals: int | None = None) -> str:
-    """Say in words why a tree predicts what it predicts for one row.
+    """Explain the prediction of a tree for one row in words.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def explain_row(model: TableEstimator, row: object, *, decimals: int | None = No
     Returns
     -------
     str
-        One line per split the row passes, with its own value and the training rows that went the same way; then the
-        prediction.
+        One line per split on the path of the row, with its value and the training rows that took the same branch;
+        then the prediction.
 
     Examples
     --------
@@ -158,35 +158,35 @@ def explain_row(model: TableEstimator, row: object, *, decimals: int | None = No
         lines.append(f"{_reason(reader, before.node, step, values)}: {reader.rows_text(step.node)}")
     last = steps[-1].node
     if not reader.is_leaf(last):
-        lines.append(f"{_lack(reader, last, values)}, so the row stops here")
+        lines.append(f"{_unplaced(reader, last, values)}, so the row stops here")
     return "\n".join([*lines, f"Prediction: {reader.row_prediction_text(last, values)}"])
 
 
-def _lack(reader: TreeReader, node: int, values: list[float]) -> str:
-    """Say that the split of a node, and its surrogates if it has any, cannot place a row."""
+def _unplaced(reader: TreeReader, node: int, values: list[float]) -> str:
+    """Return why neither the split of a node nor its surrogates can place a row."""
     j = reader.column(node)
     name, value = one_line(reader.features[j].name), reader.value_text(j, values[j])
     n_surrogates, is_known = len(reader.stored.surrogates(node)), value != "missing"
     others = {0: "", 1: ", and so is its surrogate"}.get(n_surrogates, ", and so are its surrogates")
     if is_known and n_surrogates:
         others = " and no surrogate has a value"
-    return f"{name} is {value}{', which is new here' * is_known}{others}"
+    return f"{name} is {value}{', which did not occur at fit' * is_known}{others}"
 
 
 def _reason(reader: TreeReader, node: int, step: Step, values: list[float]) -> str:
-    """Say why a row goes from a node to the next."""
+    """Return why a row goes from a node to the next."""
     assert step.condition is not None  # only the root has none
-    j, turn = reader.column(node), reader.turn(node, values)
+    j, decision = reader.column(node), reader.decide(node, values)
     name, value = one_line(step.condition.column), reader.value_text(j, values[j])
     branch = step.condition.describe(step.reach, show_missing=values[j] != values[j])
-    if turn.surrogate is not None:
-        k = turn.surrogate.column
-        side = turn.surrogate.left if step.node == node + 1 else turn.surrogate.right
-        known = "missing" if value == "missing" else f"{value}, which is new here"
-        decided = f"{one_line(side.column)} is {reader.value_text(k, values[k])}"
-        return f"{name} is {known}; its surrogate {decided}, so {side.describe(show_missing=False)} stands for {branch}"
-    if turn.is_left_over and reader.stored.is_partial(node):
-        return f"{_lack(reader, node, values)}, so with most rows {branch}"
+    if decision.surrogate is not None:
+        k = decision.surrogate.column
+        side = decision.surrogate.left if step.node == node + 1 else decision.surrogate.right
+        known = "missing" if value == "missing" else f"{value}, which did not occur at fit"
+        surrogate = f"its surrogate {one_line(side.column)} is {reader.value_text(k, values[k])}"
+        return f"{name} is {known}; {surrogate}, so {side.describe(show_missing=False)} replaces {branch}"
+    if decision.is_default and reader.stored.is_partial(node):
+        return f"{_unplaced(reader, node, values)}, so with most rows {branch}"
     return f"{name} is {value}, so {branch}"
 
 
@@ -195,32 +195,32 @@ def _reason(reader: TreeReader, node: int, step: Step, values: list[float]) -> s
 
 @dataclass(frozen=True)
 class Rule:
-    """The way to one leaf, with what it says there.
+    """The conditions that lead to one leaf, and its prediction.
 
     Attributes
     ----------
     conditions : tuple of Condition
-        What is asked of each column: `column`, `kind`, `lower`, `upper`, `categories` and `missing`. Branches that ask
-        the same column again are merged.
+        One condition per column, with `column`, `kind`, `lower`, `upper`, `categories` and `missing`: several splits
+        on a column are merged.
     prediction : label or float
         Class or value; a list if there are several outputs.
     n : int
-        Training rows.
-    weight, share : float
-        Their weight, and its share of the total.
+        Number of training rows.
+    weight, fraction : float
+        Their weight, and its fraction of the total.
     impurity : float
         Impurity of the leaf.
     purity : float or None
-        Share of the predicted class.
-    shares : dict or None
-        Share of each class; None for values or several outputs.
+        Probability of the predicted class.
+    probabilities : dict or None
+        Probability of each class; None for regression or several outputs.
     node : int
-        Number of the leaf, as `apply` gives it.
+        Number of the leaf, as returned by `apply`.
     show_missing : bool
-        Whether the text says which conditions missing values satisfy.
-    line : str or None
-        What the leaf predicts, if that is a line (a boosted tree with linear_leaves); `prediction` is for rows that
-        lack one of its values then.
+        Whether the text shows which conditions missing values satisfy.
+    formula : str or None
+        The linear model of the leaf (a boosted tree with linear_leaves); `prediction` is then for rows with a missing
+        value in one of its columns.
 
     Examples
     --------
@@ -237,13 +237,13 @@ class Rule:
     prediction: Any
     n: int
     weight: float
-    share: float
+    fraction: float
     impurity: float
     purity: float | None
-    shares: dict[Any, float] | None
+    probabilities: dict[Any, float] | None
     node: int
     show_missing: bool = True
-    line: str | None = None
+    formula: str | None = None
 
     @property
     def text(self) -> str:
@@ -254,20 +254,21 @@ class Rule:
 
     def __str__(self) -> str:
         start = f"If {self.text}, then" if self.conditions else "Always"
-        parts = self.prediction if isinstance(self.prediction, list) else [self.prediction]
-        texts = [thousands(shortest(part, 4)) if isinstance(part, float) else one_line(part) for part in parts]
-        pure = f", {percent(self.purity)} of them right" if self.purity is not None else ""
-        return f"{start} {self.line or ', '.join(texts)}: {plural(self.n, 'row')} ({percent(self.share)}){pure}."
+        outputs = self.prediction if isinstance(self.prediction, list) else [self.prediction]
+        texts = [thousands(shortest(y, 4)) if isinstance(y, float) else one_line(y) for y in outputs]
+        correct = f", {percent(self.purity)} correct" if self.purity is not None else ""
+        prediction = self.formula or ", ".join(texts)
+        return f"{start} {prediction}: {plural(self.n, 'row')} ({percent(self.fraction)}){correct}."
 
 
 class RuleList(list[Rule]):
-    """A list of rules that prints one per line.
+    """A list of rules that prints one rule per line.
 
     Parameters
     ----------
     rules : iterable of Rule
     reader : TreeReader
-        The model they come from.
+        The tree that the rules come from.
     """
 
     def __init__(self, rules: Iterator[Rule] | list[Rule], reader: TreeReader) -> None:
@@ -277,11 +278,11 @@ class RuleList(list[Rule]):
     def __str__(self) -> str:
         lines = [str(rule) for rule in self]
         if self and self[0].show_missing:
-            lines += _left_to_others(self._reader)
+            lines += _missing_value_note(self._reader)
         return "\n".join(lines)
 
     def apply(self, X: Any) -> NDArray[np.intp]:
-        """Find the rule that each row satisfies.
+        """Return the rule that each row satisfies.
 
         Parameters
         ----------
@@ -291,27 +292,26 @@ class RuleList(list[Rule]):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Position of the rule in this list; -1 if none holds, which can only be where rules were left out, or where
-            a row without a value stops on the way.
+            Position of the rule in this list; -1 if none holds, which is only possible if rules were removed, or if
+            a row with a missing value stops before it reaches a leaf.
         """
-        if any(map(self._reader.stored.is_partial, self._reader.inner_nodes)):  # surrogates are no conditions
-            place = np.full(
-                self._reader.tree.node_count, -1, dtype=np.intp
-            )  # surrogates are not part of the conditions
-            place[[rule.node for rule in self]] = np.arange(len(self))
-            return np.asarray(place[self._reader.model.apply(X)])
+        if any(map(self._reader.stored.is_partial, self._reader.inner_nodes)):
+            # Surrogates are not part of the conditions.
+            rule_of_node = np.full(self._reader.tree.node_count, -1, dtype=np.intp)
+            rule_of_node[[rule.node for rule in self]] = np.arange(len(self))
+            return np.asarray(rule_of_node[self._reader.model.apply(X)])
         columns = self._reader.values(X)
         position = {feature.name: j for j, feature in enumerate(self._reader.features)}
-        found = np.full(len(columns[0]), -1, dtype=np.intp)
+        rule_of_row = np.full(len(columns[0]), -1, dtype=np.intp)
         for i, rule in enumerate(self):
-            holds = np.ones(len(found), dtype=bool)
+            holds = np.ones(len(rule_of_row), dtype=bool)
             for condition in rule.conditions:
                 holds &= condition.holds(columns[position[condition.column]])
-            found[holds] = i
-        return found
+            rule_of_row[holds] = i
+        return rule_of_row
 
     def to_frame(self, backend: Backend | None = None) -> Any:
-        """Lay the rules out as a table.
+        """Return the rules as a frame.
 
         Parameters
         ----------
@@ -321,9 +321,9 @@ class RuleList(list[Rule]):
         Returns
         -------
         frame
-            One row per rule: rule, prediction, n, weight, share, purity, impurity and node.
+            One row per rule: rule, prediction, n, weight, fraction, purity, impurity and node.
         """
-        names = ("prediction", "n", "weight", "share", "purity", "impurity", "node")
+        names = ("prediction", "n", "weight", "fraction", "purity", "impurity", "node")
         columns = {name: [getattr(rule, name) for rule in self] for name in names}
         return frame_of({"rule": [rule.text for rule in self], **columns}, backend)
 
@@ -337,25 +337,25 @@ def rules(
 ) -> RuleList:
     """Turn a tree into logical rules, one per leaf: every row satisfies exactly one of them.
 
-    Rows that lack a value a rule asks for satisfy it by surrogates, where the tree has any; they satisfy none if the
-    tree lets them stop.
+    Rows with a missing value are assigned by surrogates, if the tree has any; they satisfy no rule if they stop before
+    they reach a leaf.
 
     Parameters
     ----------
     model : estimator
         A fitted decision tree.
     sort : {"tree", "support", "purity"}, default="tree"
-        Order: as the leaves stand from left to right, by weight, or by share of the predicted class (classes) and
-        impurity (values).
+        Order: of the leaves from left to right, by weight, or by probability of the predicted class (classification)
+        and impurity (regression).
     decimals : int, optional
-        Decimals in the text, as for `export_text`; the bounds of the conditions are exact.
+        Decimals in the text, as in `export_text`; the bounds of the conditions are exact.
     show_missing : bool, default=True
-        Whether the text says which conditions missing values satisfy.
+        Whether the text shows which conditions missing values satisfy.
 
     Returns
     -------
     RuleList
-        A list of `Rule`; it prints one sentence per line, has `to_frame()`, and `apply(X)` finds each row's rule.
+        A list of `Rule`; it prints one sentence per line, and has `to_frame()` and `apply(X)`, the rule of each row.
 
     Examples
     --------
@@ -364,9 +364,9 @@ def rules(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = spinney.DecisionTreeClassifier(max_depth=2).fit(X[["petal width (cm)"]], y)
     >>> print(spinney.rules(model, show_missing=False))
-    If petal width (cm) ≤ 0.8, then 0: 50 rows (33%), 100% of them right.
-    If 0.8 < petal width (cm) ≤ 1.75, then 1: 54 rows (36%), 91% of them right.
-    If petal width (cm) > 1.75, then 2: 46 rows (31%), 98% of them right.
+    If petal width (cm) ≤ 0.8, then 0: 50 rows (33%), 100% correct.
+    If 0.8 < petal width (cm) ≤ 1.75, then 1: 54 rows (36%), 91% correct.
+    If petal width (cm) > 1.75, then 2: 46 rows (31%), 98% correct.
     """
     if sort not in ("tree", "support", "purity"):
         raise ValueError(f"sort must be 'tree', 'support' or 'purity', not {sort!r}.")
@@ -379,30 +379,31 @@ def rules(
     return RuleList(found, reader)
 
 
-def _left_to_others(reader: TreeReader) -> list[str]:
-    """Say what the conditions leave open."""
-    inner = reader.inner_nodes
-    asks = any(reader.stored.surrogates(node) for node in inner)
-    stops = any(reader.stored.stops(node) for node in inner)
-    if asks and stops:
-        return ["Rows that lack a value go by surrogate splits, or stop where these have none either."]
-    if asks:
-        return ["Rows that lack a value go by surrogate splits, then with most rows."]
-    return ["Rows that lack a value stop where it is asked for."] if stops else []
+def _missing_value_note(reader: TreeReader) -> list[str]:
+    """Return how rows with missing values are placed, if the conditions do not show it."""
+    has_surrogates = any(map(reader.stored.surrogates, reader.inner_nodes))
+    stops = any(map(reader.stored.stops, reader.inner_nodes))
+    if has_surrogates and stops:
+        return ["Rows with missing values follow surrogate splits, or stop where these are missing too."]
+    if has_surrogates:
+        return ["Rows with missing values follow surrogate splits, then most rows."]
+    return ["Rows with missing values stop at the split."] if stops else []
 
 
 def _rule(reader: TreeReader, node: int, path: dict[int, Condition], show_missing: bool) -> Rule:
-    shares = zip(reader.classes[0], reader.shares(node)[0], strict=True) if reader.has_shares else None
+    probabilities = None
+    if reader.has_probabilities:
+        probabilities = dict(zip(reader.classes[0], reader.probabilities(node)[0], strict=True))
     return Rule(
         conditions=tuple(path.values()),
         prediction=reader.prediction(node),
         n=reader.n_rows(node),
         weight=reader.weight(node),
-        share=reader.share_of_all(node),
+        fraction=reader.fraction(node),
         impurity=float(reader.tree.impurity[node]),
         purity=reader.purity(node),
-        shares=None if shares is None else dict(shares),
+        probabilities=probabilities,
         node=node,
         show_missing=show_missing,
-        line=reader.prediction_text(node) if reader.line(node)[1] else None,
+        formula=reader.prediction_text(node) if reader.linear_model(node)[1] else None,
     )
