@@ -248,7 +248,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
     # ---- predicting ----------------------------------------------------------------------------------
 
     def _scores(self, X: TableLike, offset: ArrayLike | None) -> Floats:
-        check_is_fitted(self)
+        self._check_is_fitted()
         batches = batches_with(X, self.schema_, offset)
         if batches is not None:
             return np.concatenate([self._scores(*part) for part in batches])
@@ -289,7 +289,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
             Labels or values; a column for each quantile, or for each column of y, if there are several.
         """
         scores = self._scores(X, offset)
-        return self._fitted_target().predictions(scores, self.boosting_)
+        return self._target_type.predictions(scores, self.boosting_, self._labels)
 
     def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[NDArray[Any]]:
         """Predict each row after each round.
@@ -307,7 +307,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
             Predictions of the first rounds.
         """
         for scores in self._staged_scores(X, offset):
-            yield self._fitted_target().predictions(scores, self.boosting_)
+            yield self._target_type.predictions(scores, self.boosting_, self._labels)
 
     # ---- files and summaries -------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 import spinney._engine as _engine
 from spinney._boosting import other_rows
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.evaluation import Judge
+from spinney._boosting.evaluation import Judge, Labels
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import FROM_ONE, BoostingSettings, Metric
@@ -286,7 +286,8 @@ class RankingTarget(BoostingTarget):
         is_by_pairs = self.settings.loss == "pairwise"
         return weight_in_pairs(rows.target, rows.seen_weights, rows.more) if is_by_pairs else rows.total_weight
 
-    def predictions(self, scores: Floats, model: FittedBoosting) -> NDArray[Any]:
+    @staticmethod
+    def predictions(scores: Floats, model: FittedBoosting, classes: Labels | None) -> NDArray[Any]:
         """Scores by which lists are sorted."""
         return scores[:, 0]
 

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import spinney._engine as _engine
 from spinney._boosting import other_rows
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.evaluation import Judge
+from spinney._boosting.evaluation import Judge, Labels
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, LossOfRows
 from spinney._boosting.settings import BoostingSettings, Metric
@@ -303,7 +303,8 @@ class SurvivalTarget(BoostingTarget):
             return np.zeros(1)
         return np.array([of_rows.constant(np.zeros(len(rows.target)) if rows.offset is None else rows.offset[0])])
 
-    def predictions(self, scores: Floats, model: FittedBoosting) -> NDArray[Any]:
+    @staticmethod
+    def predictions(scores: Floats, model: FittedBoosting, classes: Labels | None) -> NDArray[Any]:
         """Risk scores, or expected times."""
         return model.predicted(scores)[:, 0]
 

@@ -135,9 +135,10 @@ class BoostingTarget(ABC):
             first += part.n_scores
         return np.concatenate(found)
 
-    def predictions(self, scores: Floats, model: FittedBoosting) -> NDArray[Any]:
+    @staticmethod
+    def predictions(scores: Floats, model: FittedBoosting, classes: Labels | None) -> NDArray[Any]:
         """Turn scores, (n_rows, n_scores), into predictions."""
-        return predictions_of(model, scores, self.classes)
+        return predictions_of(model, scores, classes)
 
     def judge(
         self,

@@ -152,6 +152,8 @@ def stream_of(X: TableLike) -> Scan | None:
     """Return what is no table but a stream of tables as a scan; None for anything else."""
     if isinstance(X, Scan):
         return X
+    if isinstance(X, np.ndarray):
+        return None
     is_stream = (
         _is_lazy(X)
         or isinstance(X, (str, Path))
@@ -169,6 +171,8 @@ def is_dask(X: TableLike) -> bool:
 
 def is_collection(X: TableLike) -> bool:
     """Tell whether a table is a Dask DataFrame or Array, whose partitions functions can be mapped over."""
+    if isinstance(X, np.ndarray):
+        return False
     return (is_dask(X) and hasattr(X, "map_partitions")) or is_instance_of(X, "dask.array", "Array")
 
 

@@ -68,14 +68,19 @@ class TableEstimator(Estimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    def _check_is_fitted(self) -> None:
+        """Do scikit-learn's `check_is_fitted` where it would raise; it takes longer than to predict one row."""
+        if "schema_" not in self.__dict__:
+            check_is_fitted(self)
+
     def _columns(self, X: TableLike) -> _engine.Table:
         """Read rows for prediction."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         return self.schema_.encode(read_table(X), unseen=self._unseen_policy, estimator=type(self).__name__)
 
     def _by_blocks(self, X: TableLike, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
         """Read rows for prediction and do something with them, a block of rows at a time where that saves memory."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         tables = batches_of(X, self.schema_) or [read_table(X)]
         blocks = (self.schema_.encode_blocks(table, self._unseen_policy, type(self).__name__) for table in tables)
         found = [work(block) for some in blocks for block in some]

@@ -16,7 +16,6 @@ from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch, estimator_html_repr
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._cluster.single_worker import fit_on_one_worker
 from spinney._data import Schema
@@ -297,7 +296,7 @@ class BaseTree(GrowingEstimator):
             impurity, or the error with ``risk="error"``.
         """
         if X is None and y is None and sample_weight is None:
-            check_is_fitted(self)
+            self._check_is_fitted()
             self._refuse_shrunk()
             tree = self.tree_
         elif X is None or y is None:
@@ -326,7 +325,7 @@ class BaseTree(GrowingEstimator):
         estimator
             A new fitted tree; this one stays as it is.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         if (alpha is None) == (cp is None):
             raise ValueError("Pass either alpha or cp to pruned: alpha=..., or cp=... as a share of the root's risk.")
         if "rpart_" in vars(self):
@@ -412,7 +411,7 @@ class BaseTree(GrowingEstimator):
         int
             Depth.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         return self.tree_.max_depth
 
     def get_n_leaves(self) -> int:
@@ -423,7 +422,7 @@ class BaseTree(GrowingEstimator):
         int
             Number of leaves.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         return self.tree_.n_leaves
 
     @property
@@ -432,7 +431,7 @@ class BaseTree(GrowingEstimator):
 
         With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         if "rpart_" in vars(self):
             credit = self.rpart_.importance(self.n_features_in_)
             return np.asarray(credit / credit.sum() if credit.sum() > 0 else credit)
@@ -491,7 +490,7 @@ class BaseTree(GrowingEstimator):
 
     def _html_repr(self) -> str:
         try:
-            check_is_fitted(self)
+            self._check_is_fitted()
         except NotFittedError:
             return str(estimator_html_repr(self))
         return notebook_html(self)
