@@ -1,22 +1,23 @@
-"""The outcome of cross-validated pruning as a table."""
+"""The table of complexities: nested pruned trees with their training and cross-validated errors."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import Field, Known, SavedState, integer, lack, nullable, number, numbers, optional, text
+from spinney._model.file.container import refuse
 from spinney.inspect.charts.evaluation import draw_complexity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SHOWN = 30  # rows printed; of longer tables the head, the choice and the tail
-_KEPT = 100  # rows in a model file
+_MOST_SHOWN = 30  # rows printed; longer tables are cut to their head, the chosen row and their tail
+_MOST_SAVED = 100  # rows in a model file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,22 +27,22 @@ class ComplexityTable:
     Attributes
     ----------
     alpha : ndarray of float
-        Smallest penalty per leaf at which the tree is the best one.
+        Smallest penalty per leaf at which this tree is the best one.
     cp : ndarray of float
-        The same as a share of the root's risk.
+        The same as a fraction of the root's risk.
     n_splits, n_leaves : ndarray of int
         Size of the tree.
     relative_error : ndarray of float
-        Loss on the training rows as a share of the root's.
+        Loss on the training rows as a fraction of the root's.
     cv_error, cv_se : ndarray of float
         The same on held-out rows, and its standard error. With a scorer: the mean score and its standard error over
         the folds.
     chosen : int or None
-        Row of the tree that was kept.
+        Row of the tree that was chosen; None: the tree was not chosen from this table.
     scoring : str or None
-        Name of the scorer; None: the tree's own loss.
+        Name of the scorer; None: the loss of the tree's criterion.
     rule : str, float or None
-        How the choice was made.
+        Rule by which the tree was chosen.
 
     Examples
     --------
@@ -52,7 +53,7 @@ class ComplexityTable:
            cp  splits  leaves  relative error  CV error  standard error
     0  0.5187       0       1           1.000     1.000           0.048
     1  0.3244       1       2           0.375     0.385           0.040
-    2  0.0151       2       3           0.094     0.109           0.023  ← kept
+    2  0.0151       2       3           0.094     0.109           0.023  ← chosen
     3  0.0078       3       4           0.094     0.109           0.023
     4  0.0066       4       5           0.094     0.109           0.023
     5  0.0004       5       6           0.094     0.109           0.023
@@ -73,10 +74,6 @@ class ComplexityTable:
     def __len__(self) -> int:
         return len(self.alpha)
 
-    @property
-    def _judged_by(self) -> str:
-        return "cv_error" if self.scoring is None else "cv_score"
-
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns as lists; with a scorer, ``cv_error`` is called ``cv_score``."""
         return {
@@ -85,7 +82,7 @@ class ComplexityTable:
             "n_splits": self.n_splits.tolist(),
             "n_leaves": self.n_leaves.tolist(),
             "relative_error": self.relative_error.tolist(),
-            self._judged_by: self.cv_error.tolist(),
+            "cv_error" if self.scoring is None else "cv_score": self.cv_error.tolist(),
             "cv_se": self.cv_se.tolist(),
         }
 
@@ -125,8 +122,8 @@ class ComplexityTable:
         return str(self)
 
     def __str__(self) -> str:
-        judged = "CV error" if self.scoring is None else f"CV {self.scoring}"
-        heads = ["", "cp", "splits", "leaves", "relative error", judged, "standard error"]
+        error = "CV error" if self.scoring is None else f"CV {self.scoring}"
+        heads = ["", "cp", "splits", "leaves", "relative error", error, "standard error"]
         digits = _digits(self.cp)
         shown = _shown_rows(len(self), self.chosen)
         cells = [
@@ -145,66 +142,24 @@ class ComplexityTable:
         for i, row in zip(shown, cells, strict=True):
             if i != before + 1:
                 lines.append("…".rjust(widths[0]))
-            mark = "  ← kept" if i == self.chosen else ""
+            mark = "  ← chosen" if i == self.chosen else ""
             lines.append("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + mark)
             before = i
         return "\n".join(lines)
 
-    # ---- model files ---------------------------------------------------------------------------------
-
-    def thinned(self, most: int = _KEPT) -> ComplexityTable:
-        """Return at most `most` rows spread over the table, the choice among them."""
+    def thinned(self, most: int = _MOST_SAVED) -> ComplexityTable:
+        """Return at most `most` rows spread over the table, including the chosen row."""
         if len(self) <= most:
             return self
-        rows = set(np.linspace(0, len(self) - 1, most - 1).round().astype(int).tolist())
-        kept = sorted(rows if self.chosen is None else rows | {self.chosen})
-        chosen = None if self.chosen is None else kept.index(self.chosen)
-        arrays = {f.name: getattr(self, f.name)[kept] for f in fields(self) if f.name not in _WORDS}
-        return ComplexityTable(**arrays, chosen=chosen, scoring=self.scoring, rule=self.rule)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold; numbers that are not finite become None."""
-        arrays = {name: _to_json(getattr(self, name)) for name in _NUMBERS}
-        return arrays | {name: getattr(self, name) for name in _WORDS}
-
-    @classmethod
-    def from_dict(cls, entries: dict[str, Any]) -> ComplexityTable:
-        """Turn back what `to_dict` gives; ValueError if it is something else."""
-        arrays: dict[str, Any] = {}
-        for name, kind in _NUMBERS.items():
-            numbers = entries.get(name)
-            known = (int,) if kind is np.int64 else (int, float, type(None))
-            if not isinstance(numbers, list) or not all(type(n) in known for n in numbers):
-                raise ValueError(f"column {name!r} is unusable")
-            try:
-                arrays[name] = np.array([np.nan if n is None else n for n in numbers]).astype(kind)
-            except (OverflowError, TypeError) as error:
-                raise ValueError(f"column {name!r} is unusable") from error
-        chosen, scoring, rule = (entries.get(name) for name in _WORDS)
-        n = len(arrays["alpha"])
-        if not n or any(len(column) != n for column in arrays.values()):
-            raise ValueError("the columns differ in length")
-        if not (chosen is None or (type(chosen) is int and 0 <= chosen < n)):
-            raise ValueError("the chosen row does not exist")
-        if not isinstance(scoring, str | None) or not isinstance(rule, str | float | int | None):
-            raise ValueError("the rule is unusable")
-        return cls(**arrays, chosen=chosen, scoring=scoring, rule=rule)
-
-
-_WORDS = ("chosen", "scoring", "rule")
-_NUMBERS: dict[str, type] = {
-    f.name: np.int64 if f.name in ("n_splits", "n_leaves") else np.float64
-    for f in fields(ComplexityTable)
-    if f.name not in _WORDS
-}
-
-
-def _to_json(numbers: NDArray[Any]) -> list[Any]:
-    return [n if np.isfinite(n) else None for n in numbers.tolist()]
+        spread = np.linspace(0, len(self) - 1, most - 1).round().astype(int).tolist()
+        rows = sorted({*spread} if self.chosen is None else {*spread, self.chosen})
+        chosen = None if self.chosen is None else rows.index(self.chosen)
+        arrays: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        return replace(self, chosen=chosen, **arrays)
 
 
 def _digits(cp: NDArray[np.float64]) -> int:
-    """Decimals that tell neighbours apart, three to seven."""
+    """Return how many decimals distinguish neighbouring rows: three to seven."""
     for digits in range(3, 7):
         if len(np.unique(cp.round(digits))) == len(cp):
             return digits
@@ -212,37 +167,50 @@ def _digits(cp: NDArray[np.float64]) -> int:
 
 
 def _shown_rows(n: int, chosen: int | None) -> list[int]:
-    if n <= _SHOWN:
+    if n <= _MOST_SHOWN:
         return list(range(n))
     around = [] if chosen is None else range(max(chosen - 2, 0), min(chosen + 3, n))
-    return sorted({*range(_SHOWN // 3), *around, *range(n - _SHOWN // 3, n)})
+    return sorted({*range(_MOST_SHOWN // 3), *around, *range(n - _MOST_SHOWN // 3, n)})
 
 
 # ---- model files ---------------------------------------------------------------------------------------------
 
 
-def pruning_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the header entries; none if the tree was not pruned by a choice of alpha."""
-    entries: dict[str, Any] = {}
-    if "alpha_" in attributes:
-        alpha = float(attributes["alpha_"])
-        entries["alpha"] = alpha if math.isfinite(alpha) else None
-    if "cp_table_" in attributes:
-        entries["cp_table"] = attributes["cp_table_"].thinned().to_dict()
-    return entries
+def _read_rule(value: Any, name: str, known: Known) -> str | float | None:
+    return value if isinstance(value, str | float | int | None) else lack(name)
 
 
-def pruning_from_json(header: dict[str, Any]) -> dict[str, Any]:
-    """Turn back what `pruning_to_json` gives."""
-    found: dict[str, Any] = {}
-    if "alpha" in header:
-        alpha = header["alpha"]
-        if alpha is not None and (type(alpha) not in (int, float) or not 0 <= alpha <= 1e308):
-            refuse("is damaged: its alpha is not a number of at least 0")
-        found["alpha_"] = math.inf if alpha is None else float(alpha)
-    if "cp_table" in header:
-        try:
-            found["cp_table_"] = ComplexityTable.from_dict(field(header, "cp_table", dict))
-        except ValueError as error:
-            refuse(f"is damaged: in its complexity table {error}")
-    return found
+_COLUMNS = dict.fromkeys(("alpha", "cp"), numbers(np.float64, "n_trees", finite=False))
+_COLUMNS |= dict.fromkeys(("n_splits", "n_leaves"), numbers(np.int64, "n_trees", least=0, below=2**32))
+_COLUMNS |= dict.fromkeys(("relative_error", "cv_error", "cv_se"), numbers(np.float64, "n_trees", finite=False))
+_SAVED_TABLE = SavedState(
+    "",
+    {
+        **_COLUMNS,
+        "chosen": nullable(integer(least=0, below="n_trees")),
+        "scoring": nullable(text()),
+        "rule": Field(lambda rule: rule, _read_rule),
+    },
+)
+
+
+def _read_table(value: Any, name: str, known: Known) -> ComplexityTable:
+    table = ComplexityTable(**_SAVED_TABLE.from_header(value))
+    return table if len(table) else refuse("is damaged: its complexity table has no rows")
+
+
+_ALPHA = number(0.0)  # NaN, which is null, where the root of a tree by rpart's rules has no risk
+SAVED_PRUNING = SavedState(
+    "",
+    {
+        "alpha_": Field(
+            lambda alpha: None if math.isnan(alpha) else _ALPHA.write(alpha),
+            lambda value, name, known: math.nan if value is None else _ALPHA.read(value, name, known),
+            key="alpha",
+            is_optional=True,
+        ),
+        "cp_table_": optional(
+            Field(lambda table: _SAVED_TABLE.to_header(table.thinned()), _read_table, key="cp_table")
+        ),
+    },
+)

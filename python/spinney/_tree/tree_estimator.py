@@ -27,10 +27,10 @@ from spinney._estimator.estimator import About
 from spinney._estimator.fit_inputs import FitInputs, ValidationSet, check_together
 from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import SavedState, flag, listed, number, optional
 from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
-from spinney._tree.complexity_table import ComplexityTable, pruning_from_json, pruning_to_json
+from spinney._tree.complexity_table import SAVED_PRUNING, ComplexityTable
 from spinney._tree.fit import TreeFit, TreeResult
 from spinney._tree.growing import AT_LEAST_0, GrowingEstimator, at_least
 from spinney._tree.rpart import control, report
@@ -39,6 +39,15 @@ from spinney._tree.rpart.record import RpartRecord, record_from_json, record_to_
 from spinney._tree.settings import Scorer, check_stream
 from spinney.inspect.draw.tree_drawing import notebook_html
 from spinney.inspect.text.text import RuleList, explain_row, export_text, rules
+
+_SAVED = SavedState(
+    "",
+    {
+        "shrinkage_": optional(number(key="shrinkage")),
+        "_had_missing": optional(listed(flag(), "n_features", key="had_missing")),
+        **SAVED_PRUNING.fields,
+    },
+)
 
 
 @estimator
@@ -83,20 +92,12 @@ class BaseTree(GrowingEstimator):
     # ---- files and lists of models ---------------------------------------------------------------------------
 
     def _to_header(self) -> dict[str, Any]:
-        learned = self.__dict__
-        shrinkage = {"shrinkage": float(learned.get("shrinkage_", 0.0))}
-        missing = {"had_missing": learned["_had_missing"]} if "_had_missing" in learned else {}
-        return shrinkage | missing | pruning_to_json(learned) | record_to_json(learned)
+        return _SAVED.to_header({"shrinkage_": 0.0} | vars(self)) | record_to_json(vars(self).get("rpart_"))
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
-        shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
-        missing = {}
-        if "had_missing" in header:
-            missing["_had_missing"] = had = field(header, "had_missing", list)
-            if len(had) != saved.schema.n_features or not all(isinstance(column, bool) for column in had):
-                refuse("is damaged: what it says of missing values does not fit its columns")
-        return pruning_from_json(header) | record_from_json(header, saved) | {"shrinkage_": shrinkage} | missing
+        found = _SAVED.from_header(header, n_features=saved.schema.n_features)
+        return {"shrinkage_": 0.0} | found | record_from_json(header, saved)
 
     def _about(self) -> About:
         n_leaves, depth = int(self.get_n_leaves()), int(self.get_depth())

@@ -150,7 +150,7 @@ def test_a_damaged_pickle_is_a_model_file_error(model):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("method", "anova", "'method' does not go with its target"),
+        ("method", "anova", "'method' does not match the target"),
         ("method", 3, "lacks a usable 'method'"),
         ("risk", [1.0], "'risk' has the wrong length"),
         ("risk", "far", "lacks a usable 'risk'"),
@@ -162,13 +162,13 @@ def test_a_damaged_pickle_is_a_model_file_error(model):
         ("prediction", [None] * 7, "'prediction' names classes that do not exist"),
         ("counts", [[1.0, 2.0]] * 7, "'counts' has the wrong shape"),
         ("counts", [1.0] * 21, "'counts' has the wrong shape"),
-        ("counts", None, "lacks a usable 'counts'"),
+        ("counts", None, "'counts' does not match the method"),
         ("cp_table", [], "'cp_table' has the wrong shape"),
         ("cp_table", [[1.0, 0, 1.0, 2.0]], "'cp_table' has the wrong shape"),
-        ("cp_table", [[1.0, None, 1.0]], "'cp_table' counts no splits"),
-        ("cp_table", [[1.0, 0, 1.0], [1.0]], "'cp_table' has the wrong shape"),
-        ("total_weight", 0.0, "'total_weight' is not a positive weight"),
-        ("n_dropped", -1, "'n_dropped' is not a count"),
+        ("cp_table", [[1.0, None, 1.0]], "'cp_table' does not count splits"),
+        ("cp_table", [[1.0, 0, 1.0], [1.0]], "'cp_table' does not hold numbers"),
+        ("total_weight", 0.0, "lacks a usable 'total_weight'"),
+        ("n_dropped", -1, "lacks a usable 'n_dropped'"),
     ],
 )
 def test_records_of_rpart_that_lie_are_refused(name, value, message):

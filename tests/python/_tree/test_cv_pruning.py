@@ -483,8 +483,8 @@ def test_printing():
     assert repr(table) == str(table)
     assert lines[0].split() == ["cp", "splits", "leaves", "relative", "error", "CV", "error", "standard", "error"]
     assert len(lines) == len(table) + 1
-    assert [i for i, line in enumerate(lines) if line.endswith("← kept")] == [table.chosen + 1]
-    assert len({len(line.removesuffix("  ← kept")) for line in lines}) == 1
+    assert [i for i, line in enumerate(lines) if line.endswith("← chosen")] == [table.chosen + 1]
+    assert len({len(line.removesuffix("  ← chosen")) for line in lines}) == 1
 
 
 def test_long_tables_print_head_choice_and_tail():
@@ -494,7 +494,7 @@ def test_long_tables_print_head_choice_and_tail():
     assert len(table) > 200
     assert len(lines) < 32
     assert sum("…" in line for line in lines) in (1, 2)
-    assert sum("kept" in line for line in lines) == 1
+    assert sum("chosen" in line for line in lines) == 1
 
 
 def test_frames():
@@ -580,18 +580,18 @@ def test_saved_and_pickled_models_keep_the_table():
 )
 def test_damaged_tables_are_refused(damage):
     from spinney._model.file.container import ModelFileError, model_file_errors
-    from spinney._tree.complexity_table import pruning_from_json, pruning_to_json
+    from spinney._tree.complexity_table import SAVED_PRUNING
 
     X, y = load_iris(return_X_y=True)
     model = Classifier(prune="cv", random_state=0).fit(X, y)
-    header = pruning_to_json(vars(model))
-    assert pruning_from_json(header)["alpha_"] == model.alpha_
+    header = SAVED_PRUNING.to_header(vars(model))
+    assert SAVED_PRUNING.from_header(header)["alpha_"] == model.alpha_
     if damage.keys() & header.keys():
         header |= damage
     else:
         header["cp_table"] |= damage
     with pytest.raises(ModelFileError), model_file_errors("this file"):
-        pruning_from_json(header)
+        SAVED_PRUNING.from_header(header)
 
 
 def test_clones_and_checks_of_scikit_learn():

@@ -130,7 +130,7 @@ def test_the_readme_example_runs(capsys):
         exec(compile(example, "README.md", "exec"), names)
     said = capsys.readouterr().out
     assert re.search(r"\['(yes|no)' '(yes|no)'\]", said)
-    assert "← kept" in said
+    assert "← chosen" in said
 
 
 @pytest.mark.parametrize("name", [*spinney._names.MODULE_OF, "datasets.load_penguins"])

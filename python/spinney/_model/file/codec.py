@@ -239,18 +239,29 @@ def array(dtype: str | tuple[str, ...], *shape: Size, finite: bool = True, key: 
     return Field(array_to_json, read, key)
 
 
-def numbers(dtype: type = np.float64, *shape: Size, key: str = "", is_optional: bool = False, **bounds: Bound) -> Field:
-    """Save an array of finite numbers as lists; without a shape it has one axis."""
+def numbers(
+    dtype: type = np.float64,
+    *shape: Size,
+    key: str = "",
+    is_optional: bool = False,
+    finite: bool = True,
+    **bounds: Bound,
+) -> Field:
+    """Save an array of numbers as lists; without a shape it has one axis. If they need not be finite, NaN is null."""
+
+    def write(values: Any) -> Any:
+        array = np.asarray(values)
+        return array.tolist() if finite else np.where(np.isfinite(array), array, None).tolist()  # type: ignore[call-overload]
 
     def read(value: Any, name: str, known: Known) -> NDArray[Any]:
         if not isinstance(value, list):
             lack(name)
-        found = numbers_from_json(value, name, len(shape) or 1)
+        found = numbers_from_json(value, name, len(shape) or 1, finite)
         if issubclass(dtype, np.integer) and (found != np.floor(found)).any():
             refuse(f"is damaged: its {name!r} does not hold whole numbers")
-        return _checked(found, shape or (None,), name, known, True, bounds).astype(dtype)
+        return _checked(found, shape or (None,), name, known, finite, bounds).astype(dtype)
 
-    return Field(lambda values: np.asarray(values).tolist(), read, key, is_optional)
+    return Field(write, read, key, is_optional)
 
 
 def bounds() -> Field:
@@ -317,12 +328,13 @@ def array_from_json(
     return np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("=")).reshape(found)
 
 
-def numbers_from_json(values: list[Any], name: str, n_axes: int = 1) -> NDArray[np.float64]:
-    """Return lists of finite numbers, as deep as there are axes at most, as an array."""
+def numbers_from_json(values: list[Any], name: str, n_axes: int = 1, finite: bool = True) -> NDArray[np.float64]:
+    """Return lists of numbers, as deep as there are axes at most, as an array; null is NaN where that is allowed."""
     cells = np.array(values, dtype=object)
-    if cells.ndim > n_axes or any(type(value) not in (int, float) for value in cells.ravel().tolist()):
+    allowed = (int, float) if finite else (int, float, type(None))
+    if cells.ndim > n_axes or any(type(value) not in allowed for value in cells.ravel().tolist()):
         refuse(f"is damaged: its {name!r} does not hold numbers")
     found: NDArray[np.float64] = cells.astype(np.float64)
-    if not np.isfinite(found).all():
+    if np.isinf(found).any() or (finite and np.isnan(found).any()):
         refuse(f"is damaged: its {name!r} holds impossible numbers")
     return found

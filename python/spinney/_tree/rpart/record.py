@@ -1,7 +1,8 @@
-"""What is kept of a fit by rpart's rules, in rpart's own layout: nodes numbered 2k and 2k + 1, left son first."""
+"""The record of a fit by rpart's rules, in rpart's layout: the children of node k are 2k and 2k + 1, left first."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 
 from spinney._data import Schema
 from spinney._data.types import Floats
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import SavedState, integer, nullable, text
+from spinney._model.file.codec import number as scalar
+from spinney._model.file.codec import numbers as arrays
+from spinney._model.file.container import refuse
 from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable
@@ -19,14 +23,14 @@ from spinney._tree.rpart.methods import Shape
 
 PRIMARY, COMPETITOR, SURROGATE = 0, 1, 2
 _CATEGORY, _REVERSED = 1, 2
-_ROUNDING = 1e-10  # a cp read off a printed table means the line it was read from
-_BY_NODE = ("risk", "complexity", "improve", "prediction", "weight", "credit")
-_METHODS = {"class": True, "anova": False, "poisson": False, "exp": False}  # and whether there are classes
+_ROUNDING = 1e-10  # a cp copied from a printed table means the row it was copied from
+# whether the nodes of a method have counts of classes, and events
+_METHODS = {"class": (True, False), "anova": (False, False), "poisson": (False, True), "exp": (False, True)}
 ROLES = ("primary", "competitor", "surrogate")
 
 
 def reversed_nodes(tree: FittedTree) -> NDArray[np.bool_]:
-    """At which splits rpart's left son is the right child."""
+    """Mark the splits whose left child in rpart is the right child here."""
     splits = tree.splits
     result = np.zeros(tree.node_count, dtype=bool)
     if splits is None:
@@ -37,7 +41,7 @@ def reversed_nodes(tree: FittedTree) -> NDArray[np.bool_]:
 
 
 def gains(tree: FittedTree) -> Floats:
-    """Gain of each node's split; 0 in leaves."""
+    """Return the gain of each node's split; 0 in leaves."""
     splits = tree.splits
     result = np.zeros(tree.node_count)
     if splits is not None:
@@ -47,7 +51,7 @@ def gains(tree: FittedTree) -> Floats:
 
 
 def shape_of(tree: FittedTree, improve: Floats) -> Shape:
-    """Return the tree as rpart sees it."""
+    """Return the children of each node in rpart's order."""
     swap = reversed_nodes(tree)
     left, right = tree.children_left.astype(np.int64), tree.children_right.astype(np.int64)
     return Shape(np.where(swap, right, left), np.where(swap, left, right), improve)
@@ -68,12 +72,13 @@ class RpartRecord:
     counts, events : ndarray or None
         By node: weighted rows by class, weighted events.
     where : ndarray or None
-        Node of `tree` at which each training row came to rest; -1 for rows that were dropped. None in a model that
-        was saved or pickled.
+        Node of `tree` at which each training row stopped; -1 for rows that were dropped. None in a model that was
+        saved or pickled.
     cp_table : ndarray
-        Lines of complexity, splits, relative error and, after cross-validation, its error and standard error.
+        Columns: complexity, number of splits, relative error and, after cross-validation, the cross-validated error
+        and its standard error.
     total_weight : float
-        Of the rows used.
+        Weight of the rows used.
     credit : ndarray
         By node: what its split adds to the importance of its column.
     n_dropped : int
@@ -101,7 +106,7 @@ class RpartRecord:
         return float(self.risk[0])
 
     def order(self) -> list[tuple[int, int]]:
-        """Return (rpart's number, node of the tree), depth first, left son first."""
+        """Return (rpart's number, node of the tree), depth first, left child first."""
         shape = shape_of(self.tree, self.improve)
         found, stack = [], [(1, 0)]
         while stack:
@@ -120,7 +125,7 @@ class RpartRecord:
         return numbers
 
     def importance(self, n_features: int) -> Floats:
-        """Sum of improvements by column: a surrogate is credited its adjusted agreement's share."""
+        """Return the sum of improvements by column; a surrogate is credited in proportion to its adjusted agreement."""
         total = np.zeros(n_features)
         splits = self.tree.splits
         if splits is None:
@@ -128,12 +133,12 @@ class RpartRecord:
         for node in np.flatnonzero(~self.tree.is_leaf):
             for s in range(splits["begin"][node], splits["begin"][node + 1]):
                 if splits["role"][s] != COMPETITOR:
-                    share = splits["adjusted"][s] if splits["role"][s] == SURROGATE else 1.0
-                    total[splits["feature"][s]] += share * self.credit[node]
+                    fraction = splits["adjusted"][s] if splits["role"][s] == SURROGATE else 1.0
+                    total[splits["feature"][s]] += fraction * self.credit[node]
         return total
 
     def complexity_table(self) -> ComplexityTable:
-        """Return the table of complexities as every pruned tree has it."""
+        """Return the table of complexities in the form that all pruned trees share."""
         table = self.cp_table
         errors = table[:, 3:] if table.shape[1] > 3 else np.full((len(table), 2), np.nan)
         return ComplexityTable(
@@ -147,24 +152,24 @@ class RpartRecord:
         )
 
     def pruned_at(self, alpha: float | None, cp: float | None) -> RpartRecord:
-        """Return the record pruned at one of alpha, per unit of weight, and cp; rpart takes negative ones, too."""
-        name, given = ("alpha", alpha) if cp is None else ("cp", cp)
-        has_price = self.root_risk != 0  # else its table has no complexities
-        if not isinstance(given, Real) or (given != given and has_price):
-            raise ValueError(f"{name} must be a number. Got {given!r}.")
+        """Return the record pruned at alpha, per unit of weight, or at cp; negative values are allowed as in rpart."""
+        name, penalty = ("alpha", alpha) if cp is None else ("cp", cp)
+        has_risk = self.root_risk != 0  # else all complexities are NaN
+        if not isinstance(penalty, Real) or (penalty != penalty and has_risk):
+            raise ValueError(f"{name} must be a number. Got {penalty!r}.")
         if name == "cp":
-            return self.pruned(float(given))
+            return self.pruned(float(penalty))
         risk_per_weight = self.root_risk / float(self.tree.weighted_n_node_samples[0])
-        return self.pruned(float(given) / risk_per_weight if risk_per_weight > 0 else 0.0)
+        return self.pruned(float(penalty) / risk_per_weight if risk_per_weight > 0 else 0.0)
 
     def collapsed(self, leaf: NDArray[np.bool_], cp_table: Floats) -> RpartRecord:
         """Return the record of the tree in which these nodes are leaves."""
-        kept = surviving_nodes(self.tree, leaf)
-        by_node = {name: getattr(self, name) for name in (*_BY_NODE, "counts", "events")}
-        picked: dict[str, Any] = {name: None if v is None else v[kept] for name, v in by_node.items()}
+        nodes = surviving_nodes(self.tree, leaf)
+        by_node = {name: getattr(self, name) for name in _BY_NODE}
+        retained: dict[str, Any] = {name: None if array is None else array[nodes] for name, array in by_node.items()}
         tree = self.tree.replaced(self.tree.engine.collapsed(leaf.astype(np.uint8)))
-        where = None if self.where is None else resting_nodes(self.where, kept)
-        return replace(self, tree=tree, where=where, cp_table=cp_table, **picked)
+        where = None if self.where is None else resting_nodes(self.where, nodes)
+        return replace(self, tree=tree, where=where, cp_table=cp_table, **retained)
 
     def pruned(self, cp: float) -> RpartRecord:
         """Collapse all splits whose complexity is at most cp."""
@@ -180,7 +185,7 @@ class RpartRecord:
     # ---- tables ------------------------------------------------------------------------------------------
 
     def frame(self, schema: Schema) -> list[dict[str, Any]]:
-        """Return a line per node, as rpart's frame."""
+        """Return a row per node, as rpart's frame."""
         splits = self.tree.splits
         lines = []
         for number, node in self.order():
@@ -207,9 +212,9 @@ class RpartRecord:
         return lines
 
     def splits(self, schema: Schema) -> list[dict[str, Any]]:
-        """Return a line per split that was kept at a node: primary, competitors, surrogates.
+        """Return a row per split stored at a node: primary, competitors, surrogates.
 
-        `below` says where numbers below `cut` go, `left` and `right` name categories; sides are rpart's.
+        `below` is the side of numbers below `cut`; `left` and `right` list categories. Sides are rpart's.
         """
         table = self.tree.splits
         if table is None:
@@ -228,7 +233,7 @@ class RpartRecord:
     ) -> dict[str, Any]:
         role, feature = int(table["role"][s]), schema.features[table["feature"][s]]
         turned = bool(table["flags"][s] & _REVERSED)
-        # a competitor is drawn by its own orientation, a surrogate by that of the split it stands in for
+        # a competitor is shown in its own orientation, a surrogate in that of the split that it replaces
         flip = turned if role != SURROGATE else swap
         improve = float(table["improve"][s])
         if role == COMPETITOR:
@@ -265,118 +270,75 @@ class RpartRecord:
         return line
 
     def gain_scale(self) -> Floats:
-        """Factor from the engine's gain to the reported improvement, by node."""
+        """Return the factor from the engine's gain to the reported improvement, by node."""
         gain = gains(self.tree)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(gain > 0, self.improve / gain, 1.0)
 
 
 def surviving_nodes(tree: FittedTree, leaf: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the nodes that stay when the marked ones become leaves, in preorder."""
-    kept, stack = [], [0]
+    """Return the nodes that remain when the marked ones become leaves, in preorder."""
+    nodes, stack = [], [0]
     while stack:
         node = stack.pop()
-        kept.append(node)
+        nodes.append(node)
         if not tree.is_leaf[node] and not leaf[node]:
             stack.append(int(tree.children_right[node]))
             stack.append(node + 1)
-    return np.array(kept, dtype=np.int64)
+    return np.array(nodes, dtype=np.int64)
 
 
-def resting_nodes(where: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where rows rest among the nodes that stay; -1 for rows that rest nowhere."""
-    # nodes that went follow, in preorder, the node that they went with
-    return np.searchsorted(kept, where, side="right") - 1
+def resting_nodes(where: NDArray[np.int64], remaining: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the position of each row's node among the remaining nodes; -1 for rows that are in no node."""
+    # in preorder, removed nodes follow the ancestor that became a leaf
+    return np.searchsorted(remaining, where, side="right") - 1
 
 
 # ---- model files ---------------------------------------------------------------------------------------------
 
+_BY_NODE = dict.fromkeys(
+    ("risk", "complexity", "improve", "prediction", "weight", "credit"), arrays(np.float64, "n_nodes", finite=False)
+)
+_BY_NODE |= {
+    "counts": nullable(arrays(np.float64, "n_nodes", "n_classes", finite=False)),
+    "events": nullable(arrays(np.float64, "n_nodes", finite=False)),
+}
+_SAVED = SavedState(
+    "rpart",
+    {
+        "method": text(),
+        **_BY_NODE,
+        "cp_table": arrays(np.float64, None, None, finite=False),
+        "total_weight": scalar(above=0, below=math.inf),
+        "n_dropped": integer(least=0, below=2**32),
+    },
+)
 
-def record_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the header entry; none if the tree was not grown by rpart's rules. Rows' nodes are not kept."""
-    record: RpartRecord | None = attributes.get("rpart_")
-    if record is None:
-        return {}
-    names = (*_BY_NODE, "counts", "events", "cp_table")
-    arrays = {name: _to_json(getattr(record, name)) for name in names}
-    return {
-        "rpart": arrays
-        | {"method": record.method, "total_weight": float(record.total_weight), "n_dropped": record.n_dropped}
-    }
+
+def record_to_json(record: RpartRecord | None) -> dict[str, Any]:
+    """Return the header entry; none if the tree was not grown by rpart's rules. Nodes of training rows are left out."""
+    return {} if record is None else _SAVED.to_header(record)
 
 
 def record_from_json(header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
-    """Turn back what `record_to_json` gives, as fitted attributes; it has to fit the tree."""
+    """Return the fitted attribute that `record_to_json` saved; refuse one that does not match the tree."""
     if "rpart" not in header:
         return {}
-    entries, tree = field(header, "rpart", dict), saved.model
+    tree = saved.model
     if not isinstance(tree, FittedTree):
         refuse("is damaged: it has a record of rpart, but does not hold a single tree")
-    method, n_dropped = field(entries, "method", str), field(entries, "n_dropped", int)
-    if _METHODS.get(method) != (saved.classes is not None) or tree.n_outputs != 1:
-        _refuse("method", "does not go with its target")
-    if not 0 <= n_dropped < 2**32:
-        _refuse("n_dropped", "is not a count")
     n_classes = len(saved.classes[0]) if saved.classes is not None else 0
-    is_rate = method in ("poisson", "exp")
-    arrays: dict[str, Any] = {name: _numbers(entries, name, (tree.node_count,)) for name in _BY_NODE}
-    arrays["counts"] = _numbers(entries, "counts", (tree.node_count, n_classes)) if n_classes else None
-    arrays["events"] = _numbers(entries, "events", (tree.node_count,)) if is_rate else None
-    codes = arrays["prediction"]
-    if n_classes and not ((codes >= 0) & (codes < n_classes) & (codes == np.floor(codes))).all():
-        _refuse("prediction", "names classes that do not exist")
-    total_weight = field(entries, "total_weight", float)
-    if not 0 < total_weight < np.inf:
-        _refuse("total_weight", "is not a positive weight")
-    record = RpartRecord(
-        method=method,
-        tree=tree,
-        where=None,
-        cp_table=_table(entries),
-        total_weight=total_weight,
-        n_dropped=n_dropped,
-        **arrays,
-    )
-    return {"rpart_": record}
-
-
-def _to_json(array: Floats | None) -> Any:
-    """Return numbers as lists; those that are not finite become None."""
-    if array is None:
-        return None
-    finite = np.isfinite(array)
-    return np.asarray(array).tolist() if finite.all() else np.where(finite, array, None).tolist()  # type: ignore[call-overload]
-
-
-def _numbers(entries: dict[str, Any], name: str, shape: tuple[int, ...]) -> Floats:
-    numbers = field(entries, name, list)
-    flat = [item for line in numbers for item in line] if len(shape) == 2 and _is_nested(numbers) else numbers
-    if not all(type(item) in (int, float, type(None)) for item in flat):
-        _refuse(name, "does not hold numbers")
-    if len(shape) == 2 and not (_is_nested(numbers) and all(len(line) == shape[1] for line in numbers)):
-        _refuse(name, "has the wrong shape")
-    if len(numbers) != shape[0]:
-        _refuse(name, "has the wrong length")
-    found = np.array([np.nan if item is None else item for item in flat], dtype=np.float64)
-    if np.isinf(found).any():
-        _refuse(name, "holds impossible numbers")
-    return found.reshape(shape)
-
-
-def _table(entries: dict[str, Any]) -> Floats:
-    lines = field(entries, "cp_table", list)
-    width = len(lines[0]) if lines and isinstance(lines[0], list) else 0
-    if width not in (3, 5):
-        _refuse("cp_table", "has the wrong shape")
-    table = _numbers(entries, "cp_table", (len(lines), width))
-    if not ((table[:, 1] >= 0) & (table[:, 1] < 2**32)).all():
-        _refuse("cp_table", "counts no splits")
-    return table
-
-
-def _is_nested(numbers: list[Any]) -> bool:
-    return all(isinstance(line, list) for line in numbers)
-
-
-def _refuse(name: str, fault: str) -> None:
-    refuse(f"is damaged: in its record of rpart, {name!r} {fault}")
+    entries = _SAVED.from_header(header, n_nodes=tree.node_count, n_classes=n_classes)
+    codes, n_splits = entries["prediction"], entries["cp_table"][:, 1:2]
+    has_counts, has_events = _METHODS.get(entries["method"], (not n_classes, False))
+    for name, is_usable, fault in (
+        ("method", has_counts == (n_classes > 0) and tree.n_outputs == 1, "does not match the target"),
+        ("counts", has_counts == (entries["counts"] is not None), "does not match the method"),
+        ("events", has_events == (entries["events"] is not None), "does not match the method"),
+        ("prediction", not n_classes or np.isin(codes, np.arange(n_classes)).all(), "names classes that do not exist"),
+        ("cp_table", entries["cp_table"].shape[1] in (3, 5), "has the wrong shape"),
+        ("cp_table", ((n_splits >= 0) & (n_splits < 2**32)).all(), "does not count splits"),
+    ):
+        if not is_usable:
+            refuse(f"is damaged: in its record of rpart, {name!r} {fault}")
+    return {"rpart_": RpartRecord(**entries, tree=tree, where=None)}
