@@ -239,10 +239,10 @@ class BaseForest(GrowingEstimator):
         kind: Any = self._tree_class
         tree: GrowingEstimator = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
         names = ("classes_", "n_classes_", "n_outputs_", "cost_matrix_", "priors_")
-        learned = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        attributes = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if self._ranges is not None:
-            learned["_had_missing"] = self._ranges.has_missing.tolist()
-        tree._keep(self.schema_, self.forest_.tree(t), learned)
+            attributes["_had_missing"] = self._ranges.has_missing.tolist()
+        tree._set_fitted(self.schema_, self.forest_.tree(t), attributes)
         return tree
 
     @property

@@ -165,7 +165,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
 
     def _tree_estimator(self, t: int) -> ExtraTreeRegressor:
         tree = ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, unseen=self.unseen)
-        tree._keep(self.schema_, self.forest_.tree(t), {"n_outputs_": 1})
+        tree._set_fitted(self.schema_, self.forest_.tree(t), {"n_outputs_": 1})
         return tree
 
     @property

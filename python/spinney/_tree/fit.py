@@ -1,4 +1,4 @@
-"""Fitting one tree: reading rows, growing, pruning, shrinking."""
+"""The fit of one tree: read the rows, grow, prune and shrink."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from spinney._tree.task import Growth, Target
 
 @dataclass(frozen=True)
 class TreeGrower:
-    """Grows trees on some of the rows of one table.
+    """Grows trees on rows of one table.
 
     Attributes
     ----------
     has_exposure : bool
-        Whether the weights contain the time of the rows.
+        Whether the weights include the exposure of the rows.
     """
 
     settings: GrowthSettings
@@ -50,8 +50,10 @@ class TreeGrower:
     has_exposure: bool = False
     user: UserTarget | None = None
 
-    def grow(self, weight: Floats | None, weighing: _engine.WeighingOptions | None = None) -> Grown:
-        """Grow a tree; where splits are weighed, find at which node each row came to rest."""
+    def grow(
+        self, weight: Floats | None, weighing: _engine.WeighingOptions | None = None
+    ) -> tuple[_engine.Tree, NDArray[np.uint32]]:
+        """Return a grown tree and, if it stores surrogate or competitor splits, the node at which each row stopped."""
         settings, costs, user = self.settings, self.costs, self.user
         case_weight, array, n_classes = weight, self.target.array, self.target.n_classes
         if costs is not None:
@@ -71,36 +73,28 @@ class TreeGrower:
         tree, resting_node = _engine.grow_tree(self.columns, criterion, y, n_classes, weight, options)
         if user is not None and n_classes:
             check_proba(tree)
-        return Grown(tree, resting_node)
+        return tree, resting_node
 
     @property
     def n_outputs(self) -> int:
-        """Outputs of the trees: those of y, unless a user's criterion predicts something else."""
-        is_other = self.user is not None and not self.target.n_classes
-        return self.user.n_values if self.user is not None and is_other else self.target.n_outputs
-
-
-@dataclass(frozen=True)
-class Grown:
-    """A tree of the engine, and the node at which each row came to rest where splits are weighed."""
-
-    tree: _engine.Tree
-    resting_node: NDArray[np.uint32]
+        """Number of outputs of the trees: that of y, unless a user-defined criterion predicts something else."""
+        has_user_values = self.user is not None and not self.target.n_classes
+        return self.user.n_values if self.user is not None and has_user_values else self.target.n_outputs
 
 
 @dataclass(frozen=True)
 class TreeResult:
-    """What a fit has found.
+    """The results of a fit.
 
     Attributes
     ----------
     had_missing : list of bool
-        By column: whether a training row lacked a value.
+        By column: whether a training row had a missing value.
     """
 
     schema: Schema
     tree: FittedTree
-    target: dict[str, Any]
+    target_attributes: dict[str, Any]
     had_missing: list[bool]
     shrinkage: float
     pruning: PruningResult
@@ -108,17 +102,17 @@ class TreeResult:
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that do not come from the table and the tree."""
         found = {"shrinkage_": self.shrinkage, "_had_missing": self.had_missing}
-        return self.target | found | self.pruning.attributes()
+        return self.target_attributes | found | self.pruning.attributes()
 
 
 class TreeFit:
-    """One fit of a tree, step by step.
+    """One fit of a tree.
 
     Parameters
     ----------
     estimator : GrowingEstimator
     with_tree : callable
-        From schema, fitted attributes and a tree to an estimator that predicts with it.
+        Returns an estimator that predicts with a tree, from its schema, fitted attributes and the tree.
     """
 
     def __init__(
@@ -149,34 +143,34 @@ class TreeFit:
         columns = settings.pooled(counted, sample_weight, counts_weights=not settings.random_ties)
         loss = task.loss(target.array, costs)
         if settings.validation_fraction is not None:
-            weight, weight_val = self._part_rows(target, weight)
+            weight, weight_val = self._split_weights(target, weight)
             held_out = HeldOut(columns, loss, weight_val)
         user = prepare(settings.criterion, target.array, weight, target.n_classes)
         grower = TreeGrower(settings, schema, columns, target, self.random, costs, time is not None, user)
 
         def grow(rows_weight: Floats | None) -> FittedTree:
-            tree = FittedTree(grower.grow(rows_weight).tree, target.n_classes or None, grower.n_outputs)
-            return task.restated(tree, costs)
+            tree, _ = grower.grow(rows_weight)
+            return task.restated(FittedTree(tree, target.n_classes or None, grower.n_outputs), costs)
 
         gains = partial(settings.split_gains, schema, costs)
         growth = Growth(columns, target.codes, weight, grow, loss, task.node_risks, gains, settings.n_threads, time)
         tree = growth.grow(weight)
-        learned = target.attributes() | {"n_outputs_": grower.n_outputs} | task.cost_attributes(costs)
-        fitted = partial(self.with_tree, schema, learned)
+        attributes = target.attributes() | {"n_outputs_": grower.n_outputs} | task.cost_attributes(costs)
+        fitted = partial(self.with_tree, schema, attributes)
         rows = FitRows(inputs.X, y, target.array, inputs.groups, self.random, fitted)
         pruned = prune_grown(task, tree, growth, held_out, rows)
         tree, strength = shrunk(pruned.tree, settings.shrinkage, growth, pruned.alpha, self.random, inputs.groups)
         had_missing = columns.ranges(weight, settings.n_threads)[2].astype(bool).tolist()
-        return TreeResult(schema, tree, learned, had_missing, strength, pruned)
+        return TreeResult(schema, tree, attributes, had_missing, strength, pruned)
 
     def _encoded(self, X: Input, schema: Schema) -> _engine.Table:
         return X.encoded(schema, self.estimator.unseen, type(self.estimator).__name__)
 
     def _read_time(self, inputs: FitInputs, case_weight: Floats | None, n_rows: int) -> tuple[Floats, Floats, Floats]:
-        """Rates, their weights, and the time behind each row, from counts of events or from survival times."""
+        """Return rates, their weights and the exposure of each row, from counts of events or survival times."""
         if self.settings.scoring is not None:
             raise ValueError(
-                "scoring does not go with exposure or survival times: their trees are evaluated by deviance."
+                "scoring cannot be combined with exposure or survival times: their trees are evaluated by deviance."
             )
         rates, weight = self.task.per_exposure(inputs.y, case_weight, inputs.exposure, bool(inputs.validation), n_rows)
         time = weight if case_weight is None else weight / np.where(case_weight > 0, case_weight, 1.0)
@@ -195,8 +189,8 @@ class TreeFit:
         weight = read_weights(rows.sample_weight, X.n_rows)
         return HeldOut(self._encoded(X, schema), self.task.loss(actual, costs), weight)
 
-    def _part_rows(self, target: Target, weight: Floats | None) -> tuple[Floats, Floats]:
-        """Weights for growing and for evaluation: each row has one of them, the other is 0."""
+    def _split_weights(self, target: Target, weight: Floats | None) -> tuple[Floats, Floats]:
+        """Return the weights of the training and of the validation rows; each row is 0 in one of them."""
         n_rows, fraction = len(target.array), self.settings.validation_fraction
         stratify = target.array[:, 0] if target.classes is not None and target.n_outputs == 1 else None
         if stratify is not None and np.bincount(stratify).min() < 2:

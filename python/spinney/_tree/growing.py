@@ -1,4 +1,4 @@
-"""The base class of estimators that grow trees, be it one or many: their shared parameters, and predictions."""
+"""The base class of trees and forests: their shared parameters, and predictions."""
 
 from __future__ import annotations
 
@@ -31,25 +31,28 @@ SOME_FEATURES = (
     StrOptions({"sqrt", "log2"}),
     None,
 )
-_OWN = HasMethods(["evaluate", "split"])
+_USER_DEFINED = HasMethods(["evaluate", "split"])
 CLASS_CRITERIA = (
     StrOptions({"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio", "user"}),
-    _OWN,
+    _USER_DEFINED,
 )
-_NUMBERS = {"squared_error", "friedman_mse", "absolute_error", "poisson", "user"}
-NUMBER_CRITERIA, TREE_NUMBER_CRITERIA = (StrOptions(_NUMBERS), _OWN), (StrOptions(_NUMBERS | {"exponential"}), _OWN)
+_REGRESSION_CRITERIA = {"squared_error", "friedman_mse", "absolute_error", "poisson", "user"}
+NUMBER_CRITERIA, TREE_NUMBER_CRITERIA = (
+    (StrOptions(_REGRESSION_CRITERIA), _USER_DEFINED),
+    (StrOptions(_REGRESSION_CRITERIA | {"exponential"}), _USER_DEFINED),
+)
 PURITY = (Interval(Real, 0.0, 1.0, closed="right"), None)
 COST_SPLITS = (StrOptions({"altered_priors", "generalised_gini"}), None)
 
 
 def at_least(least: int) -> Interval:
-    """Whole numbers from `least` up."""
+    """Return the constraint of a parameter that is an integer of at least `least`."""
     return Interval(Integral, least, None, closed="left")
 
 
 @estimator
 class GrowingEstimator(TableEstimator):
-    """Reads its parameters as settings of growth, and holds the task: classification or regression."""
+    """A tree or a forest."""
 
     max_depth: int | None = parameter(at_least(1), None, default=None)
     min_samples_split: int | float = parameter(at_least(2), Interval(RealNotInt, 0, 1, closed="right"), default=2)
@@ -74,8 +77,8 @@ class GrowingEstimator(TableEstimator):
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
 
     _task_class: ClassVar[type[Task]]
-    _splitter: ClassVar[str] = "best"  # of estimators that have no parameter for it
-    _random_ties = False  # even if nothing else is drawn: a tree that is one of many
+    _splitter: ClassVar[str] = "best"  # for estimators without this parameter
+    _random_ties = False  # whether ties are broken at random even if nothing else is random: in the trees of a forest
     shap_values = explanations.shap_values
     verify_constraints = constraints.verify_constraints
 
@@ -86,7 +89,7 @@ class GrowingEstimator(TableEstimator):
 
     @property
     def _task(self) -> Task:
-        """What is predicted, and by which settings."""
+        """The task: classification or regression, with the settings."""
         return self._task_class(self._settings)
 
     @property
@@ -94,7 +97,7 @@ class GrowingEstimator(TableEstimator):
         return self._settings.sorts_all_rows
 
     def _node_risks(self, tree: FittedTree) -> Floats:
-        """Risk of each node if it were a leaf, as a share of the root's weight."""
+        """Return the risk of each node if it were a leaf, weighted by its fraction of the root's weight."""
         return self._task.node_risks(tree)
 
     def _set_schema(self, schema: Schema) -> None:
@@ -104,7 +107,7 @@ class GrowingEstimator(TableEstimator):
 
     @lazy_for_collections()
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row by its leaf, or by its leaves in all trees.
+        """Predict the target of each row.
 
         Parameters
         ----------
@@ -114,8 +117,8 @@ class GrowingEstimator(TableEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classifiers: the most probable class, or the one of least expected cost if there is a cost matrix; the first
-            of several equally good ones. Regressors: the value of the leaf, or the mean over the trees.
+            Classifiers: the most probable class, or the class of least expected cost if there is a cost matrix; the
+            first one on a tie. Regressors: the value of the leaf, or the mean over the trees.
         """
         if self._is_class_target:
             codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
@@ -140,7 +143,7 @@ def _has_one_output(model: TableEstimator) -> bool:
 
 @lazy_for_collections(_has_one_output)
 def predict_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
-    """Class probabilities of each row: those of its leaf, or their mean over the trees.
+    """Predict the class probabilities of each row: those of its leaf, or their mean over the trees.
 
     Parameters
     ----------
@@ -158,7 +161,7 @@ def predict_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
 
 @lazy_for_collections(_has_one_output)
 def predict_log_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
-    """Logarithm of the class probabilities; -inf for 0.
+    """Predict the logarithms of the class probabilities; -inf for 0.
 
     Parameters
     ----------

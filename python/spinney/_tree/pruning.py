@@ -1,4 +1,4 @@
-"""Cost-complexity pruning: the nested trees, their cross-validated errors, and which of them to keep."""
+"""Cost-complexity pruning: the nested trees, their cross-validated errors, and the choice between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spinney._tree.task import Classification, Growth, Task
 
 # (tree, alpha, rows) -> score of the tree pruned at alpha on these rows; larger is better
 Score = Callable[[FittedTree, float, NDArray[np.intp]], float]
-# A scorer predicts anew for every tree, so it sees no more of them than this.
+# A scorer predicts with every pruned tree, so that at most this many are scored.
 MOST_SCORED = 100
 _ROUNDING = 1e-12
 
@@ -52,16 +52,14 @@ class NestedTrees:
         """Collect the trees that are best at `floor` or above."""
         _, alpha, risk, n_leaves, _ = tree.engine.pruning_path(risks)
         n_free = int(np.searchsorted(alpha, reached(floor), side="right"))
-        dear = alpha[n_free:]
-        last_of_its_alpha = np.flatnonzero(np.append(dear[1:] != dear[:-1], True)) if len(dear) else np.empty(0, int)
-        after = np.append(n_free, n_free + 1 + last_of_its_alpha)
-        return cls(
-            np.append(floor, dear[last_of_its_alpha]), risk[after], n_leaves[after].astype(np.int64), float(risks[0])
-        )
+        above = alpha[n_free:]
+        last = np.flatnonzero(np.append(above[1:] != above[:-1], True)) if len(above) else np.empty(0, int)
+        after = np.append(n_free, n_free + 1 + last)
+        return cls(np.append(floor, above[last]), risk[after], n_leaves[after].astype(np.int64), float(risks[0]))
 
     @property
     def cuts(self) -> Floats:
-        """A penalty that stands for each tree: the geometric mean of its own and the next; infinite for the root."""
+        """A penalty for each tree: the geometric mean of its alpha and the next one; infinite for the root alone."""
         low, high = self.alpha[:-1], self.alpha[1:]
         with np.errstate(over="ignore", under="ignore"):
             products = low * high
@@ -72,13 +70,13 @@ class NestedTrees:
 
 
 def reached(alpha: Floats | float) -> Floats:
-    """Return the largest alpha of a step that counts as no larger than these."""
+    """Return penalties with the tolerance by which an equal alpha may exceed them."""
     return np.asarray(alpha * (1 + _engine.alpha_rounding))
 
 
 @dataclass(frozen=True)
 class FoldTree:
-    """A tree grown without its held-out rows, and where these would stop.
+    """The tree of a fold, its held-out rows, and the node at which each of them stops after pruning.
 
     Attributes
     ----------
@@ -98,7 +96,7 @@ class FoldTree:
 
     @classmethod
     def of(cls, tree: FittedTree, rows: NDArray[np.intp], growth: Growth, cuts: Floats) -> FoldTree:
-        """Send rows down a tree whose prunings at `cuts` are to be judged."""
+        """Find the leaves of held-out rows in a tree that is to be evaluated at `cuts`."""
         leaves = tree.engine.apply(growth.columns, growth.n_jobs)[rows]
         return cls(tree, rows, leaves, first_cuts(tree, growth.risks(tree), cuts))
 
@@ -110,9 +108,9 @@ class FoldTree:
         """Return the weighted sums of losses and of squared losses of the rows, at every cut, and the squares' unit.
 
         As the penalty rises, a row's loss changes only where a node on its path becomes a leaf. So each node adds its
-        loss where its turn begins and takes it away where the turn of the node above begins: rows x depth, whatever
-        the number of cuts. Squares of losses that have none as numbers, because they are too large or too small, are in
-        a unit of their own: they are those of losses as multiples of it.
+        loss at the cut where it becomes a leaf and subtracts it where its parent does: rows x depth operations,
+        whatever the number of cuts. If squares of the losses would overflow or underflow, the losses are divided by a
+        unit before they are squared.
         """
         row, node, begin, until = self.tree.engine.pruning_turns(self.leaves, self.first_cut, n_cuts)
         rows = self.rows[row]
@@ -125,7 +123,7 @@ class FoldTree:
 
 
 def unit_of(losses: Floats) -> float:
-    """Return a power of two such that squares of the losses in this unit are numbers; 1 in most cases."""
+    """Return a power of two in whose unit the squares of the losses neither overflow nor underflow; mostly 1."""
     largest = float(np.max(losses, initial=0.0))
     if largest == 0 or 1e-140 < largest < 1e140 or not math.isfinite(largest):
         return 1.0
@@ -138,7 +136,7 @@ def first_cuts(tree: FittedTree, risks: Floats, cuts: Floats) -> NDArray[np.uint
 
 
 def sum_turns(begin: NDArray[np.uint32], until: NDArray[np.uint32], value: Floats, n_cuts: int) -> Floats:
-    """Add up values, each of which counts from one cut until before another; one sum per cut."""
+    """Sum the values that are active at each cut; a value is active from cut `begin` until before cut `until`."""
     change = np.bincount(begin, value, n_cuts + 1) - np.bincount(until, value, n_cuts + 1)
     return np.cumsum(change)[:-1]
 
@@ -151,23 +149,6 @@ def sum_node_errors(tree: FittedTree, errors: Floats, first_cut: NDArray[np.uint
     return sum_turns(first_cut, above, errors, n_cuts)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Error of each nested tree on held-out rows, from the largest tree to the smallest.
-
-    Attributes
-    ----------
-    error, error_se : ndarray
-        Mean error and its standard error.
-    fold_trees : list of FoldTree
-        The trees behind it.
-    """
-
-    error: Floats
-    error_se: Floats
-    fold_trees: list[FoldTree]
-
-
 def grow_folds(growth: Growth, folds: list[Fold], cuts: Floats) -> list[FoldTree]:
     """Grow a tree for each fold."""
     grown = []
@@ -178,10 +159,11 @@ def grow_folds(growth: Growth, folds: list[Fold], cuts: Floats) -> list[FoldTree
     return grown
 
 
-def judge_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) -> Judged:
-    """Judge by the tree's own loss: mean over the held-out rows, standard error as of a mean of independent losses.
+def evaluate_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) -> tuple[Floats, Floats]:
+    """Return the mean loss of the held-out rows at every cut, and its standard error.
 
-    A row that is held out several times, in repeated folds, adds to the mean each time but is one row in the error.
+    A row that is held out several times, in repeated folds, counts each time in the mean, but as one row in the
+    standard error.
     """
     total, total_weight = np.zeros(n_cuts), 0.0
     held_out = np.zeros(growth.n_rows, dtype=bool)
@@ -199,24 +181,25 @@ def judge_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) -> Ju
     cases = once if growth.exposure is None else once / growth.exposure[held_out]
     n_times = total_weight / float(once.sum())
     variance = np.maximum(total_squares / n_times - (total / unit / n_times) ** 2 / float(cases.sum()), 0.0)
-    return Judged(total / total_weight, np.sqrt(variance) / float(once.sum()) * unit, fold_trees)
+    error_se = np.sqrt(variance) / float(once.sum()) * unit
+    return total / total_weight, error_se
 
 
-def judge_by_score(score: Score, fold_trees: list[FoldTree], cuts: Floats) -> Judged:
-    """Judge by a score: mean and standard error over the folds. The error is the negative score."""
+def evaluate_by_score(score: Score, fold_trees: list[FoldTree], cuts: Floats) -> tuple[Floats, Floats]:
+    """Return the mean negative score over the folds at every cut, and its standard error."""
     scores = np.array([[score(f.tree, float(cut), f.rows) for cut in cuts] for f in fold_trees])
     n = len(fold_trees)
     spread = scores.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(len(cuts))
-    return Judged(-scores.mean(axis=0), spread, fold_trees)
+    return -scores.mean(axis=0), spread
 
 
 def thinned(n: int, most: int = MOST_SCORED) -> NDArray[np.intp]:
-    """Return at most `most` positions spread evenly over n, the first and the last among them."""
+    """Return at most `most` positions spread evenly over n, including the first and the last."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.intp))
 
 
-def held_out_values(growth: Growth, fold_trees: list[FoldTree], cut: int) -> Floats:
-    """Return what the fold trees, pruned at a cut, say of the rows they were not grown on.
+def out_of_fold_predictions(growth: Growth, fold_trees: list[FoldTree], cut: int) -> Floats:
+    """Return the predictions of the fold trees, pruned at a cut, for their held-out rows.
 
     Parameters
     ----------
@@ -228,7 +211,7 @@ def held_out_values(growth: Growth, fold_trees: list[FoldTree], cut: int) -> Flo
     Returns
     -------
     ndarray of shape (n_rows, value_width)
-        Mean over the trees that did not see a row; NaN if all did.
+        Mean over the trees that were grown without the row; NaN if there is none.
     """
     total = np.zeros((growth.n_rows, fold_trees[0].tree.flat_value.shape[1]))
     times = np.zeros(growth.n_rows)
@@ -239,7 +222,7 @@ def held_out_values(growth: Growth, fold_trees: list[FoldTree], cut: int) -> Flo
 
 
 def choose(error: Floats, error_se: Floats, rule: str | float | None) -> int | None:
-    """Return the position of the tree to keep; None: keep the whole tree.
+    """Return the position of the tree to choose; None: the unpruned tree.
 
     Parameters
     ----------
@@ -274,7 +257,7 @@ CONFIDENCE = 0.25  # of C4.5's pessimistic estimate
 
 @dataclass(frozen=True)
 class FitRows:
-    """What `fit` was given, for folds and scorers.
+    """The arguments of `fit` that folds and scorers need.
 
     Attributes
     ----------
@@ -297,7 +280,7 @@ class FitRows:
 
 @dataclass(frozen=True)
 class PruningResult:
-    """A pruned tree, the penalty per leaf that was used (0: none), and what cross-validation has found."""
+    """A pruned tree, the penalty per leaf that was used (0: none), and the results of cross-validation."""
 
     tree: FittedTree
     alpha: float
@@ -312,27 +295,27 @@ class PruningResult:
 
 
 def check_request(task: Task, held_out: bool, groups: ColumnLike, n_rows: int) -> None:
-    """Refuse what does not go together, before anything is grown."""
+    """Refuse parameters of pruning that contradict each other, before anything is grown."""
     settings = task.settings
     how = settings.prune
     if settings.ccp_alpha > 0 and settings.cp is not None:
-        raise ValueError("Pass either ccp_alpha or cp, not both: cp is ccp_alpha as a share of the root's risk.")
+        raise ValueError("Pass either ccp_alpha or cp, not both: cp is ccp_alpha as a fraction of the root's risk.")
     if how == "validation" and not held_out:
         raise ValueError("prune='validation' needs held-out rows: set validation_fraction, or pass X_val and y_val.")
     if how in ("cv", "pessimistic") and held_out:
         raise ValueError(f"prune={how!r} uses no held-out rows. Drop them, or use prune='validation'.")
     if how == "pessimistic" and not isinstance(task, Classification):
-        raise ValueError("prune='pessimistic' counts wrong classes, and a regression has none. Use prune='cv'.")
+        raise ValueError("prune='pessimistic' counts misclassified rows, so it is for classifiers. Use prune='cv'.")
     if how == "pessimistic" and settings.has_costs:
         raise ValueError("prune='pessimistic' does not take account of costs or priors. Use prune='cv'.")
     if groups is not None:
         read_row_groups(groups, n_rows)
         if how != "cv" and settings.shrinkage != "cv":
-            raise ValueError("groups say which rows prune='cv' keeps together, but prune is not 'cv'. Leave them out.")
+            raise ValueError("groups define the folds of prune='cv', but prune is not 'cv'. Leave them out.")
 
 
 def prune_grown(task: Task, tree: FittedTree, growth: Growth, held_out: HeldOut | None, rows: FitRows) -> PruningResult:
-    """Prune a tree that has just been grown, as the parameters say."""
+    """Prune a grown tree by the method that the parameters choose."""
     how = task.settings.prune
     floor = alpha_floor(task.settings, 0.0 if task.settings.cp is None else float(growth.risks(tree)[0]))
     if how == "cv":
@@ -349,9 +332,9 @@ def prune_grown(task: Task, tree: FittedTree, growth: Growth, held_out: HeldOut 
 
 
 def alpha_floor(settings: GrowthSettings, root_risk: float) -> float | None:
-    """Penalty that the parameters ask for; None: no pruning, not even of what gains nothing.
+    """Return the penalty that the parameters set; None: no pruning, not even of splits that gain nothing.
 
-    The root's risk is looked at where the penalty is a share of it, `cp`.
+    The root's risk is the unit of `cp`.
     """
     if settings.cp is not None:
         return float(settings.cp) * root_risk if settings.cp >= 0 else None
@@ -363,39 +346,38 @@ def _prune_by_cv(task: Task, tree: FittedTree, growth: Growth, floor: float, row
     nested = NestedTrees.of(tree, risks, floor)
     folds = read_folds(settings.cv, growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
     training_errors = _training_errors(task, tree, growth, nested.cuts)
-    judged_trees = np.arange(len(nested.alpha)) if settings.scoring is None else thinned(len(nested.alpha))
-    cuts = nested.cuts[judged_trees]
+    evaluated = np.arange(len(nested.alpha)) if settings.scoring is None else thinned(len(nested.alpha))
+    cuts = nested.cuts[evaluated]
     fold_trees = grow_folds(growth, folds, cuts)
     if settings.scoring is None:
-        judged, root_loss = judge_by_loss(growth, fold_trees, len(cuts)), _root_loss(tree, growth)
-        error, error_se = judged.error / root_loss, judged.error_se / root_loss
+        (error, error_se), root_loss = evaluate_by_loss(growth, fold_trees, len(cuts)), _root_loss(tree, growth)
+        error, error_se = error / root_loss, error_se / root_loss
     else:
-        judged = judge_by_score(_score(settings.scoring, rows), fold_trees, cuts)
-        error, error_se = judged.error, judged.error_se
+        error, error_se = evaluate_by_score(_score(settings.scoring, rows), fold_trees, cuts)
     at = choose(error, error_se, settings.rule)
-    alpha = floor if at is None else float(nested.alpha[judged_trees[at]])
-    kept = tree if at is None and floor == 0 else tree.replaced(tree.engine.pruned(alpha, risks))
-    table = _table(nested, judged_trees, training_errors, error, error_se, at, settings)
-    said = held_out_values(growth, fold_trees, 0 if at is None else at)
-    return PruningResult(kept, alpha, table, kept.by_output(said))
+    alpha = floor if at is None else float(nested.alpha[evaluated[at]])
+    pruned = tree if at is None and floor == 0 else tree.replaced(tree.engine.pruned(alpha, risks))
+    table = _table(nested, evaluated, training_errors, error, error_se, at, settings)
+    predictions = out_of_fold_predictions(growth, fold_trees, 0 if at is None else at)
+    return PruningResult(pruned, alpha, table, pruned.by_output(predictions))
 
 
 def _training_errors(task: Task, tree: FittedTree, growth: Growth, cuts: Floats) -> Floats:
-    """Error of each nested tree on the rows it was grown on, as a share of the root's."""
+    """Return the training error of each nested tree as a fraction of the root's."""
     split = np.flatnonzero(~tree.is_leaf)
     n_rows = tree.n_node_samples
-    if (n_rows[split] > n_rows[split + 1] + n_rows[tree.children_right[split]]).any():  # some rest before a leaf
+    if (n_rows[split] > n_rows[split + 1] + n_rows[tree.children_right[split]]).any():  # some rows stop before a leaf
         rows = np.flatnonzero(growth.weights() > 0)
         losses, _, _ = FoldTree.of(tree, rows, growth, cuts).sum_losses(growth, len(cuts))
         return np.asarray(losses / growth.weights().sum() / _root_loss(tree, growth))
-    share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
-    errors = share * task.node_errors(tree)
+    fraction = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
+    errors = fraction * task.node_errors(tree)
     total = sum_node_errors(tree, errors, first_cuts(tree, growth.risks(tree), cuts), len(cuts))
     return np.asarray(total / (errors[0] if errors[0] > 0 else 1.0))
 
 
 def _root_loss(tree: FittedTree, growth: Growth) -> float:
-    """Mean loss of the training rows if the root were a leaf; 1 if there is none, so that one can divide by it."""
+    """Return the mean loss of the training rows at the root; 1 instead of 0, so that errors can be divided by it."""
     rows = np.arange(growth.n_rows) if growth.weight is None else np.flatnonzero(growth.weight > 0)
     loss = growth.loss(np.zeros(len(rows), dtype=np.intp), tree, rows)
     return float(np.average(loss, weights=growth.weights()[rows])) or 1.0
@@ -410,7 +392,7 @@ def _table(
     at: int | None,
     settings: GrowthSettings,
 ) -> ComplexityTable:
-    """Put the trees in the order of the table: the root alone first."""
+    """Return the table of complexities, from the root alone to the largest tree."""
     rows = which[::-1]
     alpha, n_leaves = nested.alpha[rows], nested.n_leaves[rows]
     scoring = settings.scoring if settings.scoring is None or isinstance(settings.scoring, str) else "score"
@@ -451,22 +433,22 @@ def reduced_error(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> FittedTre
 
 
 def pessimistic(tree: FittedTree) -> FittedTree:
-    """Return the subtree with the fewest errors to be expected by C4.5's upper confidence limit."""
+    """Return the subtree with the fewest expected errors by C4.5's upper confidence limit."""
     return tree.replaced(tree.engine.pruned(0.0, expected_errors(tree)))
 
 
 def expected_errors(tree: FittedTree, confidence: float = CONFIDENCE) -> Floats:
     """Return for each node N x U(E, N), if E of its N rows are not of its majority class.
 
-    U is the upper limit of a binomial share: E errors or fewer in N have the probability `confidence` if the true
-    share is U (Quinlan 1993, chapter 4). Weights may make E and N fractions, which the beta distribution takes.
+    U is the upper limit of a binomial proportion: E errors or fewer in N have the probability `confidence` if the error
+    rate is U (Quinlan 1993, chapter 4). Weights may make E and N fractions, which the beta distribution allows.
     """
     rows = tree.weighted_n_node_samples
-    shares = [1 - tree.flat_value[:, columns].max(axis=1) for columns in tree.class_columns]
+    error_rates = [1 - tree.flat_value[:, columns].max(axis=1) for columns in tree.class_columns]
     total = np.zeros(tree.node_count)
-    for share in shares:
-        errors = np.minimum(rows * share, rows)
+    for error_rate in error_rates:
+        errors = np.minimum(rows * error_rate, rows)
         correct = rows - errors
         limit = betaincinv(errors + 1, np.maximum(correct, np.finfo(float).tiny), 1 - confidence)
         total += rows * np.where(correct > 0, limit, 1.0)
-    return total / len(shares)
+    return total / len(error_rates)

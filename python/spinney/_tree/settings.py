@@ -1,4 +1,4 @@
-"""Settings of growth: the parameters of trees and forests as one typed value, and what the engine is asked for."""
+"""The parameters of trees and forests as one typed value, and the engine options that follow from them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BUILT_IN_ONLY = ("monotonic_cst", "max_bins", "min_purity", "cost_matrix", "pri
 
 @dataclass(frozen=True)
 class GrowthTarget:
-    """What the engine's options depend on beside the settings and the columns.
+    """Properties of the target that the engine's options depend on.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class GrowthTarget:
     n_outputs : int
     costs : ClassCosts or None
     user : UserTarget or None
-        If the criterion is the user's own.
+        For a user-defined criterion.
     """
 
     n_classes: list[int]
@@ -61,13 +61,12 @@ class GrowthTarget:
 
 @dataclass(frozen=True)
 class GrowthSettings:
-    """Parameters of growth and pruning; defaults are what an estimator without them does.
+    """Parameters of growth and pruning; the defaults apply to estimators without the parameter.
 
     Attributes
     ----------
     random_ties : bool
-        Whether chance decides between equally good columns even if nothing else is drawn: in a tree that is one of
-        many.
+        Whether ties between columns are broken at random even if nothing else is random: in the trees of a forest.
     """
 
     criterion: str | Criterion
@@ -116,33 +115,33 @@ class GrowthSettings:
 
     @classmethod
     def of(cls, estimator: Estimator, **fixed: Any) -> Self:
-        """Collect the parameters of an estimator; `fixed` are settings that its class decides."""
-        own = vars(estimator)
-        return cls(**(fixed | {field.name: own[field.name] for field in fields(cls) if field.name in own}))
+        """Collect the parameters of an estimator; `fixed` are settings that its class determines."""
+        values = vars(estimator)
+        return cls(**(fixed | {field.name: values[field.name] for field in fields(cls) if field.name in values}))
 
     @property
     def criterion_name(self) -> str:
-        """The criterion's name; one for all that users have written."""
+        """Name of the criterion; the same for all user-defined criteria."""
         return name_of(self.criterion)
 
     @property
     def n_threads(self) -> int:
-        """Threads as the engine takes them: 0 stands for all."""
+        """Number of threads for the engine; 0: all."""
         return self.n_jobs or 0
 
     @property
     def guards_categories(self) -> bool:
-        """Whether rare categories are one, and many are charged for what chance gives them."""
+        """Whether rare categories are pooled, and splits on many categories corrected for chance gains."""
         return self.min_samples_category > 1 and self.dialect is None
 
     @property
     def sorts_all_rows(self) -> bool:
-        """Whether all rows are sorted at every node, for want of bins."""
+        """Whether growth sorts all rows at every node, because they are not binned."""
         return self.max_bins is None and self.splitter != "random"
 
     @property
     def has_costs(self) -> bool:
-        """Whether wrong classes have costs, or classes have priors."""
+        """Whether there is a cost matrix, or priors of the classes."""
         return self.cost_matrix is not None or self.priors is not None
 
     @property
@@ -152,7 +151,7 @@ class GrowthSettings:
         return by_impurity and self.dialect is None
 
     def check_user_criterion(self) -> None:
-        """Raise if a user's criterion is not usable as one, or if another parameter needs a built-in criterion."""
+        """Refuse an unusable user-defined criterion, and parameters that need a built-in one."""
         criterion = self.criterion
         if not is_user(criterion):
             return
@@ -166,31 +165,33 @@ class GrowthSettings:
                 f"criterion must be an object, not the class {criterion.__name__}. Make one: {criterion.__name__}()."
             )
         for field in fields(self):
-            given, unused = getattr(self, field.name), field.default
-            if field.name in _BUILT_IN_ONLY and (given is not None if unused is None else given != unused):
-                raise ValueError(f"{field.name} does not go with a criterion of your own. Leave it at {unused}.")
+            value, default = getattr(self, field.name), field.default
+            if field.name in _BUILT_IN_ONLY and (value is not None if default is None else value != default):
+                raise ValueError(
+                    f"{field.name} cannot be combined with a user-defined criterion. Leave it at {default}."
+                )
 
     # ---- columns -------------------------------------------------------------------------------------
 
     def columns_tried(self, schema: Schema) -> int:
-        """Columns tried at each node; with combinations in their place, as many of these."""
-        n_features, n_there = schema.n_features, schema.n_split_features
+        """Return how many columns (in oblique forests: combinations of columns) are tried at each node."""
+        n_features, n_candidates = schema.n_features, schema.n_split_features
         is_word = isinstance(self.max_features, str)
-        found = count_features(self.max_features, schema.n_effective_features if is_word else n_features)
-        if isinstance(self.max_features, Integral) and found > n_there:
-            there = f"the table's {n_features} columns" if schema.pool is None else f"the {n_there} in the pool"
-            raise ValueError(f"max_features={self.max_features} is more than {there}. Use None for all.")
-        return n_there if self.max_features is None else min(found, n_there)
+        n_tried = count_features(self.max_features, schema.n_effective_features if is_word else n_features)
+        if isinstance(self.max_features, Integral) and n_tried > n_candidates:
+            pool = f"the table's {n_features} columns" if schema.pool is None else f"the {n_candidates} in the pool"
+            raise ValueError(f"max_features={self.max_features} is more than {pool}. Use None for all.")
+        return n_candidates if self.max_features is None else min(n_tried, n_candidates)
 
     def is_random(self, schema: Schema) -> bool:
-        """Whether a tree is grown by chance: then it is chance, too, that decides between equally good columns."""
+        """Return whether growth is random; ties between columns are then broken at random, too."""
         draws = self.splitter == "random" or self.columns_tried(schema) < schema.n_split_features
         return draws or (self.random_ties and self.dialect is None)
 
     def pooled(self, columns: _engine.Table, weight: Floats | None, counts_weights: bool = True) -> _engine.Table:
-        """Return the table as trees are grown on it: rare categories are one.
+        """Return the table for growth, with rare categories pooled.
 
-        `counts_weights`: whether weights may say how often rows are there.
+        `counts_weights`: whether whole weights count as repeated rows.
         """
         if not self.guards_categories or not any(map(columns.n_categories, range(columns.n_columns))):
             return columns
@@ -202,8 +203,8 @@ class GrowthSettings:
         per_tree = count_features(self.max_features_per_tree, schema.n_features)
         if len(set(drawn)) > 1 and min(self.columns_tried(schema), per_tree) >= len(drawn):
             warn(
-                f"feature_weights say how likely columns are drawn, but max_features={self.max_features} tries all "
-                "columns at every node, so that only weights of 0 have an effect. Set max_features to fewer."
+                f"feature_weights set how likely columns are drawn, but max_features={self.max_features} tries all "
+                "columns at every node, so that only weights of 0 have an effect. Set a smaller max_features."
             )
 
     def _monotone(self, schema: Schema, target: GrowthTarget) -> list[int]:
@@ -216,15 +217,15 @@ class GrowthSettings:
             )
         if target.n_classes and target.n_classes[0] > 2:
             raise ValueError(
-                "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
+                "Monotonicity constraints are not supported with multiclass classification: the class probabilities "
                 "cannot all rise. Fit one tree per class against the rest."
             )
         return [] if target.n_classes == [1] else directions
 
-    # ---- what the engine is asked for ----------------------------------------------------------------
+    # ---- options of the engine -----------------------------------------------------------------------
 
     def engine_criterion(self, costs: ClassCosts | None = None, has_exposure: bool = False) -> str:
-        """Return the criterion as the engine calls it."""
+        """Return the engine's name of the criterion."""
         if costs is not None and costs.pairs is not None:
             return "generalised_gini"
         if self.criterion in RATE_CRITERIA and (has_exposure or self.rate_shrinkage > 0):
@@ -232,13 +233,13 @@ class GrowthSettings:
         return "entropy" if self.criterion == "log_loss" else self.criterion_name
 
     def weighing(self, weight: Floats | None) -> _engine.WeighingOptions | None:
-        """How the engine weighs the splits of a node; None where it keeps the best only."""
+        """Return the options of surrogate and competitor splits; None if only the best split is stored."""
         if self.missing == "learned" and self.max_competitors == 0:
             return None
         return self.weighing_options(weight, None)
 
     def weighing_options(self, weight: Floats | None, rpart: _engine.RpartOptions | None) -> _engine.WeighingOptions:
-        """Return the options of competitors and surrogates; `rpart`: by rpart's rules."""
+        """Return the options of surrogate and competitor splits; `rpart`: by rpart's rules."""
         return _engine.WeighingOptions(
             present_only=self.missing == "surrogate" or rpart is not None,
             max_competitors=min(self.max_competitors, NO_LIMIT),
@@ -260,13 +261,13 @@ class GrowthSettings:
         weighing: _engine.WeighingOptions | None = None,
         row_weight: float = 0.0,
     ) -> _engine.GrowthOptions:
-        """Options of growth as the engine takes them."""
+        """Return the engine's options of growth."""
         max_features = self.columns_tried(schema)
         weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
         if self.feature_weights is not None:
             self._warn_if_nothing_is_drawn(weights, always, schema)
         elif max_features >= schema.n_split_features:
-            weights = []  # those beside a pool: nothing is drawn
+            weights = []  # weights of a pool of combinations, which matter only if columns are drawn
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
         return _engine.GrowthOptions(
             max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
@@ -295,7 +296,7 @@ class GrowthSettings:
         )
 
     def split_gains(self, schema: Schema, costs: ClassCosts | None, tree: FittedTree) -> Floats:
-        """Gain of each split as best-first growth saw it."""
+        """Return the gain of each split by which best-first growth ordered the nodes."""
         gains = split_gains(
             tree if costs is None else costs.as_searched(tree, self.criterion_name), self.criterion_name
         )
@@ -304,28 +305,26 @@ class GrowthSettings:
 
 
 def check_stream(X: Input, settings: GrowthSettings) -> None:
-    """Refuse what would take all rows of a stream into memory, again and again."""
+    """Refuse parameters that would read all rows of a stream into memory at every node."""
     if not X.is_stream:
         return
     if settings.sorts_all_rows:
         raise ValueError(
-            "max_bins=None sorts all rows at every node, and those of a stream are in files. Set max_bins=255 for cuts "
-            "between that many bins of equally many rows, or draw cuts at random by extra-trees."
+            "max_bins=None sorts all rows at every node, and those of a stream are in files. Set max_bins=255 to split "
+            "between 255 bins of equally many rows, or use extra-trees, which draw thresholds at random."
         )
     if is_user(settings.criterion) or settings.criterion == "absolute_error":
         name = settings.criterion if isinstance(settings.criterion, str) else type(settings.criterion).__name__
         raise ValueError(
             f"criterion={name!r} sorts all rows at every node, and those of a stream are in files. Use "
-            "'squared_error', 'poisson' or a criterion for classes; boosting has loss='absolute_error'."
+            "'squared_error', 'poisson' or a criterion for classes, or boosting with loss='absolute_error'."
         )
     for option, neutral in (("dialect", None), ("missing", "learned"), ("max_competitors", 0), ("oblique", None)):
         value = getattr(settings, option)
         if value != neutral:
             raise ValueError(
-                f"{option}={value!r} looks at all rows of a node in memory, and those of a stream are in files. Set "
-                f"{option}={neutral!r}, or read the rows first."
+                f"{option}={value!r} needs all rows of a node in memory, and those of a stream are in files. Set "
+                f"{option}={neutral!r}, or read the rows into memory first."
             )
     if settings.prune is not None and settings.scoring is not None:
-        raise ValueError(
-            "scoring is asked of the rows as they were given, and those of a stream are in files. Prune without it."
-        )
+        raise ValueError("scoring needs the rows in memory, and those of a stream are in files. Prune without scoring.")

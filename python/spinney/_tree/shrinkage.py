@@ -1,7 +1,8 @@
-"""Hierarchical shrinkage: the values of a tree's nodes are drawn to those of their ancestors.
+"""Hierarchical shrinkage: the values of a tree's nodes are shrunk towards those of their ancestors.
 
-The splits stay; only what the nodes say changes. Reference: A. Agarwal, Y. S. Tan, O. Ronen, C. Singh and B. Yu (2022).
-Hierarchical shrinkage: improving the accuracy and interpretability of tree-based models. ICML, PMLR 162, 111-135.
+The splits stay the same; only the predictions of the nodes change. Reference: A. Agarwal, Y. S. Tan, O. Ronen, C. Singh
+and B. Yu (2022). Hierarchical shrinkage: improving the accuracy and interpretability of tree-based models. ICML, PMLR
+162, 111-135.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def shrunk(
     random: np.random.RandomState,
     groups: ColumnLike = None,
 ) -> tuple[FittedTree, float]:
-    """Shrink a tree as the parameter of its estimator says.
+    """Shrink a tree by the strength that its estimator's parameter sets or chooses.
 
     Parameters
     ----------
@@ -65,12 +66,13 @@ def shrunk(
 def shrink_tree(model: Fitted, strength: float) -> Fitted:
     """Shrink the values of a fitted tree towards those of their ancestors, without growing it again.
 
-    The prediction of a leaf becomes an average of the values on its path from the root. Small nodes lean on their
-    ancestors most: a strength of 10 halves what a node of weight 10 adds to its parent. The splits, weights and
-    impurities stay, and so do the parameters of the estimator: fitting it again does not shrink.
+    The prediction of a leaf becomes a weighted average of the values on its path from the root. Small nodes are shrunk
+    most: a strength of 10 halves the difference between a node whose parent has the weight 10 and that parent. The
+    splits, weights and impurities stay the same, and so do the parameters of the estimator: fitting it again does not
+    shrink.
 
-    The values the tree has are shrunk. If they were shrunk before, they are shrunk once more, and a strength of 0
-    leaves them as they are; it does not restore what they were at first.
+    Values that were shrunk before are shrunk once more, and a strength of 0 leaves them as they are; it does not
+    restore the original values.
 
     Parameters
     ----------
@@ -114,10 +116,10 @@ def shrink_tree(model: Fitted, strength: float) -> Fitted:
 
 
 def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomState, groups: ColumnLike) -> float:
-    """Return the strength of least loss on rows left out; the weakest on a tie.
+    """Return the strength of least cross-validated loss; the weakest on a tie.
 
-    Values are judged by the loss of the tree's criterion, classes by the Brier score: whether the most probable class
-    is right hardly depends on the strength, how probable it is does.
+    The loss is that of the criterion for a numeric target and the Brier score for classes: the strength changes the
+    class probabilities, but rarely the most probable class.
     """
     weight = growth.weights()
     fold = _folds(growth, random, groups)
@@ -137,7 +139,7 @@ def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomS
 
 
 def _folds(growth: Growth, random: np.random.RandomState, groups: ColumnLike = None) -> NDArray[np.intp]:
-    """Fold of each row, -1 for rows without weight; each fold has its share of every class, or of the groups."""
+    """Return the fold of each row, -1 for rows of weight 0; folds are stratified by class, or keep groups together."""
     rows = np.flatnonzero(growth.weights() > 0)
     if len(rows) < 2:
         raise ValueError("shrinkage='cv' needs at least two rows of positive weight. Give the strength as a number.")
@@ -163,7 +165,7 @@ def _row_losses(
         return growth.loss(leaves, tree, rows)
     brier = np.zeros(len(rows))
     for k, columns in enumerate(tree.class_columns):
-        shares = tree.flat_value[leaves, columns]
-        actual = np.arange(shares.shape[1]) == growth.codes[rows, k][:, np.newaxis]
-        brier += ((shares - actual) ** 2).sum(axis=1)
+        proba = tree.flat_value[leaves, columns]
+        actual = np.arange(proba.shape[1]) == growth.codes[rows, k][:, np.newaxis]
+        brier += ((proba - actual) ** 2).sum(axis=1)
     return brier

@@ -1,4 +1,4 @@
-"""The two tasks of trees and forests, classification and regression: targets, weights, costs, losses."""
+"""Classification and regression by trees and forests: targets, weights, costs, losses."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from spinney._tree.settings import RATE_CRITERIA, GrowthSettings
 
 @dataclass(frozen=True)
 class Target:
-    """A target as the engine takes it.
+    """A target in the form that the engine reads.
 
     Attributes
     ----------
     array : ndarray of shape (n_rows, n_outputs)
-        Codes of classes, or numbers.
+        Class codes, or numbers.
     classes : list of ndarray or None
         Labels by output; None in a regression.
     """
@@ -39,7 +39,7 @@ class Target:
 
     @property
     def n_classes(self) -> list[int]:
-        """Numbers of classes by output; none in a regression."""
+        """Number of classes by output; empty in a regression."""
         return [len(labels) for labels in self.classes or []]
 
     @property
@@ -49,11 +49,11 @@ class Target:
 
     @property
     def codes(self) -> NDArray[np.int32] | None:
-        """Codes of the classes; None in a regression."""
+        """Class codes; None in a regression."""
         return None if self.classes is None else self.array
 
     def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of an estimator that say what its target was."""
+        """Return the fitted attributes of an estimator that describe its target."""
         if self.classes is None:
             return {"n_outputs_": self.n_outputs}
         single, n_classes = self.n_outputs == 1, self.n_classes
@@ -72,50 +72,50 @@ class Task(ABC):
 
     @abstractmethod
     def read(self, y: ColumnLike, n_rows: int) -> Target:
-        """Check y."""
+        """Check y and return it as a target."""
 
     @abstractmethod
     def weights(self, target: Target, y: ColumnLike, weight: Floats | None) -> Floats | None:
-        """Row weights, class weights included."""
+        """Return the row weights, including class weights."""
 
     @abstractmethod
     def held_out(self, target: Target, y: ColumnLike, n_rows: int) -> NDArray[Any]:
-        """Check y of held-out rows and return it as the array of the target is."""
+        """Check y of the validation set and return it in the form of the target's array."""
 
     @abstractmethod
     def loss(self, actual: NDArray[Any], costs: ClassCosts | None) -> Loss:
-        """Loss of each row of such an array if it stopped at a node."""
+        """Return the function that computes the loss of each row at a node."""
 
     def costs(self, target: Target, weight: Floats | None) -> ClassCosts | None:
-        """Costs and priors, if there are any."""
+        """Return the costs and priors, if there are any."""
         return None
 
     def cost_attributes(self, costs: ClassCosts | None) -> dict[str, Floats | None]:
-        """Fitted attributes that come from the costs."""
+        """Return the fitted attributes that come from the costs."""
         return {}
 
     def per_exposure(
         self, y: ColumnLike, weight: Floats | None, exposure: ColumnLike, has_held_out: bool, n_rows: int
     ) -> tuple[Floats, Floats]:
-        """Rates and their weights from counts of events and exposures."""
-        raise ValueError("exposure belongs to counts of events. Use DecisionTreeRegressor(criterion='poisson').")
+        """Return rates and their weights, from counts of events and exposures."""
+        raise ValueError("exposure is for counts of events. Use DecisionTreeRegressor(criterion='poisson').")
 
     def restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
-        """Return a grown tree with the node values that users see, where growth worked with others."""
+        """Return a grown tree with its final node values, where growth used others."""
         return tree
 
     def node_errors(self, tree: FittedTree) -> Floats:
-        """Error per unit of weight if each node were a leaf."""
+        """Return the error per unit of weight of each node if it were a leaf."""
         return tree.impurity
 
     def node_risks(self, tree: FittedTree) -> Floats:
-        """Risk of each node if it were a leaf, as a share of the root's weight."""
-        share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
-        return np.asarray(share * (tree.impurity if self.settings.prunes_by_impurity else self.node_errors(tree)))
+        """Return the risk of each node if it were a leaf, weighted by its fraction of the root's weight."""
+        fraction = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
+        return np.asarray(fraction * (tree.impurity if self.settings.prunes_by_impurity else self.node_errors(tree)))
 
 
 class Classification(Task):
-    """Classes as target."""
+    """Trees for classes."""
 
     def read(self, y: ColumnLike, n_rows: int) -> Target:
         found = read_classes(y, n_rows)
@@ -148,7 +148,7 @@ class Classification(Task):
         if settings.cost_splits == "generalised_gini" and settings.criterion != "gini":
             raise ValueError(
                 f"cost_splits='generalised_gini' needs criterion='gini', not {settings.criterion!r}. Change one of "
-                "them; 'altered_priors' goes with every criterion."
+                "them; 'altered_priors' works with every criterion."
             )
         if not settings.has_costs:
             return None
@@ -180,12 +180,12 @@ class Classification(Task):
 
 
 class Regression(Task):
-    """Numbers as target."""
+    """Trees for a numeric target."""
 
     def read(self, y: ColumnLike, n_rows: int) -> Target:
         values, criterion = read_values(y, n_rows), self.settings.criterion
         if self.settings.rate_shrinkage > 0 and criterion not in RATE_CRITERIA:
-            raise ValueError(f"rate_shrinkage goes with criterion='poisson', not {criterion!r}. Set it to 0.")
+            raise ValueError(f"rate_shrinkage requires criterion='poisson', not {criterion!r}. Set it to 0.")
         if criterion in RATE_CRITERIA and (values < 0).any():
             raise ValueError(
                 "Some value(s) of y are negative which is not allowed for Poisson regression. "
@@ -238,9 +238,9 @@ class Regression(Task):
         if criterion == "exponential":
             return survival_rates(y, weight, exposure, has_held_out, n_rows)
         if criterion != "poisson":
-            raise ValueError(f"exposure goes with criterion='poisson', not {criterion!r}. Change one of them.")
+            raise ValueError(f"exposure requires criterion='poisson', not {criterion!r}. Change one of them.")
         if has_held_out:
-            raise ValueError("exposure does not go with X_val. Use validation_fraction.")
+            raise ValueError("exposure cannot be combined with X_val. Use validation_fraction.")
         return per_exposure(read_values(y, n_rows), weight, exposure)
 
     def restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
@@ -250,28 +250,28 @@ class Regression(Task):
 
 @dataclass(frozen=True)
 class Growth:
-    """One table with its target, ready to grow trees on.
+    """A table with its target, and the functions that grow and evaluate trees on it.
 
     Attributes
     ----------
     columns : Table
-        The engine's view of all rows.
+        All rows.
     codes : ndarray of int or None
         Class codes (n_rows, n_outputs), for stratified folds; None in a regression.
     weight : ndarray or None
-        Floats | None of the rows; None: all 1.
+        Weights of the rows; None: all 1.
     grow : callable
-        From weights to a tree. A weight of 0 leaves the row out, so one table serves all folds and bootstraps.
+        weights -> tree. A weight of 0 leaves the row out, so that all folds use the same table.
     loss : callable
-        (nodes, tree, rows) -> loss of each training row if it stopped at its node.
+        (nodes, tree, rows) -> loss of each training row at its node.
     risks : callable
-        tree -> risk of each node, as a share: what pruning weighs against size.
+        tree -> risk of each node, as a fraction of the total weight: pruning trades it against the tree's size.
     gains : callable
-        tree -> gain of each node's split: what best-first growth goes by.
+        tree -> gain of each node's split, by which best-first growth orders the nodes.
     n_jobs : int
         Threads; 0 for all.
     exposure : ndarray or None
-        Time of each row, if `weight` contains it; a row's loss is per unit of it.
+        Exposure of each row, if `weight` includes it; a row's loss is per unit of exposure.
     """
 
     columns: _engine.Table

@@ -1,4 +1,4 @@
-"""What single decision trees share: fitting, pruning, and the methods by which a tree shows itself."""
+"""The base class of decision trees: fit, pruning, nodes, text and drawings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _SAVED = SavedState(
 
 @estimator
 class BaseTree(GrowingEstimator):
-    """What classification and regression trees share."""
+    """A decision tree."""
 
     splitter: str = parameter(StrOptions({"best", "random"}), default="best")
     validation_fraction: float | None = parameter(Interval(Real, 0, 1, closed="neither"), None, default=None)
@@ -89,7 +89,7 @@ class BaseTree(GrowingEstimator):
             return int(settings.cv) if isinstance(settings.cv, Integral) else 0
         return 2 if settings.shrinkage == "cv" else 0
 
-    # ---- files and lists of models ---------------------------------------------------------------------------
+    # ---- model files and descriptions ------------------------------------------------------------------------
 
     def _to_header(self) -> dict[str, Any]:
         return _SAVED.to_header({"shrinkage_": 0.0} | vars(self)) | record_to_json(vars(self).get("rpart_"))
@@ -133,15 +133,15 @@ class BaseTree(GrowingEstimator):
         rpart_quirks: bool = False,
         **parameters: Any,
     ) -> Self:
-        """Make a tree that follows R's rpart, by rpart's own words.
+        """Make a tree that follows R's rpart, by rpart's parameter names.
 
         Parameters
         ----------
         method : {"class", "anova", "poisson", "exp"}, optional
-            "class" for a classifier. For a regressor means ("anova", the default); rates of events, y being counts or
-            (exposure, counts); or survival, y being (time, status) or (start, stop, status).
+            "class" for a classifier. For a regressor: "anova" for means (the default); "poisson" for rates of events,
+            y being counts or (exposure, counts); "exp" for survival, y being (time, status) or (start, stop, status).
         minsplit : int, optional
-            Fewest rows in a node that is split; 20, or three times minbucket if only that is given.
+            Fewest rows in a node that is split; 20, or three times minbucket if only minbucket is passed.
         minbucket : int, optional
             Fewest rows on each side of a split; a third of minsplit.
         cp : float, default=0.01
@@ -149,9 +149,10 @@ class BaseTree(GrowingEstimator):
         maxcompete, maxsurrogate : int, default=4 and 5
             Runner-up and surrogate splits stored at each node.
         usesurrogate : {0, 1, 2}, default=2
-            Rows that lack a value stop (0), go by surrogates or stop (1), or go by surrogates or with the majority (2).
+            Rows with a missing value stop at the node (0), follow surrogates or stop (1), or follow surrogates or the
+            majority (2).
         surrogatestyle : {0, 1}, default=0
-            Agreement as a fraction of all rows split (0), or of those that have the surrogate's value (1).
+            Agreement as a fraction of all rows split (0), or of those in which the surrogate is not missing (1).
         maxdepth : int, default=30
             Depth of the tree, at most 30.
         xval : int or array of fold numbers, default=10
@@ -163,21 +164,21 @@ class BaseTree(GrowingEstimator):
         split : {"gini", "information"}, default="gini"
             Classes: measure of a split.
         shrink : float, optional
-            Rates: coefficient of variation of the prior that draws them to the overall rate; 1, or 0 with
+            Rates: coefficient of variation of the prior that shrinks them towards the overall rate; 1, or 0 with
             ``error="sqrt"``.
         error : {"deviance", "sqrt"}, default="deviance"
             Rates: error of held-out rows.
         cost : array-like or dict by column name, optional
-            Price of each column.
+            Cost of each column.
         rpart_quirks : bool, default=False
-            Repeat rpart's known errors too.
+            Whether to reproduce rpart's known bugs too.
         **parameters
             Other parameters of the estimator, such as random_state for the folds.
 
         Returns
         -------
         estimator
-            Not fitted. Weights go to `fit`; afterwards `printcp`, `summary` and `pruned(cp=...)` are there.
+            An unfitted tree. Pass weights to `fit`; a fitted tree has `printcp`, `summary` and `pruned(cp=...)`.
         """
         words = {name: value for name, value in locals().items() if name not in ("cls", "parameters")}
         if cls.splitter != "best":
@@ -213,10 +214,10 @@ class BaseTree(GrowingEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice; a weight of 0 leaves it out.
         X_val, y_val, sample_weight_val : optional
-            Rows held out to decide how far to grow; see `validation_fraction`.
+            Validation set that decides how far to grow; see `validation_fraction`.
         exposure : array-like of shape (n_samples,), optional
-            Time (or people, or miles) over which the events in y were counted, with ``criterion="poisson"``. The tree
-            then predicts rates: events per unit of exposure.
+            Time (or people, or miles) over which the events in y were counted; requires ``criterion="poisson"``. The
+            tree then predicts rates: events per unit of exposure.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label stay together in the folds of ``prune="cv"``.
 
@@ -244,34 +245,34 @@ class BaseTree(GrowingEstimator):
             table.verify()
         elif inputs.groups is not None or inputs.validation:
             raise ValueError(
-                "rpart's rules use neither groups nor held-out rows. Pass folds as xval, or set dialect=None."
+                "rpart's rules use neither groups nor a validation set. Pass folds as xval, or set dialect=None."
             )
         else:
             result = fit_by_rpart(self, table, inputs)
         self._forget()
-        self._keep(result.schema, result.tree, result.attributes())
+        self._set_fitted(result.schema, result.tree, result.attributes())
         return self
 
-    def _with_tree(self, schema: Schema, learned: Mapping[str, object], tree: FittedTree) -> Self:
-        """Return a copy that is fitted, with this tree; without `learned`, it keeps what else this one has learned."""
+    def _with_tree(self, schema: Schema, attributes: Mapping[str, object], tree: FittedTree) -> Self:
+        """Return a fitted copy with this tree; without `attributes`, it has the other fitted attributes of this one."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
-        if learned:
+        if attributes:
             other._forget()
-        other._keep(schema, tree, learned)
+        other._set_fitted(schema, tree, attributes)
         return other
 
     def _forget(self) -> None:
-        """Drop all that an earlier fit has learned."""
+        """Delete the fitted attributes of an earlier fit."""
         for name in [name for name in self.__dict__ if name.endswith("_") and not name.startswith("_")]:
             del self.__dict__[name]
 
-    def _keep(self, schema: Schema, tree: FittedTree, learned: Mapping[str, object]) -> None:
+    def _set_fitted(self, schema: Schema, tree: FittedTree, attributes: Mapping[str, object]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         self._set_schema(schema)
         self.tree_ = tree
         tree.n_features = schema.n_split_features
-        for name, value in learned.items():
+        for name, value in attributes.items():
             setattr(self, name, value)
 
     # ---- pruning -------------------------------------------------------------------------------------
@@ -279,12 +280,12 @@ class BaseTree(GrowingEstimator):
     def cost_complexity_pruning_path(
         self, X: TableLike = None, y: ColumnLike = None, sample_weight: ColumnLike = None
     ) -> Bunch:
-        """Sequence of trees that minimal cost-complexity pruning goes through.
+        """Return the sequence of trees of minimal cost-complexity pruning.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features), optional
-            Rows to grow an unpruned tree on. Without them: the path of this fitted tree, as it is.
+            Rows to grow an unpruned tree on; None: the path of this fitted tree.
         y : array-like, optional
             Target.
         sample_weight : array-like of shape (n_samples,), optional
@@ -293,8 +294,8 @@ class BaseTree(GrowingEstimator):
         Returns
         -------
         Bunch
-            `ccp_alphas`, the penalties at which a branch goes, and `impurities`, the leaves' total risk after it: the
-            impurity, or the error with ``risk="error"``.
+            `ccp_alphas`, the penalties at which a branch is pruned, and `impurities`, the total risk of the leaves
+            afterwards: their impurity, or their error with ``risk="error"``.
         """
         if X is None and y is None and sample_weight is None:
             self._check_is_fitted()
@@ -303,48 +304,45 @@ class BaseTree(GrowingEstimator):
         elif X is None or y is None:
             raise ValueError("Pass both X and y, or neither for the path of the fitted tree.")
         else:
-            known = self.get_params(deep=False)
-            unpruned = {"ccp_alpha": 0.0, "cp": None, "prune": None}
-            other = copy.copy(self)
-            other.set_params(**{name: v for name, v in unpruned.items() if name in known})
+            other = copy.copy(self).set_params(ccp_alpha=0.0, cp=None, prune=None)
             tree = other.fit(X, y, sample_weight).tree_
         _, alphas, risks, _, _ = tree.engine.pruning_path(self._node_risks(tree), self._n_threads)
         return Bunch(ccp_alphas=np.concatenate([[0.0], alphas]), impurities=risks)
 
     def pruned(self, *, alpha: float | None = None, cp: float | None = None) -> Self:
-        """Return a copy of the fitted tree that is pruned further, without growing it again.
+        """Return a more heavily pruned copy of the fitted tree, without growing it again.
 
         Parameters
         ----------
         alpha : float, optional
-            Penalty per leaf, in the unit of the risk; all that goes at or below it goes.
+            Penalty per leaf, in the unit of the risk; branches whose penalty is at most this are pruned.
         cp : float, optional
-            The same as a share of the root's risk; in a tree grown by rpart's rules it may be negative.
+            The same as a fraction of the root's risk; in a tree grown by rpart's rules it may be negative.
 
         Returns
         -------
         estimator
-            A new fitted tree; this one stays as it is.
+            A new fitted tree; this one does not change.
         """
         self._check_is_fitted()
         if (alpha is None) == (cp is None):
-            raise ValueError("Pass either alpha or cp to pruned: alpha=..., or cp=... as a share of the root's risk.")
+            raise ValueError("Pass either alpha=... to pruned, or cp=... as a fraction of the root's risk.")
         if "rpart_" in vars(self):
             self._refuse_shrunk()
             return self._pruned_by_rpart(alpha, cp)
-        given = alpha if cp is None else cp
-        if not isinstance(given, Real) or not float(given) >= 0:
-            raise ValueError(f"{'alpha' if cp is None else 'cp'} must be a number of at least 0. Got {given!r}.")
+        name, value = ("alpha", alpha) if cp is None else ("cp", cp)
+        if not isinstance(value, Real) or not float(value) >= 0:
+            raise ValueError(f"{name} must be a number of at least 0. Got {value!r}.")
         self._refuse_shrunk()
         tree = self.tree_
         risks = self._node_risks(tree)
-        penalty = float(given) if cp is None else float(given) * float(risks[0])
+        penalty = float(value) if cp is None else float(value) * float(risks[0])
         other = self._with_tree(self.schema_, {}, tree.replaced(tree.engine.pruned(penalty, risks)))
         table = vars(self).get("cp_table_")
         other.__dict__.pop("oof_predictions_", None)
         other.alpha_ = penalty
         if table is not None:
-            other.cp_table_ = replace(table, chosen=None)  # the choice was that of fit
+            other.cp_table_ = replace(table, chosen=None)  # `fit` chose another tree
         return other
 
     def _pruned_by_rpart(self, alpha: float | None, cp: float | None) -> Self:
@@ -355,15 +353,15 @@ class BaseTree(GrowingEstimator):
         return other
 
     def _set_complexities(self, table: ComplexityTable) -> None:
-        """Set the fitted attributes of a tree that rpart's rules have pruned."""
+        """Set the fitted attributes of a tree pruned by rpart's rules."""
         self.__dict__.pop("oof_predictions_", None)
         self.alpha_, self.cp_table_ = float(table.alpha[-1]), table
 
     def _refuse_shrunk(self) -> None:
-        """Refuse to weigh the errors of values that are no longer those of the training rows."""
+        """Refuse to prune by errors if the values were shrunk, because the errors are then no longer the tree's."""
         if vars(self).get("shrinkage_", 0.0) > 0 and not self._settings.prunes_by_impurity:
             raise ValueError(
-                "The values of this tree are shrunk, so its errors no longer say what a branch is worth. Prune first: "
+                "The values of this tree are shrunk, so its errors no longer measure what a branch gains. Prune first: "
                 "with cp=, ccp_alpha= or prune= at fit, or prune the tree before shrink_tree."
             )
 
@@ -374,7 +372,7 @@ class BaseTree(GrowingEstimator):
         return self.tree_.engine.apply(columns, self._n_threads)
 
     def apply(self, X: TableLike) -> NDArray[np.int64]:
-        """Leaf of each row.
+        """Return the leaf of each row.
 
         Parameters
         ----------
@@ -389,7 +387,7 @@ class BaseTree(GrowingEstimator):
         return self._leaves(X).astype(np.int64)
 
     def decision_path(self, X: TableLike) -> csr_array:
-        """Nodes that each row passes.
+        """Return the nodes on the path of each row.
 
         Parameters
         ----------
@@ -405,7 +403,7 @@ class BaseTree(GrowingEstimator):
         return self.tree_.path(leaves)
 
     def get_depth(self) -> int:
-        """Depth of the tree: the most splits between the root and a leaf.
+        """Return the depth of the tree: the most splits between the root and a leaf.
 
         Returns
         -------
@@ -416,7 +414,7 @@ class BaseTree(GrowingEstimator):
         return self.tree_.max_depth
 
     def get_n_leaves(self) -> int:
-        """Count the leaves.
+        """Return the number of leaves.
 
         Returns
         -------
@@ -428,7 +426,7 @@ class BaseTree(GrowingEstimator):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each column in the total decrease of the impurity.
+        """Fraction of each column in the total decrease of the impurity.
 
         With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
         """
@@ -441,7 +439,7 @@ class BaseTree(GrowingEstimator):
     # ---- text ----------------------------------------------------------------------------------------
 
     def export_text(self, **options: Any) -> str:
-        """Write the tree as indented text.
+        """Return the tree as indented text.
 
         Parameters
         ----------
@@ -456,7 +454,7 @@ class BaseTree(GrowingEstimator):
         return export_text(self, **options)
 
     def rules(self, **options: Any) -> RuleList:
-        """Turn the tree into logical rules, one per leaf.
+        """Return the tree as logical rules, one per leaf.
 
         Parameters
         ----------
@@ -471,7 +469,7 @@ class BaseTree(GrowingEstimator):
         return rules(self, **options)
 
     def explain_row(self, row: object, **options: Any) -> str:
-        """Say in words why the tree predicts what it predicts for one row.
+        """Explain the prediction for one row in words.
 
         Parameters
         ----------
@@ -483,7 +481,7 @@ class BaseTree(GrowingEstimator):
         Returns
         -------
         str
-            The conditions that the row meets, and what follows.
+            The conditions that the row meets, and the prediction.
         """
         return explain_row(self, row, **options)
 

@@ -1,4 +1,4 @@
-"""Decision trees: of the best cuts, and of cuts drawn at random."""
+"""Decision trees with the best splits, and with thresholds drawn at random."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DecisionTreeClassifier(ClassifierMixin, BaseTree):
 
     See Also
     --------
-    ExtraTreeClassifier : Cuts drawn at random.
+    ExtraTreeClassifier : Thresholds drawn at random.
 
     Examples
     --------
@@ -45,11 +45,11 @@ class DecisionTreeClassifier(ClassifierMixin, BaseTree):
 
 @estimator
 class DecisionTreeRegressor(RegressorMixin, BaseTree):
-    """A decision tree for numbers.
+    """A decision tree for a numeric target.
 
     See Also
     --------
-    ExtraTreeRegressor : Cuts drawn at random.
+    ExtraTreeRegressor : Thresholds drawn at random.
 
     Examples
     --------
@@ -68,11 +68,11 @@ class DecisionTreeRegressor(RegressorMixin, BaseTree):
 
 @estimator
 class ExtraTreeClassifier(DecisionTreeClassifier):
-    """A tree for classes whose cuts are drawn at random and chosen by the criterion.
+    """A tree for classes whose thresholds are drawn at random; the criterion chooses between columns.
 
     See Also
     --------
-    DecisionTreeClassifier : The best cut of every column.
+    DecisionTreeClassifier : The best split of every column.
 
     Examples
     --------
@@ -89,11 +89,11 @@ class ExtraTreeClassifier(DecisionTreeClassifier):
 
 @estimator
 class ExtraTreeRegressor(DecisionTreeRegressor):
-    """A tree for numbers whose cuts are drawn at random and chosen by the criterion.
+    """A tree for a numeric target whose thresholds are drawn at random; the criterion chooses between columns.
 
     See Also
     --------
-    DecisionTreeRegressor : The best cut of every column.
+    DecisionTreeRegressor : The best split of every column.
 
     Examples
     --------

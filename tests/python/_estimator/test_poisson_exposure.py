@@ -219,11 +219,11 @@ def test_an_unusable_exposure_is_refused_in_words(exposure, words):
 
 def test_what_does_not_go_with_exposure_is_refused_in_words():
     X, events, years = claims()
-    with pytest.raises(ValueError, match="exposure goes with criterion='poisson', not 'squared_error'"):
+    with pytest.raises(ValueError, match="exposure requires criterion='poisson', not 'squared_error'"):
         DecisionTreeRegressor().fit(X, events, exposure=years)
-    with pytest.raises(ValueError, match="belongs to counts"):
+    with pytest.raises(ValueError, match="is for counts"):
         spinney.DecisionTreeClassifier().fit(X, events, exposure=years)
-    with pytest.raises(ValueError, match="rate_shrinkage goes with criterion='poisson'"):
+    with pytest.raises(ValueError, match="rate_shrinkage requires criterion='poisson'"):
         DecisionTreeRegressor(rate_shrinkage=1.0).fit(X, events)
     with pytest.raises(ValueError, match="Use validation_fraction"):
         poisson_tree().fit(X, events, exposure=years, X_val=X, y_val=events)

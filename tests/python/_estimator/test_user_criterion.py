@@ -767,9 +767,9 @@ def test_x_comes_sorted_with_missing_values_at_either_end():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst does not go with a criterion of your own"),
-        ({"max_bins": 16}, "max_bins does not go"),
-        ({"rate_shrinkage": 1.0}, "rate_shrinkage does not go"),
+        ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst cannot be combined with a user-defined criterion"),
+        ({"max_bins": 16}, "max_bins cannot be combined"),
+        ({"rate_shrinkage": 1.0}, "rate_shrinkage cannot be combined"),
     ],
 )
 def test_what_needs_a_built_in_criterion_is_refused(options, message):
@@ -781,9 +781,9 @@ def test_what_needs_a_built_in_criterion_is_refused(options, message):
 @pytest.mark.parametrize(
     ("criterion", "options", "y", "message"),
     [
-        (Gini(), {"min_purity": 0.9}, "two", "min_purity does not go"),
-        (Gini(), {"cost_matrix": [[0, 1], [2, 0]]}, "two", "cost_matrix does not go"),
-        (Gini(), {"priors": [0.5, 0.5]}, "two", "priors does not go"),
+        (Gini(), {"min_purity": 0.9}, "two", "min_purity cannot be combined"),
+        (Gini(), {"cost_matrix": [[0, 1], [2, 0]]}, "two", "cost_matrix cannot be combined"),
+        (Gini(), {"priors": [0.5, 0.5]}, "two", "priors cannot be combined"),
         (Returns(evaluate=lambda y: ([0.5, 0.5], 1.0)), {}, "three", "the shares of the classes: 3 numbers, not 2"),
         (Squares(), {}, "two", "the shares of the classes: 2 numbers, not 1"),
         (Returns(evaluate=lambda y: ([2.0, 2.0], 1.0)), {}, "two", r"that sum to 1, not \[2.0, 2.0\]"),

@@ -20,7 +20,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from spinney import DecisionTreeClassifier as Classifier
 from spinney import DecisionTreeRegressor as Regressor
 from spinney._tree.pruning import expected_errors
-from spinney._tree.rpart.fit import Scale, weigh_subtrees
+from spinney._tree.rpart.fit import Scale, subtree_complexities
 from spinney._tree.rpart.methods import Shape
 from spinney._tree.rpart.record import surviving_nodes
 from sweep import examples
@@ -191,7 +191,7 @@ def test_the_worked_example_in_units_of_the_error_rate():
 def rparts_complexities(tree, risk, alpha):
     """Complexities by node, and the splits that are left."""
     left, right = tree.children_left.astype(np.int64), tree.children_right.astype(np.int64)
-    complexity, kept = weigh_subtrees(Shape(left, right, np.ones(tree.node_count)), risk, alpha, Scale())
+    complexity, kept = subtree_complexities(Shape(left, right, np.ones(tree.node_count)), risk, alpha, Scale())
     nodes = surviving_nodes(tree, ~kept)
     return complexity, {node for node in nodes.tolist() if kept[node] and not tree.is_leaf[node]}
 
@@ -408,7 +408,7 @@ def test_weights_of_two_count_as_two_rows_in_the_pessimistic_estimate():
         (Classifier(prune="validation"), {}, "needs held-out rows"),
         (Classifier(prune="cv", validation_fraction=0.2), {}, "uses no held-out rows"),
         (Classifier(prune="pessimistic", validation_fraction=0.2), {}, "uses no held-out rows"),
-        (Regressor(prune="pessimistic"), {}, "a regression has none"),
+        (Regressor(prune="pessimistic"), {}, "so it is for classifiers"),
         (Classifier(), {"groups": [0, 1] * 5}, "groups"),
         (Classifier(prune="cv"), {"groups": [0, 1]}, "groups has shape"),
         (Classifier(prune="sometimes"), {}, "'prune' parameter"),

@@ -104,10 +104,10 @@ def test_several_outputs_and_shares_stream():
         (RandomForestRegressor(2), "max_bins=None sorts all rows at every node.*Set max_bins=255"),
         (DecisionTreeRegressor(), "max_bins=None sorts all rows"),
         (RandomForestRegressor(2, criterion="absolute_error", max_bins=9), "criterion='absolute_error' sorts all rows"),
-        (DecisionTreeRegressor(missing="surrogate", max_bins=9), "missing='surrogate' looks at all rows of a node"),
-        (DecisionTreeRegressor(max_competitors=2, max_bins=9), "max_competitors=2 looks at all rows"),
-        (RandomForestRegressor(2, oblique=5, max_bins=9), "oblique=5 looks at all rows"),
-        (DecisionTreeRegressor(prune="cv", scoring="r2", max_bins=9), "scoring is asked of the rows as they were"),
+        (DecisionTreeRegressor(missing="surrogate", max_bins=9), "missing='surrogate' needs all rows of a node"),
+        (DecisionTreeRegressor(max_competitors=2, max_bins=9), "max_competitors=2 needs all rows"),
+        (RandomForestRegressor(2, oblique=5, max_bins=9), "oblique=5 needs all rows"),
+        (DecisionTreeRegressor(prune="cv", scoring="r2", max_bins=9), "scoring needs the rows in memory"),
     ],
 )
 def test_what_needs_all_rows_is_refused(model, words):

@@ -1,10 +1,9 @@
-"""Trees by rpart's rules: the same splits, numbers and tables, from the one engine.
+"""Trees by rpart's rules: the same splits, numbers and tables as R's rpart.
 
-control    rpart's own names of parameters
-estimator  what y may be, which rows are used, and the `fit` of an estimator
-methods    class, anova, poisson, exp: what a node predicts and risks
-complexity when a subtree is no longer worth its splits
-fit        growing, cross-validating
+control    rpart's parameter names
+estimator  reading y and the rows, and the `fit` of an estimator
+methods    class, anova, poisson, exp: prediction and risk of a node
+fit        growth, complexities, cross-validation
 record     the fit in rpart's layout: frame, splits, table of complexities; and in model files
-report     the record as rpart prints it
+report     the texts that rpart prints
 """

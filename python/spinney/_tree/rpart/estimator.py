@@ -45,7 +45,7 @@ _LARGEST = 1e70  # target whose risks, which are squares, can be multiplied
 
 
 def finite_only(table: RawTable) -> RawTable:
-    """Return the table with infinite numbers as missing; the same table if it has none."""
+    """Return the table with infinite numbers as missing values; the same table if it has none."""
     columns, changed = [], False
     for j in range(table.n_columns):
         column = table.column(j)
@@ -57,23 +57,23 @@ def finite_only(table: RawTable) -> RawTable:
 
 
 def rows_with_a_value(table: RawTable) -> NDArray[np.bool_]:
-    """Mark the rows that have a value in at least one column."""
-    some = np.zeros(table.n_rows, dtype=bool)
+    """Mark the rows that are not missing in every column."""
+    has_value = np.zeros(table.n_rows, dtype=bool)
     for j in range(table.n_columns):
         column = table.column(j)
         if isinstance(column, SparseColumn):
             return np.ones(table.n_rows, dtype=bool)
         if isinstance(column, CodedColumn):
-            some |= column.codes >= 0
+            has_value |= column.codes >= 0
             continue
         present = np.ones(table.n_rows, dtype=bool) if column.missing is None else column.missing == 0
-        some |= present & ~np.isnan(column.values) if column.values.dtype.kind == "f" else present
-    return some
+        has_value |= present & ~np.isnan(column.values) if column.values.dtype.kind == "f" else present
+    return has_value
 
 
 @dataclass(frozen=True)
 class RpartResult:
-    """What a fit by rpart's rules has found."""
+    """The results of a fit by rpart's rules."""
 
     schema: Schema
     record: RpartRecord
@@ -95,7 +95,7 @@ class RpartResult:
 def fit_by_rpart(estimator: GrowingEstimator, X: Input, inputs: FitInputs) -> RpartResult:
     """Fit a tree by rpart's rules."""
     settings = estimator._settings
-    refuse_unknown(settings, is_classifier(estimator), inputs.exposure)
+    check_supported(settings, is_classifier(estimator), inputs.exposure)
     quirks = settings.dialect == "rpart_quirks"
     table = X.table
     schema = Schema.learn(
@@ -107,7 +107,7 @@ def fit_by_rpart(estimator: GrowingEstimator, X: Input, inputs: FitInputs) -> Rp
     usable = rows_with_a_value(table)
     read = _read_classes if is_classifier(estimator) else _read_numbers
     response = read(settings, inputs, weight, usable)
-    rows = np.flatnonzero(usable & response.is_there)
+    rows = np.flatnonzero(usable & response.is_known)
     if len(rows) == 0 or not (weight[rows] > 0).any():
         raise ValueError("No row has a response, a predictor and a positive weight.")
     method = response.method
@@ -118,8 +118,8 @@ def fit_by_rpart(estimator: GrowingEstimator, X: Input, inputs: FitInputs) -> Rp
     cost = None if response.classes is None else decision_costs(response.costs, response.priors)
 
     def grow(split_weight: Floats, weighing: _engine.WeighingOptions) -> tuple[FittedTree, NDArray[np.uint32]]:
-        grown = grower.grow(split_weight, weighing)
-        return FittedTree(grown.tree, n_classes or None, 1, cost), grown.resting_node
+        tree, resting_node = grower.grow(split_weight, weighing)
+        return FittedTree(tree, n_classes or None, 1, cost), resting_node
 
     growth = RpartGrowth(
         columns=columns,
@@ -138,21 +138,21 @@ def fit_by_rpart(estimator: GrowingEstimator, X: Input, inputs: FitInputs) -> Rp
     impurity = partial(_class_impurity if response.classes is not None else _number_impurity, settings.criterion_name)
     record = fit_record(growth, 0.01 if settings.cp is None else float(settings.cp), folds, impurity)
     if folds is not None and settings.rule is not None:
-        prices = record.complexity_table()
-        at = choose(prices.cv_error[::-1], prices.cv_se[::-1], settings.rule)
+        complexities = record.complexity_table()
+        at = choose(complexities.cv_error[::-1], complexities.cv_se[::-1], settings.rule)
         if at is not None:
-            record = record.pruned(float(prices.cp[len(prices.cp) - 1 - at]))
+            record = record.pruned(float(complexities.cp[len(complexities) - 1 - at]))
     had_missing = columns.ranges(None, settings.n_threads)[2].astype(bool).tolist()
     return RpartResult(schema, record, response, had_missing)
 
 
-def refuse_unknown(settings: GrowthSettings, has_classes: bool, exposure: ColumnLike) -> None:
-    """Refuse what rpart's rules do not know."""
+def check_supported(settings: GrowthSettings, has_classes: bool, exposure: ColumnLike) -> None:
+    """Refuse parameters that rpart's rules do not support."""
     is_rate = settings.criterion in ("poisson", "exponential")
     known = ("gini", "entropy", "log_loss") if has_classes else tuple(METHOD_OF)
     if settings.criterion not in known:
         raise ValueError(f"rpart's rules work with the criteria {', '.join(known)}, not {settings.criterion!r}.")
-    given = {
+    changed = {
         "ccp_alpha": settings.ccp_alpha > 0,
         "class_weight": settings.class_weight is not None,
         "validation_fraction": settings.validation_fraction is not None,
@@ -164,41 +164,43 @@ def refuse_unknown(settings: GrowthSettings, has_classes: bool, exposure: Column
         "max_leaf_nodes": settings.max_leaf_nodes is not None,
         "splitter": settings.splitter != "best",
     }
-    wrong = [name for name, is_given in given.items() if is_given]
-    if wrong == ["splitter"]:
-        raise ValueError("rpart's rules do not work with splitter='random'. Set splitter='best', or dialect=None.")
-    if wrong:
-        raise ValueError(f"rpart's rules do not work with {wrong[0]}. Leave it at its default, or set dialect=None.")
+    unsupported = [name for name, is_changed in changed.items() if is_changed]
+    if unsupported == ["splitter"]:
+        raise ValueError("rpart's rules do not support splitter='random'. Set splitter='best', or dialect=None.")
+    if unsupported:
+        raise ValueError(
+            f"rpart's rules do not support {unsupported[0]}. Leave it at its default, or set dialect=None."
+        )
     if exposure is not None and settings.criterion != "poisson":
-        raise ValueError("exposure only goes with method='poisson'.")
+        raise ValueError("exposure requires method='poisson'.")
     if settings.max_depth is None or settings.max_depth > 30:
         raise ValueError("rpart's trees have a depth of at most 30. Set max_depth to 30 or less.")
 
 
 def _rounding(settings: GrowthSettings, method: Method) -> Rounding:
-    """Have ties decided as rpart's rounding does, unless the search has limits that rpart does not know."""
+    """Return how ties are broken: by rpart's rounding, unless the search has limits that rpart does not support."""
     has_limits = settings.max_bins or settings.min_weight_fraction_leaf or settings.monotonic_cst is not None
     return Rounding() if has_limits else method.rounding()
 
 
 @dataclass(frozen=True)
 class Response:
-    """What y is to rpart.
+    """The response y in the form that rpart's methods read.
 
     Attributes
     ----------
     name : {"class", "anova", "poisson", "exp"}
     method : Method
-    is_there : ndarray of bool
+    is_known : ndarray of bool
         Rows that have a response.
     classes : ndarray or None
     costs, priors : ndarray or None
-        Of classes.
+        Costs and priors of the classes.
     """
 
     name: str
     method: Method
-    is_there: NDArray[np.bool_]
+    is_known: NDArray[np.bool_]
     classes: NDArray[Any] | None = None
     costs: Floats | None = None
     priors: Floats | None = None
@@ -284,7 +286,7 @@ def _folds(settings: GrowthSettings, n_rows: int, random: np.random.RandomState)
     if folds.shape != (n_rows,):
         raise ValueError(f"xval has {folds.size} fold numbers and X has {n_rows} rows. Pass one per row.")
     if folds.dtype.kind == "f" and np.isnan(folds).any():
-        raise ValueError(f"xval has no fold for row {int(np.argmax(np.isnan(folds)))}. Give every row one.")
+        raise ValueError(f"xval has no fold for row {int(np.argmax(np.isnan(folds)))}. Give every row a fold number.")
     return folds
 
 
@@ -302,7 +304,7 @@ def _number_impurity(criterion: str, summaries: NodeSummaries) -> Floats:
 
 
 def read_labels(y: ColumnLike, n_rows: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return codes, -1 where there is no label, and the labels, in their declared order or else sorted."""
+    """Return the class codes, -1 where the label is missing, and the labels, in their declared order or sorted."""
     declared = _declared_order(y)
     masked = masked_array(y)
     labels = argument_array(y if masked is None else np.ma.getdata(masked), "y").astype(object)
@@ -333,6 +335,6 @@ def read_labels(y: ColumnLike, n_rows: int) -> tuple[NDArray[np.int32], NDArray[
 
 
 def _declared_order(y: ColumnLike) -> list[Any] | None:
-    """Categories of a pandas categorical or a polars enumeration."""
+    """Return the categories of a pandas categorical or a polars enumeration."""
     categories = getattr(getattr(y, "dtype", None), "categories", None)
     return None if categories is None else list(categories)

@@ -1,4 +1,4 @@
-"""Growing and cross-validating a tree by rpart's rules."""
+"""Growth, complexities and cross-validation of a tree by rpart's rules."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ Rows = NDArray[np.intp]
 
 @dataclass
 class RpartGrowth:
-    """A table with its response, ready to grow trees by rpart's rules.
+    """A table with its response, on which trees are grown by rpart's rules.
 
     Attributes
     ----------
     columns : Table
-        All rows, as the engine sees them.
+        All rows.
     method : Method
     method_name : str
     grow : callable
-        (weights of the search, weighing options) -> tree, resting node of each row.
+        (split weights, options of surrogates) -> tree, node at which each row stopped.
     weighing : callable
-        From rpart's options to the engine's options of weighing.
+        rpart's options -> the engine's options of surrogate and competitor splits.
     closed_cuts : list of int
-        By column: 1 where a cut includes the middle between two values, as rpart predicts with ordered factors.
+        By column: 1 where the lower side includes the threshold, as in rpart for ordered factors.
     rounding : Rounding
-        What decides between equally good splits.
+        How ties between splits are broken.
     rows : ndarray
         Rows used.
     quirks : bool
-        Repeat rpart's errors.
+        Whether to reproduce rpart's bugs.
     stale_errors : bool
-        Repeat rpart's error: a held-out row that gets stuck counts with the errors of the row before it.
+        Whether to reproduce rpart's bug that a held-out row which stops before a leaf gets the errors of the previous
+        row.
     n_jobs : int
     """
 
@@ -64,18 +65,18 @@ class RpartGrowth:
         return float(self.method.case_weight[self.rows].sum())
 
     def grow_on(self, rows: Rows, cp: float, alpha: float | None = None) -> Grown:
-        """Grow a tree on some rows, as far as a split may be worth alpha (in a fold) or cp."""
-        priced = self.method.priced(rows) if cp >= 0 else None
+        """Grow a tree on some rows, down to splits that may be worth alpha (in a fold) or cp."""
+        risks = self.method.root_risks(rows) if cp >= 0 else None
         weight = np.zeros(self.columns.n_rows)
         weight[rows] = self.method.split_weight()[rows]
-        price = cp * priced[0] if alpha is None and priced is not None else alpha
+        price = cp * risks[0] if alpha is None and risks is not None else alpha
         rpart = _engine.RpartOptions(
             quirks=self.quirks,
             fold=alpha is not None,
             closed_cuts=self.closed_cuts,
             rows=rows.tolist(),
-            price=None if priced is None else price,
-            class_risk=[] if priced is None else priced[1],
+            price=None if risks is None else price,
+            class_risk=[] if risks is None else risks[1],
             response=self.rounding.response,
             exposure=self.rounding.exposure,
             class_factor=self.rounding.class_factor,
@@ -87,17 +88,17 @@ class RpartGrowth:
         return Grown(tree, where, summaries, self.method.improve(gains(tree), summaries.risk))
 
     def alpha_tree(self, grown: Grown, alpha: float, scale: Scale) -> tuple[FittedTree, Floats, NDArray[np.int64]]:
-        """Cut a whole tree back to alpha; give the tree, its complexities and its nodes in the whole tree."""
+        """Prune a grown tree at alpha; return the pruned tree, its complexities and its nodes in the grown tree."""
         shape = shape_of(grown.tree, grown.improve)
-        complexity, kept_split = weigh_subtrees(shape, grown.summaries.risk, alpha, scale)
-        leaf = ~grown.tree.is_leaf & ~kept_split
-        kept = surviving_nodes(grown.tree, leaf)
-        return grown.tree.replaced(grown.tree.engine.collapsed(leaf.astype(np.uint8))), complexity[kept], kept
+        complexity, is_retained = subtree_complexities(shape, grown.summaries.risk, alpha, scale)
+        leaf = ~grown.tree.is_leaf & ~is_retained
+        nodes = surviving_nodes(grown.tree, leaf)
+        return grown.tree.replaced(grown.tree.engine.collapsed(leaf.astype(np.uint8))), complexity[nodes], nodes
 
 
 @dataclass
 class Grown:
-    """A whole tree and what its nodes are worth."""
+    """A grown tree, the node at which each row stopped, and the summaries and improvements of the nodes."""
 
     tree: FittedTree
     where: NDArray[np.int64]
@@ -105,43 +106,43 @@ class Grown:
     improve: Floats
 
 
-def _picked(summaries: NodeSummaries, kept: NDArray[np.int64]) -> NodeSummaries:
-    chosen: dict[str, Any] = {name: None if array is None else array[kept] for name, array in vars(summaries).items()}
+def _summaries_of(summaries: NodeSummaries, nodes: NDArray[np.int64]) -> NodeSummaries:
+    chosen: dict[str, Any] = {name: None if array is None else array[nodes] for name, array in vars(summaries).items()}
     return NodeSummaries(**chosen)
 
 
 def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[Any] | None, impurity: Any) -> RpartRecord:
-    """Grow a tree, cut it back to cp, and cross-validate its complexities.
+    """Grow a tree, prune it at cp, and cross-validate its complexities.
 
     Parameters
     ----------
     growth : RpartGrowth
-        What to grow on.
+        The rows.
     cp : float
-        Price of a split, relative to the root's risk.
+        Penalty per split, as a fraction of the root's risk.
     folds : ndarray or None
         Fold of each row of the table; None: no cross-validation.
     impurity : callable
-        (value, mass, risk) -> impurity of each node, as the tree stores it.
+        Node summaries -> impurity of each node.
     """
     scale = Scale()
     whole = growth.grow_on(growth.rows, cp)
     root_risk = float(whole.summaries.risk[0])
     alpha = cp * root_risk
-    tree, complexity, kept = growth.alpha_tree(whole, alpha, scale)
-    summaries = _picked(whole.summaries, kept)
+    tree, complexity, nodes = growth.alpha_tree(whole, alpha, scale)
+    summaries = _summaries_of(whole.summaries, nodes)
     table = complexity_table(tree, summaries.risk, complexity, alpha)
-    unjudged = growth.quirks and tree.node_count == 1  # rpart does not cross-validate a tree without splits
-    if unjudged:
+    skips_cv = growth.quirks and tree.node_count == 1  # rpart does not cross-validate a tree without splits
+    if skips_cv:
         table[0, 0] = complexity[0]
     if folds is not None:
-        errors = np.zeros((1, 2)) if unjudged else CrossValidation(growth, table[:, 0], cp, alpha, scale).run(folds)
+        errors = np.zeros((1, 2)) if skips_cv else CrossValidation(growth, table[:, 0], cp, alpha, scale).run(folds)
         table = np.column_stack([table, errors])
     with np.errstate(divide="ignore", invalid="ignore"):
         table[:, [0, *range(2, table.shape[1])]] /= root_risk
         complexity = complexity / root_risk
-    where = resting_nodes(whole.where, kept)
-    improve = whole.improve[kept]
+    where = resting_nodes(whole.where, nodes)
+    improve = whole.improve[nodes]
     return RpartRecord(
         method=growth.method_name,
         tree=tree.with_values(summaries.value, summaries.mass, impurity(summaries)),
@@ -161,32 +162,32 @@ def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[Any] | None, impur
 
 
 def complexity_table(tree: FittedTree, risk: Floats, complexity: Floats, alpha: float) -> Floats:
-    """Return lines of complexity, splits and risk, in units of risk, from the stump to the whole tree.
+    """Return rows of complexity, number of splits and risk, in units of risk, from the root alone to the whole tree.
 
-    Equal complexities share a line; those that differ in the last digit do not.
+    Equal complexities share a row; those that differ in the last digit do not.
     """
     inner = np.flatnonzero(~tree.is_leaf)
-    prices = np.unique(np.append(np.maximum(complexity[inner], alpha), alpha))[::-1]
+    penalties = np.unique(np.append(np.maximum(complexity[inner], alpha), alpha))[::-1]
     saved = risk[inner] - risk[inner + 1] - risk[tree.children_right[inner]]
     order = np.argsort(-complexity[inner], kind="stable")
-    n_kept = np.searchsorted(-complexity[inner][order], -prices, side="left")
-    leaves = risk[0] - np.concatenate([[0.0], np.cumsum(saved[order])])[n_kept]
-    return np.column_stack([prices, n_kept, leaves])
+    n_splits = np.searchsorted(-complexity[inner][order], -penalties, side="left")
+    leaves = risk[0] - np.concatenate([[0.0], np.cumsum(saved[order])])[n_splits]
+    return np.column_stack([penalties, n_splits, leaves])
 
 
 class CrossValidation:
-    """Errors of held-out rows at every complexity, from one walk down one tree per fold."""
+    """Errors of held-out rows at every complexity, from one pass down one tree per fold."""
 
-    def __init__(self, growth: RpartGrowth, prices: Floats, cp: float, alpha: float, scale: Scale) -> None:
+    def __init__(self, growth: RpartGrowth, penalties: Floats, cp: float, alpha: float, scale: Scale) -> None:
         self.growth, self.cp, self.alpha, self.scale = growth, cp, alpha, scale
-        product = prices[:-1] * prices[1:]
-        # a negative last price has no mean with its neighbour: rpart's NaN stops every row where it stands
-        undefined = np.nan if growth.quirks else prices[1:]
+        product = penalties[:-1] * penalties[1:]
+        # a negative last penalty has no geometric mean with its neighbour: rpart's NaN stops every row at its node
+        undefined = np.nan if growth.quirks else penalties[1:]
         between = np.where(product < 0, undefined, np.sqrt(np.maximum(product, 0.0)))
-        self.cuts = np.concatenate([[10 * prices[0]], between])
-        self.sum = np.zeros(len(prices))
-        self.squares = np.zeros(len(prices))
-        self.last = np.zeros(len(prices))  # errors of the row before, for rpart's slip
+        self.cuts = np.concatenate([[10 * penalties[0]], between])
+        self.sum = np.zeros(len(penalties))
+        self.squares = np.zeros(len(penalties))
+        self.last = np.zeros(len(penalties))  # errors of the previous row, for rpart's bug
 
     def run(self, folds: NDArray[Any]) -> Floats:
         """Return error and standard error by complexity, in units of risk."""
@@ -197,15 +198,15 @@ class CrossValidation:
             weight = growth.method.case_weight
             if not (weight[training] > 0).any():
                 raise ValueError(f"Without fold {fold}, no row of positive weight is left. Pass other folds as xval.")
-            share = float(weight[training].sum()) / total
-            grown = growth.grow_on(training, self.cp, self.alpha * share)
-            tree, complexity, kept = growth.alpha_tree(grown, self.alpha * share, self.scale)
-            self._judge(tree, complexity, _picked(grown.summaries, kept), held_out, self.cuts * share)
+            fraction = float(weight[training].sum()) / total
+            grown = growth.grow_on(training, self.cp, self.alpha * fraction)
+            tree, complexity, nodes = growth.alpha_tree(grown, self.alpha * fraction, self.scale)
+            self._add_errors(tree, complexity, _summaries_of(grown.summaries, nodes), held_out, self.cuts * fraction)
         with np.errstate(invalid="ignore"):
             spread = self.squares - self.sum**2 / total
         return np.column_stack([self.sum, np.sqrt(np.maximum(spread, 0.0))])
 
-    def _judge(
+    def _add_errors(
         self, tree: FittedTree, complexity: Floats, summaries: NodeSummaries, held_out: Rows, cuts: Floats
     ) -> None:
         growth = self.growth
@@ -214,18 +215,18 @@ class CrossValidation:
         at = np.zeros(len(held_out), dtype=np.int64)
         right = tree.children_right.astype(np.int64)
         stuck = np.zeros(len(held_out), dtype=bool)
-        for i, cut in enumerate(cuts):  # complexities fall along every path, so rows only go down
-            going = (at != resting) & (complexity[at] > cut)
-            while going.any():
-                rows = np.flatnonzero(going)
+        for i, cut in enumerate(cuts):  # complexities fall along every path, so rows only move down
+            moves = (at != resting) & (complexity[at] > cut)
+            while moves.any():
+                rows = np.flatnonzero(moves)
                 node = at[rows]
                 at[rows] = np.where(resting[rows] >= right[node], right[node], node + 1)
-                going[rows] = (at[rows] != resting[rows]) & (complexity[at[rows]] > cut)
+                moves[rows] = (at[rows] != resting[rows]) & (complexity[at[rows]] > cut)
             errors = growth.method.errors(held_out, at, summaries)
             if growth.stale_errors:
                 stuck |= (at == resting) & ~tree.is_leaf[at] & (complexity[at] > cut)
                 errors = self._repeated(errors, stuck, i)
-            errors = np.where(weight > 0, errors, 0.0)  # which may be infinite
+            errors = np.where(weight > 0, errors, 0.0)  # errors may be infinite
             self.sum[i] += dot(weight, errors)
             self.squares[i] += dot(weight, errors**2)
 
@@ -237,31 +238,31 @@ class CrossValidation:
         return np.asarray(errors)
 
 
-SMALLEST_SHARE = 1e-10  # an improvement below this share of the largest so far counts as none
+SMALLEST_IMPROVEMENT = 1e-10  # an improvement below this fraction of the largest so far counts as none
 
 
 @dataclass
 class Scale:
-    """Largest improvement seen, over all trees of one fit."""
+    """The largest improvement so far, over all trees of one fit."""
 
     largest: float = 0.0
 
 
 @dataclass
-class _Judge:
+class _Pruner:
     shape: Shape
     risk: Floats
     alpha: float
     scale: Scale
     complexity: Floats = field(init=False)
-    kept: NDArray[np.bool_] = field(init=False)
+    is_retained: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         self.complexity = np.full(len(self.shape), self.alpha)
-        self.kept = np.zeros(len(self.shape), dtype=bool)
+        self.is_retained = np.zeros(len(self.shape), dtype=bool)
 
-    def weigh(self, node: int, bound: float) -> tuple[float, int]:
-        """Weigh the subtree of a node; give the risk of the leaves and the number of splits that survive in it.
+    def prune(self, node: int, bound: float) -> tuple[float, int]:
+        """Prune the subtree of a node; return the risk of its remaining leaves and the number of its remaining splits.
 
         `bound` is the most that a split of this node can be worth: where that is not above alpha, none is tried.
         """
@@ -270,16 +271,16 @@ class _Judge:
         if bound <= self.alpha or not self._has_split(node):
             return risk, 0
         left, right = int(self.shape.left[node]), int(self.shape.right[node])
-        left_risk, left_splits = self.weigh(left, bound - self.alpha)
+        left_risk, left_splits = self.prune(left, bound - self.alpha)
         worth = max((risk - left_risk) / (left_splits + 1), risk - float(self.risk[left]))
-        right_risk, right_splits = self.weigh(right, min(worth, bound) - self.alpha)
+        right_risk, right_splits = self.prune(right, min(worth, bound) - self.alpha)
         leaves_risk, n_splits = self._before_collapse(
             risk, (left, left_risk, left_splits), (right, right_risk, right_splits)
         )
         self.complexity[node] = (risk - leaves_risk) / (n_splits + 1)
         if self.complexity[node] <= self.alpha:
             return risk, 0
-        self.kept[node] = True
+        self.is_retained[node] = True
         return leaves_risk, n_splits + 1
 
     def _has_split(self, node: int) -> bool:
@@ -287,12 +288,12 @@ class _Judge:
             return False
         improve = float(self.shape.improve[node])
         self.scale.largest = max(self.scale.largest, improve)
-        return improve > SMALLEST_SHARE * self.scale.largest
+        return improve > SMALLEST_IMPROVEMENT * self.scale.largest
 
     def _before_collapse(
         self, risk: float, left: tuple[int, float, int], right: tuple[int, float, int]
     ) -> tuple[float, int]:
-        """Risk and splits left below a node when it collapses: a son that is worth less per split goes before."""
+        """Return risk and splits below a node when it collapses: a child worth less per split collapses before it."""
         weaker, stronger = (left, right) if self.complexity[right[0]] > self.complexity[left[0]] else (right, left)
         (weak, weak_risk, weak_splits), (strong, strong_risk, strong_splits) = weaker, stronger
         if (risk - weak_risk - strong_risk) / (weak_splits + strong_splits + 1) > self.complexity[weak]:
@@ -302,29 +303,29 @@ class _Judge:
         return weak_risk + strong_risk, weak_splits + strong_splits
 
 
-def weigh_subtrees(shape: Shape, risk: Floats, alpha: float, scale: Scale) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return each node's complexity and whether its split is kept at alpha; both in units of risk.
+def subtree_complexities(shape: Shape, risk: Floats, alpha: float, scale: Scale) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return each node's complexity, in units of risk, and whether its split is retained at alpha.
 
     Parameters
     ----------
     shape : Shape
-        Tree grown without regard to alpha.
+        The unpruned tree.
     risk : ndarray
         Risk of each node if it were a leaf.
     alpha : float
-        Price of a split.
+        Penalty per split.
     scale : Scale
         Largest improvement so far; it is updated.
     """
-    judge = _Judge(shape, risk, alpha, scale)
-    judge.weigh(0, float(risk[0]))
-    complexity, kept = judge.complexity, judge.kept
+    pruner = _Pruner(shape, risk, alpha, scale)
+    pruner.prune(0, float(risk[0]))
+    complexity = pruner.complexity
     stack = [0]
-    while stack:  # no subtree outlives the one that contains it; what is not reached is cut off
+    while stack:  # the complexity of a subtree is at most that of the subtree that contains it
         node = stack.pop()
-        if not kept[node]:
+        if not pruner.is_retained[node]:
             continue
         for child in (int(shape.left[node]), int(shape.right[node])):
             complexity[child] = min(complexity[child], complexity[node])
             stack.append(child)
-    return complexity, kept
+    return complexity, pruner.is_retained

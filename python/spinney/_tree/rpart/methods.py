@@ -1,4 +1,4 @@
-"""What a node predicts and risks, by method; all nodes of a tree at once."""
+"""rpart's methods: the prediction and the risk of all nodes of a tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NodeSummaries:
-    """What is said of each node.
+    """Prediction, risk and weight of each node.
 
     Attributes
     ----------
@@ -25,15 +25,15 @@ class NodeSummaries:
     prediction : ndarray
         Class index (from 0), mean or rate.
     value : ndarray of shape (n_nodes, k)
-        What the tree stores: class probabilities, mean or rate.
+        Values of the tree's nodes: class probabilities, mean or rate.
     mass : ndarray
-        What the tree stores as the node's weight.
+        Weights of the tree's nodes.
     weight : ndarray
-        Case weights of the node's rows.
+        Sum of the case weights of the node's rows.
     counts : ndarray or None
-        Weighted rows by class.
+        Weighted number of rows by class.
     events : ndarray or None
-        Weighted events.
+        Weighted number of events.
     """
 
     risk: Floats
@@ -47,12 +47,12 @@ class NodeSummaries:
 
 @dataclass(frozen=True)
 class Rounding:
-    """What rpart adds up in doubles when it looks for splits, where that is to decide between equally good ones.
+    """The terms that rpart sums in double precision when it searches for splits: their rounding breaks ties.
 
     Attributes
     ----------
     response : ndarray or None
-        By row: value or number of events; of no meaning for classes. None: the first of equally good splits is taken.
+        By row: value or number of events; without meaning for classes. None: the first of tied splits is chosen.
     exposure : ndarray or None
         By row, rates only.
     class_factor : list of float
@@ -82,45 +82,45 @@ class Method(Protocol):
     case_weight: Floats
 
     def split_weight(self) -> Floats:
-        """Weights of the rows in the search for splits."""
+        """Return the weights of the rows in the search for splits."""
         return self.case_weight
 
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
-        """Target and numbers of classes as the engine takes them."""
+        """Return the target and the numbers of classes for the engine."""
 
     def rounding(self) -> Rounding:
-        """Say what rpart adds up when it looks for splits."""
+        """Return the terms that rpart sums when it searches for splits."""
 
-    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
-        """Return the root's risk on these rows and the risk by pair of classes; None where the engine knows neither."""
+    def root_risks(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        """Return the root's risk on these rows and the risk by pair of classes; None if the engine cannot use them."""
         return None
 
     def start(self, rows: NDArray[np.intp]) -> None:
-        """Learn what depends on the training rows as a whole: nothing, as of priors and means."""
+        """Set what depends on all training rows together: nothing by default."""
         return
 
     def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
-        """Summarise the nodes of a grown tree; `resting` is each row's node, -1 if it was not grown on."""
+        """Summarise the nodes of a grown tree; `resting` is the node at which each row stopped, -1 for other rows."""
 
     def improve(self, gain: Floats, node_risk: Floats) -> Floats:
-        """Turn the engine's gain into the improvement that rpart reports."""
+        """Return the improvement that rpart reports, from the engine's gain."""
 
     def credit(self, improve: Floats, node_risk: Floats) -> Floats:
-        """Turn an improvement into importance."""
+        """Return the importance of a split, from its improvement."""
         return improve
 
     def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
-        """Error of held-out rows if they stop at these nodes."""
+        """Return the errors of held-out rows at these nodes."""
 
 
 def sum_by_node(tree: FittedTree, resting: NDArray[np.intp], values: Floats) -> Floats:
-    """Sum over the rows that passed each node; `values` has a line per row."""
+    """Sum values over the rows of each node; the first axis of `values` is the rows."""
     used = resting >= 0
     columns = values.reshape(len(values), -1)
     own = np.column_stack(
         [np.bincount(resting[used], weights=column[used], minlength=tree.node_count) for column in columns.T]
     )
-    for parents in inner_levels(tree)[::-1]:  # so that a parent is the sum of its sons to the last bit
+    for parents in inner_levels(tree)[::-1]:  # so that a parent is exactly the sum of its children
         own[parents] += own[parents + 1] + own[tree.children_right[parents]]
     return np.asarray(own.reshape((tree.node_count, *values.shape[1:])))
 
@@ -135,7 +135,7 @@ def inner_levels(tree: FittedTree) -> list[NDArray[np.intp]]:
 
 
 def _altered_by_addition(prior: Floats, loss: Floats, frequency: Floats) -> Floats:
-    """Return altered priors over frequencies with rpart's rounding, which adds up prior times loss, loss by loss."""
+    """Return altered priors over frequencies with rpart's rounding, which sums prior times loss term by term."""
     losses = prior[:, np.newaxis] * loss
     altered, total = np.cumsum(losses, axis=1)[:, -1], float(np.cumsum(losses)[-1])
     if not total > 0:
@@ -159,12 +159,12 @@ class ClassMethod(Method):
     ) -> None:
         self.codes, self.n_classes, self.case_weight = codes, n_classes, case_weight
         frequency = np.bincount(codes[codes >= 0], weights=case_weight[codes >= 0], minlength=n_classes)
-        with np.errstate(invalid="ignore"):  # no row has a weight, which is refused in words
+        with np.errstate(invalid="ignore"):  # all weights are 0, which the caller refuses
             frequency = frequency / frequency.sum()
         self.loss = 1.0 - np.eye(n_classes) if loss is None else loss
         self.prior = frequency if prior is None else prior
         altered = self.prior * self.loss.sum(axis=1)
-        altered = altered / altered.sum() if altered.sum() > 0 else self.prior  # one class: nothing to confuse it with
+        altered = altered / altered.sum() if altered.sum() > 0 else self.prior  # only one class
         with np.errstate(divide="ignore", invalid="ignore"):
             self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
             self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
@@ -185,7 +185,7 @@ class ClassMethod(Method):
     def rounding(self) -> Rounding:
         return Rounding(self.case_weight, class_factor=self.rounded_altered.tolist())
 
-    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+    def root_risks(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         counts = np.bincount(self.codes[rows], weights=self.case_weight[rows], minlength=self.n_classes)
         ratio = np.divide(self.row_prior, self.row_altered, out=np.zeros(self.n_classes), where=self.row_altered > 0)
         least = float(times(counts * self.row_prior, self.loss).min())
@@ -196,14 +196,14 @@ class ClassMethod(Method):
         used = np.flatnonzero(resting >= 0)
         by_class[used, self.codes[used]] = self.case_weight[used]
         counts = sum_by_node(tree, resting, by_class)
-        share = counts * self.row_prior
-        risks = times(share, self.loss)
+        by_prior = counts * self.row_prior
+        risks = times(by_prior, self.loss)
         best = risks.argmin(axis=1)
-        mass = share.sum(axis=1)
+        mass = by_prior.sum(axis=1)
         return NodeSummaries(
             risk=risks[np.arange(len(best)), best],
             prediction=best.astype(np.float64),
-            value=share / mass[:, np.newaxis],
+            value=by_prior / mass[:, np.newaxis],
             mass=mass,
             weight=counts.sum(axis=1),
             counts=counts,
@@ -213,8 +213,8 @@ class ClassMethod(Method):
         return np.asarray(gain * self.nats_per_gain)
 
     def errors(self, rows: NDArray[np.intp], nodes: NDArray[np.intp], summaries: NodeSummaries) -> Floats:
-        true, called = self.codes[rows], summaries.prediction[nodes].astype(np.intp)
-        loss = self.loss[called, true] if self.transposed_loss else self.loss[true, called]
+        true, predicted = self.codes[rows], summaries.prediction[nodes].astype(np.intp)
+        loss = self.loss[predicted, true] if self.transposed_loss else self.loss[true, predicted]
         return np.asarray(self.row_prior[true] * loss)
 
 
@@ -230,7 +230,7 @@ class AnovaMethod(Method):
     def rounding(self) -> Rounding:
         return Rounding(np.nan_to_num(self.y))
 
-    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+    def root_risks(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         y, weight = self.y[rows], self.case_weight[rows]
         return dot(weight, (y - np.average(y, weights=weight)) ** 2), []
 
@@ -257,9 +257,9 @@ class AnovaMethod(Method):
 
 
 class RateMethod(Method):
-    """Events per exposure, drawn towards the overall rate; Poisson deviance.
+    """Events per exposure, shrunk towards the overall rate; Poisson deviance.
 
-    The engine knows no price: a shrunken rate risks more than its own.
+    The engine cannot bound the risk of a split: that of a shrunken rate is higher than that of the rate itself.
     """
 
     def __init__(

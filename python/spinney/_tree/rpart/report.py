@@ -1,4 +1,4 @@
-"""The tables and texts that rpart's users know: frame, splits, printcp, summary."""
+"""The tables and texts of rpart: frame, splits, printcp, summary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def _aligned(rows: list[list[str]], left: int = 0) -> list[str]:
-    """Lines of columns, right-aligned but for the first `left`."""
+    """Return rows of cells as lines of text, right-aligned except the first `left` columns."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return [
         " ".join(
@@ -43,14 +43,14 @@ def _aligned(rows: list[list[str]], left: int = 0) -> list[str]:
 
 
 class RpartReport:
-    """Writes a record down.
+    """The texts and frames of a record.
 
     Parameters
     ----------
     record : RpartRecord
     schema : Schema
     classes : ndarray or None
-        Labels of a classification.
+        Class labels.
     """
 
     def __init__(self, record: RpartRecord, schema: Schema, classes: NDArray[Any] | None) -> None:
@@ -75,7 +75,7 @@ class RpartReport:
     # ---- printcp -----------------------------------------------------------------------------------------
 
     def complexity_text(self, digits: int) -> str:
-        """Write the table of complexities."""
+        """Return the text of printcp."""
         record = self.record
         used = sorted({line["var"] for line in record.frame(self.schema)} - {"<leaf>"})
         n = int(record.tree.n_node_samples[0])
@@ -85,7 +85,7 @@ class RpartReport:
         return "\n".join(lines + self.table_lines(digits))
 
     def table_lines(self, digits: int) -> list[str]:
-        """Write the lines of the table."""
+        """Return the lines of the table of complexities."""
         table = self.record.cp_table
         names = ["CP", "nsplit", "rel error", "xerror", "xstd"][: table.shape[1]]
         rows = [["", *names]]
@@ -98,7 +98,7 @@ class RpartReport:
     # ---- summary -----------------------------------------------------------------------------------------
 
     def summary_text(self, digits: int) -> str:
-        """Write every node with its splits."""
+        """Return the text of summary: every node with its splits."""
         record = self.record
         lines = [f"{_TITLES[record.method]}:", f"  n = {int(record.tree.n_node_samples[0])}"]
         if record.n_dropped:
@@ -117,10 +117,10 @@ class RpartReport:
         importance = self.record.importance(self.schema.n_features)
         if not importance.sum() > 0:
             return ["Variable importance: none"]
-        share = np.rint(100 * importance / importance.sum()).astype(int)
+        percent = np.rint(100 * importance / importance.sum()).astype(int)
         order = np.argsort(-importance, kind="stable")
-        shown = [k for k in order if share[k] > 0]
-        cells = [[self.schema.names[k] for k in shown], [str(share[k]) for k in shown]]
+        shown = [k for k in order if percent[k] > 0]
+        cells = [[self.schema.names[k] for k in shown], [str(percent[k]) for k in shown]]
         return ["Variable importance", *_aligned(cells)]
 
     def _node_lines(
@@ -181,7 +181,7 @@ class RpartReport:
         return f"{sign} {_number(split['cut'], max(digits, 6))} to the left,"
 
 
-# ---- methods of trees that were grown by rpart's rules -------------------------------------------------------
+# ---- methods of trees grown by rpart's rules -----------------------------------------------------------------
 
 
 def _why_no_report(model: TableEstimator) -> str | None:
@@ -227,7 +227,7 @@ def rpart_frame(self: TableEstimator) -> DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A line per node, indexed by rpart's node number.
+        A row per node, indexed by rpart's node number.
     """
     return _report(self).frame()
 
@@ -239,6 +239,6 @@ def rpart_splits(self: TableEstimator) -> DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A line per split. `improve` is a surrogate's agreement, `adj` its agreement beyond the majority's.
+        A row per split. For surrogates, `improve` is the agreement and `adj` the agreement beyond the majority rule.
     """
     return _report(self).splits()
