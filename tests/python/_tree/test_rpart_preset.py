@@ -45,7 +45,7 @@ def test_a_refit_by_rpart_forgets_shrinkage_and_out_of_fold_predictions():
     ],
 )
 def test_what_rpart_does_not_know_is_refused(parameters):
-    with pytest.raises(ValueError, match=f"do not work with {next(iter(parameters))}"):
+    with pytest.raises(ValueError, match=f"do not support {next(iter(parameters))}"):
         DecisionTreeClassifier.rpart(xval=0).set_params(**parameters).fit(X, Y)
 
 
