@@ -28,11 +28,11 @@ REQUIRED = (
     r"spinney/_evaluate/report/assets/d3\.LICENSE",
     r"spinney/_evaluate/report/assets/plot\.umd\.min\.js",
     r"spinney/_evaluate/report/assets/plot\.LICENSE",
-    r"spinney-[^/]*\.dist-info/licenses/LICENSE",
-    r"spinney-[^/]*\.dist-info/entry_points\.txt",
+    r"spinney_ml-[^/]*\.dist-info/licenses/LICENSE",
+    r"spinney_ml-[^/]*\.dist-info/entry_points\.txt",
 )
 # Everything belongs to the package or its metadata; sources, caches and archives stay at home.
-OUTSIDE = re.compile(r"^(?!spinney/|spinney-[^/]*\.dist-info/)")
+OUTSIDE = re.compile(r"^(?!spinney/|spinney_ml-[^/]*\.dist-info/)")
 UNWANTED = re.compile(r"(^|/)(tests?|__pycache__|cpp|bindings|nanobind)/|\.(a|o|cpp|h|pyc|log)$")
 
 

@@ -12,6 +12,11 @@ from __future__ import annotations
 from spinney import _names
 from spinney._names import __version__ as __version__
 
+if (_conflict := _names.conflicting_distribution()) is not None:
+    import warnings
+
+    warnings.warn(_conflict, UserWarning, stacklevel=2)
+
 __all__ = sorted([*_names.MODULE_OF, *_names.SUBMODULES, "__version__"])
 
 

@@ -6,6 +6,7 @@ the estimator that a file names, and the model that it holds.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -216,6 +217,20 @@ def estimator_of(family: str, has_classes: bool) -> str | None:
     if family in OWN_NAMES:
         return OWN_NAMES[family][0 if has_classes else 1]
     return family + ("Classifier" if has_classes else "Regressor")
+
+
+def conflicting_distribution() -> str | None:
+    """Return what to do where another project's distribution `spinney` shares the folder of this package, or None."""
+    package = os.path.dirname(__file__)
+    entries = os.listdir(os.path.dirname(package))
+    others = [name for name in entries if name.startswith("spinney-") and name.endswith((".dist-info", ".egg-info"))]
+    if not others:
+        return None
+    return (
+        f"Two distributions are installed in the folder {package}: spinney-ml, which is this library, and "
+        f"spinney ({others[0]}), which is another project. Their files overwrite each other. Run: pip uninstall -y "
+        "spinney spinney-ml && pip install spinney-ml"
+    )
 
 
 def public(name: str) -> Any:

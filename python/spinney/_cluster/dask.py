@@ -19,7 +19,7 @@ def load(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"Tables on a cluster need {module.partition('.')[0]}: pip install 'spinney[dask]'."
+            f"Tables on a cluster need {module.partition('.')[0]}: pip install 'spinney-ml[dask]'."
         ) from error
 
 

@@ -316,7 +316,9 @@ def _require_polars() -> None:
     try:
         import polars  # noqa: F401
     except ImportError as error:
-        raise ImportError("Reading a file needs polars: pip install 'spinney[cli]', or pass a data frame.") from error
+        raise ImportError(
+            "Reading a file needs polars: pip install 'spinney-ml[cli]', or pass a data frame."
+        ) from error
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from spinney._names import conflicting_distribution
+
 __all__ = ["main"]
 
 _EXTRA = frozenset({"click", "rich", "polars"})
@@ -11,12 +13,15 @@ _EXTRA = frozenset({"click", "rich", "polars"})
 
 def main() -> None:
     """Run the command line; without the `cli` extra, print how to install it and exit with code 1."""
+    if (conflict := conflicting_distribution()) is not None:
+        print(conflict, file=sys.stderr)
+        sys.exit(1)
     try:
         from spinney.cli.commands import spinney
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise
-        print(f"The command line needs {error.name}: pip install 'spinney[cli]'", file=sys.stderr)
+        print(f"The command line needs {error.name}: pip install 'spinney-ml[cli]'", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -65,7 +65,7 @@ def test_without_the_extra_one_line_names_what_to_install(package, arguments):
     result = run(*arguments, blocked=[package])
     assert result.returncode == 1
     assert result.stdout == ""
-    assert result.stderr == f"The command line needs {package}: pip install 'spinney[cli]'\n"
+    assert result.stderr == f"The command line needs {package}: pip install 'spinney-ml[cli]'\n"
 
 
 @pytest.mark.parametrize("module", ["sklearn", "spinney.cli.commands"])

@@ -467,7 +467,7 @@ def test_matplotlib_loads_only_for_plots(bare):
 
 @pytest.mark.parametrize("call", PLOTS)
 def test_without_matplotlib_a_sentence_says_what_to_do(bare, call):
-    assert bare[call] == "Plots need matplotlib: pip install 'spinney[plot]'. tree_svg works without it."
+    assert bare[call] == "Plots need matplotlib: pip install 'spinney-ml[plot]'. tree_svg works without it."
 
 
 def test_without_a_frame_library_a_sentence_says_what_to_do(bare):

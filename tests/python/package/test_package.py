@@ -105,6 +105,36 @@ def test_version_is_that_of_the_project():
     assert f"## {spinney.__version__}" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def run_beside_another_spinney(folder, *arguments):
+    (folder / "spinney").symlink_to(PACKAGE, target_is_directory=True)
+    (folder / "spinney-0.8.1.dist-info").mkdir()
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    return subprocess.run([sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True)
+
+
+def test_another_project_in_the_same_folder_is_reported(tmp_path):
+    result = run_beside_another_spinney(tmp_path, "-W", "always", "-c", "import spinney")
+    assert result.returncode == 0
+    assert "UserWarning: Two distributions are installed in the folder" in result.stderr
+    assert "pip uninstall -y spinney spinney-ml && pip install spinney-ml" in result.stderr
+    assert "spinney-0.8.1.dist-info" in result.stderr
+
+
+def test_the_command_line_stops_beside_another_project(tmp_path):
+    result = run_beside_another_spinney(tmp_path, "-W", "ignore", "-m", "spinney", "--version")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("Two distributions are installed in the folder")
+
+
+def test_every_extra_named_in_a_message_exists():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    named = set(re.findall(r"pip install '([\w-]+)\[(\w+)\]'", text))
+    assert named
+    assert {distribution for distribution, _ in named} == {PROJECT["name"]} == {"spinney-ml"}
+    assert {extra for _, extra in named} <= set(PROJECT["optional-dependencies"])
+
+
 def test_licence_is_bsd_and_declared():
     assert PROJECT["license"] == "BSD-3-Clause AND ISC"  # ours, and that of the report's charts
     for name in ("d3", "plot"):

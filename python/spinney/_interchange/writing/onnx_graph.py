@@ -41,7 +41,7 @@ def to_onnx(model: TableEstimator) -> Any:
 
     Notes
     -----
-    Needs ``onnx`` (``pip install 'spinney[onnx]'``); a runtime must know TreeEnsemble of ai.onnx.ml 5. Cuts are
+    Needs ``onnx`` (``pip install 'spinney-ml[onnx]'``); a runtime must know TreeEnsemble of ai.onnx.ml 5. Cuts are
     doubles, and so are the inputs, so that each row comes to the same leaves as in spinney; a runtime may add up
     trees in another order, and has exponentials of its own.
 
@@ -56,7 +56,7 @@ def to_onnx(model: TableEstimator) -> Any:
     try:
         import onnx
     except ImportError:
-        raise ImportError("Writing ONNX needs the package onnx. Install it: pip install 'spinney[onnx]'.") from None
+        raise ImportError("Writing ONNX needs the package onnx. Install it: pip install 'spinney-ml[onnx]'.") from None
     plan = plan_of(model, "ONNX")
     if plan.classes is not None:
         plan.refuse_several_outputs()

@@ -18,7 +18,9 @@ def pyplot() -> ModuleType:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install 'spinney[plot]'. tree_svg works without it.") from error
+        raise ImportError(
+            "Plots need matplotlib: pip install 'spinney-ml[plot]'. tree_svg works without it."
+        ) from error
     return plt
 
 
