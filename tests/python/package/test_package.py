@@ -194,8 +194,8 @@ GOOD_WHEEL = [
             "plot.LICENSE",
         )
     ),
-    "spinney-0.1.0.dist-info/licenses/LICENSE",
-    "spinney-0.1.0.dist-info/entry_points.txt",
+    "spinney_ml-0.1.0.dist-info/licenses/LICENSE",
+    "spinney_ml-0.1.0.dist-info/entry_points.txt",
 ]
 
 
