@@ -41,6 +41,12 @@ def count_features(max_features: int | float | str | None, n_features: int) -> i
     return max(1, int(float(max_features) * n_features))
 
 
+def require_whole(name: str, number: object, minimum: int = 1) -> None:
+    """Raise unless a number is whole and at least `minimum`."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < minimum:
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, not {number!r}.")
+
+
 def count_rows(share_or_count: int | float, n_rows: int) -> int:
     """Return a number of rows given as such or as a share of all."""
     if isinstance(share_or_count, Integral):

@@ -1,4 +1,4 @@
-"""What models have learned, asked of them: dependence, permutation, interactions, near rows."""
+"""Partial dependence, permutation importance, interactions and nearest rows."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature na
 
 
 def mixed(n=160, seed=0):
-    """Numbers with gaps, whole numbers, categories, dates, True and False; a target that needs pairs of them."""
+    """Return a table with missing numbers, integers, categories, dates and booleans, and a target with interactions."""
     random = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -44,18 +44,18 @@ MODELS = {
     "forest": spinney.RandomForestRegressor(7, random_state=0).fit(X, Y),
     "classes": spinney.RandomForestClassifier(7, random_state=0).fit(X, CLASSES),
     "boosting": spinney.GradientBoostingRegressor(n_estimators=8, random_state=0).fit(X, Y),
-    "boosted classes": spinney.GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, CLASSES),
-    "two classes": spinney.GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, Y > 0),
+    "multiclass boosting": spinney.GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, CLASSES),
+    "binary boosting": spinney.GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, Y > 0),
     "deep boosting": spinney.GradientBoostingRegressor(n_estimators=3, max_leaf_nodes=300, random_state=0).fit(X, Y),
 }
-FROM_A_TREE = spinney.GradientBoostingRegressor(
+WITH_INIT = spinney.GradientBoostingRegressor(
     n_estimators=3, init=spinney.DecisionTreeRegressor(max_depth=4), random_state=0
 ).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("columns", ["size", "rooms", "town", "sold", "garden", ("size", "town"), (1, 4)])
-def test_fast_way_has_the_bits_of_the_slow_one(name, columns):
+def test_one_pass_through_the_trees_is_bit_identical_to_brute_force(name, columns):
     model = MODELS[name]
     weight = np.arange(len(X)) % 3
     for extra in ({"sample_weight": weight}, {"grid": "even", "individual": True}):
@@ -66,17 +66,17 @@ def test_fast_way_has_the_bits_of_the_slow_one(name, columns):
         assert extra.get("individual") is None or np.array_equal(fast.individual, brute.individual)
 
 
-def test_a_model_that_boosting_starts_from_has_its_say():
+def test_boosting_with_an_init_estimator():
     for columns in ("rooms", ("size", "town")):
-        fast = spinney.partial_dependence(FROM_A_TREE, X, columns, n_points=9)
-        brute = spinney.partial_dependence(FROM_A_TREE, X, columns, n_points=9, method="brute")
+        fast = spinney.partial_dependence(WITH_INIT, X, columns, n_points=9)
+        brute = spinney.partial_dependence(WITH_INIT, X, columns, n_points=9, method="brute")
         assert np.array_equal(fast.average, brute.average)
-    with pytest.raises(ValueError, match=r"method='recursion' needs .* that starts at no other model"):
-        spinney.partial_dependence(FROM_A_TREE, X, "rooms", method="recursion")
+    with pytest.raises(ValueError, match=r"method='recursion' needs .* without an init estimator"):
+        spinney.partial_dependence(WITH_INIT, X, "rooms", method="recursion")
 
 
-@pytest.mark.parametrize("name", ["boosted classes", "two classes"])
-def test_scores_of_boosting_have_the_same_bits_too(name):
+@pytest.mark.parametrize("name", ["multiclass boosting", "binary boosting"])
+def test_scores_of_boosting_are_bit_identical_too(name):
     for columns in ("size", "town"):
         found = [
             spinney.partial_dependence(MODELS[name], X, columns, response_method="decision_function", method=method)
@@ -85,7 +85,7 @@ def test_scores_of_boosting_have_the_same_bits_too(name):
         assert np.array_equal(found[0].average, found[1].average)
 
 
-def test_more_points_than_go_down_together():
+def test_several_batches_of_points():
     model = MODELS["forest"]
     fast = spinney.partial_dependence(model, X, ("size", "sold"), n_points=12)
     assert fast.average.size > 2 * 64
@@ -94,13 +94,13 @@ def test_more_points_than_go_down_together():
 
 
 def numbers_of(X):
-    """The table as trees see it."""
+    """Return the table as numbers."""
     town = X["town"].map({"Bergen": 0, "Oslo": 1, "Vadsø": 2})
     sold = (X["sold"] - pd.Timestamp("1970-01-01")).dt.total_seconds()
     return np.column_stack([X["size"], X["rooms"], town, sold, X["garden"]]).astype(float)
 
 
-def test_twin():
+def test_reference_implementation():
     tree = MODELS["tree"].tree_
     rows = numbers_of(X)[:40]
     for columns in ([0], [2], [1, 2]):
@@ -109,9 +109,9 @@ def test_twin():
         expected = slow.individual(lambda row: slow.leaf_value(tree, row)[0], rows, columns, points)
         assert np.array_equal(found.individual.reshape(40, -1), expected)
         assert np.allclose(found.average.ravel(), expected.mean(axis=0), rtol=1e-13)
-        weighed = spinney.partial_dependence(MODELS["tree"], X[:40], columns, method="recursion", n_points=6)
+        weighted = spinney.partial_dependence(MODELS["tree"], X[:40], columns, method="recursion", n_points=6)
         expected = [slow.by_training_weight(tree, dict(zip(columns, point, strict=True)))[0] for point in points]
-        assert np.allclose(weighed.average.ravel(), expected, rtol=1e-12)
+        assert np.allclose(weighted.average.ravel(), expected, rtol=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -127,16 +127,16 @@ def test_curves_of_any_table(seed):
     found = spinney.partial_dependence(model, Z, column, individual=True)
     brute = spinney.partial_dependence(model, Z, column, individual=True, method="brute")
     assert np.array_equal(found.individual, brute.individual)
-    own = np.searchsorted(found.numbers[0], Z[:, column])
+    index = np.searchsorted(found.numbers[0], Z[:, column])
     known = ~np.isnan(Z[:, column])
-    assert np.array_equal(found.individual[known, own[known]], model.predict(Z[known]))  # a row's own value
+    assert np.array_equal(found.individual[known, index[known]], model.predict(Z[known]))  # at its own value
     twice = spinney.partial_dependence(model, np.vstack([Z, Z[:1]]), column)
-    weighed = spinney.partial_dependence(model, Z, column, sample_weight=np.r_[2, np.ones(n - 1)])
-    assert np.allclose(twice.average, weighed.average, rtol=1e-12)
+    weighted = spinney.partial_dependence(model, Z, column, sample_weight=np.r_[2, np.ones(n - 1)])
+    assert np.allclose(twice.average, weighted.average, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_number_of_threads_changes_nothing(n_jobs):
+def test_results_do_not_depend_on_the_number_of_threads(n_jobs):
     model = spinney.RandomForestRegressor(7, random_state=0, n_jobs=n_jobs).fit(X, Y)
     found = spinney.partial_dependence(model, X, "size", individual=True)
     assert np.array_equal(
@@ -178,13 +178,13 @@ def test_scikit_learn_agrees_by_training_weight():
     found = spinney.partial_dependence(own, NUMBERS, (0, 1), method="recursion", n_points=6)
     custom = dict(enumerate(found.grid))
     theirs = sklearn_dependence(peer, NUMBERS, [0, 1], custom_values=custom, method="recursion")
-    assert np.allclose(found.average, theirs["average"][0], rtol=1e-6)  # theirs go by float32
-    boosted = MODELS["two classes"]
-    weighed = spinney.partial_dependence(boosted, X, "size", method="recursion", n_points=5)
-    assert weighed.of == "score of class True"
+    assert np.allclose(found.average, theirs["average"][0], rtol=1e-6)  # scikit-learn uses float32
+    boosted = MODELS["binary boosting"]
+    weighted = spinney.partial_dependence(boosted, X, "size", method="recursion", n_points=5)
+    assert weighted.of == "score of class True"
     trees = [FittedTree(tree, None, 1) for tree in boosted.boosting_.trees()]
-    expected = [sum(slow.by_training_weight(tree, {0: x})[0] for tree in trees) for x in weighed.numbers[0]]
-    assert np.allclose(weighed.average, expected + boosted.boosting_.start, rtol=1e-12)
+    expected = [sum(slow.by_training_weight(tree, {0: x})[0] for tree in trees) for x in weighted.numbers[0]]
+    assert np.allclose(weighted.average, expected + boosted.boosting_.start, rtol=1e-12)
     with pytest.raises(ValueError, match="averages scores"):
         spinney.partial_dependence(boosted, X, "rooms", method="recursion", response_method="predict_proba")
 
@@ -213,14 +213,14 @@ def test_tables_of_any_kind(kind):
     assert len(spinney.nearest_rows(model, table, 3)) == 5
 
 
-def test_values_that_do_not_occur_and_outputs():
+def test_grid_values_that_do_not_occur_and_outputs():
     found = spinney.partial_dependence(MODELS["classes"], X, "town", grid=["Vadsø", "Oslo"])
     assert list(found.grid[0]) == ["Vadsø", "Oslo"]
     assert found.outputs == ["high", "low", "middle"]
     assert np.allclose(found.average.sum(axis=1), 1)
     high = spinney.partial_dependence(MODELS["classes"], X, "town", grid=["Vadsø", "Oslo"], output="high")
     assert np.array_equal(high.average, found.output("high").average)
-    assert high.of == "share of class high"
+    assert high.of == "probability of class high"
     half = spinney.partial_dependence(MODELS["forest"], X, "rooms", grid=[2.5], method="brute")
     assert np.array_equal(half.average, spinney.partial_dependence(MODELS["forest"], X, "rooms", grid=[2.5]).average)
     dates = spinney.partial_dependence(MODELS["tree"], X, "sold", grid=["2020-02-01", "2021-02-01"])
@@ -247,14 +247,14 @@ def test_centred_curves_and_frames():
         ({"columns": [0, 0]}, "names 'size' twice"),
         ({"columns": 0, "method": "fast"}, "method must be"),
         ({"columns": 0, "grid": "log"}, "grid must be"),
-        ({"columns": "town", "grid": ["Roma"]}, "has 'Roma', which is no value"),
+        ({"columns": "town", "grid": ["Roma"]}, "has 'Roma', which is not a value"),
         ({"columns": 0, "n_points": 1}, "n_points must be"),
         ({"columns": 0, "percentiles": (0.9, 0.1)}, "percentiles must be"),
         ({"columns": 0, "response_method": "decision_function"}, "has no decision_function"),
-        ({"columns": 0, "method": "recursion", "individual": True}, "asks no rows"),
+        ({"columns": 0, "method": "recursion", "individual": True}, "uses no rows"),
     ],
 )
-def test_refusals_in_words(options, message):
+def test_errors(options, message):
     with pytest.raises(ValueError, match=message):
         spinney.partial_dependence(MODELS["forest"], X, **options)
 
@@ -262,7 +262,7 @@ def test_refusals_in_words(options, message):
 # ---- permutation ---------------------------------------------------------------------------------------------------
 
 
-def test_permutation_is_scikit_learns():
+def test_permutation_importance_agrees_with_scikit_learn():
     for Z, peer in (
         (NUMBERS, SklearnForest(5, random_state=0)),
         (pd.DataFrame(NUMBERS, columns=list("abc")), LinearRegression()),
@@ -281,8 +281,8 @@ def test_permutation_is_scikit_learns():
 
 METRICS = {
     "classes": (CLASSES, ["neg_log_loss"]),
-    "boosted classes": (CLASSES, ["neg_log_loss", "roc_auc_ovr"]),
-    "two classes": (Y > 0, ["neg_log_loss", "roc_auc"]),
+    "multiclass boosting": (CLASSES, ["neg_log_loss", "roc_auc_ovr"]),
+    "binary boosting": (Y > 0, ["neg_log_loss", "roc_auc"]),
 }
 
 
@@ -291,23 +291,25 @@ QUICK = ("classes", "boosting")
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in (*MODELS, "from a tree")],
+    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in (*MODELS, "with init")],
 )
-def test_all_permutations_at_once_are_scikit_learns(name):
-    model = MODELS.get(name, FROM_A_TREE)
+def test_batched_permutations_agree_with_scikit_learn(name):
+    model = MODELS.get(name, WITH_INIT)
     y, metrics = METRICS.get(name, (Y, ["neg_mean_absolute_error"]))
     weight = np.arange(len(X)) % 4
     for scoring in (None, *metrics):
-        asked = {"scoring": scoring, "n_repeats": 3, "random_state": 5, "sample_weight": weight}
-        found = spinney.permutation_importance(model, X, y, **asked)
-        assert np.array_equal(found.by_tree.T, sklearn_permutation(model, X, y, **asked).importances)
-        slow = spinney.permutation_importance(model, X, y, **asked | {"scoring": check_scoring(model, scoring=scoring)})
-        assert np.array_equal(found.by_tree, slow.by_tree)  # a scorer of one's own sees the model itself
+        options = {"scoring": scoring, "n_repeats": 3, "random_state": 5, "sample_weight": weight}
+        found = spinney.permutation_importance(model, X, y, **options)
+        assert np.array_equal(found.by_tree.T, sklearn_permutation(model, X, y, **options).importances)
+        slow = spinney.permutation_importance(
+            model, X, y, **options | {"scoring": check_scoring(model, scoring=scoring)}
+        )
+        assert np.array_equal(found.by_tree, slow.by_tree)  # a custom scorer gets the model itself
     many = spinney.permutation_importance(model, X[:50], y[:50], n_repeats=70).by_tree
     assert np.array_equal(many[:5], spinney.permutation_importance(model, X[:50], y[:50], n_repeats=5).by_tree)
 
 
-def test_out_of_bag_permutation_asks_trees_that_have_not_seen_a_row():
+def test_out_of_bag_permutation_uses_out_of_bag_trees():
     model = spinney.RandomForestClassifier(25, random_state=0, oob_score=True).fit(X, CLASSES)
     found = spinney.permutation_importance(model, X, CLASSES, rows="out_of_bag")
     assert -found.tree_loss == model.oob_score_
@@ -316,7 +318,7 @@ def test_out_of_bag_permutation_asks_trees_that_have_not_seen_a_row():
     assert found.importance[found.names.index("size")] > found.importance[found.names.index("sold")]
     loss = spinney.permutation_importance(model, X, CLASSES, rows="out_of_bag", scoring="neg_log_loss", n_repeats=2)
     assert str(loss).startswith("Fall of neg_log_loss when permuted, 2 permutations\nneg_log_loss of the model: -")
-    noise = np.random.default_rng(0).permutation(CLASSES)  # the model knows these rows by heart
+    noise = np.random.default_rng(0).permutation(CLASSES)  # the model has memorised these rows
     known = spinney.RandomForestClassifier(25, random_state=0).fit(X, noise)
     assert -spinney.permutation_importance(known, X, noise, n_repeats=1).tree_loss > 0.9
     assert -spinney.permutation_importance(known, X, noise, n_repeats=1, rows="out_of_bag").tree_loss < 0.6
@@ -341,7 +343,7 @@ def test_permutation_over_folds_and_of_groups():
     assert together.importance[1] == model.score(X, Y) - model.score(shuffled, Y)
 
 
-def test_refused_permutations():
+def test_errors_of_permutation_importance():
     for options, message in (
         ({"rows": "oob"}, "rows must be"),
         ({"n_repeats": 0}, "n_repeats must be"),
@@ -356,7 +358,7 @@ def test_refused_permutations():
 # ---- interactions --------------------------------------------------------------------------------------------------
 
 
-def test_interactions_by_their_definition():
+def test_interactions_agree_with_their_definition():
     Z = NUMBERS[:7]
     model = spinney.GradientBoostingRegressor(n_estimators=10, random_state=0).fit(NUMBERS, TARGET)
     found = spinney.interaction_strength(model, Z)
@@ -372,7 +374,7 @@ def test_interactions_by_their_definition():
     assert found.to_frame("polars").columns == ["column", "other", "strength", "size"]
 
 
-def test_sums_do_not_interact():
+def test_additive_models_have_no_interactions():
     stumps = spinney.GradientBoostingRegressor(n_estimators=20, max_depth=1, random_state=0).fit(NUMBERS, TARGET)
     found = spinney.interaction_strength(stumps, NUMBERS, n_rows=30)
     assert found.overall.max() < 1e-7
@@ -382,18 +384,18 @@ def test_sums_do_not_interact():
     assert "with any other column" in str(found)
 
 
-# ---- near rows -----------------------------------------------------------------------------------------------------
+# ---- nearest rows --------------------------------------------------------------------------------------------------
 
 
-def test_near_rows_share_leaves():
+def test_nearest_rows_share_leaves():
     forest = MODELS["forest"]
     found = spinney.nearest_rows(forest, X, 7, y=Y, n=4)
     leaves = forest.apply(X)
-    shares = (leaves == leaves[7]).mean(axis=1)
-    shares[7] = -1
+    likeness = (leaves == leaves[7]).mean(axis=1)
+    likeness[7] = -1
     assert found.method == "leaves"
     assert 7 not in found.rows
-    assert np.array_equal(found.likeness, np.sort(shares)[::-1][:4])
+    assert np.array_equal(found.likeness, np.sort(likeness)[::-1][:4])
     assert np.array_equal(found.target, Y[found.rows])
     by_value = spinney.nearest_rows(forest, X, X.iloc[7].to_dict(), n=1)
     assert by_value.rows[0] == 7
@@ -403,7 +405,7 @@ def test_near_rows_share_leaves():
     assert found.to_frame("polars")["town"].to_list() == X["town"].iloc[found.rows].tolist()
 
 
-def test_near_rows_of_other_models():
+def test_nearest_rows_of_other_models():
     LGBMRegressor = pytest.importorskip("lightgbm").LGBMRegressor
 
     for model in (
@@ -420,7 +422,7 @@ def test_near_rows_of_other_models():
         assert found.method == (
             "distance" if type(model).__name__ in ("LinearRegression", "KNeighborsRegressor") else "leaves"
         )
-    with pytest.raises(ValueError, match="does not tell leaves"):
+    with pytest.raises(ValueError, match="has no leaves"):
         spinney.nearest_rows(LinearRegression().fit(NUMBERS, TARGET), NUMBERS, 0, method="leaves")
     with pytest.raises(ValueError, match="row is 400"):
         spinney.nearest_rows(model, NUMBERS, 400)
@@ -429,7 +431,7 @@ def test_near_rows_of_other_models():
 
 
 @pytest.mark.slow
-def test_pictures():
+def test_plots():
     import matplotlib.pyplot as plt
 
     drawn = [

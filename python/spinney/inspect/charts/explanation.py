@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_ways(found: Any, ax: Axes | None) -> Axes:
+def draw_counterfactuals(found: Any, ax: Axes | None) -> Axes:
     """Draw an arrow per changed column, in a block for each way."""
     lines = [(k, name) for k, texts in enumerate(found.texts) for name in texts]
     ax = axes.axes_of(ax, 7.5, 1.5 + 0.4 * len(lines) + 0.2 * len(found.texts), "top", "right", "left")
     places = [place + 0.5 * k for place, (k, _) in enumerate(lines)]
     for place, (k, name) in zip(places, lines, strict=True):
-        step = found.moves[k][name]
+        step = found.steps[k][name]
         old, new = found.texts[k][name]
         arrow = {"arrowstyle": "-|>", "color": axes.class_colour(k), "linewidth": 2.2, "shrinkA": 0, "shrinkB": 0}
         ax.annotate("", (step, place), (0, place), arrowprops=arrow)
@@ -35,7 +35,7 @@ def draw_ways(found: Any, ax: Axes | None) -> Axes:
     names = [f"{k + 1}.  {short(name, 28)}" for k, name in lines]
     ax.set_yticks(places, names, parse_math=False)
     ax.set_ylim(places[-1] + 0.7, -0.7)
-    steps = [0.0, *(found.moves[k][name] for k, name in lines)]
+    steps = [0.0, *(found.steps[k][name] for k, name in lines)]
     room = max(steps) - min(steps)
     ax.set_xlim(min(steps) - (0.6 * room if min(steps) < 0 else 0.05), max(steps) + 0.6 * room)
     ax.tick_params(axis="y", length=0)

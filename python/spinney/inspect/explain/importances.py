@@ -21,7 +21,7 @@ from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import KnownProba, KnownScores, KnownValues
 from spinney._estimator.parallel import count_threads, in_order
-from spinney._estimator.parameters import read_column_groups
+from spinney._estimator.parameters import read_column_groups, require_whole
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.boosting import FittedBoosting
@@ -30,7 +30,7 @@ from spinney._model.model import ModelOfTrees
 from spinney._model.tree import FittedTree
 from spinney.inspect.charts import explanation as charts
 from spinney.inspect.charts.axes import short
-from spinney.inspect.explain.target_model import check_fitted, require_whole
+from spinney.inspect.explain.target_model import check_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Training rows that a model treats as it treats a given row."""
+"""Training rows that are most similar to a given row, according to a model."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from spinney._data.columns import is_instance_of
 from spinney._data.display import Backend, frame_of, plural
 from spinney._data.select import Constant, PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees
 from spinney.inspect.charts import explanation as charts
-from spinney.inspect.explain.target_model import Asked, cells_of_feature, require_whole, text_of_value
+from spinney.inspect.explain.target_model import ModelQuery, cells_of_feature, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,21 +30,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NearestRows:
-    """What `nearest_rows` found, the nearest first.
+    """Result of `nearest_rows`, the most similar row first.
 
     Attributes
     ----------
     rows : ndarray of shape (n,)
         Positions in the table.
     likeness : ndarray of shape (n,)
-        Share of the trees in which the rows come to the same leaf; without trees, 1 less the distance.
+        Fraction of the trees in which the rows reach the same leaf; without trees, 1 minus the distance.
     distance : ndarray of shape (n,)
-        Mean over the columns of how far the values are apart: numbers as a share of the range of nine tenths of the
-        rows, 1 at most; categories 0 if equal, else 1.
+        Mean distance of the values over the columns: numbers relative to the range between the 5% and 95% quantiles,
+        at most 1; categories 0 if equal, else 1.
     target : ndarray of shape (n,), or None
-        Their target, if it was given.
+        Their target, if `y` was passed.
     method : {"leaves", "distance"}
-        What likeness is.
+        Definition of the likeness.
     columns : list of str
     values, row_values : ndarray of shape (n, n_columns) and (n_columns,)
         The rows as numbers: dates as seconds since 1970, categories as codes.
@@ -74,12 +75,12 @@ class NearestRows:
         return f"<NearestRows: {plural(len(self), 'row')} by {self.method}>"
 
     def text_of(self, row: int | None, column: int) -> str:
-        """Write a value as people read it.
+        """Return a value as text.
 
         Parameters
         ----------
         row : int or None
-            Which of the rows; None: the row asked about.
+            Which of the rows; None: the given row.
         column : int
             Position of the column.
 
@@ -92,7 +93,7 @@ class NearestRows:
         return text_of_value(self.features[column], float(number))
 
     def to_frame(self, backend: Backend | None = None) -> Any:
-        """Lay the rows out as a table.
+        """Return the rows as a frame.
 
         Parameters
         ----------
@@ -102,21 +103,21 @@ class NearestRows:
         Returns
         -------
         frame
-            `(row)`, `(likeness)`, `(distance)`, `(target)` if it is known, and the columns.
+            `(row)`, `(likeness)`, `(distance)`, `(target)` if it was passed, and the columns.
         """
-        own = {"row": self.rows, "likeness": self.likeness, "distance": self.distance, "target": self.target}
-        columns: dict[str, list[Any]] = {f"({name})": v.tolist() for name, v in own.items() if v is not None}
+        measures = {"row": self.rows, "likeness": self.likeness, "distance": self.distance, "target": self.target}
+        columns: dict[str, list[Any]] = {f"({name})": v.tolist() for name, v in measures.items() if v is not None}
         for j, name in enumerate(self.columns):
             columns[name] = cells_of_feature(self.features[j], self.values[:, j]).tolist()
         return frame_of(columns, backend)
 
     def plot(self, *, max_columns: int = 12, ax: Axes | None = None) -> Axes:
-        """Draw the values of the rows beside those of the row asked about, a line of points per column.
+        """Plot the values of the rows relative to those of the given row, one line of points per column.
 
         Parameters
         ----------
         max_columns : int, default=12
-            Columns at most: the first ones.
+            Maximum number of columns: the first ones.
         ax : Axes, optional
             Where to draw; None: a new figure.
 
@@ -131,24 +132,24 @@ class NearestRows:
 def nearest_rows(
     model: object, X: TableLike, row: object, *, y: ColumnLike = None, n: int = 5, method: str = "auto"
 ) -> NearestRows:
-    """Rows of a table that a model treats most like a given row.
+    """Return the rows of a table that are most similar to a given row, according to a model.
 
     Parameters
     ----------
     model : fitted estimator
         Of spinney, scikit-learn, LightGBM or any library.
     X : table of shape (n_samples, n_features)
-        Rows to look among, such as the training rows.
+        Rows to search, such as the training set.
     row : int, mapping or sequence
-        Position of a row of `X`, which is then left out; or values by column name, or in the order of the columns.
+        Position of a row of `X`, which is then excluded; or values by column name, or in the order of the columns.
     y : array-like of shape (n_samples,), optional
-        Target of the rows, to be shown.
+        Target of the rows, to be returned with them.
     n : int, default=5
-        How many.
+        Number of rows.
     method : {"auto", "leaves", "distance"}, default="auto"
-        "leaves": the share of the trees in which two rows come to the same leaf; trees of boosted models count by how
-        much they move predictions. "distance": of the values, without the model. "auto": leaves, if the model can tell
-        them. Ties are broken by distance, then by position.
+        "leaves": the fraction of the trees in which two rows reach the same leaf; trees of boosted models are weighted
+        by the spread of their leaf values. "distance": of the values, without the model. "auto": leaves, if the model
+        has them. Ties are broken by distance, then by position.
 
     Returns
     -------
@@ -170,35 +171,37 @@ def nearest_rows(
     if method not in ("auto", "leaves", "distance"):
         raise ValueError(f"method must be 'auto', 'leaves' or 'distance', not {method!r}.")
     require_whole("n", n)
-    asked = Asked(model, X)
-    own = int(row) if isinstance(row, (int, np.integer)) and not isinstance(row, bool) else None
-    if own is not None and not -asked.n_rows <= own < asked.n_rows:
-        raise ValueError(f"row is {own}, but X has {asked.n_rows} rows. Positions start at 0.")
-    one = asked.table.take(np.array([own % asked.n_rows])) if own is not None else row_as_table(asked, row)
-    about = Asked(model, one)
-    shared = _shared_leaves(model, asked, about, method)
-    values, row_values = asked.all_numbers(), about.row_numbers()
-    distance = distances(asked.schema.features, values, row_values)
+    query = ModelQuery(model, X)
+    position = int(row) if isinstance(row, (int, np.integer)) and not isinstance(row, bool) else None
+    if position is None:
+        one = row_as_table(query, row)
+    elif -query.n_rows <= position < query.n_rows:
+        position %= query.n_rows
+        one = query.table.take(np.array([position]))
+    else:
+        raise ValueError(f"row is {position}, but X has {query.n_rows} rows. Positions start at 0.")
+    row_query = ModelQuery(model, one)
+    shared = _shared_leaves(model, query, row_query, method)
+    values, row_values = query.all_numbers(), row_query.row_numbers()
+    distance = distances(query.schema.features, values, row_values)
     likeness = 1.0 - distance if shared is None else shared
-    order = np.lexsort((np.arange(asked.n_rows), distance, -likeness))
-    if own is not None:
-        order = order[order != own % asked.n_rows]
-    order = order[:n]
+    order = np.lexsort((np.arange(query.n_rows), distance, -likeness))
+    order = order[order != position][:n] if position is not None else order[:n]
     return NearestRows(
         order,
         likeness[order],
         distance[order],
         None if y is None else np.asarray(y)[order],
         "distance" if shared is None else "leaves",
-        list(asked.schema.names),
+        list(query.schema.names),
         values[order],
         row_values,
-        list(asked.schema.features),
+        list(query.schema.features),
     )
 
 
 def row_cells(schema: Schema, row: Any) -> list[Any] | None:
-    """Read a row, by column name or in column order, as values in column order; None if it is a table of one row."""
+    """Return the values of a row, by name or in column order, in column order; None if it is a table of one row."""
     if is_instance_of(row, "pandas", "Series"):
         row = row.to_dict() if schema.has_names else list(row)
     elif is_instance_of(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
@@ -206,7 +209,7 @@ def row_cells(schema: Schema, row: Any) -> list[Any] | None:
     if isinstance(row, Mapping):
         absent = [name for name in schema.names if name not in row]
         if absent:
-            raise ValueError(f"The row has no value for the column {absent[0]!r}. Give None if it is missing.")
+            raise ValueError(f"The row has no value for the column {absent[0]!r}. Pass None if it is missing.")
         return [row[name] for name in schema.names]
     try:
         n_rows = pick_table(row).n_rows
@@ -222,51 +225,49 @@ def row_cells(schema: Schema, row: Any) -> list[Any] | None:
     return None
 
 
-def row_as_table(asked: Asked, row: Any) -> Any:
-    """Make a table of one row, of the kind of the caller's."""
-    cells = row_cells(asked.schema, row)
+def row_as_table(query: ModelQuery, row: Any) -> Any:
+    """Return a table of one row, of the same kind as the caller's."""
+    cells = row_cells(query.schema, row)
     if cells is None:
         return row
-    first: PickTable = pick_table(asked.table.take(np.zeros(1, dtype=np.intp)))
-    return first.with_columns({asked.place(j): Constant(value) for j, value in enumerate(cells)})
+    first: PickTable = pick_table(query.table.take(np.zeros(1, dtype=np.intp)))
+    return first.with_columns({query.table_position(j): Constant(value) for j, value in enumerate(cells)})
 
 
-def _shared_leaves(model: object, asked: Asked, about: Asked, method: str) -> Floats | None:
-    """Share of the trees in which each row comes to the leaf of the row asked about; None: by distance."""
+def _shared_leaves(model: object, query: ModelQuery, row_query: ModelQuery, method: str) -> Floats | None:
+    """Return the weighted fraction of trees in which each row shares the leaf of one row; None: use distances."""
     if method == "distance":
         return None
-    leaves = _leaves(model, asked)
+    leaves = _leaves(model, query)
     if leaves is None and method == "leaves":
-        raise ValueError(
-            f"{type(model).__name__} does not tell leaves. Use method='distance', or a model made of trees."
-        )
+        raise ValueError(f"{type(model).__name__} has no leaves. Use method='distance', or a model made of trees.")
     if leaves is None:
         return None
     weight = _tree_weights(model, leaves.shape[1])
-    same = leaves == _leaves(model, about)
+    same = leaves == _leaves(model, row_query)
     return np.asarray((same * weight).sum(axis=1) / weight.sum())
 
 
-def _leaves(model: BaseEstimator, asked: Asked) -> NDArray[Any] | None:
-    """Leaf of each row in each tree, (n_rows, n_trees)."""
+def _leaves(model: BaseEstimator, query: ModelQuery) -> NDArray[Any] | None:
+    """Return the leaf of each row in each tree, (n_rows, n_trees); None if the model has none."""
     if isinstance(model, TableEstimator):
         fitted = model._fitted
         if not isinstance(fitted, ModelOfTrees):
             return None
         if isinstance(fitted, FittedForest):
-            return fitted.engine.apply(asked.encoded, model._n_threads)
-        return np.column_stack([tree.apply(asked.encoded, model._n_threads) for tree in fitted.trees()])
+            return fitted.engine.apply(query.encoded, model._n_threads)
+        return np.column_stack([tree.apply(query.encoded, model._n_threads) for tree in fitted.trees()])
     if hasattr(model, "apply"):
-        leaves = model.apply(asked.table.native)
+        leaves = model.apply(query.table.native)
     elif hasattr(model, "booster_"):  # LightGBM
-        leaves = model.predict(asked.table.native, pred_leaf=True)
+        leaves = model.predict(query.table.native, pred_leaf=True)
     else:
         return None
-    return np.asarray(leaves).reshape(asked.n_rows, -1)
+    return np.asarray(leaves).reshape(query.n_rows, -1)
 
 
 def _tree_weights(model: object, n_trees: int) -> Floats:
-    """Weight of each tree: of boosted trees, the spread of what they add over their training rows."""
+    """Return the weight of each tree: for boosting, the standard deviation of its leaf values."""
     fitted = getattr(model, "boosting_", None)
     if not isinstance(fitted, FittedBoosting):
         return np.ones(n_trees)
@@ -276,13 +277,13 @@ def _tree_weights(model: object, n_trees: int) -> Floats:
 
 def _spread(tree: _engine.Tree) -> float:
     leaf = tree.feature < 0
-    share = tree.weight[leaf] / tree.weight[leaf].sum()
-    mean = (share * tree.value[leaf]).sum()
-    return float(np.sqrt((share * (tree.value[leaf] - mean) ** 2).sum()))
+    fraction = tree.weight[leaf] / tree.weight[leaf].sum()
+    mean = (fraction * tree.value[leaf]).sum()
+    return float(np.sqrt((fraction * (tree.value[leaf] - mean) ** 2).sum()))
 
 
 def distances(features: Any, values: Floats, row: Floats) -> Floats:
-    """Mean over the columns of how far each row is from one, between 0 and 1."""
+    """Return the mean distance over the columns of each row from one row, between 0 and 1."""
     total = np.zeros(len(values))
     for j, feature in enumerate(features):
         column, own = values[:, j], row[j]
@@ -299,7 +300,7 @@ def distances(features: Any, values: Floats, row: Floats) -> Floats:
 
 
 def scale_of(column: Floats) -> float:
-    """Range of nine tenths of a column of numbers; of all of it, if that is 0; 1 if it does not vary."""
+    """Return the range between the 5% and 95% quantiles; the full range if it is 0; 1 if the column is constant."""
     known = column[np.isfinite(column)]
     if len(known) == 0:
         return 1.0
