@@ -1,10 +1,10 @@
-"""Any table in: readers of the caller's data and the schema that a model keeps of it.
+"""Readers of tables of any kind, and the schema that a model has of its columns.
 
     X ──read_table──▶ RawTable ──Schema.learn──▶ Schema          (at fit)
                       RawTable ──Schema.encode─▶ engine table    (at fit and at predict)
 
-A raw table holds the caller's columns where they are. A schema says which columns a model expects, of which
-kind, and the values, not the codes, of their categories: columns are matched by name, categories by value.
+A raw table refers to the caller's columns in place. A schema holds the names and kinds of the columns that a model
+expects, and the values, not the codes, of their categories: columns are matched by name, categories by value.
 """
 
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn

@@ -1,6 +1,6 @@
-"""What callers give beside a table, as arrays: targets, weights, groups, offsets, costs.
+"""Conversion of arguments other than tables to arrays: targets, weights, groups, offsets, costs.
 
-NumPy's own conversion would drop masks, take dates for counts of their unit and wrap a sparse matrix as one object.
+`numpy.asarray` would drop masks, read dates as counts of their unit and wrap a sparse matrix as one object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 def masked_array(values: object) -> np.ma.MaskedArray[Any, Any] | None:
-    """Return masked values, or a list of these, as one masked array; None for anything else."""
+    """Return a masked array, or a list of these, as one masked array; None for anything else."""
     if isinstance(values, np.ma.MaskedArray):
         return values
     if isinstance(values, (list, tuple)) and any(isinstance(value, np.ma.MaskedArray) for value in values):
@@ -27,14 +27,14 @@ def masked_array(values: object) -> np.ma.MaskedArray[Any, Any] | None:
 
 
 def argument_array(values: object, name: str) -> Array:
-    """Return values as an array in which none is missing behind a mask.
+    """Return an argument as an array; masked values are refused.
 
     Parameters
     ----------
     values : array-like
-        What the caller gave.
+        The argument.
     name : str
-        What the caller calls it.
+        Its name, for messages.
 
     Returns
     -------
@@ -51,20 +51,20 @@ def argument_array(values: object, name: str) -> Array:
         if mask.any():
             row = int(np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1))[0]) if mask.ndim else 0
             raise ValueError(
-                f"{name} has {int(mask.sum())} masked value(s), the first in row {row}, and must not lack any. Drop "
-                "what is masked, or fill in what belongs there."
+                f"{name} has {int(mask.sum())} masked value(s), the first in row {row}, and must not have any. Drop "
+                "these rows, or replace the masked values."
             )
         return np.asarray(np.ma.getdata(masked))
     try:
         return np.asarray(values)
     except ValueError as error:
         if "inhomogeneous" in str(error):
-            raise ValueError(f"The rows of {name} differ in length. Give each as many values as the others.") from None
+            raise ValueError(f"The rows of {name} differ in length. Pass as many values in each.") from None
         raise
 
 
 def argument_numbers(values: object, name: str, remedy: str = "Convert it to numbers") -> NDArray[np.float64]:
-    """Return values as numbers; what is not a number is refused, with its row."""
+    """Return an argument as numbers; the error for any other value names its row."""
     array = argument_array(values, name)
     if _holds_times(array):
         raise TypeError(
@@ -76,7 +76,7 @@ def argument_numbers(values: object, name: str, remedy: str = "Convert it to num
     try:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must hold numbers{_first_other(array)}. {remedy}.") from None
+        raise ValueError(f"{name} must hold numbers{_first_non_number(array)}. {remedy}.") from None
 
 
 def _holds_times(array: Array) -> bool:
@@ -85,8 +85,8 @@ def _holds_times(array: Array) -> bool:
     return array.dtype.kind in "mM"
 
 
-def _first_other(array: Array) -> str:
-    """Say which is the first value that is not a number."""
+def _first_non_number(array: Array) -> str:
+    """Return the end of a sentence that names the first value that is not a number."""
     for row, values in enumerate(np.atleast_1d(array).tolist()):
         for value in values if isinstance(values, list) else [values]:
             try:
@@ -100,13 +100,13 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 def read_size(size: int | str, name: str) -> int:
-    """Return a number of bytes; `name` is what the caller calls it."""
+    """Return a size as a number of bytes; `name` is the argument, for messages."""
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return size
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", size.lower()) if isinstance(size, str) else None
-    if found is None:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", size.lower()) if isinstance(size, str) else None
+    if match is None:
         raise ValueError(f"{name} must be a number of bytes, or text such as '500MB' or '2GB', not {size!r}.")
-    number, unit, binary = found.groups()
+    number, unit, binary = match.groups()
     scale = _UNITS[unit]
     if binary and unit:
         scale = 1024 ** (" kmgt".index(unit))

@@ -1,6 +1,6 @@
-"""Cells: the kinds of Python objects in a column, and dates.
+"""Columns of Python objects, and dates.
 
-A date is the number of seconds since 1970-01-01, to the microsecond: of its own clock, or of UTC if it has a time zone.
+A date is the number of seconds since 1970-01-01, to the microsecond: in local time, or in UTC if it has a time zone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TIMES = (datetime.time, datetime.timedelta, np.timedelta64)
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal, fractions.Fraction)
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
 
-TIME_REMEDY = "turn them into numbers first, such as seconds"
+TIME_REMEDY = "convert them to numbers first, such as seconds"
 
 
 def kind_of(type_: type) -> str:
@@ -47,7 +47,7 @@ def kind_of(type_: type) -> str:
 
 
 def is_missing(cell: object) -> bool:
-    """Tell whether one cell of a kind that may occur in a column is None, NaN, NA or NaT."""
+    """Return whether a cell is None, NaN, NA or NaT."""
     return type(cell).__name__ in _MISSING_TYPES or bool(cell != cell)
 
 
@@ -61,7 +61,7 @@ def read_cells(values: Array, label: str) -> Column:
         return _read_text(cells, label)
     if "date" in kinds:
         if not kinds <= {"date", "missing"}:
-            raise TypeError(f"{label} mixes dates and numbers; convert all of its values to one of them.")
+            raise TypeError(f"{label} mixes dates and numbers; convert all of its values to one type.")
         return cells_to_dates(cells, label)
     if kinds == {"missing"}:
         return missing_column(len(cells))
@@ -69,7 +69,7 @@ def read_cells(values: Array, label: str) -> Column:
 
 
 def refuse_kinds(kinds: set[str], types: set[type], label: str) -> None:
-    """Raise if a column holds cells that are neither numbers nor strings."""
+    """Raise if a column has cells other than numbers, strings and dates."""
     if "complex" in kinds:
         raise ValueError(f"Complex data not supported: {label} holds complex numbers.")
     if "time" in kinds:
@@ -121,16 +121,16 @@ def _read_numbers(cells: list[Any], kinds: set[str], types: set[type]) -> Number
 
 
 CLOCKS = ("", "local", "utc")  # not dates; dates without and with a time zone
-# What dates are whole multiples of, in seconds; the finest may be anything.
+# Units of dates in seconds; 0: any number of microseconds.
 RESOLUTIONS = {"day": 86400, "hour": 3600, "minute": 60, "second": 1, "microsecond": 0}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _ARROW_UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 _DAY = 86400.0
-_FIRST, _LAST = -62135596800.0, 253402300799.999999  # years 1 and 9999: what has a text
+_FIRST, _LAST = -62135596800.0, 253402300799.999999  # years 1 and 9999, between which dates can be formatted
 
 
 def date_column(values: Array, clock: str = "local") -> NumberColumn:
-    """Make a column of an array of datetime64; NaT is missing."""
+    """Return a column of datetime64 values; NaT is missing."""
     if isinstance(values, np.ma.MaskedArray):
         masked, values = np.ma.getmaskarray(values), np.ma.getdata(values).copy()
         values[masked] = np.array("NaT", dtype=values.dtype)
@@ -145,7 +145,7 @@ def date_column(values: Array, clock: str = "local") -> NumberColumn:
 
 
 def arrow_dates(values: NDArray[Any], missing: object, format_: str) -> NumberColumn:
-    """Make a column of the integers of an Arrow array, whose format tells their unit and whether they have a zone."""
+    """Return a column of Arrow dates; the format string has their unit and time zone."""
     whole = np.asarray(values).astype(np.int64)
     absent = np.zeros(len(whole), dtype=bool) if missing is None else np.asarray(missing) != 0
     if format_ == "tdD":
@@ -156,20 +156,20 @@ def arrow_dates(values: NDArray[Any], missing: object, format_: str) -> NumberCo
 
 
 def cells_to_dates(cells: list[Any], label: str) -> NumberColumn:
-    """Read dates and datetimes, None and NaT among them."""
+    """Return a column of dates and datetimes; None and NaT are missing."""
     aware = {cell.tzinfo is not None for cell in cells if isinstance(cell, datetime.datetime) and cell == cell}
     if len(aware) > 1:
-        raise TypeError(f"{label} mixes dates with and without a time zone; give all of them one, or none.")
+        raise TypeError(f"{label} mixes dates with and without a time zone; use a time zone for all or none.")
     if aware == {True}:
         if any(not isinstance(cell, datetime.datetime) and not is_missing(cell) for cell in cells):
-            raise TypeError(f"{label} mixes dates with and without a time zone; give all of them one, or none.")
+            raise TypeError(f"{label} mixes dates with and without a time zone; use a time zone for all or none.")
         cells = [cell.astimezone(datetime.UTC).replace(tzinfo=None) if not is_missing(cell) else None for cell in cells]
-    values = np.array([np.datetime64(_plain(cell), "us") for cell in cells], dtype="M8[us]")
+    values = np.array([np.datetime64(_for_numpy(cell), "us") for cell in cells], dtype="M8[us]")
     return date_column(values, "utc" if aware == {True} else "local")
 
 
-def parsed(column: CodedColumn, clock: str, label: str) -> NumberColumn:
-    """Read texts such as ``2024-05-31`` or ``2024-05-31T12:00:00+02:00`` where dates are expected."""
+def parse_dates(column: CodedColumn, clock: str, label: str) -> NumberColumn:
+    """Parse strings such as ``2024-05-31`` or ``2024-05-31T12:00:00+02:00`` as dates."""
     seconds = np.full(len(column.values) + 1, np.nan)
     for code in column.occurring_codes():
         seconds[code] = seconds_of(column.values[code], clock, label)
@@ -177,7 +177,7 @@ def parsed(column: CodedColumn, clock: str, label: str) -> NumberColumn:
 
 
 def seconds_of(value: object, clock: str, label: str) -> float:
-    """Read one date: a date, a datetime, a datetime64 or a text in ISO 8601; NaN if it is missing."""
+    """Return a date, datetime, datetime64 or ISO 8601 string in seconds since 1970; NaN if it is missing."""
     if isinstance(value, str):
         try:
             value = datetime.datetime.fromisoformat(value.strip())
@@ -197,13 +197,13 @@ def seconds_of(value: object, clock: str, label: str) -> float:
 
 
 def clock_error(label: str, now: str) -> TypeError:
-    """Return the error for dates that have a time zone where those at fit had none, or the other way round."""
+    """Return the error for dates that have a time zone if those at fit had none, or vice versa."""
     was, is_ = ("had a time zone", "have none") if now == "local" else ("had no time zone", "have one")
-    return TypeError(f"{label}: dates {was} at fit and {is_} now; give them the same.")
+    return TypeError(f"{label}: dates {was} at fit and {is_} now; use dates like those at fit.")
 
 
 def resolution_of(column: NumberColumn) -> str:
-    """Find the longest unit that all dates of a column are whole multiples of."""
+    """Return the longest unit of which all dates of a column are multiples."""
     known = column.values[~np.isnan(column.values)]
     return next(name for name, step in RESOLUTIONS.items() if step == 0 or not (known % step).any())
 
@@ -211,10 +211,7 @@ def resolution_of(column: NumberColumn) -> str:
 def date_text(
     seconds: float, resolution: str, clock: str = "local", *, above: bool = False, exact: bool = False
 ) -> str:
-    """Write a date, down to the unit of its column: the last such not after `seconds`, or the first not before.
-
-    `exact`: down to what it takes.
-    """
+    """Format a date in the unit of its column, rounded down, or up if `above`; `exact`: in as fine a unit as needed."""
     if not math.isfinite(seconds):
         return {math.inf: "∞", -math.inf: "−∞"}.get(seconds, "missing")
     if exact:
@@ -233,7 +230,7 @@ def date_text(
 
 
 def to_datetime64(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:
-    """Turn seconds back into dates, to the microsecond; NaN becomes NaT."""
+    """Convert seconds to dates, to the microsecond; NaN becomes NaT."""
     dates = np.full(len(seconds), np.datetime64("NaT", "us"), dtype="M8[us]")
     known = np.isfinite(seconds)
     whole = np.floor(seconds[known])
@@ -243,7 +240,7 @@ def to_datetime64(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:
 
 
 def cells_of(seconds: NDArray[np.float64], resolution: str, clock: str) -> list[Any]:
-    """Turn seconds into datetimes, rounded to the unit of their column; into dates if that is a day."""
+    """Convert seconds to datetimes, rounded to the unit of their column; to dates if that is a day."""
     step = RESOLUTIONS[resolution]
     dates: list[Any] = to_datetime64(np.rint(seconds / step) * step if step else seconds).tolist()
     if resolution == "day":
@@ -266,8 +263,8 @@ def _dates(seconds: NDArray[np.float64], missing: NDArray[np.bool_], clock: str)
     return NumberColumn(seconds, clock=clock)
 
 
-def _plain(cell: Any) -> Any:
-    """Return what NumPy takes: of a pandas Timestamp its datetime, of a period its beginning."""
+def _for_numpy(cell: Any) -> Any:
+    """Return a cell as NumPy accepts it: the datetime of a pandas Timestamp, the start of a period."""
     if is_missing(cell):
         return "NaT"
     if type(cell).__name__ == "Period":

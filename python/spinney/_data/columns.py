@@ -1,7 +1,7 @@
-"""Raw columns: what every reader makes of the caller's data, before a schema gives it a meaning.
+"""Raw columns: what readers of tables return, before a schema interprets them.
 
-Errors here and in the readers follow one rule: ``TypeError`` for a column whose kind of values cannot be
-used, ``ValueError`` for a shape, a name or a value.
+Readers raise ``TypeError`` for a column with values of an unsupported kind, ``ValueError`` for a shape, a name or a
+value.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Scalar = str | int | float | bool
 
 @dataclass(slots=True)
 class NumberColumn:
-    """A strided run of real numbers; NaN is missing, and so is a row whose ``missing`` byte is not 0.
+    """A strided array of real numbers; rows with NaN, or with a ``missing`` byte other than 0, are missing.
 
-    ``clock`` is "" for plain numbers, "local" or "utc" for dates in seconds (see `dates`).
+    ``clock`` is "" for plain numbers, "local" or "utc" for dates in seconds (see `cells`).
     """
 
     values: Array
@@ -41,7 +41,7 @@ class CodedColumn:
     codes: Array
     values: Sequence[Scalar]
     ordered: bool = False
-    declared: bool = False  # the values were listed by the user, in an order that may mean something
+    declared: bool = False  # the user listed the values, in an order that may be meaningful
     _occurring: list[int] | None = field(default=None, init=False, repr=False, compare=False)
 
     def occurring_codes(self) -> list[int]:
@@ -56,7 +56,7 @@ class CodedColumn:
             codes = np.unique(self.codes)
             return cast(list[int], codes[codes >= 0].tolist())
         seen = np.zeros(n_values + 1, dtype=bool)
-        seen[self.codes] = True  # -1 is the last place
+        seen[self.codes] = True  # -1 is the last entry
         return np.flatnonzero(seen[:-1]).tolist()
 
 
@@ -93,7 +93,7 @@ class RawTable:
         All columns at once, if they are one block of numbers.
     sparse : SparseMatrix, optional
     spill : Spill, optional
-        The files that the columns lie in, if they are not in memory.
+        The files with the columns, if they are not in memory.
     """
 
     __slots__ = ("_columns", "matrix", "n_columns", "n_rows", "names", "sparse", "spill")
@@ -129,23 +129,23 @@ class RawTable:
         return self._columns[j]
 
     def label(self, j: int) -> str:
-        """Name column ``j`` as an error message does."""
+        """Return the name of column ``j`` for error messages."""
         return column_label(j, self.names)
 
 
 def is_instance_of(X: TableLike, module: str, *names: str) -> bool:
-    """Tell whether an object is one of a module's classes, which can only be if the module is loaded."""
+    """Return whether an object is an instance of one of a module's classes, without importing the module."""
     loaded = sys.modules.get(module)
     return loaded is not None and any(isinstance(X, getattr(loaded, name, ())) for name in names)
 
 
 def column_label(j: int, names: Sequence[str] | None) -> str:
-    """Name a column: ``Column 'age'``, or ``Column 3`` where there are no names."""
+    """Return the name of a column for messages: ``Column 'age'``, or ``Column 3`` if there are no names."""
     return f"Column {j}" if names is None else f"Column {names[j]!r}"
 
 
 def require_rows_and_columns(n_rows: int, n_columns: int) -> None:
-    """Refuse a table without rows or columns, in scikit-learn's words."""
+    """Refuse a table without rows or columns, with scikit-learn's message."""
     shape = f"(shape=({n_rows}, {n_columns}))"
     if n_columns == 0 and n_rows > 0:
         raise ValueError(f"Found array with 0 feature(s) {shape} while a minimum of 1 is required.")
@@ -154,7 +154,7 @@ def require_rows_and_columns(n_rows: int, n_columns: int) -> None:
 
 
 def readable(values: Array) -> Array:
-    """Return the same numbers in a form that the engine can read, in the same memory where possible."""
+    """Return numbers in a dtype that the engine can read, without a copy where possible."""
     dtype = values.dtype
     if dtype.kind == "f" and dtype.itemsize not in (4, 8):
         return values.astype(np.float32 if dtype.itemsize == 2 else np.float64)
@@ -166,26 +166,26 @@ def readable(values: Array) -> Array:
 
 
 def number_column(values: Array, missing: Array | None = None) -> NumberColumn:
-    """Make a number column of a 1-D array of any real dtype and an optional boolean mask of missing rows."""
+    """Return a number column of a 1-D array of any real dtype and an optional boolean mask of missing rows."""
     if missing is not None:
         missing = missing.view(np.uint8) if missing.any() else None
     return NumberColumn(readable(values), missing)
 
 
 def missing_column(n_rows: int) -> NumberColumn:
-    """Make a column without any value, in eight bytes."""
+    """Return a column in which all rows are missing, in eight bytes."""
     return NumberColumn(np.broadcast_to(np.float64(np.nan), (n_rows,)))
 
 
 def dense_column(column: SparseColumn, n_rows: int) -> NumberColumn:
-    """Turn a sparse column into a dense one."""
+    """Convert a sparse column to a dense one."""
     values = np.zeros(n_rows, dtype=column.values.dtype)
     values[column.rows] = column.values
     return NumberColumn(values)
 
 
 def coded_column(column: NumberColumn) -> CodedColumn:
-    """Turn numbers into codes of their sorted distinct values."""
+    """Convert numbers to codes of their sorted distinct values."""
     values = column.values
     present = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), dtype=bool)
     if column.missing is not None:
@@ -197,23 +197,23 @@ def coded_column(column: NumberColumn) -> CodedColumn:
 
 
 def refuse_lazy(X: TableLike) -> None:
-    """Refuse rows that are still to be read or computed: nothing is collected in silence."""
+    """Refuse lazy tables, whose rows are not read or computed yet."""
     if is_instance_of(X, "polars", "LazyFrame"):
         raise TypeError("X is a polars LazyFrame; call collect() on it first.")
     if type(X).__module__.startswith("dask."):
         raise TypeError(
-            "X is a Dask collection; call compute() on it first. Trees, forests and gradient boosting are fitted to a "
-            "Dask DataFrame or Array as it is where there is a distributed.Client."
+            "X is a Dask collection; call compute() on it first. Trees, forests and gradient boosting accept a Dask "
+            "DataFrame or Array where there is a distributed.Client."
         )
     if type(X).__name__ == "Scan":
         raise TypeError(
-            "X is a stream of tables: trees, forests and gradient boosting are fitted to one, and predict from it. All "
-            "else needs the rows in memory: read them first, or take some at a time with its batches()."
+            "X is a stream of tables, which only trees, forests and gradient boosting accept in fit and predict. Read "
+            "the rows into memory first, or iterate over its batches()."
         )
 
 
 def raise_not_2d(n_dims: int, X: TableLike) -> None:
-    """Refuse anything but two dimensions, in scikit-learn's words."""
+    """Refuse any number of dimensions but two, with scikit-learn's message."""
     if n_dims > 2:
         raise ValueError(f"Found array with dim {n_dims}, while a table has 2: rows and columns.")
     kind = "scalar" if n_dims == 0 else "1D"
@@ -226,15 +226,15 @@ def raise_not_2d(n_dims: int, X: TableLike) -> None:
 
 MISMATCH = "The feature names should match those that were passed during fit.\n"
 
-_made: list[str] = []  # x0, x1, …
+_cached_names: list[str] = []  # x0, x1, …
 
 
 def default_names(n: int) -> list[str]:
-    """Return x0, x1, …, the names of columns that have none; the strings are made once, and shared by all models."""
-    global _made
-    names = _made  # which other threads may replace
+    """Return x0, x1, …, the names of columns without names; all models share the strings."""
+    global _cached_names
+    names = _cached_names  # other threads may replace it
     if len(names) < n:
-        _made = names = [*names, *(f"x{j}" for j in range(len(names), n))]
+        _cached_names = names = [*names, *(f"x{j}" for j in range(len(names), n))]
     return names[:n]
 
 
@@ -275,7 +275,7 @@ def _refuse_duplicates(names: list[str]) -> None:
 
 
 def listed(values: Iterable[object], limit: int = 5) -> str:
-    """List values in a sentence: ``'a', 'b' and 3 more``."""
+    """Return values as a list for a sentence: ``'a', 'b' and 3 more``."""
     shown = [repr(value) for value in values]
     rest = f" and {len(shown) - limit} more" if len(shown) > limit else ""
     return ", ".join(shown[:limit]) + rest
@@ -284,7 +284,7 @@ def listed(values: Iterable[object], limit: int = 5) -> str:
 def match_columns(
     found: Sequence[str] | None, n_found: int, expected: Sequence[str] | None, n_expected: int, estimator: str
 ) -> list[int] | None:
-    """Find the position of each expected column; None if all stand in the expected order.
+    """Return the position of each expected column; None if all are in the expected order.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Random combinations of number columns, which trees split on instead of the columns.
+"""Random linear combinations of numeric columns, which trees split on instead of single columns.
 
-Vocabulary: `inputs` are the columns of the caller's table; what trees split on are the inputs that are not numbers or
-lack many values, as they are, and then the combinations. A combination is a weighted sum of a few inputs: its
-coefficients are those of standardised columns, divided by each column's spread, so that it is written in the table's
-own units. It is missing where any of its parts is.
+Vocabulary: `inputs` are the columns of the caller's table. Trees split on the inputs that are not numbers or have many
+missing values, and then on the combinations. A combination is a weighted sum of a few inputs, its `parts`: the
+coefficients are those of standardised columns, divided by the standard deviation of each column (`spread`), so that
+they are in the units of the table. It is missing where any of its parts is.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from spinney._data.feature import Feature
 
 Floats = NDArray[np.float64]
-_PARTS, _COEFFICIENTS = 101, 102  # what random numbers are for
-_DIGITS = 3  # of a coefficient: what is printed is what is computed, and noise in the spreads does not matter
+_PARTS, _COEFFICIENTS = 101, 102  # purposes of random numbers
+_DIGITS = 3  # of a coefficient, which are printed and used alike; noise in the spreads does not matter
 _BLOCK_VALUES = 2**22  # computed at a time where a whole table is not needed at once
 _MOST_PARTS, _MOST_COMBINATIONS = 1000, 10**6
 
 
 @dataclass(frozen=True, eq=False)
 class Combinations:
-    """A pool of combinations.
+    """The combinations that trees split on.
 
     Attributes
     ----------
     plain : list of int
-        Inputs that trees split on as they are.
+        Inputs that trees split on directly.
     parts : ndarray of shape (n_combinations, n_combined)
         Inputs of each combination, ascending.
     coefficients : ndarray of shape (n_combinations, n_combined)
     spread : ndarray of shape (n_inputs,)
-        What the coefficients of each input were divided by.
+        Divisor of the coefficients of each input.
     """
 
     plain: list[int]
@@ -60,7 +60,7 @@ class Combinations:
         n_combined: int,
         seed: int,
     ) -> Combinations:
-        """Draw combinations of the columns of numbers, as a function of (seed, combination), and use them evenly.
+        """Draw combinations of the numeric columns, as a function of (seed, combination), which use all columns evenly.
 
         Parameters
         ----------
@@ -69,28 +69,28 @@ class Combinations:
         columns : Table
             Training rows.
         weight : ndarray or None
-            Weights of the rows; they count for the spreads.
+            Weights of the rows, for the spreads.
         n_combinations, n_combined : int
         seed : int
         """
         numbers = [j for j, f in enumerate(features) if f.kind in ("number", "boolean") and not f.empty]
         if not numbers:
-            raise ValueError("oblique combines columns of numbers, and the table has none. Set oblique=None.")
-        # a column of one value parts no rows, so that it must neither take a place in a sum nor earn importance
+            raise ValueError("oblique combines numeric columns, and the table has none. Set oblique=None.")
+        # a constant column separates no rows, so that it must neither enter a sum nor have importance
         varying = [j for j in numbers if _varies(np.asarray(columns.column(j)), weight)]
         numbers = varying or numbers
-        # sums that are missing in most rows part few: of n such columns together half of the rows must be known
+        # sums must not be missing in most rows: n columns like this one must be known together in half of the rows
         least = 0.5 ** (1 / n_combined)
-        known = [j for j in numbers if _known_share(np.asarray(columns.column(j)), weight) >= least]
+        known = [j for j in numbers if _known_fraction(np.asarray(columns.column(j)), weight) >= least]
         alone = set(numbers) - set(known) if known else set()
         numbers = known or numbers
         spread = np.ones(len(features))
         for j in numbers:
             spread[j] = _spread(np.asarray(columns.column(j)), weight)
-        which, place = np.arange(n_combinations)[:, np.newaxis], np.arange(min(n_combined, len(numbers)))
-        parts = _dealt(np.asarray(numbers, dtype=np.intp), n_combinations, len(place), seed)
+        combination, place = np.arange(n_combinations)[:, np.newaxis], np.arange(min(n_combined, len(numbers)))
+        parts = _draw_parts(np.asarray(numbers, dtype=np.intp), n_combinations, len(place), seed)
         _warn_of_left_out(features, numbers, parts)
-        raw = (2.0 * random_uniform(seed, _COEFFICIENTS, which, place) - 1.0) / spread[parts]
+        raw = (2.0 * random_uniform(seed, _COEFFICIENTS, combination, place) - 1.0) / spread[parts]
         plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean") or j in alone]
         return cls(plain, parts, _rounded(raw), spread)
 
@@ -99,14 +99,15 @@ class Combinations:
 
     @property
     def n_split_columns(self) -> int:
-        """Columns that trees split on."""
+        """Number of columns that trees split on."""
         return len(self.plain) + len(self)
 
     @property
     def draw_weights(self) -> list[float]:
-        """How readily each column that trees split on is to be tried; empty: all alike.
+        """Relative probability of each column that trees split on to be considered; empty: all equal.
 
-        The pool stands for the columns that it combines, so that those beside it are tried as often as without one.
+        The combinations together count as many as the columns that they combine, so that other columns are considered
+        as often as without combinations.
         """
         if not self.plain:
             return []
@@ -117,7 +118,7 @@ class Combinations:
     # ---- computing -----------------------------------------------------------------------------------
 
     def of_row(self, row: Floats) -> Floats:
-        """Turn the inputs of one row into what trees split on."""
+        """Return the values that trees split on for the inputs of one row."""
         with np.errstate(invalid="ignore", over="ignore"):
             found = self.coefficients[:, 0] * row[self.parts[:, 0]]
             for m in range(1, self.parts.shape[1]):
@@ -125,13 +126,13 @@ class Combinations:
         return np.concatenate([row[self.plain], found])
 
     def blocks(self, inputs: _engine.Table, n_rows: int | None = None) -> Iterator[_engine.Table]:
-        """Yield tables of what trees split on, a number of rows at a time; None: as many as fit a modest memory."""
+        """Yield tables of the columns that trees split on, in blocks of `n_rows`; None: chosen to save memory."""
         n_rows = max(1024, _BLOCK_VALUES // self.n_split_columns) if n_rows is None else n_rows
         used = sorted({*self.plain, *np.unique(self.parts).tolist()})
         values = {j: np.asarray(inputs.column(j)) for j in used}
         for begin in range(0, inputs.n_rows, n_rows):
-            part = {j: column[begin : begin + n_rows] for j, column in values.items()}
-            yield self._table(part, {j: inputs.n_categories(j) for j in self.plain})
+            chunk = {j: column[begin : begin + n_rows] for j, column in values.items()}
+            yield self._table(chunk, {j: inputs.n_categories(j) for j in self.plain})
 
     def _table(self, inputs: dict[int, Floats], n_categories: dict[int, int]) -> _engine.Table:
         table = _engine.Table(len(next(iter(inputs.values()))))
@@ -148,7 +149,7 @@ class Combinations:
     # ---- reading -------------------------------------------------------------------------------------
 
     def name(self, k: int, names: Sequence[str]) -> str:
-        """Write combination k, such as ``0.52 a − 0.31 b``."""
+        """Return combination k as text, such as ``0.52 a − 0.31 b``."""
         text = ""
         for coefficient, part in zip(self.coefficients[k].tolist(), self.parts[k].tolist(), strict=True):
             sign = ("−" if coefficient < 0 else "") if not text else (" − " if coefficient < 0 else " + ")
@@ -156,28 +157,28 @@ class Combinations:
         return text
 
     @cached_property
-    def _shares(self) -> Floats:
-        """Share of each input in each column that trees split on, (n_split_columns, n_inputs)."""
-        shares = np.zeros((self.n_split_columns, len(self.spread)))
-        shares[np.arange(len(self.plain)), self.plain] = 1.0
+    def _contributions(self) -> Floats:
+        """Fraction of each column that trees split on that is due to each input, (n_split_columns, n_inputs)."""
+        fractions = np.zeros((self.n_split_columns, len(self.spread)))
+        fractions[np.arange(len(self.plain)), self.plain] = 1.0
         size = np.abs(self.coefficients * self.spread[self.parts])
         total = size.sum(axis=1, keepdims=True)
         size = np.divide(size, total, out=np.full(size.shape, 1.0 / size.shape[1]), where=total > 0)
-        np.add.at(shares, (np.arange(len(self))[:, np.newaxis] + len(self.plain), self.parts), size)
-        return shares
+        np.add.at(fractions, (np.arange(len(self))[:, np.newaxis] + len(self.plain), self.parts), size)
+        return fractions
 
     def credit_inputs(self, by_split_column: NDArray[Any]) -> Floats:
-        """Hand what columns of the trees have earned on to the inputs, by the size of their standardised parts."""
-        return times(by_split_column, self._shares)
+        """Distribute importances of split columns over the inputs, by the size of the standardised coefficients."""
+        return times(by_split_column, self._contributions)
 
     def uses(self, split_columns: NDArray[Any]) -> NDArray[np.intp]:
-        """Count, for each input, the splits that it has a part in, given the splits by column of the trees."""
-        return np.asarray(split_columns @ (self._shares > 0).astype(np.intp))
+        """Return the number of splits that use each input, given the number of splits on each split column."""
+        return np.asarray(split_columns @ (self._contributions > 0).astype(np.intp))
 
     # ---- saving --------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict that JSON can hold and `from_dict` turns back."""
+        """Return a dict for JSON, the inverse of `from_dict`."""
         return {
             "plain": [int(j) for j in self.plain],
             "parts": self.parts.tolist(),
@@ -187,7 +188,7 @@ class Combinations:
 
     @classmethod
     def from_dict(cls, fields: Any, features: Sequence[Feature]) -> Combinations:
-        """Rebuild the pool; raises ValueError if `fields` cannot be one."""
+        """Return the combinations of a dict; raises ValueError if `fields` is invalid."""
         other = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean")]
         plain = fields.get("plain") if isinstance(fields, dict) else None
         if (
@@ -196,7 +197,7 @@ class Combinations:
             or plain != sorted({*plain, *other})
             or not set(plain) <= set(range(len(features)))
         ):
-            raise ValueError("This is not a schema: its combinations do not fit its features.")
+            raise ValueError("This is not a schema: its combinations do not match its features.")
         try:
             parts = np.array(fields["parts"], dtype=np.int64)
             coefficients = np.array(fields["coefficients"], dtype=np.float64)
@@ -212,12 +213,12 @@ class Combinations:
             or spread.shape != (len(features),)
             or not (np.isfinite(coefficients).all() and np.isfinite(spread).all() and (spread > 0).all())
         ):
-            raise ValueError("This is not a schema: its combinations do not fit its features.")
+            raise ValueError("This is not a schema: its combinations do not match its features.")
         return cls(plain, parts.astype(np.intp), coefficients, spread)
 
 
 def add_values(table: _engine.Table, values: Floats, n_categories: int) -> None:
-    """Add a column of numbers, or of codes of categories where there are some; NaN is missing."""
+    """Add a column of numbers, or of codes if there are categories; NaN is missing."""
     if n_categories:
         table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
     else:
@@ -225,21 +226,21 @@ def add_values(table: _engine.Table, values: Floats, n_categories: int) -> None:
 
 
 def n_for_all(n_columns: int, n_combined: int) -> int:
-    """Return how many combinations take up all columns."""
+    """Return how many combinations are needed to use all columns."""
     return -(-n_columns // n_combined)
 
 
-def _dealt(numbers: NDArray[np.intp], n_combinations: int, n_combined: int, seed: int) -> NDArray[np.intp]:
-    """Deal the columns out to the combinations like cards, deck by deck; the last hand of a deck takes its first cards.
+def _draw_parts(numbers: NDArray[np.intp], n_combinations: int, n_combined: int, seed: int) -> NDArray[np.intp]:
+    """Split permutations of the columns into combinations; the last one of a permutation wraps around to its start.
 
-    So each combination is as likely as any other, and no column is left out while another is there twice (thrice, where
-    a hand was filled up).
+    So each combination is as likely as any other, and no column is left out while another is used twice (thrice, where
+    a combination wraps around).
     """
-    n_hands = n_for_all(len(numbers), n_combined)
-    decks = np.arange(-(-n_combinations // n_hands))[:, np.newaxis]
-    order = np.argsort(random_bits(seed, _PARTS, decks, numbers), axis=1, kind="stable")
-    hands = order[:, np.arange(n_hands * n_combined) % len(numbers)].reshape(-1, n_combined)
-    return np.sort(numbers[hands[:n_combinations]], axis=1)
+    n_per_permutation = n_for_all(len(numbers), n_combined)
+    permutations = np.arange(-(-n_combinations // n_per_permutation))[:, np.newaxis]
+    order = np.argsort(random_bits(seed, _PARTS, permutations, numbers), axis=1, kind="stable")
+    drawn = order[:, np.arange(n_per_permutation * n_combined) % len(numbers)].reshape(-1, n_combined)
+    return np.sort(numbers[drawn[:n_combinations]], axis=1)
 
 
 def _warn_of_left_out(features: Sequence[Feature], numbers: list[int], parts: NDArray[np.intp]) -> None:
@@ -247,8 +248,8 @@ def _warn_of_left_out(features: Sequence[Feature], numbers: list[int], parts: ND
     if len(left_out):
         n, n_combined = parts.shape
         warnings.warn(
-            f"A pool of oblique={n} combinations of {n_combined} columns leaves out {len(left_out)} of {len(numbers)} "
-            f"columns of numbers, such as '{features[left_out[0]].name}', so that no tree can use them. Set "
+            f"oblique={n} combinations of {n_combined} columns leave out {len(left_out)} of {len(numbers)} "
+            f"numeric columns, such as '{features[left_out[0]].name}', so that no tree can use them. Set "
             f"oblique={n_for_all(len(numbers), n_combined)} or more.",
             stacklevel=2,
         )
@@ -259,21 +260,21 @@ def _varies(values: Floats, weight: Floats | None) -> bool:
     return bool((used != used[0]).any())
 
 
-def _known_share(values: Floats, weight: Floats | None) -> float:
+def _known_fraction(values: Floats, weight: Floats | None) -> float:
     return float(np.average(~np.isnan(values), weights=weight))
 
 
 def _spread(values: Floats, weight: Floats | None) -> float:
-    """Return the standard deviation of known values; 1 where there is none to divide by."""
+    """Return the standard deviation of the known values; 1 if it is 0 or undefined."""
     known = np.isfinite(values) if weight is None else np.isfinite(values) & (weight > 0)
     if not known.any():
         return 1.0
     values, weight = values[known], None if weight is None else weight[known]
-    scale = np.exp2(np.frexp(np.abs(values).max())[1] - 1.0)  # squares must neither overflow nor vanish
+    scale = np.exp2(np.frexp(np.abs(values).max())[1] - 1.0)  # squares must neither overflow nor underflow
     values = values / scale if scale > 0 else values
     centre = np.average(values, weights=weight)
     spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weight)))
-    # equal values may seem to spread by rounding; they get 1, so that the coefficient stays finite
+    # equal values may differ by rounding; they get 1, so that the coefficient is finite
     return min(max(spread * float(scale), 1e-300), 1e300) if spread > 1e-12 * abs(float(centre)) else 1.0
 
 

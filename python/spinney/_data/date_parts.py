@@ -1,4 +1,4 @@
-"""Parts of dates as columns of their own: a tree cannot find "every Monday" by cutting a line of time."""
+"""Parts of dates as separate columns: a tree cannot find "every Monday" by splitting at points in time."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _OF_DAY: dict[str, Callable[[NDArray[np.int64]], NDArray[np.int64]]] = {
 }
 _OF_TIME = {"hour": 3600, "minute": 60}
 PARTS = (*_OF_DAY, *_OF_TIME)
-USUAL = ("year", "month", "weekday", "hour")
+DEFAULT_PARTS = ("year", "month", "weekday", "hour")
 
 
 def part_of(seconds: Floats, part: str) -> Floats:
-    """Return a part of dates given in seconds since 1970; NaN where the date is missing."""
+    """Return one part of dates in seconds since 1970; NaN where the date is missing."""
     known = np.isfinite(seconds)
     found = np.full(len(seconds), np.nan)
     days = np.floor(seconds[known] / _DAY).astype(np.int64)
@@ -53,37 +53,37 @@ def part_of(seconds: Floats, part: str) -> Floats:
 
 
 def part_name(column: str, part: str) -> str:
-    """Name the column that holds a part."""
+    """Return the name of the column of a part."""
     return f"{column}.{part}"
 
 
 def part_named(name: str) -> tuple[str, str] | None:
-    """Tell which part of which column a name stands for, if it does."""
+    """Return the column and the part that a name refers to; None if it refers to none."""
     column, dot, part = name.rpartition(".")
     return (column, part) if dot and part in PARTS else None
 
 
-def date_parts(X: TableLike, columns: Iterable[str] | None = None, parts: Sequence[str] = USUAL) -> Any:
+def date_parts(X: TableLike, columns: Iterable[str] | None = None, parts: Sequence[str] = DEFAULT_PARTS) -> Any:
     """Add parts of dates to a table: the month, the weekday, the hour.
 
-    Trees cut a date as a point on the line of time. What comes back every year, week or day needs a column of its own.
+    Trees split dates at a point in time. Patterns that repeat every year, week or day need separate columns.
 
     Parameters
     ----------
     X : frame or dict of columns
         A pandas, polars or pyarrow table, or a dict of arrays. It is not changed.
     columns : sequence of str, optional
-        Columns of dates to take parts of. None: all of them.
+        Date columns to derive parts from. None: all of them.
     parts : sequence of str, default=("year", "month", "weekday", "hour")
-        Of "year", "quarter" (1 to 4), "month" (1 to 12), "day" (of the month), "day_of_year", "weekday" (1 is Monday, 7
-        Sunday), "hour" and "minute". Hour and minute are left out for columns of whole days. Dates with a time zone
-        give the parts they have in UTC; for those of another clock, remove the zone first.
+        Some of "year", "quarter" (1 to 4), "month" (1 to 12), "day" (of the month), "day_of_year", "weekday" (1 is
+        Monday, 7 Sunday), "hour" and "minute". Hour and minute are left out for columns of whole days. Dates with a
+        time zone give their parts in UTC; for parts in local time, remove the time zone first.
 
     Returns
     -------
     table
-        A table of the same kind with new columns such as ``when.month`` after the others: numbers, missing where the
-        date is.
+        A table of the same kind with new columns such as ``when.month`` after the others: numbers, missing where
+        the date is missing.
 
     Examples
     --------
@@ -105,10 +105,10 @@ def date_parts(X: TableLike, columns: Iterable[str] | None = None, parts: Sequen
         if isinstance(column := table.column(j), NumberColumn) and column.clock
     }
     wanted = list(dates) if columns is None else [columns] if isinstance(columns, str) else list(columns)
-    if strange := [name for name in wanted if name not in dates]:
-        what = "does not hold dates" if strange[0] in table.names else "is not in the table"
+    if unknown := [name for name in wanted if name not in dates]:
+        what = "does not hold dates" if unknown[0] in table.names else "is not in the table"
         raise ValueError(
-            f"columns names {strange[0]!r}, which {what}. Columns of dates: {listed(list(dates)) or 'none'}."
+            f"columns names {unknown[0]!r}, which {what}. Columns of dates: {listed(list(dates)) or 'none'}."
         )
     found: dict[str, Floats] = {}
     for name in wanted:

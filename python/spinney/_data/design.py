@@ -1,11 +1,11 @@
-"""A table as numbers of one scale, for learners that add, multiply or measure distances.
+"""Design matrix of a table: scaled numeric terms, for linear models, support vector machines and distances.
 
-Each column becomes one or more terms: a number its value, less the mean and divided by the standard deviation, and, if
-values were missing at fit, whether it is missing; a category whether it is this one, for each that occurred at fit.
-What is missing has the mean.
+Each column becomes one or more terms: the standardised value of a number and, if values were missing at fit, an
+indicator of missing values; an indicator of each category that occurred at fit. Missing values are replaced by the
+mean.
 
-Other scales: "range" takes off the lowest value and divides by the range, None leaves numbers as they are, constant
-ones too; with both, terms that say whether are 0 or 1.
+Other scales: "range" subtracts the lowest value and divides by the range, None does not scale and retains constant
+columns; with both, indicators are 0 or 1.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Design:
     Attributes
     ----------
     feature : ndarray of shape (n_terms,)
-        Column that each term is made of.
+        Column of each term.
     kind : ndarray of shape (n_terms,)
         VALUE, MISSING or CATEGORY.
     code : ndarray of shape (n_terms,)
         Code of the category; 0 for other terms.
     center, scale : ndarray of shape (n_terms,)
-        What is taken off, and what it is divided by then.
+        Subtrahend and divisor of each term.
     fill : ndarray of shape (n_terms,), or None
-        What a missing value has, before that; None: the center.
+        Replacement of missing values before scaling; None: the center.
     """
 
     feature: NDArray[np.int32]
@@ -56,22 +56,22 @@ class Design:
 
     @classmethod
     def learn(cls, columns: _engine.Table, schema: Schema, weight: Floats, scale: str | None = "standard") -> Design:
-        """Find the terms that vary among the rows of positive weight."""
-        found: list[_Term] = []
+        """Return the terms that vary among the rows of positive weight."""
+        terms: list[_Term] = []
         used = weight > 0
-        kept, total = weight[used], float(weight[used].sum())
+        positive, total = weight[used], float(weight[used].sum())
         for j, n_categories in enumerate(schema.n_categories):
             values = np.asarray(columns.column(j))[used]
             absent = np.isnan(values)
             if n_categories:
                 codes = np.where(absent, n_categories, values).astype(np.intp)
-                shares = np.bincount(codes, kept, n_categories + 1)[:n_categories] / total
-                found += [_whether(j, CATEGORY, c, share, scale) for c, share in enumerate(shares) if 0 < share < 1]
+                means = np.bincount(codes, positive, n_categories + 1)[:n_categories] / total
+                terms += [_indicator(j, CATEGORY, c, mean, scale) for c, mean in enumerate(means) if 0 < mean < 1]
             elif np.isinf(values).any():
                 _warn_of_infinite(schema.features[j].name)
             else:
-                found += _number_terms(j, values, absent, kept, scale)
-        arrays = zip(*found, strict=True) if found else ((), (), (), (), (), ())
+                terms += _number_terms(j, values, absent, positive, scale)
+        arrays = zip(*terms, strict=True) if terms else ((), (), (), (), (), ())
         feature, kind, code, center, width, fill = arrays
         whole = [np.array(entry, dtype=np.int32) for entry in (feature, kind, code)]
         numbers = [np.array(entry, dtype=float) for entry in (center, width, fill)]
@@ -79,7 +79,7 @@ class Design:
         return cls(whole[0], whole[1], whole[2], numbers[0], numbers[1], fills)
 
     def matrix(self, columns: _engine.Table) -> Floats:
-        """Terms of some rows, (n_terms, n_rows)."""
+        """Return the terms of some rows, (n_terms, n_rows)."""
         terms = np.empty((len(self), columns.n_rows))
         fill = self.center if self.fill is None else self.fill
         last, values = -1, np.empty(0)
@@ -87,7 +87,7 @@ class Design:
             if j != last:
                 last, values = j, np.asarray(columns.column(j))
                 absent = np.isnan(values)
-                unknown = ~np.isfinite(values)  # an infinite number says as little of how far a row is
+                unknown = ~np.isfinite(values)  # infinite numbers have no distance either
             if kind == MISSING:
                 terms[t] = absent
             elif kind == CATEGORY:
@@ -99,26 +99,26 @@ class Design:
         return np.clip(terms, -_FARTHEST, _FARTHEST, out=terms)
 
     def names(self, schema: Schema) -> list[str]:
-        """Return the terms in words."""
-        found = []
+        """Return the names of the terms."""
+        names = []
         for j, kind, code in zip(self.feature.tolist(), self.kind.tolist(), self.code.tolist(), strict=True):
             feature = schema.features[j]
             suffix = {VALUE: "", MISSING: " is missing"}.get(kind)
-            found.append(f"{feature.name}{f' = {feature.categories[code]}' if suffix is None else suffix}")
-        return found
+            names.append(f"{feature.name}{f' = {feature.categories[code]}' if suffix is None else suffix}")
+        return names
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All numbers, by name."""
+        """Arrays by name."""
         return {name: numbers for name, numbers in vars(self).items() if numbers is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold and `from_dict` turns back."""
+        """Return a dict for JSON, the inverse of `from_dict`."""
         return {name: numbers.tolist() for name, numbers in self.arrays.items()}
 
     @classmethod
     def from_dict(cls, fields: Any, schema: Schema) -> Design:
-        """Rebuild it; ValueError if `fields` cannot be a design of these columns."""
+        """Return the design of a dict; raises ValueError if `fields` is no design of these columns."""
         try:
             integers = [np.array(fields[name], dtype=np.int32).reshape(-1) for name in ("feature", "kind", "code")]
             center, scale, fill = (
@@ -134,52 +134,52 @@ class Design:
         if not fits or not np.isfinite(center).all() or not (np.isfinite(scale) & (scale > 0)).all():
             raise ValueError("is damaged: its terms are unusable")
         if len(feature) and not (feature.min() >= 0 and feature.max() < len(sizes) and set(kind.tolist()) <= {0, 1, 2}):
-            raise ValueError("is damaged: its terms are of columns that it does not have")
+            raise ValueError("is damaged: its terms refer to columns that it does not have")
         is_category = kind == CATEGORY
         if ((sizes[feature] > 0) != is_category).any() or (code[is_category] >= sizes[feature][is_category]).any():
-            raise ValueError("is damaged: its terms do not fit its columns")
+            raise ValueError("is damaged: its terms do not match its columns")
         return cls(feature, kind, code, center, scale, fill if "fill" in fields else None)
 
 
 def _warn_of_infinite(name: str) -> None:
-    """Say that a column is left out, since infinite numbers have no mean and no distance."""
+    """Warn that a column is left out, because infinite numbers have no mean and no distance."""
     warn(
-        f"Column {name!r} holds infinite numbers and is left out by models that need its mean or distances. Replace "
-        "them by missing values or by the largest number that makes sense."
+        f"Column {name!r} has infinite numbers and is left out by models that need its mean or distances. Replace "
+        "them by missing values or by a large finite number."
     )
 
 
-def _whether(j: int, kind: int, code: int, share: float, scale: str | None) -> _Term:
-    """Term that says whether: its mean is the share."""
-    center = float(share)
+def _indicator(j: int, kind: int, code: int, mean: float, scale: str | None) -> _Term:
+    """Return an indicator term with the given mean."""
+    center = float(mean)
     if scale != "standard":
         return j, kind, code, 0.0, 1.0, center
     return j, kind, code, center, float(np.sqrt(center * (1 - center))), center
 
 
 def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats, scale: str | None) -> list[_Term]:
-    """Terms of a column of numbers: its value and, if some are, whether it is missing."""
-    found: list[_Term] = []
-    there, kept = values[~absent], weight[~absent]
-    if len(there):
-        mean, spread = mean_and_spread(there, kept)
+    """Return the terms of a numeric column: its value and, if some are missing, an indicator."""
+    terms: list[_Term] = []
+    known = values[~absent]
+    if len(known):
+        mean, spread = mean_and_spread(known, weight[~absent])
         varies = spread > 1e-12 * abs(mean)
         if np.isfinite(spread) and scale is None:
-            found.append((j, VALUE, 0, 0.0, 1.0, mean))
+            terms.append((j, VALUE, 0, 0.0, 1.0, mean))
         elif np.isfinite(spread) and varies:
-            low = float(there.min())
-            center, width = (mean, spread) if scale == "standard" else (low, float(there.max()) - low)
-            found.append((j, VALUE, 0, center, width, mean))
-    if absent.any() and len(there):
-        found.append(_whether(j, MISSING, 0, weight[absent].sum() / weight.sum(), scale))
-    return found
+            low = float(known.min())
+            center, width = (mean, spread) if scale == "standard" else (low, float(known.max()) - low)
+            terms.append((j, VALUE, 0, center, width, mean))
+    if absent.any() and len(known):
+        terms.append(_indicator(j, MISSING, 0, weight[absent].sum() / weight.sum(), scale))
+    return terms
 
 
 def mean_and_spread(values: Floats, weight: Floats) -> tuple[float, float]:
-    """Mean and standard deviation, in a unit in which no square is too large or too small to be a number."""
+    """Return mean and standard deviation, computed in a unit in which squares neither overflow nor underflow."""
     _, exponent = np.frexp(np.abs(values).max())
     power = 0 if -300 < exponent < 300 else int(exponent)
-    there = np.ldexp(values, -power)
-    mean = float((there * weight).sum() / weight.sum())
-    spread = float(np.sqrt((weight * (there - mean) ** 2).sum() / weight.sum()))
+    scaled = np.ldexp(values, -power)
+    mean = float((scaled * weight).sum() / weight.sum())
+    spread = float(np.sqrt((weight * (scaled - mean) ** 2).sum() / weight.sum()))
     return float(np.ldexp(mean, power)), float(np.ldexp(spread, power))

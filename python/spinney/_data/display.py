@@ -1,4 +1,4 @@
-"""Numbers and names as people read them, results as frames, warnings."""
+"""Formatting of numbers, names and tables as text, results as frames, warnings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, Literal
 
-# Digits of a number that is not a short decimal, such as a cut drawn at random.
+# Digits of a number that is not a short decimal, such as a random threshold.
 _DIGITS = 5
 _MOST_DIGITS = 12  # of a short decimal
 _LONGEST_WHOLE = 1e21  # whole numbers up to here are written out
@@ -20,15 +20,15 @@ _MOST_NAMES = 8  # listed where no name is close
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Write a number with a fixed number of decimals, never as minus zero."""
+    """Format a number with a fixed number of decimals, never as minus zero."""
     text = f"{value:.{decimals}f}"
     return text.lstrip("-") if float(text) == 0 else text
 
 
 def shortest(value: float, digits: int = _DIGITS) -> str:
-    """Write a number with the fewest digits that give it; with `digits` of them if it is not a short decimal.
+    """Format a number with the fewest digits that represent it; with `digits` if it is not a short decimal.
 
-    Digits before the point are always kept, and so is a half: cuts between whole numbers lie there.
+    Digits before the point are never rounded, nor is a half: thresholds between integers lie there.
     """
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "−∞"}.get(value, "missing")
@@ -46,25 +46,25 @@ def shortest(value: float, digits: int = _DIGITS) -> str:
 
 
 def grouped(text: str, least: int = 1000) -> str:
-    """Write the numbers in a text as pictures show them: with a minus sign, and from `least` on in groups of digits."""
+    """Return a text with typographic minus signs, and with its numbers from `least` on in groups of digits."""
 
-    def group(found: re.Match[str]) -> str:
-        return f"{int(found[0]):,}" if int(found[0]) >= least else found[0]
+    def group(match: re.Match[str]) -> str:
+        return f"{int(match[0]):,}" if int(match[0]) >= least else match[0]
 
     return re.sub(r"(?<![\d.])\d{4,}", group, re.sub(r"(?<!\w)-(?=[\d.])|(?<=\de)-(?=\d)", "−", text))
 
 
 def thousands(text: str) -> str:
-    """Write the whole part of a number in groups of three digits, as counts are: ``1,234.5``."""
+    """Return a number with its integer digits in groups of three: ``1,234.5``."""
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     whole, point, rest = digits.partition(".")
     return f"{sign}{int(whole):,}{point}{rest}" if whole.isdigit() else text
 
 
-def cut_text(value: float, digits: int = _DIGITS) -> str:
-    """Write a cut so that it parts the values it lies between, if these are whole or have up to some ten digits.
+def threshold_text(value: float, digits: int = _DIGITS) -> str:
+    """Format a threshold so that it separates its adjacent values, if these have up to about ten digits.
 
-    It lies in the middle of two of them and is such a number itself, but for rounding.
+    It is the mean of two of them and so, up to rounding, has few digits itself.
     """
     size = abs(value)
     if not math.isfinite(value) or size == 0:
@@ -79,42 +79,42 @@ def cut_text(value: float, digits: int = _DIGITS) -> str:
 
 
 def strict_texts(values: Iterable[float], decimals: int | None) -> dict[float, str]:
-    """Write the cuts of one column by the number after each: what lies below that goes left."""
-    cuts = list(values)
-    after = [math.nextafter(cut, math.inf) for cut in cuts]
+    """Format thresholds of one column for ``<``: as the next larger number, below which values go left."""
+    thresholds = list(values)
+    after = [math.nextafter(threshold, math.inf) for threshold in thresholds]
     texts = distinct_texts(after, decimals)
-    return {cut: texts[number] for cut, number in zip(cuts, after, strict=True)}
+    return {threshold: texts[number] for threshold, number in zip(thresholds, after, strict=True)}
 
 
 def distinct_texts(values: Iterable[float], decimals: int | None) -> dict[float, str]:
-    """Write the cuts of one column so that no two of them look alike."""
+    """Format the thresholds of one column so that no two of them have the same text."""
     cuts = sorted(set(values))
     if decimals is not None:
-        return {cut: fixed(cut, decimals) if math.isfinite(cut) else cut_text(cut) for cut in cuts}
+        return {cut: fixed(cut, decimals) if math.isfinite(cut) else threshold_text(cut) for cut in cuts}
     for digits in range(_DIGITS, 17):
-        texts = [cut_text(cut, digits) for cut in cuts]
+        texts = [threshold_text(cut, digits) for cut in cuts]
         if all(a != b for a, b in pairwise(texts)):
             return dict(zip(cuts, texts, strict=True))
     return {cut: repr(cut) for cut in cuts}
 
 
-def percent(share: float) -> str:
-    """Round a share to whole percent, but never a part to nothing or to everything."""
-    if 0 < share < 0.01 - 1e-12:  # rounding must not turn 1% into less
+def percent(fraction: float) -> str:
+    """Format a fraction in whole percent, but only 0 as 0% and only 1 as 100%."""
+    if 0 < fraction < 0.01 - 1e-12:  # rounding must not turn 1% into less
         return "<1%"
-    if 0.99 + 1e-12 < share < 1:
+    if 0.99 + 1e-12 < fraction < 1:
         return ">99%"
-    return f"{share:.0%}"
+    return f"{fraction:.0%}"
 
 
 def plural(count: int, noun: str) -> str:
-    """Count things: ``1 row``, ``1,234 rows``, ``2 leaves``."""
+    """Return a count with its noun: ``1 row``, ``1,234 rows``, ``2 leaves``."""
     many = {"leaf": "leaves", "category": "categories"}.get(noun, f"{noun}s")
     return f"{count:,} {noun if count == 1 else many}"
 
 
 def one_line(text: object) -> str:
-    """Write a name on one line, without characters that do not print."""
+    """Return a name on one line, without unprintable characters."""
     return "".join(c if c.isprintable() else " " for c in " ".join(str(text).split()))
 
 
@@ -127,7 +127,7 @@ def elide(text: str, most: int) -> str:
 
 
 def packed(words: list[str], most: int) -> list[str]:
-    """List words with commas in lines of at most so many letters, breaking only between words."""
+    """Return words separated by commas, in lines of at most `most` characters."""
     lines = [words[0]]
     for word in words[1:]:
         if len(lines[-1]) + 2 + len(word) <= most:
@@ -142,7 +142,7 @@ Backend = Literal["pandas", "polars"]
 
 
 def frame_of(columns: dict[str, list[Any]], backend: Backend | None) -> Any:
-    """Make a frame of columns in the library asked for, or in the one that is installed."""
+    """Return columns as a frame of the requested library, or of the one that is installed."""
     if backend not in ("pandas", "polars", None):
         raise ValueError(f"backend must be 'pandas', 'polars' or None, not {backend!r}.")
     if backend is None:
@@ -160,7 +160,7 @@ def frame_of(columns: dict[str, list[Any]], backend: Backend | None) -> Any:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn the nearest caller that is not spinney's own code."""
+    """Issue a warning at the nearest caller outside of spinney."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spinney":
         level, frame = level + 1, frame.f_back
@@ -168,7 +168,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def align(rows: list[list[str]], left: Collection[int] = (0,)) -> list[str]:
-    """Return rows of cells as lines, columns flush right but those in `left`."""
+    """Return rows of cells as lines; columns are right-aligned except those in `left`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

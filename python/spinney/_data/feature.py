@@ -1,4 +1,4 @@
-"""One column of a schema: what it holds, how its values become numbers or codes, and its entry in a model file."""
+"""One column of a schema: its kind, the encoding of its values as numbers or codes, and its entry in a model file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data.cells import CLOCKS, RESOLUTIONS, clock_error, parsed, resolution_of
+from spinney._data.cells import CLOCKS, RESOLUTIONS, clock_error, parse_dates, resolution_of
 from spinney._data.columns import (
     Array,
     CodedColumn,
@@ -37,7 +37,7 @@ NO_CODE = -2
 
 @dataclass(frozen=True)
 class Feature:
-    """One column as a model knows it.
+    """A column of the training table, as a model stores it.
 
     Attributes
     ----------
@@ -50,11 +50,11 @@ class Feature:
     empty : bool
         Whether the column had no value at fit.
     clock : {"", "local", "utc"}
-        For dates, which are numbers to the trees: whether they had a time zone. "" for all else.
+        For dates, which trees use as numbers: whether they had a time zone. "" for other columns.
     resolution : {"", "day", "hour", "minute", "second", "microsecond"}
-        For dates: what they were whole multiples of.
+        For dates: the longest unit of which all are multiples.
     absent : tuple of two floats, or None
-        For numbers: those between the two, ends included, are missing values; imported models may have such.
+        For numbers: those in this closed interval are missing values; imported models may have one.
     """
 
     name: str
@@ -67,12 +67,12 @@ class Feature:
 
     @property
     def kind_in_words(self) -> str:
-        """The kind as people are told: "date" for numbers that are dates."""
+        """The kind for display: "date" for numbers that are dates."""
         return "date" if self.clock else self.kind
 
     @cached_property
     def code_of(self) -> dict[Scalar, int]:
-        """Map each category to its code; Python compares 1, 1.0 and True as equal, whatever their width."""
+        """Code of each category; 1, 1.0 and True are equal in Python."""
         return {value: code for code, value in enumerate(self.categories)}
 
     @property
@@ -83,14 +83,14 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class PlainFeatures:
-    """Many columns of numbers, of which there is no more to say: sparse tables may have 100,000."""
+    """Many numeric columns without further properties: sparse tables may have 100,000."""
 
     names: list[str]
     kind: str
 
 
 def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_declared: bool = False) -> Feature:
-    """Find what a model keeps of one training column."""
+    """Return the feature of a training column."""
     if isinstance(column, SparseColumn):
         if not forced:
             return Feature(name, "boolean" if column.values.dtype.kind == "b" else "number")
@@ -116,14 +116,12 @@ def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_decla
 
 def _learn_dates(name: str, column: NumberColumn, forced: bool) -> Feature:
     if forced:
-        raise TypeError(
-            f"categorical_features names the column {name!r}, which holds dates. Do not name it, or make it strings."
-        )
+        raise TypeError(f"categorical_features names the column {name!r}, which holds dates. Convert it to strings.")
     return Feature(name, "number", (), is_empty(column), column.clock, resolution_of(column))
 
 
 def is_empty(column: NumberColumn) -> bool:
-    """Tell whether all values of a column are missing."""
+    """Return whether all values of a column are missing."""
     values, missing = column.values, column.missing
     first_missing = missing is not None and missing[0] != 0
     if not first_missing and not (values.dtype.kind == "f" and np.isnan(values[0])):
@@ -139,7 +137,7 @@ def _is_nan(value: object) -> bool:
 
 
 def add_feature(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
-    """Add a column to the engine's table: its numbers, or the codes of its categories."""
+    """Add a column to an engine table: its numbers, or the codes of its categories."""
     is_number = feature.kind in ("number", "boolean")
     if isinstance(column, SparseColumn):
         if is_number and feature.absent is None:
@@ -149,18 +147,18 @@ def add_feature(target: _engine.Table, feature: Feature, column: Column, unseen:
     if not is_number:
         _add_codes(target, feature, coded(column, label), unseen, label)
         return
-    found = _numbers(feature, column, unseen, label)
-    values = found.values
+    numbers = _numbers(feature, column, unseen, label)
+    values = numbers.values
     if feature.absent is not None:
         values = values.astype(np.float64)
         values[(values >= feature.absent[0]) & (values <= feature.absent[1])] = np.nan
-    target.add_number(values, found.missing)
+    target.add_number(values, numbers.missing)
 
 
 def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen, label: str) -> NDArray[np.float64]:
-    """Return the numbers of one column as the engine sees them: numbers, or codes of categories; NaN is missing.
+    """Return one column as the engine reads it: numbers, or codes of categories; NaN is missing.
 
-    A category that did not occur at fit is missing, or one more than the last code if `unseen` is "other".
+    A category that did not occur at fit is missing, or the number of categories if `unseen` is "other".
     """
     table = _engine.Table(n_rows)
     add_feature(table, feature, column, unseen, label)
@@ -170,7 +168,7 @@ def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen
 def _numbers(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
     if isinstance(column, CodedColumn):
         if feature.clock:
-            return parsed(column, feature.clock, label)
+            return parse_dates(column, feature.clock, label)
         return _numbers_of_categories(feature, column, unseen, label)
     if column.clock == feature.clock or is_empty(column):
         return column
@@ -183,7 +181,7 @@ def _numbers(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unsee
 
 
 def _numbers_of_categories(feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
-    """Turn categories into numbers where numbers are expected: fine if they are numbers."""
+    """Return categories as numbers where numbers are expected; strings are refused."""
     codes = column.occurring_codes()
     values = [column.values[code] for code in codes]
     texts = [value for value in values if isinstance(value, str)]
@@ -202,15 +200,15 @@ def _numbers_of_categories(feature: Feature, column: CodedColumn, unseen: Unseen
 
 def _add_codes(target: _engine.Table, feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> None:
     new_code = translation(feature, column, label)
-    strangers = np.flatnonzero(new_code == NO_CODE).tolist()
-    if strangers and unseen == "error":
-        raise _unseen_error(label, [column.values[old] for old in strangers])
+    unknown = np.flatnonzero(new_code == NO_CODE).tolist()
+    if unknown and unseen == "error":
+        raise _unseen_error(label, [column.values[old] for old in unknown])
     if feature.kind == "ordered":
         positions = np.where(new_code < 0, np.nan, new_code).astype(np.float32)
         target.add_number(positions[column.codes])
     else:
         n_categories = len(feature.categories)
-        new_code[strangers] = n_categories if unseen == "other" else -1
+        new_code[unknown] = n_categories if unseen == "other" else -1
         occurring = column.occurring_codes()
         is_same = np.array_equal(new_code[occurring], occurring)
         target.add_category(
@@ -219,16 +217,16 @@ def _add_codes(target: _engine.Table, feature: Feature, column: CodedColumn, uns
 
 
 def coded(column: NumberColumn | CodedColumn, label: str) -> CodedColumn:
-    """Return the codes of a column where categories are expected."""
+    """Return a column as codes where categories are expected."""
     if isinstance(column, CodedColumn):
         return column
     if column.clock and not is_empty(column):
-        raise TypeError(f"{label} held categories at fit and holds dates now; convert it to what it was.")
+        raise TypeError(f"{label} held categories at fit and holds dates now; convert it to categories.")
     return coded_column(column)
 
 
 def translation(feature: Feature, column: CodedColumn, label: str) -> Array:
-    """Return the new code of every old code that occurs; the last place is for -1, the missing value."""
+    """Return the code in the schema of every code that occurs; the last entry is for -1, the missing value."""
     new_code = np.full(len(column.values) + 1, -1, dtype=np.int32)
     old_codes = column.occurring_codes()
     values = [column.values[old] for old in old_codes]
@@ -248,7 +246,7 @@ def translation(feature: Feature, column: CodedColumn, label: str) -> Array:
 def codes_by_name(feature: Feature, column: Column, n_rows: int, label: str) -> tuple[NDArray[np.float64], list[str]]:
     """Return the codes of a column of categories, and the names of those that did not occur at fit.
 
-    These have codes of their own, after those of the fit and in the order of their names.
+    They get the codes after those of the fit, in the order of their names.
     """
     if isinstance(column, SparseColumn):
         column = dense_column(column, n_rows)
@@ -264,7 +262,7 @@ def codes_by_name(feature: Feature, column: Column, n_rows: int, label: str) -> 
 def _unseen_error(label: str, values: Sequence[Any]) -> ValueError:
     return ValueError(
         f"{label} holds categories that did not occur at fit: {listed(values)}. "
-        "Train on rows that have them, or treat them with unseen='missing' or unseen='other'."
+        "Train on rows that have them, or set unseen='missing' or unseen='other'."
     )
 
 
@@ -321,37 +319,37 @@ def feature_from_dict(fields: dict[str, Any]) -> Feature:
 def _absent_from_json(ends: object) -> tuple[float, float]:
     values = [_value_from_json(value) for value in ends] if isinstance(ends, list) else []
     if len(values) != 2 or any(isinstance(value, (str, bool)) for value in values) or not values[0] <= values[1]:  # type: ignore[operator]
-        raise ValueError("This is not a schema: a feature does not say which of its numbers are missing values.")
+        raise ValueError("This is not a schema: the interval of missing values of a feature is invalid.")
     return float(values[0]), float(values[1])
 
 
 _KINDS = ("number", "boolean", "ordered", "category")
 
 
-_FEWEST_VALUES = 100  # with fewer, a table is small rather than its column an identifier
-_LEAST_SHARE = 0.5  # of the rows that have a value
+_MIN_VALUES = 100  # with fewer, the table is small, and the column need not be an identifier
+_MIN_FRACTION = 0.5  # of the rows that have a value
 
 
 def warn_of_identifier(feature: Feature, column: Column, label: str) -> None:
-    """Warn if a column of unordered categories has a value of its own for more than half of its rows."""
+    """Warn if a column of unordered categories has more distinct values than half of its rows."""
     n_values = len(feature.categories)
-    if feature.kind != "category" or n_values < _FEWEST_VALUES or not isinstance(column, CodedColumn):
+    if feature.kind != "category" or n_values < _MIN_VALUES or not isinstance(column, CodedColumn):
         return
     n_rows = int(np.count_nonzero(column.codes >= 0))
-    if n_values <= _LEAST_SHARE * n_rows:
+    if n_values <= _MIN_FRACTION * n_rows:
         return
     warn(
-        f"{label} looks like an identifier: {n_values:,} values in {n_rows:,} rows. What a model learns of them does "
-        "not hold for new rows. Leave the column out; if the order of its values means something, give it as "
-        "numbers or dates; if it is meant as it is, name it in categorical_features."
+        f"{label} looks like an identifier: {n_values:,} values in {n_rows:,} rows. A model cannot "
+        "generalise from them to new rows. Leave the column out; if the order of its values is meaningful, convert it "
+        "to numbers or dates; if it is a category, name it in categorical_features."
     )
 
 
-_EXACT = 2**53  # from here on float64 has no digit for ones
+_EXACT = 2**53  # float64 cannot represent all larger integers
 
 
 def warn_of_rounding(table: RawTable, columns: Sequence[int]) -> None:
-    """Warn if distinct values of a column of whole numbers become one as float64."""
+    """Warn if distinct values of a column of integers become equal as float64."""
     block = table.matrix if table.matrix is not None else None if table.sparse is None else table.sparse.values
     if block is not None and not _is_wide(block):
         return
@@ -368,7 +366,7 @@ def warn_of_rounding(table: RawTable, columns: Sequence[int]) -> None:
         n_lost = len(wide) - len(np.unique(wide.astype(np.float64)))
         if n_lost:
             warn(
-                f"{table.label(j)} holds whole numbers beyond 2**53, of which {n_lost} cannot be told from others: "
+                f"{table.label(j)} holds integers beyond 2**53, of which {n_lost} cannot be distinguished from others: "
                 "trees compare numbers as float64, which has 53 binary digits. Subtract an offset, or, if they are "
                 "labels, name the column in categorical_features."
             )
@@ -381,16 +379,16 @@ def _is_wide(values: NDArray[Any]) -> bool:
 
 
 class RemoteTable(RawTable, ABC):
-    """Rows in other processes."""
+    """A table whose rows are in other processes."""
 
     def column(self, j: int) -> Column:
-        """Refuse: no column is here."""
-        raise TypeError(f"{self.label(j)} is partitioned across workers, and its values are not here.")
+        """Raise TypeError: the values are in other processes."""
+        raise TypeError(f"{self.label(j)} is partitioned across workers, and its values are not in this process.")
 
     @abstractmethod
     def features(self, names: Sequence[str], forced: set[int]) -> list[Feature]:
-        """Return what a model remembers of each column; `forced` are those declared to be categories."""
+        """Return the feature of each column; `forced` are those declared to be categories."""
 
     @abstractmethod
     def encoded(self, schema: Any, unseen: str, estimator: str) -> Any:
-        """Turn all rows, where they are, into the engine's tables; return what stands for them."""
+        """Encode all rows on their workers; return a handle to the encoded rows."""

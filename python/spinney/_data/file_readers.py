@@ -1,4 +1,4 @@
-"""What is wrong with a file that cannot be read as a table, and what to do."""
+"""Reading of tables from files: formats, encodings, samples of large files, and errors."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ PARQUET, ARROW, EXCEL = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".
 
 
 def is_parquet(path: Path) -> bool:
-    """Say whether a file is Parquet, by its suffix."""
+    """Return whether a file is Parquet, by its suffix."""
     return path.suffix.lower() in PARQUET
 
 
 def is_csv(path: Path) -> bool:
-    """Say whether a file holds text, by its suffix."""
+    """Return whether a file is text, by its suffix."""
     return path.suffix.lower() not in (*PARQUET, *ARROW, *EXCEL)
 
 
 def one_column_only(path: Path, header: str, delimiter: str | None) -> str:
-    """Say that a table has one column only, and why that may be."""
-    found = f"'{path}' has one column only, '{header[:60]}'."
+    """Return the error for a table with a single column, with the probable reason."""
+    problem = f"'{path}' has only one column, '{header[:60]}'."
     used = delimiter_of(path, delimiter) if is_csv(path) else ""
     for sign in DELIMITERS:
         if sign != used and sign in header and is_csv(path):
             name = "tab" if sign == "\t" else sign
-            return f"{found} The delimiter is probably another: try --delimiter '{name}'."
-    return f"{found} A target and at least one more column are needed; if there are more, pass --delimiter."
+            return f"{problem} The delimiter is probably another: try --delimiter '{name}'."
+    return f"{problem} A target and at least one more column are needed; if there are more, pass --delimiter."
 
 
-_MARKS = {  # how files of other kinds begin, and their endings
+_FIRST_BYTES = {  # of binary formats: their names and suffixes
     b"PAR1": ("Parquet", ".parquet"),
     b"ARROW1": ("Arrow", ".arrow"),
     b"PK\x03\x04": ("Excel", ".xlsx"),
@@ -55,12 +55,12 @@ _MARKS = {  # how files of other kinds begin, and their endings
 
 
 def _refuse_bytes(path: Path, start: bytes) -> None:
-    """Refuse a file that begins as no text does."""
-    kind, ending = _kind_of(start)
+    """Refuse a file whose first bytes are not text."""
+    kind, suffix = _kind_of(start)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         remedy = "It looks like UTF-16: pass --encoding utf-16."
     elif kind:
-        remedy = f"It looks like {kind}: give it the ending {ending}."
+        remedy = f"It looks like {kind}: give it the suffix {suffix}."
     elif b"\0" in start:
         remedy = "Name a CSV, Parquet, Arrow or Excel file."
     else:
@@ -69,55 +69,55 @@ def _refuse_bytes(path: Path, start: bytes) -> None:
 
 
 def _kind_of(start: bytes) -> tuple[str, str]:
-    """Return kind and ending of a file by its first bytes; those of text if they are of none."""
-    return next((found for mark, found in _MARKS.items() if start.startswith(mark)), ("", ".csv"))
+    """Return the name and suffix of a binary format by the first bytes of a file; those of CSV for any other."""
+    return next((kind for mark, kind in _FIRST_BYTES.items() if start.startswith(mark)), ("", ".csv"))
 
 
 @contextmanager
-def reading(path: Path, delimiter: str | None, encoding: str | None = None) -> Iterator[None]:
-    """Turn what polars raises on an unreadable file into one sentence."""
+def translate_errors(path: Path, delimiter: str | None, encoding: str | None = None) -> Iterator[None]:
+    """Replace errors of polars on an unreadable file by a sentence that states what to do."""
     import polars as pl
 
     try:
         with open(path, "rb") as file:
             if not (start := file.read(1024)):
-                raise ValueError(f"'{path}' is empty. Name a table with a line of column names and rows.")
+                raise ValueError(f"'{path}' is empty. Name a file with a line of column names and rows.")
         if is_csv(path) and path.suffix.lower() != ".gz" and encoding is None:
             _refuse_bytes(path, start)
         yield
     except OSError as error:
-        if error.errno is None:  # of polars, about what the file holds
-            raise ValueError(_in_words(str(error), path, delimiter)) from error
+        if error.errno is None:  # raised by polars, about the content
+            raise ValueError(_explain(str(error), path, delimiter)) from error
         error.filename = error.filename or str(path)
         raise
     except pl.exceptions.NoDataError as error:
-        raise ValueError(f"'{path}' is empty. Name a table with a line of column names and rows.") from error
+        raise ValueError(f"'{path}' is empty. Name a file with a line of column names and rows.") from error
     except UnicodeError as error:
         raise ValueError(_not_text(path)) from error
     except pl.exceptions.PolarsError as error:
-        raise ValueError(_in_words(str(error), path, delimiter)) from error
+        raise ValueError(_explain(str(error), path, delimiter)) from error
 
 
-def _in_words(text: str, path: Path, delimiter: str | None) -> str:
-    said = text.strip().splitlines()[0].rstrip(".") if text.strip() else "it cannot be understood"
+def _explain(text: str, path: Path, delimiter: str | None) -> str:
+    reason = text.strip().splitlines()[0].rstrip(".") if text.strip() else "unknown error"
     if is_parquet(path):
-        return f"Cannot read '{path}' as Parquet: {said}. Check that it is a whole Parquet file."
+        return f"Cannot read '{path}' as Parquet: {reason}. Check that it is a complete Parquet file."
     if not is_csv(path):
-        return f"Cannot read '{path}': {said}. Check that the file is whole and its suffix right."
-    if "more fields than" in said:
+        return f"Cannot read '{path}': {reason}. Check that the file is complete and has the right suffix."
+    if "more fields than" in reason:
         return _ragged(path, delimiter)
-    if "utf-8" in said.lower() or "utf8" in said.lower():
+    if "utf-8" in reason.lower() or "utf8" in reason.lower():
         return _not_text(path)
     return (
-        f"Cannot read '{path}' as CSV: {said}. Correct that value (empty or NA if it is missing), "
+        f"Cannot read '{path}' as CSV: {reason}. Correct that value (empty or NA if it is missing), "
         "or pass --delimiter if columns are not separated as expected."
     )
 
 
 def _not_text(path: Path) -> str:
-    """Say which line of a file is not UTF-8, as far as it can be told."""
+    """Return the error for a file that is not UTF-8, with its first such line if it can be found."""
     where = ""
-    with suppress(OSError), opened(path) as file:
+    with suppress(OSError), open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode()
@@ -128,8 +128,8 @@ def _not_text(path: Path) -> str:
 
 
 def _ragged(path: Path, delimiter: str | None) -> str:
-    """Say which line of a CSV file has more cells than there are columns, as far as it can be told."""
-    with suppress(OSError, UnicodeDecodeError, csv.Error), opened(path) as file:
+    """Return the error for a CSV file with too many cells in a line, with the line if it can be found."""
+    with suppress(OSError, UnicodeDecodeError, csv.Error), open_bytes(path) as file:
         lines = csv.reader((line.decode() for line in file), delimiter=delimiter_of(path, delimiter))
         n_columns = len(next(lines))
         for cells in lines:
@@ -141,16 +141,17 @@ def _ragged(path: Path, delimiter: str | None) -> str:
     return f"Cannot read '{path}' as CSV: a line has more cells than the first line names columns. Correct it."
 
 
-# Text that stands for a missing value, besides nothing at all.
+# Text of missing values, in addition to empty cells.
 MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL"]
 BLOCK_BYTES = 4 << 20
 DELIMITERS = ";\t|,"
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 _NEWLINE, _QUOTE = 10, 34
+Records = tuple[bytes, NDArray[np.intp], NDArray[np.float64]]  # text, end of each record, random number of each
 
 
 def delimiter_of(path: Path, delimiter: str | None) -> str:
-    """Return the delimiter asked for, or the one that the suffix suggests."""
+    """Return the requested delimiter, or the default of the suffix."""
     if delimiter is None:
         return "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
     sign = _DELIMITER_NAMES.get(delimiter.lower(), delimiter)
@@ -159,13 +160,13 @@ def delimiter_of(path: Path, delimiter: str | None) -> str:
     return sign
 
 
-def opened(path: Path) -> IO[bytes]:
-    """Open a file, packed by gzip or not."""
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file, compressed by gzip or not."""
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
 def record_blocks(file: IO[bytes], block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the first record, which holds the names, and whole records after it, block by block."""
+    """Yield the first record, which has the column names, with each block of complete records after it."""
     header = rest = b""
     while block := file.read(block_bytes):
         rest += block
@@ -187,7 +188,7 @@ def _first_record(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _end_of_records(data: bytes) -> int:
-    """Find where the last whole record ends: after a newline that an even number of quotes precedes."""
+    """Return the end of the last complete record: after a newline with an even number of quotes before it."""
     end = data.rfind(b"\n")
     n_quotes = data.count(b'"', 0, end) if end >= 0 else 0
     while end >= 0 and n_quotes % 2:
@@ -198,71 +199,69 @@ def _end_of_records(data: bytes) -> int:
 
 
 def ends_of_records(block: bytes) -> NDArray[np.intp]:
-    """Return where each record of a block of whole ones ends."""
-    letters = np.frombuffer(block, dtype=np.uint8)
-    newlines = np.flatnonzero(letters == _NEWLINE)
+    """Return the end of each record of a block of complete records."""
+    characters = np.frombuffer(block, dtype=np.uint8)
+    newlines = np.flatnonzero(characters == _NEWLINE)
     if b'"' in block:
-        quotes = np.flatnonzero(letters == _QUOTE)
+        quotes = np.flatnonzero(characters == _QUOTE)
         newlines = newlines[np.searchsorted(quotes, newlines) % 2 == 0]
     ends = newlines + 1
     return ends if len(ends) and ends[-1] == len(block) else np.append(ends, len(block))
 
 
-def drawn_records(
-    file: IO[bytes], most_bytes: int, seed: int, block_bytes: int = BLOCK_BYTES
+def sample_records(
+    file: IO[bytes], max_bytes: int, seed: int, block_bytes: int = BLOCK_BYTES
 ) -> tuple[bytes, int, int]:
-    """Read a file of any length; draw records at random where they are more than some bytes.
+    """Read a file of any length; draw records at random if it has more than `max_bytes`.
 
-    Each record has a number between 0 and 1, and those below a share are kept. The share is halved whenever they become
-    too many. So the length need not be known before, and the memory is that of what is kept.
+    Each record gets a random number between 0 and 1, and records below a limit are retained. The limit is halved
+    whenever they exceed `max_bytes`. So the length need not be known in advance, and memory is bounded.
 
     Returns
     -------
     tuple of bytes, int, int
-        The names and the records, in order; how many records are kept; how many there were.
+        The column names and the records, in order; the number of retained records, and of all records.
     """
-    kept: list[tuple[bytes, NDArray[np.intp], NDArray[np.float64]]] = []  # records, their ends, their numbers
-    header, share, n_bytes, n_all = b"", 1.0, 0, 0
+    retained: list[Records] = []
+    header, limit, n_bytes, n_all = b"", 1.0, 0, 0
     for k, (first, block) in enumerate(record_blocks(file, block_bytes)):
         header = first
         if not block:
             continue
         ends = ends_of_records(block)
         n_all += len(ends)
-        kept.append(_below((block, ends, np.random.default_rng([seed, k]).random(len(ends))), share))
-        n_bytes += len(kept[-1][0])
-        while n_bytes > most_bytes and share > 2.0**-40:
-            share /= 2
-            kept = [_below(one, share) for one in kept]
-            n_bytes = sum(len(text) for text, _, _ in kept)
-    if header and not header.endswith(b"\n") and kept:
+        retained.append(_below((block, ends, np.random.default_rng([seed, k]).random(len(ends))), limit))
+        n_bytes += len(retained[-1][0])
+        while n_bytes > max_bytes and limit > 2.0**-40:
+            limit /= 2
+            retained = [_below(records, limit) for records in retained]
+            n_bytes = sum(len(text) for text, _, _ in retained)
+    if header and not header.endswith(b"\n") and retained:
         header += b"\n"
-    return b"".join([header, *(text for text, _, _ in kept)]), sum(len(ends) for _, ends, _ in kept), n_all
+    return b"".join([header, *(text for text, _, _ in retained)]), sum(len(ends) for _, ends, _ in retained), n_all
 
 
-def _below(
-    records: tuple[bytes, NDArray[np.intp], NDArray[np.float64]], share: float
-) -> tuple[bytes, NDArray[np.intp], NDArray[np.float64]]:
-    """Keep the records whose number is below a share."""
+def _below(records: Records, limit: float) -> Records:
+    """Return the records whose random number is below a limit."""
     text, ends, numbers = records
-    if share >= 1.0:
+    if limit >= 1.0:
         return records
-    taken = numbers < share
+    chosen = numbers < limit
     lengths = np.diff(ends, prepend=0)
-    kept = np.frombuffer(text, dtype=np.uint8)[np.repeat(taken, lengths)].tobytes()
-    return kept, np.cumsum(lengths[taken], dtype=np.intp), numbers[taken]
+    chosen_text = np.frombuffer(text, dtype=np.uint8)[np.repeat(chosen, lengths)].tobytes()
+    return chosen_text, np.cumsum(lengths[chosen], dtype=np.intp), numbers[chosen]
 
 
 STANDARD_INPUT = Path("-")
-MOST_BYTES = 256 << 20  # of a table that is read whole: text, or eight bytes a cell
-_BYTES_A_CELL = 8
-_CELLS_JUDGED, _FEWEST_JUDGED = 1_000_000, 200  # by which it is judged what columns of text hold; rows
-_SCATTER = 2654435761  # odd, near 2**32 divided by the golden ratio: multiples are spread evenly
+MAX_BYTES = 256 << 20  # of a table that is read completely: text, or eight bytes per cell
+_BYTES_PER_CELL = 8
+_CELLS_FOR_TYPES, _MIN_ROWS_FOR_TYPES = 1_000_000, 200  # from which the types of text columns are inferred
+_SCATTER = 2654435761  # near 2**32 divided by the golden ratio: its multiples are spread evenly
 
 
 @dataclass(frozen=True, eq=False)
 class ReadTable:
-    """A table that was read, what was done to it, and when reading began, by the monotonic clock."""
+    """A table from a file, notes about it, and when reading began, by the monotonic clock."""
 
     frame: pl.DataFrame
     notes: list[str] = field(default_factory=list)
@@ -274,7 +273,7 @@ def read_file(
     delimiter: str | None = None,
     encoding: str | None = None,
     *,
-    most_bytes: int | None = None,
+    max_bytes: int | None = None,
     seed: int = 0,
 ) -> ReadTable:
     """Read a table of at least two columns and one row.
@@ -282,20 +281,20 @@ def read_file(
     Parameters
     ----------
     path : Path
-        CSV (also packed by gzip), Parquet, Arrow or Excel by its suffix; ``-`` is standard input.
+        CSV (also compressed by gzip), Parquet, Arrow or Excel, by its suffix; ``-`` is standard input.
     delimiter : str, optional
-        What separates columns of a CSV file.
+        Separator of the columns of a CSV file.
     encoding : str, optional
-        Of a CSV file that is not UTF-8.
-    most_bytes : int, optional
-        Of a larger table rows are drawn at random. None: all rows.
+        Encoding of a CSV file that is not UTF-8.
+    max_bytes : int, optional
+        Rows of larger tables are drawn at random. None: all rows.
     seed : int
-        Of this draw.
+        Seed of this draw.
 
     Raises
     ------
     ValueError
-        If the file cannot be used, with what to do.
+        If the file cannot be used; the message states what to do.
     OSError
         If it cannot be opened.
     """
@@ -303,13 +302,13 @@ def read_file(
     since = clock.monotonic()
     with on_disk(path) as file:
         _refuse_model(file)
-        with reading(file, delimiter, encoding):
-            found = _read(file, delimiter, encoding, most_bytes, seed)
-    if found.frame.width == 1:
-        raise ValueError(one_column_only(path, found.frame.columns[0], delimiter))
-    if found.frame.height == 0:
-        raise ValueError(f"'{path}' has no rows. A table needs rows to learn from.")
-    return replace(found, since=since)
+        with translate_errors(file, delimiter, encoding):
+            table = _read(file, delimiter, encoding, max_bytes, seed)
+    if table.frame.width == 1:
+        raise ValueError(one_column_only(path, table.frame.columns[0], delimiter))
+    if table.frame.height == 0:
+        raise ValueError(f"'{path}' has no rows. Pass a table with rows to learn from.")
+    return replace(table, since=since)
 
 
 def _require_polars() -> None:
@@ -323,7 +322,7 @@ def _require_polars() -> None:
 
 @contextmanager
 def on_disk(path: Path) -> Iterator[Path]:
-    """Give a path that can be read twice: standard input is written to a file that vanishes."""
+    """Yield a path that can be read twice: standard input is written to a temporary file."""
     if path != STANDARD_INPUT:
         yield path
         return
@@ -345,54 +344,54 @@ def _refuse_model(path: Path) -> None:
             raise ValueError(f"Cannot read '{path}': it is a model and not a table. Name a CSV or Parquet file.")
 
 
-def _read(path: Path, delimiter: str | None, encoding: str | None, most: int | None, seed: int) -> ReadTable:
+def _read(path: Path, delimiter: str | None, encoding: str | None, max_bytes: int | None, seed: int) -> ReadTable:
     import polars as pl
 
     if is_parquet(path):
-        return _drawn(pl.scan_parquet(path, glob=False), most, seed)
+        return _sample_rows(pl.scan_parquet(path, glob=False), max_bytes, seed)
     if path.suffix.lower() in EXCEL:
         return ReadTable(_read_excel(path))
     if not is_csv(path):
-        return _drawn(pl.scan_ipc(path), most, seed)
+        return _sample_rows(pl.scan_ipc(path), max_bytes, seed)
     size = path.stat().st_size
-    packed = path.suffix.lower() == ".gz"
-    if encoding is None and (most is None or (size <= most and not packed)):
-        return ReadTable(_parsed(path, path, delimiter))
-    with decoded(path, encoding) as file:
-        text, n_kept, n_all = drawn_records(file, sys.maxsize if most is None else most, seed)
-    return ReadTable(_parsed(text, path, delimiter), _said(n_kept, n_all))
+    compressed = path.suffix.lower() == ".gz"
+    if encoding is None and (max_bytes is None or (size <= max_bytes and not compressed)):
+        return ReadTable(_parse(path, path, delimiter))
+    with open_decoded(path, encoding) as file:
+        text, n_rows, n_all = sample_records(file, sys.maxsize if max_bytes is None else max_bytes, seed)
+    return ReadTable(_parse(text, path, delimiter), _sampling_notes(n_rows, n_all))
 
 
 @contextmanager
-def decoded(path: Path, encoding: str | None) -> Iterator[IO[bytes]]:
-    """Open a file as bytes of UTF-8."""
-    with opened(path) as file:
+def open_decoded(path: Path, encoding: str | None) -> Iterator[IO[bytes]]:
+    """Open a file as UTF-8 bytes."""
+    with open_bytes(path) as file:
         try:
             yield file if encoding is None else cast(IO[bytes], codecs.EncodedFile(file, "utf-8", encoding))
         except LookupError as error:
             raise ValueError(f"--encoding: there is no encoding '{encoding}'. Try latin-1 or utf-16.") from error
 
 
-def _parsed(source: Any, path: Path, delimiter: str | None) -> pl.DataFrame:
-    """Read text; judge what columns hold by the first rows and, where later ones differ, by all, which takes long."""
+def _parse(source: Any, path: Path, delimiter: str | None) -> pl.DataFrame:
+    """Parse CSV; column types are inferred from the first rows and, if others differ, from all, which is slow."""
     import polars as pl
 
     sign = delimiter_of(path, delimiter)
-    given: dict[str, Any] = {"separator": sign, "null_values": MISSING, "glob": False, "try_parse_dates": True}
-    with opened(path) as file:
+    options: dict[str, Any] = {"separator": sign, "null_values": MISSING, "glob": False, "try_parse_dates": True}
+    with open_bytes(path) as file:
         n_columns = 1 + file.readline(BLOCK_BYTES).count(sign.encode())
-    n_judged = max(_FEWEST_JUDGED, _CELLS_JUDGED // n_columns)
-    with suppress(pl.exceptions.PolarsError):  # a later row holds something else
-        frame = pl.read_csv(source, infer_schema_length=n_judged, **given)
-        if not any(_begins_after(column, n_judged) for column in frame):
+    n_first = max(_MIN_ROWS_FOR_TYPES, _CELLS_FOR_TYPES // n_columns)
+    with suppress(pl.exceptions.PolarsError):  # another row has values of another type
+        frame = pl.read_csv(source, infer_schema_length=n_first, **options)
+        if not any(_begins_after(column, n_first) for column in frame):
             return frame
-    return pl.read_csv(source, infer_schema_length=None, **given)
+    return pl.read_csv(source, infer_schema_length=None, **options)
 
 
-def _begins_after(column: pl.Series, n_judged: int) -> bool:
-    """Say whether the first rows tell nothing of a column, and others do."""
-    n_judged = min(len(column), n_judged)
-    return column.null_count() < len(column) and column.head(n_judged).null_count() == n_judged
+def _begins_after(column: pl.Series, n_first: int) -> bool:
+    """Return whether a column is missing in the first rows, but not in all."""
+    n_first = min(len(column), n_first)
+    return column.null_count() < len(column) and column.head(n_first).null_count() == n_first
 
 
 def _read_excel(path: Path) -> pl.DataFrame:
@@ -406,22 +405,22 @@ def _read_excel(path: Path) -> pl.DataFrame:
         ) from error
 
 
-def _drawn(rows: pl.LazyFrame, most: int | None, seed: int) -> ReadTable:
-    """Read rows, a part of them if they are too many; which ones depends on their number alone."""
+def _sample_rows(rows: pl.LazyFrame, max_bytes: int | None, seed: int) -> ReadTable:
+    """Read all rows, or a sample of them if they are too many; the sample depends only on their number."""
     import polars as pl
 
     n_all = int(rows.select(pl.len()).collect().item())
     n_cells = n_all * len(rows.collect_schema())
-    if most is None or n_cells * _BYTES_A_CELL <= most:
+    if max_bytes is None or n_cells * _BYTES_PER_CELL <= max_bytes:
         return ReadTable(rows.collect())
-    share = most / (n_cells * _BYTES_A_CELL)
+    fraction = max_bytes / (n_cells * _BYTES_PER_CELL)
     number = pl.int_range(pl.len(), dtype=pl.UInt64)
     spread = ((number + seed) * _SCATTER) % 2**32
-    frame = rows.filter(spread < round(share * 2**32)).collect(engine="streaming")
-    return ReadTable(frame, _said(frame.height, n_all))
+    frame = rows.filter(spread < round(fraction * 2**32)).collect(engine="streaming")
+    return ReadTable(frame, _sampling_notes(frame.height, n_all))
 
 
-def _said(n_kept: int, n_all: int) -> list[str]:
-    if n_kept == n_all:
+def _sampling_notes(n_rows: int, n_all: int) -> list[str]:
+    if n_rows == n_all:
         return []
-    return [f"The table is larger than is read whole: {n_kept:,} of its {n_all:,} rows were drawn at random."]
+    return [f"The table is too large to be read completely: {n_rows:,} of its {n_all:,} rows were drawn at random."]

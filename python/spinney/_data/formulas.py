@@ -1,6 +1,6 @@
-"""Derivatives of a formula, found by computing it with numbers that carry them along; and programs of the engine.
+"""Automatic differentiation of user-defined losses, and their translation to programs of the engine.
 
-A formula that is computed once with names instead of numbers becomes a program of its value and derivatives.
+A formula that is evaluated once with symbols instead of numbers becomes a program for its value and derivatives.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 
 Floats = NDArray[np.float64]
-Slopes = tuple[Any, Any, Any]  # value, first and second derivative of a function of one number
+Derivatives = tuple[Any, Any, Any]  # value, first and second derivative of a function of one number
 
 
 def derivatives(formula: Callable[[Any], Any], at: Floats) -> tuple[Floats, Floats, Floats]:
-    """Value, first and second derivative of a formula at each of some numbers.
+    """Return value, first and second derivative of a formula at each of some numbers.
 
     Parameters
     ----------
@@ -35,15 +35,9 @@ def derivatives(formula: Callable[[Any], Any], at: Floats) -> tuple[Floats, Floa
     tuple of ndarray
         Three arrays like `at`.
     """
-    found = formula(Jet(at, 1.0, 0.0))
-    if not isinstance(found, Jet):  # it does not depend on the numbers
-        return (
-            np.broadcast_to(np.asarray(found, dtype=np.float64), at.shape).copy(),
-            np.zeros_like(at),
-            np.zeros_like(at),
-        )
-    value, first, second = (np.broadcast_to(part, at.shape) for part in (found.value, found.first, found.second))
-    return np.array(value), np.array(first), np.array(second)
+    parts = _jet(formula(Jet(at, 1.0, 0.0))).parts  # a result without derivatives does not depend on the numbers
+    value, first, second = (np.array(np.broadcast_to(part, at.shape), dtype=np.float64) for part in parts)
+    return value, first, second
 
 
 class Jet(np.lib.mixins.NDArrayOperatorsMixin):
@@ -60,31 +54,30 @@ class Jet(np.lib.mixins.NDArrayOperatorsMixin):
         return np.shape(self.value)
 
     def __getattr__(self, name: str) -> Any:
-        """Say what is missing: methods of arrays are."""
+        """Raise AttributeError: methods of arrays are not supported."""
         raise AttributeError(
-            f"A loss is a formula of one row: no sums or means, nor other methods of arrays such as f.{name}."
+            f"A loss is a formula for each row: no sums or means, nor other methods of arrays such as f.{name}."
         )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Apply a function of NumPy or SciPy."""
         if method != "__call__" or options:
             return NotImplemented
-        if ufunc.__name__ in _WITHOUT_SLOPE:
+        if ufunc.__name__ in _NOT_DIFFERENTIATED:
             return ufunc(*(value_of(x) for x in inputs))
         if len(inputs) == 1 and ufunc.__name__ in _OF_ONE:
             return inputs[0]._through(_OF_ONE[ufunc.__name__](inputs[0].value))
         if len(inputs) == 2 and ufunc.__name__ in _OF_TWO:
             return _OF_TWO[ufunc.__name__](*(_jet(x) for x in inputs))
         raise TypeError(
-            f"No derivative of {ufunc.__name__} is known. Write the formula with others, or give the loss as an "
-            "object with loss(y, f), gradient(y, f) and hessian(y, f)."
+            f"No derivative of {ufunc.__name__} is known. Use other functions, or pass the loss as an object with "
+            "loss(y, f), gradient(y, f) and hessian(y, f)."
         )
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Choose between formulas, or cut them off."""
+        """Apply `np.where` or `np.clip`."""
         if function is np.where and len(args) == 3:
-            is_so, yes, no = value_of(args[0]), _jet(args[1]), _jet(args[2])
-            return Jet(*(np.where(is_so, a, b) for a, b in zip(yes.parts, no.parts, strict=True)))
+            return _choose(value_of(args[0]), _jet(args[1]), _jet(args[2]))
         if function is np.clip and len(args) == 3 and not kwargs:
             low = args[0] if args[1] is None else np.maximum(args[0], args[1])
             return low if args[2] is None else np.minimum(low, args[2])
@@ -93,22 +86,22 @@ class Jet(np.lib.mixins.NDArrayOperatorsMixin):
         )
 
     @property
-    def parts(self) -> Slopes:
+    def parts(self) -> Derivatives:
         """Value, first and second derivative."""
         return self.value, self.first, self.second
 
-    def _through(self, outer: Slopes) -> Jet:
-        """Return a function of this, given its value and slopes here."""
-        value, slope, curve = outer
+    def _through(self, outer: Derivatives) -> Jet:
+        """Apply the chain rule: return a function of this, given its value and derivatives at this value."""
+        value, first, second = outer
         return Jet(
             value,
-            _product(slope, self.first),
-            _sum(_product(_product(curve, self.first), self.first), _product(slope, self.second)),
+            _product(first, self.first),
+            _sum(_product(_product(second, self.first), self.first), _product(first, self.second)),
         )
 
 
 def value_of(x: Any) -> Any:
-    """Return the values alone."""
+    """Return the values without derivatives."""
     return x.value if isinstance(x, Jet) else x
 
 
@@ -116,7 +109,7 @@ def _jet(x: Any) -> Jet:
     return x if isinstance(x, Jet) else Jet(x, 0.0, 0.0)
 
 
-# Derivatives that are the same number for all rows, such as those of a constant, are kept as one.
+# Derivatives that are the same for all rows, such as those of a constant, are single numbers.
 
 
 def _is(x: Any, number: float) -> bool:
@@ -149,26 +142,30 @@ def _power(a: Jet, b: Jet) -> Jet:
         p = b.value
         if np.ndim(p) == 0 and p in _BY_PRODUCTS:
             return a._through(_BY_PRODUCTS[p](a.value))
-        slopes = (np.power(a.value, p), p * np.power(a.value, p - 1.0), p * (p - 1.0) * np.power(a.value, p - 2.0))
-        value, slope, curve = (np.where(np.isfinite(s), s, 0.0) for s in slopes)
-        return a._through((value, slope, curve))
+        parts = (np.power(a.value, p), p * np.power(a.value, p - 1.0), p * (p - 1.0) * np.power(a.value, p - 2.0))
+        value, first, second = (np.where(np.isfinite(part), part, 0.0) for part in parts)
+        return a._through((value, first, second))
     exponent = _times(b, a._through(_OF_ONE["log"](a.value)))
     return exponent._through(_OF_ONE["exp"](exponent.value))
 
 
+def _choose(condition: Any, a: Jet, b: Jet) -> Jet:
+    return Jet(*(np.where(condition, x, y) for x, y in zip(a.parts, b.parts, strict=True)))
+
+
 def _larger(a: Jet, b: Jet) -> Jet:
-    return Jet(*(np.where(a.value >= b.value, x, y) for x, y in zip(a.parts, b.parts, strict=True)))
+    return _choose(a.value >= b.value, a, b)
 
 
 def _smaller(a: Jet, b: Jet) -> Jet:
-    return Jet(*(np.where(a.value <= b.value, x, y) for x, y in zip(a.parts, b.parts, strict=True)))
+    return _choose(a.value <= b.value, a, b)
 
 
 def _log_add_exp(a: Jet, b: Jet) -> Jet:
-    share = _logistic(a.value - b.value)
-    first = share * a.first + (1 - share) * b.first
+    p = _logistic(a.value - b.value)
+    first = p * a.first + (1 - p) * b.first
     gap = a.first - b.first
-    second = share * a.second + (1 - share) * b.second + share * (1 - share) * gap * gap
+    second = p * a.second + (1 - p) * b.second + p * (1 - p) * gap * gap
     return Jet(np.logaddexp(a.value, b.value), first, second)
 
 
@@ -177,22 +174,22 @@ def _logistic(x: Any) -> Any:
     return np.where(x > 0, 1.0, small) / (1.0 + small)
 
 
-def _of_logistic(x: Any) -> Slopes:
+def _of_logistic(x: Any) -> Derivatives:
     p = _logistic(x)
     return p, p * (1 - p), p * (1 - p) * (1 - 2 * p)
 
 
-def _of_log_logistic(x: Any) -> Slopes:
+def _of_log_logistic(x: Any) -> Derivatives:
     p = _logistic(x)
     return -np.logaddexp(0, -x), 1 - p, -p * (1 - p)
 
 
-def _of_tanh(x: Any) -> Slopes:
+def _of_tanh(x: Any) -> Derivatives:
     t = np.tanh(x)
     return t, 1 - t * t, -2 * t * (1 - t * t)
 
 
-_OF_ONE: dict[str, Callable[[Any], Slopes]] = {
+_OF_ONE: dict[str, Callable[[Any], Derivatives]] = {
     "exp": lambda x: (np.exp(x),) * 3,
     "expm1": lambda x: (np.expm1(x), np.exp(x), np.exp(x)),
     "log": lambda x: (np.log(x), 1 / x, -1 / (x * x)),
@@ -213,8 +210,8 @@ _OF_ONE: dict[str, Callable[[Any], Slopes]] = {
     "expit": _of_logistic,
     "log_expit": _of_log_logistic,
 }
-# powers that are products: quicker, and with the same bits on every processor
-_BY_PRODUCTS: dict[float, Callable[[Any], Slopes]] = {
+# powers that are products: faster, and bit-identical on every processor
+_BY_PRODUCTS: dict[float, Callable[[Any], Derivatives]] = {
     1: lambda x: (x, 1.0, 0.0),
     2: lambda x: (x * x, 2 * x, 2.0),
     3: lambda x: (x * x * x, 3 * x * x, 6 * x),
@@ -233,29 +230,29 @@ _OF_TWO: dict[str, Callable[[Jet, Jet], Jet]] = {
     "fmin": _smaller,
     "logaddexp": _log_add_exp,
 }
-_WITHOUT_SLOPE = frozenset(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
-_WITHOUT_SLOPE |= {"isnan", "isfinite", "isinf", "sign", "floor", "ceil", "rint"}
+_NOT_DIFFERENTIATED = frozenset(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
+_NOT_DIFFERENTIATED |= {"isnan", "isfinite", "isinf", "sign", "floor", "ceil", "rint"}
 
 
 class CannotRecordError(AttributeError):
-    """A formula asks for what the engine has no operation for, or for more than one row."""
+    """A formula uses an operation that the engine does not have, or more than one row."""
 
 
 class _Tape:
-    """Operations in the order of a formula, each of the same numbers once."""
+    """Operations in the order of a formula; equal operations are recorded once."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[str, tuple[int, ...]]] = [("target", ()), ("score", ())]
-        self.constants: dict[int, float] = {}  # by the number of their step
+        self.constants: dict[int, float] = {}  # by number of the step
         self._known: dict[tuple[Any, ...], int] = {}
 
     def add(self, name: str, *of: int) -> Recorded:
-        if name in ("add", "multiply"):  # the bits of which do not depend on the order
+        if name in ("add", "multiply"):  # commutative, also in the last bit
             of = tuple(sorted(of))
         return Recorded(self, self._step((name, *of), name, of))
 
     def number_of(self, x: object) -> int:
-        """Return the step of a number of this tape, or of a constant."""
+        """Return the step of a recorded number, or of a constant."""
         if isinstance(x, Recorded) and x.tape is self:
             return x.at
         if not isinstance(x, Real | np.bool_) and not (isinstance(x, np.ndarray) and x.ndim == 0):
@@ -273,17 +270,17 @@ class _Tape:
 
 
 class Recorded(np.lib.mixins.NDArrayOperatorsMixin):
-    """A number of each row that is yet to be computed."""
+    """A symbol for one number per row."""
 
     def __init__(self, tape: _Tape, at: int) -> None:
         self.tape, self.at = tape, at
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse what arrays have beside arithmetic."""
+        """Refuse attributes of arrays."""
         raise CannotRecordError(name)
 
     def __bool__(self) -> bool:
-        """Refuse to choose one way for all rows."""
+        """Refuse a condition that is the same for all rows."""
         raise CannotRecordError("a condition")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> Any:
@@ -295,7 +292,7 @@ class Recorded(np.lib.mixins.NDArrayOperatorsMixin):
         return self._record(ufunc.__name__, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Record a choice."""
+        """Record `np.where` or `np.clip`."""
         if any(isinstance(x, Jet) for x in args):
             return NotImplemented
         if function is np.where and len(args) == 3 and not kwargs:
@@ -306,8 +303,8 @@ class Recorded(np.lib.mixins.NDArrayOperatorsMixin):
         raise CannotRecordError(function.__name__)
 
     def _record(self, name: str, *inputs: object) -> Any:
-        if name in _MADE_OF:
-            return _MADE_OF[name](*inputs)
+        if name in _COMPOSED:
+            return _COMPOSED[name](*inputs)
         if name not in _OPERATIONS:
             raise CannotRecordError(name)
         return self.tape.add(name, *(self.tape.number_of(x) for x in inputs))
@@ -318,7 +315,7 @@ _OPERATIONS |= {"sign", "maximum", "minimum", "less", "less_equal", "equal", "is
 
 
 def _ratio(a: Any, b: Any) -> Any:
-    if isinstance(b, float | int) and b != 0 and abs(frexp(b)[0]) == 0.5:  # a power of 2: the same bits, sooner
+    if isinstance(b, float | int) and b != 0 and abs(frexp(b)[0]) == 0.5:  # a power of 2: bit-identical and faster
         return a * (1 / b)
     tape = a.tape if isinstance(a, Recorded) else b.tape
     return tape.add("divide", tape.number_of(a), tape.number_of(b))
@@ -346,8 +343,8 @@ def _sinh(x: Any) -> Any:
     return np.sign(x) * 0.5 * (less + less / (less + 1.0))
 
 
-# functions that are not the engine's own, and other names of those that are
-_MADE_OF: dict[str, Callable[..., Any]] = {
+# functions composed of the engine's operations, and other names of these
+_COMPOSED: dict[str, Callable[..., Any]] = {
     "divide": _ratio,
     "power": _engine_power,
     "float_power": _engine_power,
@@ -381,7 +378,7 @@ def recorded(formula: Callable[[Any, Any], Any]) -> _engine.Formula | None:
     Parameters
     ----------
     formula : callable
-        Of targets and scores, row by row; derivatives are by the scores.
+        Function of targets and scores, row by row; derivatives are with respect to the scores.
 
     Returns
     -------
@@ -389,15 +386,14 @@ def recorded(formula: Callable[[Any, Any], Any]) -> _engine.Formula | None:
     """
     tape = _Tape()
     try:
-        found = formula(Recorded(tape, 0), Jet(Recorded(tape, 1), 1.0, 0.0))
-        parts = found.parts if isinstance(found, Jet) else (found, 0.0, 0.0)
-        return _program(tape, [tape.number_of(part) for part in parts])
-    except Exception:  # whatever it asks of arrays: as NumPy computes it, or says what is wrong
+        jet = _jet(formula(Recorded(tape, 0), Jet(Recorded(tape, 1), 1.0, 0.0)))
+        return _program(tape, [tape.number_of(part) for part in jet.parts])
+    except Exception:  # of any kind: then NumPy evaluates the formula, or raises a clear error
         return None
 
 
 def _program(tape: _Tape, outputs: list[int]) -> _engine.Formula:
-    """Return the steps that the outputs need, in few registers: one that is read for the last time is taken again."""
+    """Return the steps that the outputs need; registers are reused after their last use."""
     last = {at: len(tape.steps) for at in outputs}
     for at in range(len(tape.steps) - 1, -1, -1):
         if at in last:

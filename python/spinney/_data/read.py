@@ -1,6 +1,6 @@
-"""``read_table``: finds out what the caller's table is and hands it to its reader.
+"""``read_table``: reads a table of any kind.
 
-Frame libraries are never imported here: an object can only come from a library that is already loaded.
+Frame libraries are never imported here: an object can only belong to a library that is already loaded.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def read_table(X: TableLike) -> RawTable:
     Parameters
     ----------
     X : array, frame, sparse matrix, sequence of rows or dict of columns
-        NumPy arrays and whatever converts to one; pandas, polars and pyarrow tables and anything else that
-        offers the Arrow C stream interface; SciPy sparse matrices and arrays; lists of rows; dicts of column
+        NumPy arrays and objects that convert to one; pandas, polars and pyarrow tables and any other object with
+        the Arrow C stream interface; SciPy sparse matrices and arrays; lists of rows; dicts of column
         name to values.
 
     Returns
@@ -91,7 +91,7 @@ def read_other(X: TableLike) -> RawTable:
 
 
 def as_array(X: Any) -> Array:
-    """Turn rows of any kind into an array; strings and numbers side by side into one of objects."""
+    """Return rows of any kind as an array, of dtype object if they mix strings and numbers."""
     if isinstance(X, np.ndarray):
         return X
     if not hasattr(X, "__array__") and hasattr(X, "__dlpack__"):
@@ -106,7 +106,7 @@ def as_array(X: Any) -> Array:
             raise ValueError("The rows of X differ in length; every row needs one value per column.") from None
         raise
     if array.dtype.kind in "US" and not hasattr(X, "__array__"):
-        return np.asarray(X, dtype=object)  # NumPy has turned the numbers beside strings into strings
+        return np.asarray(X, dtype=object)  # NumPy has converted numbers to strings
     return array
 
 
@@ -177,44 +177,44 @@ def named_vectors(X: Mapping[Any, Any]) -> dict[str, Array]:
 
 
 # (name, kind, format, values or codes, missing, categories, ordered)
-_Parts = tuple[str, str, str, Any, Any, Any, bool]
+_ArrowColumn = tuple[str, str, str, Any, Any, Any, bool]
 
 _REFUSED = (
     ("t", f"holds times of day or durations; {TIME_REMEDY}"),
     ("+r", "is run-end encoded; cast it to the type of its values"),
-    ("+", "holds nested values (lists, structs or maps); spread them over columns of their own"),
+    ("+", "holds nested values (lists, structs or maps); put them into separate columns"),
     ("d", "holds decimals of more than 128 bits; cast it to float64"),
     ("_pl", "holds integers of 128 bits; cast it to Int64 or Float64"),
-    ("", "holds bytes; decode them to strings, or derive numbers from them"),
+    ("", "holds bytes; decode them to strings, or compute numbers from them"),
 )
 
 
 def read_arrow(X: TableLike) -> RawTable:
     """Read a table by its Arrow C stream, or by its Arrow C array if it has no stream."""
-    n_rows, has_columns, parts = _capsule_content(X)
+    n_rows, has_columns, contents = _capsule_content(X)
     if not has_columns:
         raise_not_2d(1, X)
-    names = usable_names(part[0] for part in parts)
-    columns = [_column(part, n_rows, column_label(j, names)) for j, part in enumerate(parts)]
+    names = usable_names(content[0] for content in contents)
+    columns = [_column(content, n_rows, column_label(j, names)) for j, content in enumerate(contents)]
     return RawTable(n_rows, len(columns), names, columns=columns)
 
 
 def read_arrow_column(array: object, label: str) -> Column:
     """Read an Arrow array or chunked array as one column."""
-    n_rows, has_columns, parts = _capsule_content(array)
+    n_rows, has_columns, contents = _capsule_content(array)
     if has_columns:
-        raise TypeError(f"{label} holds nested values (structs); spread them over columns of their own.")
-    return _column(parts[0], n_rows, label)
+        raise TypeError(f"{label} holds nested values (structs); put them into separate columns.")
+    return _column(contents[0], n_rows, label)
 
 
-def _capsule_content(X: Any) -> tuple[int, bool, list[_Parts]]:
+def _capsule_content(X: Any) -> tuple[int, bool, list[_ArrowColumn]]:
     if hasattr(X, "__arrow_c_stream__"):
         return _engine.read_arrow_stream(X.__arrow_c_stream__())
     return _engine.read_arrow_array(*X.__arrow_c_array__())
 
 
-def _column(parts: _Parts, n_rows: int, label: str) -> Column:
-    _, kind, type_, values, missing, categories, ordered = parts
+def _column(column: _ArrowColumn, n_rows: int, label: str) -> Column:
+    _, kind, type_, values, missing, categories, ordered = column
     is_date = type_.startswith(("td", "ts"))
     if kind == "refused":
         if is_date:
@@ -250,9 +250,9 @@ def stored_arrays(X: Any) -> list[Any]:
 
 
 def _one_block(X: Any) -> Array | None:
-    """Return the frame's 2-D array of numbers if it is made of one; to_numpy would copy any other.
+    """Return the 2-D array of numbers of a frame that consists of one; to_numpy would copy any other.
 
-    The first row tells: it lies in the memory of its first column only if all columns are one block.
+    The first row shares memory with its first column only if all columns are one block.
     """
     dtypes = set(X.dtypes)
     dtype = dtypes.pop()
@@ -292,7 +292,7 @@ def read_stored(array: Any, label: str) -> Column:
 
 
 def _read_nullable(array: Any, dtype: np.dtype[Any]) -> Column:
-    """Read a nullable number: its values and its mask, in place where pandas still keeps them so."""
+    """Read a nullable number: its values and its mask, in place if pandas stores them as arrays."""
     values, missing = getattr(array, "_data", None), getattr(array, "_mask", None)
     if isinstance(values, np.ndarray) and isinstance(missing, np.ndarray) and missing.dtype == bool:
         return number_column(values, missing)
@@ -300,7 +300,7 @@ def _read_nullable(array: Any, dtype: np.dtype[Any]) -> Column:
 
 
 def read_categories(array: Any, label: str) -> Column:
-    """Read a pandas Categorical: its own codes, and the values behind them."""
+    """Read a pandas Categorical: its codes and its categories."""
     values = array.categories.tolist()
     types = set(map(type, values))
     kinds = {kind_of(type_) for type_ in types}
@@ -322,7 +322,7 @@ def _read_sparse(array: Any, label: str) -> Column:
 
 
 def read_sparse(X: Any) -> RawTable:
-    """Read a sparse matrix; stored NaN is missing, what is not stored is 0, duplicates are summed."""
+    """Read a sparse matrix; stored NaN is missing, entries that are not stored are 0, duplicates are summed."""
     from scipy.sparse import csc_array
 
     if X.ndim != 2:
@@ -333,7 +333,7 @@ def read_sparse(X: Any) -> RawTable:
         raise TypeError(f"X is a sparse matrix of dtype {X.dtype}; its argument must be a number.")
     n_rows, n_columns = X.shape
     compressed = checked_sparse(X).tocsc()
-    # a matrix notes that it is in order, and whoever changes its arrays may leave the note: count again
+    # a matrix caches whether it is canonical, and the cache may be stale after its arrays change: a new one has none
     compressed = csc_array((compressed.data, compressed.indices, compressed.indptr), shape=X.shape)
     if not compressed.has_canonical_format:
         compressed = compressed.copy()  # the caller's matrix stays as it is
@@ -346,33 +346,31 @@ def read_sparse(X: Any) -> RawTable:
     return RawTable(n_rows, n_columns, sparse=matrix)
 
 
-_SPARSE_PARTS = {"coo": ("row", "col"), "dia": ("offsets",)}  # integers, beside the data; of others these two:
-_COMPRESSED_PARTS = ("indices", "indptr")
+_INDEX_ARRAYS = {"coo": ("row", "col"), "dia": ("offsets",)}  # by format; other formats have these two:
+_COMPRESSED_INDEX_ARRAYS = ("indices", "indptr")
 
 
 def checked_sparse(X: Any) -> Any:
-    """Return a sparse matrix of two dimensions that SciPy can convert and index, if its parts fit each other."""
+    """Return a sparse matrix in a format that SciPy can convert and index; raises if its arrays are inconsistent."""
     try:
         if X.format == "lil":
-            lengths = [[len(line) for line in lines] for lines in (X.rows, X.data)]
+            lengths = [[len(row) for row in rows] for rows in (X.rows, X.data)]
             if lengths[0] != lengths[1] or len(lengths[0]) != X.shape[0]:
                 raise ValueError("its lists of columns and of values differ in length")
             X = X.tocsr()
         elif X.format == "dok":
             X = X.tocoo()
-        names = _SPARSE_PARTS.get(X.format, _COMPRESSED_PARTS)
-        parts = [getattr(X, name) for name in names]
-        for name, part in zip(names, parts, strict=True):
-            if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in "iu":
-                raise ValueError(f"its {name} is not a row of integers")
+        names = _INDEX_ARRAYS.get(X.format, _COMPRESSED_INDEX_ARRAYS)
+        arrays = [getattr(X, name) for name in names]
+        for name, array in zip(names, arrays, strict=True):
+            if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
+                raise ValueError(f"its {name} is not a 1-D array of integers")
         if X.format == "coo":
-            type(X)((X.data, tuple(parts)), shape=X.shape)
+            type(X)((X.data, tuple(arrays)), shape=X.shape)
         else:
-            made = type(X)((X.data, *parts), shape=X.shape)
-            if hasattr(made, "check_format"):
-                made.check_format(full_check=True)
+            copy = type(X)((X.data, *arrays), shape=X.shape)
+            if hasattr(copy, "check_format"):
+                copy.check_format(full_check=True)
     except (TypeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"X is a sparse matrix whose parts do not fit together: {error}. Build it again from its entries."
-        ) from None
+        raise ValueError(f"X is an inconsistent sparse matrix: {error}. Build it again from its entries.") from None
     return X

@@ -1,8 +1,9 @@
 """Arithmetic and random numbers that are bit-identical on every processor.
 
-NumPy and SciPy do not promise that: exponentials and logarithms come from whichever library or vector code suits the
-processor, and the products of BLAS and of sparse matrices are fused with their sums on some processors (on arm64, say)
-and not on others. Sums of NumPy arrays, means, square roots and elementwise products have the same bits everywhere.
+NumPy and SciPy do not guarantee that: exponentials and logarithms depend on the library or vector code that is chosen
+for the processor, and products of BLAS and of sparse matrices are fused with their sums on some processors (such as
+arm64) and not on others. Sums of NumPy arrays, means, square roots and elementwise products are bit-identical
+everywhere.
 """
 
 from __future__ import annotations
@@ -48,19 +49,19 @@ def dot(left: Floats, right: Floats) -> float:
 
 
 def any_order_sum(values: Floats) -> float:
-    """Sum that is rounded once, so that the order of the terms does not show."""
+    """Sum that is rounded once, so that it does not depend on the order of the terms."""
     return math.fsum(values.tolist())
 
 
 def sums_by_code(codes: NDArray[Any], values: Floats | None, n_codes: int) -> Floats:
-    """Sum of the values of each code, in any order of them; without values, how often it occurs."""
+    """Sum of the values of each code, independent of their order; without values, the count of each code."""
     if values is None:
         return np.bincount(codes, minlength=n_codes).astype(np.float64)
     return np.array([any_order_sum(values[codes == k]) for k in range(n_codes)])
 
 
 def times(left: NDArray[Any], right: Floats) -> Floats:
-    """Product of an array of any number of rows and a small square matrix, term by term."""
+    """Product of an array with any number of rows and a small matrix, computed term by term."""
     total = np.asarray(left[..., :1] * right[0], dtype=np.float64)
     for k in range(1, len(right)):
         total = total + left[..., k : k + 1] * right[k]
@@ -70,12 +71,12 @@ def times(left: NDArray[Any], right: Floats) -> Floats:
 def row_dots(matrix: Any, vector: Floats) -> Floats:
     """Product of a sparse matrix and a vector."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    found = np.bincount(rows, weights=matrix.data * vector[matrix.indices], minlength=matrix.shape[0])
-    return np.asarray(found, dtype=np.float64)
+    products = matrix.data * vector[matrix.indices]
+    return np.bincount(rows, weights=products, minlength=matrix.shape[0]).astype(np.float64, copy=False)
 
 
 def cholesky(matrices: Floats) -> Floats:
-    """Lower factors L of symmetric positive definite matrices L Lᵀ, (…, k, k); row by row, all matrices at once."""
+    """Lower factors L of symmetric positive definite matrices L Lᵀ, (…, k, k); all matrices at once."""
     factor = np.zeros_like(matrices)
     for j in range(matrices.shape[-1]):
         rest = matrices[..., j:, j].copy()
@@ -87,7 +88,7 @@ def cholesky(matrices: Floats) -> Floats:
 
 
 def solve_factored(factor: Floats, right: Floats) -> Floats:
-    """Solutions x of L Lᵀ x = b for factors (…, k, k) and right sides (…, k)."""
+    """Solutions x of L Lᵀ x = b for factors (…, k, k) and right-hand sides (…, k)."""
     k = factor.shape[-1]
     x = right.copy()
     for j in range(k):
@@ -110,9 +111,9 @@ def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def value_keys(values: NDArray[Any], first: int) -> NDArray[np.uint64]:
-    """Return a number for each row of numbers, as the engine's `fingerprints` of columns counted from `first`.
+    """Return a hash of each row of numbers, equal to the engine's `fingerprints` of columns counted from `first`.
 
-    It depends on the values alone: -0 is 0, and one NaN like any other.
+    It depends only on the values: -0 equals 0, and all NaN are equal.
     """
     keys = np.zeros(len(values), dtype=np.uint64)
     for j, column in enumerate(values.T, start=first):
@@ -123,7 +124,7 @@ def value_keys(values: NDArray[Any], first: int) -> NDArray[np.uint64]:
 
 
 def random_bits(seed: int, *parts: object) -> NDArray[np.uint64]:
-    """Return 64 bits for each tuple of numbers, broadcast against each other, as a function of these and the seed."""
+    """Return 64 random bits for each tuple of numbers, which are broadcast, as a function of them and the seed."""
     bits = mixed(np.array([seed], dtype=np.uint64))
     for part in parts:
         bits = mixed(bits + (np.atleast_1d(np.asarray(part, dtype=np.uint64)) + np.uint64(1)) * np.uint64(GOLDEN))
@@ -131,5 +132,5 @@ def random_bits(seed: int, *parts: object) -> NDArray[np.uint64]:
 
 
 def random_uniform(seed: int, *parts: object) -> NDArray[np.float64]:
-    """Return uniform numbers from 0 up to 1, drawn as by `random_bits`."""
+    """Return uniform random numbers in [0, 1), drawn like `random_bits`."""
     return np.asarray((random_bits(seed, *parts) >> np.uint64(11)) * 2.0**-53)

@@ -1,4 +1,4 @@
-"""Streams of tables: rows that are read some at a time, because all of them would not fit into memory."""
+"""Streams of tables, whose rows are read in batches because they may not fit into memory."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from spinney._data.spool import BATCH_ROWS, SpooledTable, spool
 from spinney._data.types import TableLike
 
 NO_ROWS = (
-    "The stream has no rows. Pass one that has some; a generator or reader that was read before has none left: make a "
+    "The stream has no rows. Pass one that has some; a generator or reader that was read before is exhausted: create a "
     "new one, or scan it once and use the scan."
 )
 
 
 class Scan:
-    """Rows that are read some at a time; see `scan`.
+    """A table that is read in batches; see `scan`.
 
-    Nothing is read before it is needed. The first fit writes the columns to files, uncompressed, in which later fits
-    find them; they vanish with this object, or when it is closed.
+    Nothing is read before it is needed. The first fit writes the columns to uncompressed temporary files, which other
+    fits use again; they are removed with this object, or when it is closed.
     """
 
     def __init__(self, source: Callable[[], Iterable[Any]], once: bool, folder: str | None, memory: int | str) -> None:
@@ -56,21 +56,21 @@ class Scan:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files. A scan that can be read again makes new ones when they are needed."""
+        """Remove the temporary files. A scan that can be read again creates new ones when they are needed."""
         self._spooled = None
 
     def batches(self, columns: Iterable[str] | None = None) -> Iterator[RawTable]:
-        """Yield the rows, some at a time: tables that whatever takes a table takes.
+        """Yield the rows in batches, which are tables that every function of spinney accepts.
 
         Parameters
         ----------
         columns : iterable of str, optional
-            Which columns; all others are left out. None: all, in the order of the stream.
+            Columns to include. None: all, in the order of the stream.
 
         Yields
         ------
         table
-            Some rows.
+            A batch of rows.
         """
         wanted = None if columns is None else list(columns)
         for table in self._tables():
@@ -82,8 +82,8 @@ class Scan:
             return
         if self._once and self._is_read:
             raise ValueError(
-                "The stream was read already, and cannot be read again. Pass one that can, such as files or a function "
-                "that returns a fresh iterator."
+                "The stream was already read, and cannot be read again. Pass files, or a function that returns a new "
+                "iterator."
             )
         self._is_read = True
         for i, batch in enumerate(self._source()):
@@ -91,7 +91,7 @@ class Scan:
                 yield _as_table(batch, i)
 
     def spooled(self, categorical_features: Any = None) -> SpooledTable:
-        """Return all rows as a table that lies in files."""
+        """Return all rows as a table in temporary files."""
         tables = self._tables()
         if (first := next(tables, None)) is None:
             raise ValueError(NO_ROWS)
@@ -102,28 +102,28 @@ class Scan:
 
 
 def scan(source: object, *, folder: str | None = None, memory: int | str = "256MB") -> Scan:
-    """Read a table some rows at a time, to fit models to more rows than fit into memory.
+    """Read a table in batches, to fit models to more rows than fit into memory.
 
-    Gradient boosting learns the same model of a scan, bit for bit, as of the same rows in memory; target, weights,
-    groups and offset are then the names of columns.
+    A model of gradient boosting is bit-identical to one fitted to the same rows in memory; target, weights, groups and
+    offset are then names of columns.
 
     Parameters
     ----------
     source : str, path, list of these, dataset, lazy frame, stream, function or iterable of tables
-        Files by name or pattern (Parquet or Arrow; a folder stands for all of its files), in the order of their names;
-        a pyarrow dataset; a polars LazyFrame; a Dask DataFrame; anything with the Arrow C stream; a function that
-        returns a fresh iterator of tables; an iterable of tables. What can be read only once, such as a generator or
-        a RecordBatchReader, is read once.
+        Files by name or pattern (Parquet or Arrow; a folder means all of its files), in the order of their names;
+        a pyarrow dataset; a polars LazyFrame; a Dask DataFrame; any object with the Arrow C stream interface; a
+        function that returns a new iterator of tables; an iterable of tables. A source that can be read only once,
+        such as a generator or a RecordBatchReader, is read once.
     folder : str, optional
-        Where files are made: the columns as they are, and what training makes of them. None: the system's folder for
+        Folder of the temporary files: the columns, and their bins during training. None: the system's folder for
         temporary files.
     memory : int or str, default="256MB"
-        How much of these files is held in memory at a time, roughly.
+        Approximate amount of these files that is held in memory at a time.
 
     Returns
     -------
     Scan
-        The table; nothing is read yet.
+        The table, which is not read yet.
 
     Examples
     --------
@@ -139,17 +139,17 @@ def scan(source: object, *, folder: str | None = None, memory: int | str = "256M
     """
     if isinstance(source, Scan):
         return source
-    found = _as_source(source)
-    if found is None:
+    source_of_batches = _as_source(source)
+    if source_of_batches is None:
         raise TypeError(
-            f"A value of type {type(source).__name__} is no stream of tables. Pass files, a dataset, a lazy frame, a "
-            "function that returns an iterator of tables, or an iterable of tables."
+            f"A value of type {type(source).__name__} is not a stream of tables. Pass files, a dataset, a lazy frame, "
+            "a function that returns an iterator of tables, or an iterable of tables."
         )
-    return Scan(*found, folder, memory)
+    return Scan(*source_of_batches, folder, memory)
 
 
 def stream_of(X: TableLike) -> Scan | None:
-    """Return what is no table but a stream of tables as a scan; None for anything else."""
+    """Return a stream of tables as a scan; None if X is a table."""
     if isinstance(X, Scan):
         return X
     if isinstance(X, np.ndarray):
@@ -165,21 +165,21 @@ def stream_of(X: TableLike) -> Scan | None:
 
 
 def is_dask(X: TableLike) -> bool:
-    """Tell whether a table is a Dask DataFrame."""
+    """Return whether a table is a Dask DataFrame."""
     return any(is_instance_of(X, module, "DataFrame") for module in ("dask.dataframe", "dask.dataframe.dask_expr"))
 
 
 def is_collection(X: TableLike) -> bool:
-    """Tell whether a table is a Dask DataFrame or Array, whose partitions functions can be mapped over."""
+    """Return whether a table is a Dask DataFrame or Array, with partitions to map functions over."""
     if isinstance(X, np.ndarray):
         return False
     return (is_dask(X) and hasattr(X, "map_partitions")) or is_instance_of(X, "dask.array", "Array")
 
 
 def client_of(X: TableLike) -> Any:
-    """Return the client of the Dask cluster that a collection is to be computed on, or None: it is none, or has none.
+    """Return the Dask client that computes a collection; None if X is no collection or there is no client.
 
-    It is the one that has parts of the collection already, if there is one: the process may have made others since.
+    It is the one that already holds partitions of the collection, if any: the process may have created others since.
     """
     distributed = sys.modules.get("distributed")
     if distributed is None or not is_collection(X):
@@ -187,21 +187,21 @@ def client_of(X: TableLike) -> Any:
     client = _default_client(distributed)
     others = [other for other in getattr(distributed.Client, "_instances", [None]) if other is not client]
     if any(other is None or other.status == "running" for other in others):
-        # looked for where there is a choice: that walks all of a graph, 0.5 to 10 s of 10,000 partitions
-        kept = distributed.futures_of(X)
-        client = kept[0].client if kept else client
+        # only if there is a choice: it traverses the graph, which takes 0.5 to 10 s for 10,000 partitions
+        futures = distributed.futures_of(X)
+        client = futures[0].client if futures else client
     if client is None:
         return None
-    if client.asynchronous:  # whoever waits here stands in the way of what is waited for
+    if client.asynchronous:  # waiting here would block the event loop of the client
         raise TypeError(
-            "The Dask client is asynchronous, and a fit waits for its workers. Fit in another thread, as by await "
-            "asyncio.to_thread(model.fit, X, y); or use a Client without asynchronous=True, in a notebook too."
+            "The Dask client is asynchronous, and a fit waits for its workers. Fit in another thread, as with await "
+            "asyncio.to_thread(model.fit, X, y); or use a Client without asynchronous=True, also in a notebook."
         )
     return client
 
 
 def _default_client(distributed: Any) -> Any:
-    """Return the client that is in use here, or None."""
+    """Return the default client of the process, or None."""
     try:
         return distributed.default_client()
     except ValueError:
@@ -218,7 +218,7 @@ def _is_lazy(X: TableLike) -> bool:
 
 
 def _are_files(X: Sequence[Any]) -> bool:
-    """Tell whether a list names tables: text alone is never a row."""
+    """Return whether a list names table files: a row never consists of strings only."""
     return bool(X) and all(isinstance(path, (str, Path)) and _is_table_file(Path(path)) for path in X)
 
 
@@ -227,12 +227,12 @@ def _is_table_file(path: Path) -> bool:
 
 
 def _are_frames(X: Sequence[Any]) -> bool:
-    """Tell whether a list holds tables, which is no table: a row has no columns."""
+    """Return whether a list consists of frames; rows have no `columns`."""
     return bool(X) and all(hasattr(table, "columns") and not isinstance(table, Mapping) for table in X)
 
 
 def _as_source(X: Any) -> tuple[Callable[[], Iterable[Any]], bool] | None:
-    """Return a function that gives the batches, and whether it does so once only."""
+    """Return a function that returns the batches, and whether it can be called only once."""
     if isinstance(X, (str, Path)):
         return _files([X]), False
     if isinstance(X, (list, tuple)) and X and all(isinstance(path, (str, Path)) for path in X):
@@ -252,37 +252,37 @@ def _as_source(X: Any) -> tuple[Callable[[], Iterable[Any]], bool] | None:
     if hasattr(X, "__arrow_c_stream__"):
         return lambda: _arrow_batches(X), is_instance_of(X, "pyarrow", "RecordBatchReader")
     if callable(X):
-        return lambda: _called(X), False
+        return lambda: _batches_of_function(X), False
     return (lambda: X, False) if isinstance(X, Iterable) else None
 
 
-def _called(make: Callable[[], Any]) -> Iterable[Any]:
-    """Return the batches of a function, which may return whatever can be scanned."""
+def _batches_of_function(make: Callable[[], Any]) -> Iterable[Any]:
+    """Return the batches of a function, which may return anything that can be scanned."""
     made = make()
-    found = _as_source(made)
-    if found is None:
+    source = _as_source(made)
+    if source is None:
         raise TypeError(
-            f"The function that was given as a stream has returned a value of type {type(made).__name__}. Have it "
-            "return an iterator of tables: yield them, or return a list of them."
+            f"The function that was passed as a stream returned a value of type {type(made).__name__}. It must return "
+            "an iterator of tables: yield them, or return a list of them."
         )
-    return found[0]()
+    return source[0]()
 
 
 def polars_batches(rows: Any, n_rows: int) -> Iterator[Any]:
-    """Yield the rows of a lazy frame, about a number of them at a time."""
+    """Yield the rows of a lazy frame in batches of about `n_rows`."""
     if hasattr(rows, "collect_batches"):
         with warnings.catch_warnings(action="ignore"):  # polars calls it unstable
-            found = iter(rows.collect_batches(chunk_size=n_rows, maintain_order=True, lazy=True))
-        yield from found
+            batches = iter(rows.collect_batches(chunk_size=n_rows, maintain_order=True, lazy=True))
+        yield from batches
         return
-    start = 0  # an older polars skips the rows before a slice anew each time
+    start = 0  # older versions of polars skip the rows before each slice again
     while (frame := rows.slice(start, n_rows).collect()).height > 0:
         yield frame
         start += frame.height
 
 
 def _arrow_batches(X: TableLike) -> Iterator[Any]:
-    """Take a stream apart, if there is a library for it."""
+    """Yield the batches of an Arrow stream if pyarrow is installed, else the whole stream."""
     try:
         from pyarrow import RecordBatchReader
     except ImportError:
@@ -291,55 +291,54 @@ def _arrow_batches(X: TableLike) -> Iterator[Any]:
     yield from X if isinstance(X, RecordBatchReader) else RecordBatchReader.from_stream(X)
 
 
-def _files(given: list[str | Path]) -> Callable[[], Iterable[Any]]:
+def _files(patterns: list[str | Path]) -> Callable[[], Iterable[Any]]:
     paths: list[Path] = []
-    for item in given:
-        text = str(item)
-        is_pattern = has_magic(text) and not Path(text).exists()  # names may have brackets
-        found = [Path(p) for p in sorted(glob(text, recursive=True))] if is_pattern else [Path(text)]
-        if not found or not found[0].exists():
-            raise FileNotFoundError(f"There is no file '{text}'. Name a Parquet or Arrow file, or a pattern of some.")
-        for path in found:
+    for pattern in patterns:
+        text = str(pattern)
+        is_pattern = has_magic(text) and not Path(text).exists()  # names may contain brackets
+        matches = [Path(p) for p in sorted(glob(text, recursive=True))] if is_pattern else [Path(text)]
+        if not matches or not matches[0].exists():
+            raise FileNotFoundError(f"There is no file '{text}'. Name a Parquet or Arrow file, or a pattern.")
+        for path in matches:
             paths += _files_in(path) if path.is_dir() else [path]
-    strange = [str(path) for path in paths if not _is_table_file(path)]
-    if strange:
+    others = [str(path) for path in paths if not _is_table_file(path)]
+    if others:
         raise ValueError(
-            f"Cannot scan {listed(strange)}: only Parquet and Arrow files are read some rows at a time. Of CSV files, "
-            "pass polars.scan_csv(path)."
+            f"Cannot scan {listed(others)}: only Parquet and Arrow files are read in batches. For CSV files, pass "
+            "polars.scan_csv(path)."
         )
     return lambda: (batch for path in paths for batch in _file_batches(path))
 
 
 def _files_in(folder: Path) -> list[Path]:
     """Return the tables in a folder, in the order of their names."""
-    found = sorted(path for path in folder.iterdir() if _is_table_file(path) and path.is_file())
-    if not found:
+    paths = sorted(path for path in folder.iterdir() if _is_table_file(path) and path.is_file())
+    if not paths:
         raise FileNotFoundError(
-            f"The folder '{folder}' has no Parquet or Arrow files. Name another; of files in folders within it pass a "
+            f"The folder '{folder}' has no Parquet or Arrow files. Name another; for files in its subfolders pass a "
             f"pattern, such as '{folder / '**' / '*.parquet'}'."
         )
-    return found
+    return paths
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Have what a library says of a file say which one it is, and what to do."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Replace errors of libraries about a file by errors that name the file and state what to do."""
     try:
         yield
     except (MemoryError, PermissionError):
         raise
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f"There is no file '{path}' any more, and there was when it was scanned. Put it back, or scan the files "
-            "that are left."
+            f"The file '{path}' was removed after it was scanned. Restore it, or scan the remaining files."
         ) from error
-    except Exception as error:  # of pyarrow or polars, which have many
-        said = (str(error).strip().splitlines() or ["it cannot be understood"])[0].rstrip(".")
-        raise ValueError(f"Cannot read '{path}': {said}. Write the file again, or leave it out.") from error
+    except Exception as error:  # of pyarrow or polars, which have many types
+        reason = (str(error).strip().splitlines() or ["unknown error"])[0].rstrip(".")
+        raise ValueError(f"Cannot read '{path}': {reason}. Write the file again, or leave it out.") from error
 
 
 def _file_batches(path: Path) -> Iterator[Any]:
-    with _named(path):
+    with _translate_errors(path):
         yield from _batches_in(path)
 
 
@@ -355,7 +354,7 @@ def _batches_in(path: Path) -> Iterator[Any]:
     if is_parquet(path):
         with pyarrow.parquet.ParquetFile(path) as file:
             yield from _read_ahead(file.iter_batches(batch_size=BATCH_ROWS))
-        pyarrow.default_memory_pool().release_unused()  # which it would keep for the next file
+        pyarrow.default_memory_pool().release_unused()  # which pyarrow would retain for the next file
         return
     with pyarrow.memory_map(str(path)) as mapped:
         file = pyarrow.ipc.open_file(mapped)
@@ -364,16 +363,16 @@ def _batches_in(path: Path) -> Iterator[Any]:
 
 
 def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield batches; while one is worked on, the next is decoded on a thread of its own."""
+    """Yield batches; a second thread decodes the next one in the meantime."""
     with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = thread.submit(next, batches, None)
+        following = thread.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = thread.submit(next, batches, None)
             yield batch
 
 
 def _as_table(batch: object, i: int) -> RawTable:
-    """Read a batch; errors say which one it is."""
+    """Read a batch; errors name its number."""
     try:
         return read_table(batch)
     except (TypeError, ValueError) as error:
@@ -383,10 +382,10 @@ def _as_table(batch: object, i: int) -> RawTable:
 
 
 def _n_rows(batch: object) -> int:
-    """Return the number of rows of a batch, or some other number if only its reader can tell."""
+    """Return the number of rows of a batch, or -1 if it is not known before it is read."""
     for name in ("num_rows", "height"):
-        if isinstance(found := getattr(batch, name, None), int):
-            return found
+        if isinstance(n_rows := getattr(batch, name, None), int):
+            return n_rows
     if isinstance(batch, Mapping):
         return len(next(iter(batch.values()), ()))
     return batch.shape[0] if hasattr(batch, "shape") else len(batch) if hasattr(batch, "__len__") else -1
@@ -397,6 +396,6 @@ def _only(table: RawTable, wanted: list[str]) -> RawTable:
         return table
     absent = [name for name in wanted if name not in table.names]
     if absent:
-        raise ValueError(f"The stream lacks columns that are needed: {listed(absent)}.")
+        raise ValueError(f"The stream has no column(s) {listed(absent)}, which the model needs.")
     columns = [table.column(table.names.index(name)) for name in wanted]
     return RawTable(table.n_rows, len(wanted), wanted, columns=columns)

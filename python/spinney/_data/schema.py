@@ -2,13 +2,13 @@
 
 Vocabulary
 ----------
-number    numbers as they are; dates as seconds since 1970 (see `dates`)
-boolean   True and False, which the engine reads as 1 and 0
-ordered   categories with a declared order; the engine reads the position of a value in it
-category  values without an order; the engine reads the position of a value among those that occurred at fit,
-          sorted, or in the order in which they were declared
-empty     a column without any value at fit: a number to the engine; whatever comes at predict is accepted,
-          since no split can use it
+number    numbers; dates as seconds since 1970 (see `cells`)
+boolean   True and False, encoded as 1 and 0
+ordered   categories with a declared order, encoded as their position in this order
+category  values without an order, encoded as their position among those that occurred at fit, sorted or in the
+          order in which they were declared
+empty     a column without any value at fit, encoded as numbers; predict accepts any values in it, because no split
+          can use it
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from spinney._data.read import read_table
 from spinney._data.spool import SpooledTable
 
 _UNSEEN = ("missing", "error", "other")
-_FEW = 10  # categories of a column; more would have to pay for what sets of them gain by chance
+_FEW = 10  # categories of a column; splits of more have a penalty
 
 
 class Schema:
-    """The columns a model expects.
+    """The columns that a model expects.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class Schema:
     has_names : bool
         Whether the table at fit had column names.
     unseen : {"missing", "error", "other"}
-        What `encode` makes of a category that did not occur at fit, unless told otherwise.
+        Default treatment by `encode` of categories that did not occur at fit.
     pool : Combinations, optional
-        Combinations of columns that trees split on instead of the columns of numbers.
+        Combinations of columns that trees split on instead of the numeric columns.
     """
 
     def __init__(
@@ -75,24 +75,24 @@ class Schema:
         pool: Combinations | None = None,
     ) -> None:
         self.pool = pool
-        self._given = features if isinstance(features, PlainFeatures) else tuple(features)
+        self._source = features if isinstance(features, PlainFeatures) else tuple(features)
         self.has_names = has_names
         self.unseen = _checked_unseen(unseen)
-        if isinstance(self._given, PlainFeatures):
-            self.names, self._all_numbers = self._given.names, True
+        if isinstance(self._source, PlainFeatures):
+            self.names, self._all_numbers = self._source.names, True
         else:
-            self.names = [feature.name for feature in self._given]
+            self.names = [feature.name for feature in self._source]
             self._all_numbers = all(
                 feature.kind in ("number", "boolean") and not feature.clock and feature.absent is None
-                for feature in self._given
+                for feature in self._source
             )
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """What is known of each column."""
-        if isinstance(self._given, PlainFeatures):
-            return tuple(Feature(name, self._given.kind) for name in self._given.names)
-        return self._given
+        """The feature of each column."""
+        if isinstance(self._source, PlainFeatures):
+            return tuple(Feature(name, self._source.kind) for name in self._source.names)
+        return self._source
 
     @property
     def n_features(self) -> int:
@@ -116,18 +116,18 @@ class Schema:
         as_declared: bool = False,
         warn_identifiers: bool = False,
     ) -> Schema:
-        """Learn the schema of a training table.
+        """Return the schema of a training table.
 
         Parameters
         ----------
         table : RawTable
         categorical_features : sequence of names, of positions, or of one bool a column; optional
-            Columns to treat as categories whatever they hold; strings and declared categories always are.
+            Columns to treat as categories; columns of strings and declared categories always are.
         unseen : {"missing", "error", "other"}, default="missing"
         as_declared : bool, default=False
-            Number the categories in the order in which they were declared, where they were, instead of sorting them.
+            Number declared categories in the order of their declaration instead of sorting them.
         warn_identifiers : bool, default=False
-            Warn of columns that look like identifiers, unless they are named in `categorical_features`.
+            Warn about columns that look like identifiers, unless they are named in `categorical_features`.
         """
         forced = forced_categories(categorical_features, table)
         names = table.names or default_names(table.n_columns)
@@ -152,7 +152,7 @@ class Schema:
 
     @cached_property
     def split_features(self) -> tuple[Feature, ...]:
-        """What trees split on: the features, or those that are not numbers and then the combinations of numbers."""
+        """The columns that trees split on: the features, or those that are not combined and then the combinations."""
         if self.pool is None:
             return self.features
         combined = (Feature(self.pool.name(k, self.names), "number") for k in range(len(self.pool)))
@@ -165,31 +165,31 @@ class Schema:
 
     @property
     def n_categories(self) -> list[int]:
-        """Categories of what trees split on, as the engine counts them: 0 for numbers and ordered categories."""
+        """Number of categories of each column that trees split on: 0 for numbers and ordered categories."""
         if self._all_numbers:
             return [0] * self.n_split_features
         return [len(feature.categories) if feature.kind == "category" else 0 for feature in self.split_features]
 
     @property
     def n_effective_features(self) -> int:
-        """Number of columns; k categories, of three to ten, count k - 1, the ways in which they differ."""
+        """Number of columns, where a column of three to ten categories counts as one less than their number."""
         if self._all_numbers:
             return self.n_features
         n_categories = (len(feature.categories) if feature.kind == "category" else 0 for feature in self.features)
         return sum(n - 1 if 3 <= n <= _FEW else 1 for n in n_categories)
 
     def with_pool(self, pool: Combinations) -> Schema:
-        """Return the same columns with a pool of combinations."""
-        return Schema(self._given, self.has_names, self.unseen, pool)
+        """Return the same columns with combinations."""
+        return Schema(self._source, self.has_names, self.unseen, pool)
 
     def credit_inputs(self, by_split_feature: Array) -> Array:
-        """Hand what columns of the trees have earned on to the table's columns."""
+        """Distribute importances of the columns that trees split on over the table's columns."""
         return by_split_feature if self.pool is None else self.pool.credit_inputs(by_split_feature)
 
     def encode_blocks(
         self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model"
     ) -> Iterator[_engine.Table]:
-        """Encode some rows at a time where that saves memory, else all at once."""
+        """Encode a table in blocks of rows where that saves memory, else at once."""
         inputs = self.encode_inputs(table, unseen, estimator)
         if self.pool is None:
             yield inputs
@@ -197,25 +197,24 @@ class Schema:
             yield from self.pool.blocks(inputs)
 
     def encode(self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model") -> _engine.Table:
-        """Turn a table into what trees split on: its columns as by `encode_inputs`, combined where there is a pool."""
-        inputs = self.encode_inputs(table, unseen, estimator)
-        return self.combined(inputs)
+        """Encode a table as the columns that trees split on: those of `encode_inputs`, or their combinations."""
+        return self.combined(self.encode_inputs(table, unseen, estimator))
 
     def combined(self, inputs: _engine.Table) -> _engine.Table:
-        """Turn a table as `encode_inputs` makes it into what trees split on."""
+        """Return the columns that trees split on, from the result of `encode_inputs`."""
         return inputs if self.pool is None else next(self.pool.blocks(inputs, inputs.n_rows))
 
     def encode_inputs(
         self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model"
     ) -> _engine.Table:
-        """Turn a table into the engine's: columns in the order of the schema, categories as its codes.
+        """Encode a table for the engine: columns in the order of the schema, categories as its codes.
 
         Parameters
         ----------
         table : RawTable
         unseen : {"missing", "error", "other"}, optional
-            A category that did not occur at fit is missing, an error, or "some other value"; the schema's own
-            choice if not given. A value outside a declared order has no position: "other" reads it as
+            Whether a category that did not occur at fit is missing, an error, or a value that differs from all others.
+            None: as set in the schema. A value outside a declared order has no position: "other" treats it as
             missing.
         estimator : str
             Name of the estimator, for messages.
@@ -225,7 +224,7 @@ class Schema:
         ValueError
             If the columns are not those of the schema, or a category is unseen and that is an error.
         TypeError
-            If a column holds another kind of values than at fit.
+            If a column has values of another kind than at fit.
 
         Warns
         -----
@@ -250,7 +249,7 @@ class Schema:
         return target
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict that JSON can hold and `from_dict` turns back."""
+        """Return a dict for JSON, the inverse of `from_dict`."""
         fields: dict[str, Any] = {
             "has_names": self.has_names,
             "unseen": self.unseen,
@@ -260,14 +259,14 @@ class Schema:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Schema:
-        """Rebuild a schema; raises ValueError if `fields` cannot be one."""
+        """Return the schema of a dict; raises ValueError if `fields` is invalid."""
         try:
             features = [feature_from_dict(entry) for entry in fields["features"]]
             has_names, unseen = fields["has_names"], fields["unseen"]
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"This is not a schema: {error!r}.") from None
         if not features or not isinstance(has_names, bool):
-            raise ValueError("This is not a schema: it has no features or does not say whether they have names.")
+            raise ValueError("This is not a schema: it has no features, or `has_names` is missing.")
         if has_names and len({feature.name for feature in features}) < len(features):
             raise ValueError("This is not a schema: two features have the same name.")
         pool = Combinations.from_dict(fields["combinations"], features) if "combinations" in fields else None
@@ -280,11 +279,8 @@ def _checked_unseen(unseen: str) -> Unseen:
     return cast(Unseen, unseen)
 
 
-# ---- learning ---------------------------------------------------------------------------------------------
-
-
 def forced_categories(categorical_features: Iterable[Any] | None, table: RawTable) -> set[int]:
-    """Find the columns that the caller declares to be categories."""
+    """Return the positions of the columns that the caller declares to be categories."""
     if categorical_features is None:
         return set()
     if isinstance(categorical_features, (str, bytes)):
@@ -317,7 +313,7 @@ def _learn_block(table: RawTable, names: list[str], forced: set[int]) -> list[Fe
     matrix = table.matrix
     values = matrix if table.sparse is None else table.sparse.values
     kind = "boolean" if cast(Array, values).dtype.kind == "b" else "number"
-    # of a matrix, only these can be missing throughout
+    # only these columns of a matrix can be missing in all rows
     perhaps_empty: list[int] = []
     if matrix is not None and matrix.dtype.kind == "f":
         perhaps_empty = np.flatnonzero(np.isnan(matrix[0])).tolist()
@@ -332,7 +328,7 @@ def _learn_block(table: RawTable, names: list[str], forced: set[int]) -> list[Fe
 
 
 def check_categories(schema: Schema, table: RawTable, categorical_features: Any, estimator: str) -> None:
-    """Refuse other categories than those of the earlier fit."""
+    """Refuse a table in which other columns are categories than at the earlier fit."""
     forced = forced_categories(categorical_features, table)
     expected = schema.names if schema.has_names else None
     order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
@@ -350,16 +346,16 @@ def check_categories(schema: Schema, table: RawTable, categorical_features: Any,
             is_coded = table.matrix is None and isinstance(table.column(place), CodedColumn)
         if not is_category or not is_coded:
             raise ValueError(
-                f"warm_start keeps the kinds of the columns, but column {feature.name!r} was "
+                f"warm_start needs columns of the same kinds, but column {feature.name!r} was "
                 f"{'a category' if is_category else 'not a category'} at the earlier fit. Set categorical_features as "
-                "it was then, or warm_start=False."
+                "at that fit, or warm_start=False."
             )
 
 
 def column_values(schema: Schema, table: RawTable, estimator: str, unseen: Unseen) -> list[NDArray[np.float64]]:
-    """Return each column that trees split on, in order: numbers, or codes of categories; NaN is missing.
+    """Return each column that trees split on: numbers, or codes of categories; NaN is missing.
 
-    A category that did not occur at fit is missing, or one more than the last code if `unseen` is "other".
+    A category that did not occur at fit is missing, or the number of categories if `unseen` is "other".
     """
     columns = schema.encode(table, unseen, estimator)
     return [np.asarray(columns.column(j)) for j in range(columns.n_columns)]
@@ -372,13 +368,13 @@ def input_values(schema: Schema, table: RawTable, estimator: str, unseen: Unseen
 
 
 def row_table(schema: Schema, row: Any) -> RawTable:
-    """Make a table of one row: a mapping or Series by column name, or values in column order."""
+    """Return a table of one row, which is a mapping or Series by column name, or values in column order."""
     if hasattr(row, "to_dict") and getattr(row, "ndim", 1) == 1:
         row = row.to_dict() if schema.has_names else list(row)
     if isinstance(row, Mapping):
         absent = [name for name in schema.names if name not in row]
         if absent:
-            raise ValueError(f"The row has no value for the column {absent[0]!r}. Give None if it is missing.")
+            raise ValueError(f"The row has no value for the column {absent[0]!r}. Pass None if it is missing.")
         values = [row[name] for name in schema.names]
     else:
         values = list(row)
@@ -393,7 +389,7 @@ def row_table(schema: Schema, row: Any) -> RawTable:
 
 
 def rows_of(columns: _engine.Table, rows: NDArray[np.intp]) -> _engine.Table:
-    """Copy some rows of a table; of one that is sparse the copy is not."""
+    """Return a dense copy of some rows of a table."""
     table = _engine.Table(len(rows))
     for j in range(columns.n_columns):
         add_values(table, columns.values_at(j, rows.astype(np.uint32)), columns.n_categories(j))
@@ -402,12 +398,12 @@ def rows_of(columns: _engine.Table, rows: NDArray[np.intp]) -> _engine.Table:
 
 @dataclass(frozen=True)
 class Input:
-    """A table.
+    """A table as passed by the caller, and its columns.
 
     Attributes
     ----------
     given : table
-        As the caller gave it.
+        The caller's table.
     table : RawTable
         Its columns.
     """
@@ -422,12 +418,12 @@ class Input:
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return self.table.n_rows
 
     @property
     def is_stream(self) -> bool:
-        """Whether the rows lie in files."""
+        """Whether the rows are in temporary files."""
         return isinstance(self.given, SpooledTable)
 
     @property
@@ -436,13 +432,13 @@ class Input:
         return hasattr(self.given, "tocsc")
 
     def encoded(self, schema: Schema, unseen: Unseen, estimator: str) -> _engine.Table:
-        """Return the engine's columns; of rows on workers, what stands for them."""
+        """Return the encoded columns; for rows on workers, a handle to them."""
         if isinstance(self.table, RemoteTable):
             partitioned: _engine.Table = self.table.encoded(schema, unseen, estimator)
             return partitioned
         return schema.encode(self.table, unseen=unseen, estimator=estimator)
 
     def verify(self) -> None:
-        """Refuse a stream whose files no longer hold what was written to them."""
+        """Raise RuntimeError if the temporary files of a stream were changed."""
         if isinstance(self.given, SpooledTable):
             self.given.verify()

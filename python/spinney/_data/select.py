@@ -1,6 +1,6 @@
-"""The caller's table with some rows or columns taken, added or replaced, as a table of the same kind.
+"""Selection, addition and replacement of rows and columns of the caller's table, as a table of the same kind.
 
-Members of ensembles and models of other libraries read such tables themselves.
+Members of ensembles and models of other libraries get such tables.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ Numbers = dict[str, NDArray[np.float64]]  # columns by name
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One value for all rows, that need not occur in the column."""
+    """One value for all rows, which need not occur in the column."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A value for each row, that need not occur in the column."""
+    """A value for each row, which need not occur in the column."""
 
     values: list[Any]
 
 
 New = Places | Constant | Cells
-Fills = Mapping[int, tuple[Places, list[Any]]]  # by position of the column: rows, and what they get
+Fills = Mapping[int, tuple[Places, list[Any]]]  # by position of the column: rows, and their new values
 
 
 class PickTable(ABC):
-    """The caller's table, with a way to take, add and replace rows and columns of it. A subclass is a kind of table.
+    """The caller's table with methods to select, add and replace rows and columns; one subclass per kind of table.
 
     Attributes
     ----------
     native : table
-        What members get to see: the caller's own object where it can be indexed.
+        The caller's table where it can be indexed, else a copy that can.
     n_rows, n_columns : int
     names : list of str or None
     """
@@ -67,27 +67,27 @@ class PickTable(ABC):
         self.names = None if labels is None else usable_names(labels)
 
     def take(self, rows: Places | None = None, columns: Places | None = None) -> Any:
-        """Return some rows and columns, in the order given; None: all of them, not copied."""
+        """Return some rows and columns, in this order; None: all of them, not copied."""
         picked = self.native if columns is None else self._only(columns)
         return picked if rows is None else self._rows(picked, rows)
 
-    def beside(self, numbers: Numbers) -> Any:
-        """Return a table of the same kind with columns of numbers before its own; a name that is taken is changed."""
+    def with_leading_columns(self, numbers: Numbers) -> Any:
+        """Return a table of the same kind with numeric columns before its columns; duplicate names are changed."""
         taken, named = set(self.names or ()), {}
         for name, column in numbers.items():
             while name in taken:
                 name += "'"
             taken.add(name)
             named[name] = column
-        return self._after(named)
+        return self._prepended(named)
 
     def with_columns(self, new: Mapping[int, New]) -> Any:
-        """Return the table with columns replaced: by the values that the column has in other rows, or by others.
+        """Return the table with some columns replaced, by their values in other rows or by new values.
 
         Parameters
         ----------
         new : dict
-            By position of the column: a row number for each row, whose value is taken; a `Constant`; or `Cells`.
+            By position of the column: the row number of the new value of each row; a `Constant`; or `Cells`.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class PickTable(ABC):
         return self._replaced(columns)
 
     def filled(self, fills: Fills) -> Any:
-        """Return a table of the same kind with some cells filled; columns without such cells stay as they are."""
+        """Return a table of the same kind with some cells replaced; other columns are not copied."""
         return self._replaced({j: self._with(self._column(j), *fill) for j, fill in fills.items()})
 
     def _rows(self, X: Any, rows: Places) -> Any:
@@ -118,7 +118,7 @@ class PickTable(ABC):
         return column[rows]
 
     def _cells(self, column: Any, values: list[Any]) -> Any:
-        """Return values as a column of the type of another one, if it can hold them."""
+        """Return values as a column, with the type of another one if it fits."""
         return np.array(values, dtype=object if column.dtype == object else None)
 
     def _with(self, column: Any, rows: Places, values: list[Any]) -> Any:
@@ -132,8 +132,8 @@ class PickTable(ABC):
         """Return some columns."""
 
     @abstractmethod
-    def _after(self, numbers: Numbers) -> Any:
-        """Return all columns after columns of numbers, whose names are distinct."""
+    def _prepended(self, numbers: Numbers) -> Any:
+        """Return all columns after numeric columns with distinct names."""
 
     @abstractmethod
     def _column(self, j: int) -> Any:
@@ -145,12 +145,12 @@ class PickTable(ABC):
 
 
 def pick_table(X: Any) -> PickTable:
-    """Find out how to take rows and columns of a table; only what cannot be indexed is converted.
+    """Return a table as a `PickTable`; only tables that cannot be indexed are converted.
 
     Parameters
     ----------
     X : array, frame, sparse matrix, sequence of rows or dict of columns
-        Whatever an estimator takes.
+        Any table that an estimator accepts.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def _as_arrow(X: TableLike) -> Any:
         import pyarrow as pa
     except ImportError as error:
         raise TypeError(
-            f"Taking rows of a {type(X).__name__} needs pyarrow: pip install pyarrow, or pass a pandas or polars frame."
+            f"Selecting rows of a {type(X).__name__} needs pyarrow: install it, or pass a pandas or polars frame."
         ) from error
     return pa.table(X)
 
@@ -211,7 +211,7 @@ class _ArrayTable(PickTable):
     def _only(self, columns: Places) -> Any:
         return self.native[:, columns]
 
-    def _after(self, numbers: Numbers) -> Any:
+    def _prepended(self, numbers: Numbers) -> Any:
         stack = np.ma.hstack if isinstance(self.native, np.ma.MaskedArray) else np.hstack
         return stack([np.column_stack(list(numbers.values())), self.native])
 
@@ -227,7 +227,7 @@ class _ArrayTable(PickTable):
 
 
 class _SparseTable(_ArrayTable):
-    def _after(self, numbers: Numbers) -> Any:
+    def _prepended(self, numbers: Numbers) -> Any:
         from scipy.sparse import csr_array, hstack
 
         return hstack([csr_array(np.column_stack(list(numbers.values()))), self.native], format="csr")
@@ -245,8 +245,8 @@ class _SparseTable(_ArrayTable):
 
         order = np.arange(self.n_columns)
         order[list(columns)] = self.n_columns + np.arange(len(columns))
-        found = hstack([self.native.tocsc(), *columns.values()], format="csc")
-        return found[:, order].asformat(self.native.format)
+        joined = hstack([self.native.tocsc(), *columns.values()], format="csc")
+        return joined[:, order].asformat(self.native.format)
 
 
 class _DictTable(PickTable):
@@ -258,7 +258,7 @@ class _DictTable(PickTable):
         distinct = _distinct_names(names, columns)
         return {name: self.native[names[j]] for name, j in zip(distinct, columns.tolist(), strict=True)}
 
-    def _after(self, numbers: Numbers) -> Any:
+    def _prepended(self, numbers: Numbers) -> Any:
         return numbers | self.native
 
     def _column(self, j: int) -> Any:
@@ -279,7 +279,7 @@ class _PandasTable(PickTable):
     def _only(self, columns: Places) -> Any:
         return self.native.take(columns, axis=1).set_axis(_distinct_names(list(self.native.columns), columns), axis=1)
 
-    def _after(self, numbers: Numbers) -> Any:
+    def _prepended(self, numbers: Numbers) -> Any:
         import pandas as pd
 
         joined = pd.concat([pd.DataFrame(numbers, index=self.native.index), self.native], axis=1)
@@ -292,7 +292,7 @@ class _PandasTable(PickTable):
     def _cells(self, column: Any, values: list[Any]) -> Any:
         import pandas as pd
 
-        if column.dtype.kind in "iu" and any(float(value) % 1 for value in values):  # half a child
+        if column.dtype.kind in "iu" and any(float(value) % 1 for value in values):
             return pd.Series(values, dtype="float64")
         try:
             return pd.Series(pd.array(values, dtype=column.dtype))
@@ -313,11 +313,11 @@ class _PandasTable(PickTable):
 
 class _PolarsTable(PickTable):
     def _only(self, columns: Places) -> Any:
-        names = self.native.columns  # made anew at each look
+        names = self.native.columns  # polars builds the list at each access
         distinct = _distinct_names(names, columns)
         return self.native.select(**{name: names[j] for name, j in zip(distinct, columns.tolist(), strict=True)})
 
-    def _after(self, numbers: Numbers) -> Any:
+    def _prepended(self, numbers: Numbers) -> Any:
         import polars as pl
 
         return pl.DataFrame(numbers).hstack(self.native)
@@ -357,7 +357,7 @@ class _ArrowTable(PickTable):
         distinct = _distinct_names(self.native.schema.names, columns)
         return self.native.select(columns.tolist()).rename_columns(distinct)
 
-    def _after(self, numbers: Numbers) -> Any:
+    def _prepended(self, numbers: Numbers) -> Any:
         import pyarrow as pa
 
         columns = [pa.array(column) for column in numbers.values()] + list(self.native.columns)
@@ -390,7 +390,7 @@ class _ArrowTable(PickTable):
 
 
 def _filled_list(cells: list[Any], rows: Places, values: list[Any], scale: int | None) -> list[Any]:
-    """Put values into cells; numbers are rounded to what a column of decimals can hold."""
+    """Return cells with some values replaced, rounded to the scale of a column of decimals."""
     if scale is not None:
         values = [Decimal(value).quantize(Decimal(1).scaleb(-scale)) for value in values]
     for row, value in zip(rows.tolist(), values, strict=True):
@@ -399,26 +399,26 @@ def _filled_list(cells: list[Any], rows: Places, values: list[Any], scale: int |
 
 
 def _distinct_names(names: list[Any], columns: Places) -> list[Any]:
-    """Names of the columns taken; one that is taken again gets a number, because frames want distinct names."""
+    """Return the names of selected columns; repeated ones get a number, because frames need distinct names."""
     if len(np.unique(columns)) == len(columns):
         return [names[j] for j in columns.tolist()]
     if not all(isinstance(name, str) for name in names):
         return list(range(len(columns)))
-    used, taken = set(names), dict.fromkeys(columns.tolist(), 0)
-    found = []
+    used, count = set(names), dict.fromkeys(columns.tolist(), 0)
+    distinct = []
     for j in columns.tolist():
-        taken[j] += 1
+        count[j] += 1
         name = names[j]
-        number = taken[j]
+        number = count[j]
         while number > 1 and (name := f"{names[j]} ({number})") in used:
             number += 1
         used.add(name)
-        found.append(name)
-    return found
+        distinct.append(name)
+    return distinct
 
 
 def missing_rows(column: Column) -> NDArray[np.bool_]:
-    """Tell which rows of a column have no value."""
+    """Return which rows of a column are missing."""
     if isinstance(column, SparseColumn):
         raise TypeError("A sparse matrix has no missing values to fill. Pass a dense table.")
     if isinstance(column, CodedColumn):

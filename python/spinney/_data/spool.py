@@ -1,4 +1,4 @@
-"""Tables that lie in files: batches of rows are written column by column, and read in place as any other table."""
+"""Tables in temporary files: batches of rows are written column by column, and read in place like any other table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BATCH_ROWS = 65_536
 
 
 class SpooledTable(RawTable):
-    """A table whose columns lie in files; they vanish with it.
+    """A table whose columns are in temporary files, which are removed with it.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class SpooledTable(RawTable):
     names : list of str or None
     columns : list of columns
     spill : Spill
-        Where they lie.
+        The files.
     """
 
     spill: _engine.Spill
@@ -50,7 +50,7 @@ class SpooledTable(RawTable):
         super().__init__(n_rows, len(columns), names, columns=columns, spill=spill)
 
     def column(self, j: int) -> Column:
-        """Return column ``j``; the pages of others that were looked at are let go."""
+        """Return column ``j``; memory pages of columns that were read before are released."""
         self.spill.let_go()
         return super().column(j)
 
@@ -61,11 +61,11 @@ class SpooledTable(RawTable):
         return SpooledTable(self.n_rows, names, [super(SpooledTable, self).column(j) for j in chosen], self.spill)
 
     def verify(self) -> None:
-        """Refuse to go on if the files no longer hold what was written to them; reads all of them."""
+        """Raise RuntimeError if the files were changed; reads all of them."""
         self.spill.verify()
 
     def batches(self) -> Iterator[RawTable]:
-        """Yield the rows, some at a time."""
+        """Yield the rows in batches."""
         columns = [super(SpooledTable, self).column(j) for j in range(self.n_columns)]
         for begin in range(0, self.n_rows, BATCH_ROWS):
             rows = slice(begin, min(begin + BATCH_ROWS, self.n_rows))
@@ -88,13 +88,13 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
     Parameters
     ----------
     batches : iterable of RawTable
-        Of the same columns, by name where they have names.
+        Batches with the same columns, by name where they have names.
     forced : set of int
-        Places of columns of numbers that are categories.
+        Positions of numeric columns that are categories.
     folder : str or None
-        Where files are made, which have no name there once they are written; None: the system's folder for such.
+        Folder of the unnamed temporary files; None: the system's folder for temporary files.
     held_bytes : int
-        How much of them is held in memory at a time, roughly.
+        Approximate amount of the files that is held in memory at a time.
     """
     parent = tempfile.gettempdir() if folder is None else folder
     _check_folder(parent)
@@ -106,11 +106,11 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
             if writers is None:
                 names = batch.names
                 writers = [_Writer(parent, column_label(j, names), j in forced) for j in range(batch.n_columns)]
-            for writer, place in zip(writers, _places(batch, names, len(writers), i), strict=True):
-                writer.add(batch.column(place), batch.n_rows, i)
+            for writer, j in zip(writers, _positions(batch, names, len(writers), i), strict=True):
+                writer.add(batch.column(j), batch.n_rows, i)
             n_rows += batch.n_rows
         if writers is None:
-            raise ValueError("The stream has no rows. A table needs rows to learn from.")
+            raise ValueError("The stream has no rows. Pass a table with rows to learn from.")
         spill = _engine.Spill(parent, held_bytes)
         return SpooledTable(n_rows, names, [writer.finish(spill, n_rows) for writer in writers], spill)
     except OSError as error:
@@ -119,8 +119,8 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
         n_bytes = sum(writer.n_bytes for writer in writers or ())
         raise OSError(
             error.errno,
-            f"The folder {parent} has no room for the columns of the stream, which take their uncompressed size: "
-            f"{n_bytes:,} bytes of the first {n_rows:,} rows and of some that follow. Name a folder with more room: "
+            f"The folder {parent} is too small for the uncompressed columns of the stream: "
+            f"{n_bytes:,} bytes for somewhat more than {n_rows:,} rows so far. Name a folder with more room: "
             "spinney.scan(..., folder=...)",
         ) from None
     finally:
@@ -129,52 +129,53 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
 
 
 def _check_folder(folder: str) -> None:
-    """Refuse a folder that no files can be made in."""
+    """Refuse a folder in which no files can be created."""
     if not os.path.isdir(folder):
         raise NotADirectoryError(
-            errno.ENOTDIR, f"There is no folder {folder} to make files in. Make it, or name another with folder=..."
+            errno.ENOTDIR,
+            f"There is no folder {folder} for temporary files. Create it, or name another with folder=...",
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(
-            errno.EACCES, f"No files can be made in the folder {folder}. Name another: spinney.scan(..., folder=...)"
+            errno.EACCES, f"No files can be created in the folder {folder}. Name another: spinney.scan(..., folder=...)"
         )
 
 
-def _places(batch: RawTable, names: list[str] | None, n_columns: int, i: int) -> list[int]:
-    """Find the columns of the first batch in a later one."""
+def _positions(batch: RawTable, names: list[str] | None, n_columns: int, i: int) -> list[int]:
+    """Return the positions of the columns of the first batch in another one."""
     if batch.names == names and batch.n_columns == n_columns:
         return list(range(n_columns))
     found, wanted = batch.names or [], names or []
     if set(found) != set(wanted) or names is None:
         absent, more = [n for n in wanted if n not in found], [n for n in found if n not in wanted]
         numbers = f"has {batch.n_columns} columns, and the first has {n_columns}"
-        what = f"lacks {listed(absent)}" if absent else f"has {listed(more)} beside them" if more else numbers
+        what = f"lacks {listed(absent)}" if absent else f"also has {listed(more)}" if more else numbers
         raise ValueError(f"Batch {i} of the stream {what}: all batches need the columns of the first.")
-    place = {name: j for j, name in enumerate(found)}
-    return [place[name] for name in wanted]
+    position = {name: j for j, name in enumerate(found)}
+    return [position[name] for name in wanted]
 
 
 class _File:
-    """A file without a name, so that it vanishes with the process whatever happens to that; written in pieces."""
+    """An unnamed temporary file, which the system removes when the process ends; written in chunks."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._file = _nameless(folder)
+        self._file = _temporary_file(folder)
         self._sums = _engine.Checksums()
         self.n_bytes = 0
 
     def append(self, values: Array) -> None:
-        """Write an array behind all others."""
+        """Append an array."""
         if values.size == 0:
             return
-        left = np.ascontiguousarray(values).data.cast("B")
-        self._sums.add(np.frombuffer(left, np.uint8))
-        self.n_bytes += len(left)
-        while left:
-            left = left[self._file.write(left) :]
+        remaining = np.ascontiguousarray(values).data.cast("B")
+        self._sums.add(np.frombuffer(remaining, np.uint8))
+        self.n_bytes += len(remaining)
+        while remaining:
+            remaining = remaining[self._file.write(remaining) :]
 
-    def changed(self, dtype: Any, change: Callable[[Array], Array]) -> _File:
-        """Return another file with what a function makes of the values; this one is closed."""
+    def transformed(self, dtype: Any, change: Callable[[Array], Array]) -> _File:
+        """Return a file with a function of the values, and close this one."""
         other = _File(self._folder)
         self._file.seek(0)
         while block := self._file.read(BATCH_ROWS * np.dtype(dtype).itemsize):
@@ -183,23 +184,23 @@ class _File:
         return other
 
     def mapped(self, spill: _engine.Spill) -> NDArray[np.uint8]:
-        """Return all bytes, which stay in the file; what was written is known by its checksums."""
-        found = spill.map(self._file.fileno(), self.n_bytes, self._sums.finish())
+        """Return all bytes as a memory map, which checksums protect."""
+        mapped = spill.map(self._file.fileno(), self.n_bytes, self._sums.finish())
         self.close()
-        return found
+        return mapped
 
     def close(self) -> None:
-        """Close the file; what is mapped stays."""
+        """Close the file; memory maps stay valid."""
         self._file.close()
 
 
-def _nameless(folder: str) -> IO[bytes]:
+def _temporary_file(folder: str) -> IO[bytes]:
     try:
         return tempfile.TemporaryFile(prefix="spinney-", dir=folder, buffering=0)
     except OSError as error:
         if error.errno != errno.EMFILE:
             raise
-    with suppress(ImportError, ValueError, OSError):  # a file for each column: the process may ask for more of them
+    with suppress(ImportError, ValueError, OSError):  # one file per column: raise the limit of open files
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -208,27 +209,27 @@ def _nameless(folder: str) -> IO[bytes]:
 
 
 class _Writer:
-    """One column, written batch by batch."""
+    """A column that is written batch by batch."""
 
     def __init__(self, folder: str, label: str, forced: bool) -> None:
         self._folder, self._label, self._forced = folder, label, forced
         self._file = _File(folder)
         self._mask: _File | None = None
         self._n = 0  # rows so far
-        self._dtype: np.dtype[Any] | None = None  # of numbers; None: no value yet, or categories
+        self._dtype: np.dtype[Any] | None = None  # of numbers; None: no values so far, or categories
         self._clock = ""
         self._code_of: dict[Any, int] | None = None  # of categories
         self._ordered: tuple[Any, ...] | None = None
 
     def close(self) -> None:
-        """Let go of the files, unless they are mapped."""
+        """Close the files."""
         self._file.close()
         if self._mask is not None:
             self._mask.close()
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that were written."""
+        """Number of bytes written."""
         return self._file.n_bytes + (0 if self._mask is None else self._mask.n_bytes)
 
     def add(self, column: Column, n_rows: int, batch: int) -> None:
@@ -260,11 +261,11 @@ class _Writer:
         if column.clock != self._clock:
             raise TypeError(
                 f"{self._label} changes between dates and numbers, or their time zones, in batch {batch} of the "
-                "stream; convert all of its values to one of them."
+                "stream; convert all of its values to one type."
             )
         if column.values.dtype != self._dtype:
             wider = np.result_type(self._dtype, column.values.dtype)
-            self._file = self._file.changed(self._dtype, lambda values: values.astype(wider))
+            self._file = self._file.transformed(self._dtype, lambda values: values.astype(wider))
             self._dtype = wider
         self._write_numbers(column.values.astype(self._dtype, copy=False), column.missing)
 
@@ -290,7 +291,7 @@ class _Writer:
         if self._ordered is not None and (not column.ordered or tuple(column.values) != self._ordered):
             raise ValueError(
                 f"{self._label} has other ordered categories in batch {batch} of the stream than before; declare the "
-                "same in all."
+                "same categories in all batches."
             )
         new_code = np.full(len(column.values) + 1, -1, dtype=np.int32)
         for old in column.occurring_codes() if self._ordered is None else range(len(column.values)):
@@ -302,7 +303,7 @@ class _Writer:
         self._file.append(new_code[column.codes])
 
     def finish(self, spill: _engine.Spill, n_rows: int) -> Column:
-        """Return the column as it lies in its file."""
+        """Return the column, memory-mapped."""
         if self._code_of is not None:
             return self._finish_codes(spill, self._code_of)
         if self._dtype is None:
@@ -312,42 +313,42 @@ class _Writer:
         return NumberColumn(values, missing, self._clock)
 
     def _finish_codes(self, spill: _engine.Spill, code_of: dict[Any, int]) -> Column:
-        """Give categories the codes of their order, so that a schema finds them as it wants them."""
+        """Return the column with codes in the order of the categories, as a schema needs them."""
         values = list(code_of) if self._ordered is not None else sorted(code_of)
         if values != list(code_of):
             new_code = np.full(len(values) + 1, -1, dtype=np.int32)
             new_code[[code_of[value] for value in values]] = np.arange(len(values))
-            self._file = self._file.changed(np.int32, lambda codes: new_code[codes])
-        found = CodedColumn(self._file.mapped(spill).view(np.int32), values, ordered=self._ordered is not None)
+            self._file = self._file.transformed(np.int32, lambda codes: new_code[codes])
+        column = CodedColumn(self._file.mapped(spill).view(np.int32), values, ordered=self._ordered is not None)
         if self._ordered is None:
-            found._occurring = list(range(len(values)))
-        return found
+            column._occurring = list(range(len(values)))
+        return column
 
 
 def array_of(table: RawTable, name: str, option: str) -> Array:
-    """Return a column as the array that a caller would pass; `option` is the parameter that names it."""
+    """Return a column as the array that a caller would pass for `option`, the parameter that names it."""
     names = table.names or []
     if not names:
         raise ValueError(
-            f"{option}={name!r} names a column, and those of the stream have no names. Pass {option} as an array, or a "
-            "stream of tables with names of columns."
+            f"{option}={name!r} names a column, and the columns of the stream have no names. Pass {option} as an "
+            "array, or a stream of tables with column names."
         )
     if name not in names:
-        raise ValueError(f"{option}={name!r} names no column of the stream, which has {listed(names)}.")
+        raise ValueError(f"{option}={name!r} is not a column of the stream, which has {listed(names)}.")
     column = table.column(names.index(name))
     if isinstance(column, CodedColumn):
         labels = np.empty(len(column.values) + 1, dtype=object)
         labels[:-1] = column.values
-        return labels[column.codes] if isinstance(column.values[0], str) else _with_gaps(column)
+        return labels[column.codes] if isinstance(column.values[0], str) else _with_missing(column)
     assert isinstance(column, NumberColumn)
     if column.clock:
-        raise TypeError(f"{option}={name!r} holds dates. Convert them to numbers in the unit that you want.")
+        raise TypeError(f"{option}={name!r} holds dates. Convert them to numbers in a unit of your choice.")
     if column.missing is not None:
         return np.where(column.missing != 0, np.nan, column.values.astype(np.float64))
     return column.values
 
 
-def _with_gaps(column: CodedColumn) -> Array:
+def _with_missing(column: CodedColumn) -> Array:
     values = np.array(column.values)
     if (column.codes < 0).any():
         return np.append(values.astype(np.float64), np.nan)[column.codes]

@@ -1,4 +1,4 @@
-"""Names of the types that cross the seams of the package."""
+"""Type aliases of arguments, used across packages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# A caller's table, whatever its kind: NumPy array, pandas, polars or pyarrow frame, sparse matrix, list of rows, stream
-# or collection. `read_table` finds out which at the door; nothing behind the door takes it.
+# A caller's table of any kind: NumPy array, pandas, polars or pyarrow frame, sparse matrix, list of rows, stream or
+# collection. `read_table` converts it.
 TableLike: TypeAlias = object
 
 # One value per row, as callers pass it: a target, weights, groups, offsets; for streams also the name of a column.
@@ -19,7 +19,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 # Parameters of estimators: a seed; columns by name, position or mask; a number for each column or class, in order or by
-# name; groups of columns, or a word for some.
+# name; groups of columns, or the name of a grouping.
 RandomState: TypeAlias = int | np.random.RandomState | None
 ColumnNames: TypeAlias = ArrayLike | None
 ByColumn: TypeAlias = ArrayLike | Mapping[str, float] | None

@@ -304,7 +304,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
     def _meta(self, table: PickTable, named: dict[str, Floats], final: BaseEstimator) -> TableLike:
         """Return the table that what combines gets to see."""
         if self.passthrough:
-            return table.beside(named)
+            return table.with_leading_columns(named)
         return named if isinstance(final, Estimator) else np.column_stack(list(named.values()))
 
     # ---- using ---------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         columns = self._member_columns(table)
         if not self.passthrough:
             return np.hstack(columns)
-        return table.beside(self._named_columns(self._names, columns, self._classes))
+        return table.with_leading_columns(self._named_columns(self._names, columns, self._classes))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names of the columns that `transform` gives, as scikit-learn's.

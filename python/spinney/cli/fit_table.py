@@ -15,7 +15,7 @@ import numpy as np
 
 from spinney._data.arguments import read_size
 from spinney._data.display import nearest_name
-from spinney._data.file_readers import STANDARD_INPUT, is_parquet, reading
+from spinney._data.file_readers import STANDARD_INPUT, is_parquet, translate_errors
 from spinney._data.types import Floats
 from spinney._evaluate.problem import Array, read_target
 from spinney.cli.failures import command_errors, fail
@@ -240,7 +240,7 @@ def _rows_of(files: list[Path]) -> pl.LazyFrame:
 
     schemas: list[pl.Schema] = []
     for file in files:
-        with command_errors(), reading(file, None):
+        with command_errors(), translate_errors(file, None):
             schemas.append(pl.scan_parquet(file, glob=False).collect_schema())
     names = schemas[0].names()
     for file, schema in zip(files, schemas, strict=True):
@@ -281,7 +281,7 @@ def naming_unreadable_file(files: list[Path]) -> Iterator[None]:
         yield
     except pl.exceptions.PolarsError as error:
         for file in files:
-            with command_errors(), reading(file, None):
+            with command_errors(), translate_errors(file, None):
                 pl.read_parquet(file, glob=False)
         raise fail(f"Cannot read the rows: {error}. Check that all files are complete.") from error
 

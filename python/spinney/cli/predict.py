@@ -59,7 +59,7 @@ def run_predict(
         raise fail(f"'{model_path}' is a regression model: it has no class probabilities. Leave out --proba.")
     if offset is not None and not model.takes_offset:
         raise fail(f"--offset applies to gradient boosting, but '{model_path}' is another model. Leave it out.")
-    if offset is not None and (n_classes := model._part.model.n_scores) > 1:
+    if offset is not None and (n_classes := model._saved.model.n_scores) > 1:
         raise fail(
             f"--offset supports regression and two classes, but '{model_path}' has {n_classes} classes. Leave it out, "
             "or predict from Python."

@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from spinney._data.file_readers import MOST_BYTES, read_file
+from spinney._data.file_readers import MAX_BYTES, read_file
 from spinney._data.types import TableLike
 from spinney._evaluate.compare import Comparison, compare
 from spinney._evaluate.folds import split_test
@@ -41,7 +41,7 @@ def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_j
     folder = Path(f"{source.stem}-study") if out is None else out
     check_folder(folder)
     with command_errors(), warnings_in_one_line():
-        read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
+        read = read_file(source.path, source.delimiter, source.encoding, max_bytes=MAX_BYTES)
         study = make_study(read, source.target, options)
         study.command = command_of(source, options)
         files = save_study(study, folder)
@@ -181,7 +181,7 @@ def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, se
 
 
 def _read(source: Source) -> Prepared:
-    read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
+    read = read_file(source.path, source.delimiter, source.encoding, max_bytes=MAX_BYTES)
     return prepare(read.frame, source.target, StudyOptions(task=source.task), 0)
 
 

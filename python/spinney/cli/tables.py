@@ -12,15 +12,15 @@ import click
 
 from spinney._data.file_readers import (
     MISSING,
-    decoded,
     delimiter_of,
     is_csv,
     is_parquet,
     on_disk,
-    opened,
+    open_bytes,
+    open_decoded,
     read_file,
-    reading,
     record_blocks,
+    translate_errors,
 )
 from spinney._data.scan import polars_batches
 from spinney.cli.failures import command_errors, fail
@@ -44,10 +44,10 @@ def column_names(path: Path, delimiter: str | None) -> list[str]:
     """Return the names of a table's columns, reading no more than needed."""
     import polars as pl
 
-    with command_errors(), reading(path, delimiter):
+    with command_errors(), translate_errors(path, delimiter):
         if is_parquet(path):
             return list(pl.read_parquet_schema(path))
-        with opened(path) as file:
+        with open_bytes(path) as file:
             header = next(record_blocks(file, BLOCK_BYTES))[0]
         return pl.read_csv(header, separator=delimiter_of(path, delimiter), infer_schema=False).columns
 
@@ -78,7 +78,11 @@ def in_batches(path: Path, encoding: str | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="spinney-") as folder:
             written = Path(folder) / (f"{file.stem}{file.suffix.removesuffix('.gz')}" if is_csv(file) else "t.parquet")
             if is_csv(file):
-                with reading(file, None, encoding), decoded(file, encoding) as text, open(written, "wb") as target:
+                with (
+                    translate_errors(file, None, encoding),
+                    open_decoded(file, encoding) as text,
+                    open(written, "wb") as target,
+                ):
                     while block := text.read(BLOCK_BYTES):
                         target.write(block)
             else:
@@ -113,13 +117,13 @@ def batches(path: Path, types: dict[str, Any], delimiter: str | None) -> Iterato
     """
     import polars as pl
 
-    with command_errors(), reading(path, delimiter):
+    with command_errors(), translate_errors(path, delimiter):
         if is_parquet(path):
             for frame in polars_batches(pl.scan_parquet(path, glob=False).select(list(types)), BATCH_ROWS):
                 yield from frame.iter_slices(BATCH_ROWS)
             return
         separator = delimiter_of(path, delimiter)
-        with opened(path) as file:
+        with open_bytes(path) as file:
             for header, records in record_blocks(file, BLOCK_BYTES):
                 yield pl.read_csv(
                     header + records,

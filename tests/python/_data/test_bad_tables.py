@@ -36,11 +36,11 @@ def refused(*arguments) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words", "said"),
+    ("name", "text", "words", "message"),
     [
-        ("empty.csv", b"", "", "is empty. Name a table"),
+        ("empty.csv", b"", "", "is empty. Name a file"),
         ("header.csv", b"x,y\n", "", "has no rows"),
-        ("one.csv", b"y\na\nb\n", "", "one column only, 'y'"),
+        ("one.csv", b"y\na\nb\n", "", "only one column, 'y'"),
         ("semicolon.csv", b"x;y\n1;a\n2;b\n", "", "try --delimiter ';'"),
         ("ragged.csv", b"x,y\n1,a\n2,b,c\n", "", "line 3 has 3 cells"),
         ("absent.csv", b"x,z\n1,a\n2,b\n", "", "has no column 'y'"),
@@ -54,16 +54,16 @@ def refused(*arguments) -> str:
         ("mixed.csv", b"x,y\n1,a\n", "--encoding klingon", "no encoding 'klingon'"),
         ("wide.csv", "x,y\n1,a\n".encode("utf-16"), "", "It looks like UTF-16: pass --encoding utf-16."),
         ("bytes.csv", b"\x00\x01\x02" * 50, "", "it is not text. Name a CSV, Parquet, Arrow or Excel file."),
-        ("parquet.csv", b"PAR1" + bytes(50), "", "It looks like Parquet: give it the ending .parquet."),
-        ("excel.txt", b"PK\x03\x04" + bytes(50), "", "It looks like Excel: give it the ending .xlsx."),
-        ("packed.csv", b"\x1f\x8b" + bytes(50), "", "It looks like gzip: give it the ending .csv.gz."),
+        ("parquet.csv", b"PAR1" + bytes(50), "", "It looks like Parquet: give it the suffix .parquet."),
+        ("excel.txt", b"PK\x03\x04" + bytes(50), "", "It looks like Excel: give it the suffix .xlsx."),
+        ("packed.csv", b"\x1f\x8b" + bytes(50), "", "It looks like gzip: give it the suffix .csv.gz."),
         ("broken.parquet", b"PAR1 and no more", "", "as Parquet"),
-        ("broken.arrow", b"no arrow", "", "its suffix right"),
+        ("broken.arrow", b"no arrow", "", "has the right suffix"),
     ],
 )
-def test_what_cannot_be_studied_is_said_in_one_line(tmp_path, name, text, words, said):
+def test_what_cannot_be_studied_is_refused_in_one_line(tmp_path, name, text, words, message):
     (tmp_path / name).write_bytes(text)
-    assert said in refused(tmp_path / name, "--target", "y", *words.split(), "--out", tmp_path / "out")
+    assert message in refused(tmp_path / name, "--target", "y", *words.split(), "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -87,7 +87,7 @@ def test_tables_of_every_kind_are_read(tmp_path, kind):
         text = rows.write_csv(separator="\t" if kind == "tsv" else ",").encode()
         path.write_bytes(gzip.compress(text) if kind.endswith("gz") else text)
     for most in (None, 1 << 20):
-        found = file_readers.read_file(path, None, encoding, most_bytes=most)
+        found = file_readers.read_file(path, None, encoding, max_bytes=most)
         assert found.frame.equals(rows)
         assert found.notes == []
 
@@ -129,34 +129,34 @@ def test_standard_input_is_studied(tmp_path, monkeypatch):
 def test_records_are_drawn_whole(block, last):
     rows = [f'{k},"a\nb ""{k}"""' for k in range(200)]
     text = b"n,text\n" + "\n".join(rows).encode() + last
-    drawn, n_kept, n_all = file_readers.drawn_records(io.BytesIO(text), 1000, 0, block)
+    drawn, n_kept, n_all = file_readers.sample_records(io.BytesIO(text), 1000, 0, block)
     assert n_all == 200
     assert len(drawn) <= 1000 + 10
     frame = pl.read_csv(drawn)
     assert frame.height == n_kept > 0
     assert frame["n"].is_sorted()
     assert frame["text"].to_list() == [f'a\nb "{k}"' for k in frame["n"]]
-    whole, n_kept, _ = file_readers.drawn_records(io.BytesIO(text), 10**6, 0, block)
+    whole, n_kept, _ = file_readers.sample_records(io.BytesIO(text), 10**6, 0, block)
     assert n_kept == 200
     assert whole == text
 
 
-def test_a_table_that_is_too_large_is_drawn_from_and_says_so(tmp_path):
+def test_a_table_that_is_too_large_is_sampled_with_a_note(tmp_path):
     rows = table(6000)
     rows.write_csv(tmp_path / "t.csv")
     rows.write_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
-        found = file_readers.read_file(tmp_path / name, most_bytes=30_000)
+        found = file_readers.read_file(tmp_path / name, max_bytes=30_000)
         assert 200 < found.frame.height < 3000
         assert "of its 6,000 rows were drawn at random" in found.notes[0]
-        again = file_readers.read_file(tmp_path / name, most_bytes=30_000)
+        again = file_readers.read_file(tmp_path / name, max_bytes=30_000)
         assert again.frame.equals(found.frame)
 
 
 @pytest.mark.slow
-def test_a_study_of_a_table_that_is_too_large_says_so(tmp_path, monkeypatch):
+def test_a_study_of_a_table_that_is_too_large_has_a_note(tmp_path, monkeypatch):
     table(6000).write_csv(tmp_path / "t.csv")
-    monkeypatch.setattr(cli_study, "MOST_BYTES", 30_000)
+    monkeypatch.setattr(cli_study, "MAX_BYTES", 30_000)
     words = ["study", str(tmp_path / "t.csv"), "--target", "y", "--keep", "x", "--out", str(tmp_path / "out"), *QUICK]
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 0, result.output
@@ -174,7 +174,7 @@ def test_memory_of_a_long_file_is_bounded(tmp_path):
             file.write(line * 10_000)  # 9 MB in all
     tracemalloc.start()
     with open(tmp_path / "t.csv", "rb") as file:
-        _, n_kept, n_all = file_readers.drawn_records(file, 1 << 19, 0, 1 << 17)
+        _, n_kept, n_all = file_readers.sample_records(file, 1 << 19, 0, 1 << 17)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert n_all == 200_000

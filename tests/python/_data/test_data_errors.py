@@ -1,4 +1,4 @@
-"""Bad tables: each is refused with a sentence that names the column and says what to do."""
+"""Bad tables: each is refused with a sentence that names the column and states what to do."""
 
 import datetime
 import re
@@ -101,7 +101,7 @@ READ_ERRORS = [
         TypeError,
         "Column 'cell' .* list: its argument must be a string or a number",
     ),
-    (lambda: np.array([[3]], dtype="m8[s]"), TypeError, "Column 0 holds durations; turn them into numbers"),
+    (lambda: np.array([[3]], dtype="m8[s]"), TypeError, "Column 0 holds durations; convert them to numbers"),
     (lambda: objects(np.timedelta64(1, "s")), TypeError, "Column 0 holds times of day or durations"),
     (lambda: frame(when=pd.to_timedelta([3], "s")), TypeError, "Column 'when' holds durations"),
     (lambda: frame(when=pd.Categorical([NOON])), TypeError, "Column 'when' has dates as categories"),
@@ -295,11 +295,13 @@ def test_dicts_that_are_no_schema_are_refused(features):
             Schema.from_dict(fields | {name: value})
 
 
-# ---- whole numbers beyond 2**53 ---------------------------------------------------------------------------
+# ---- integers beyond 2**53 ---------------------------------------------------------------------------------
 
 LARGE = np.array([2**53, 2**53 + 1, 2**53 + 4, 5] * 10, dtype=np.int64)
 TARGET = np.tile([0, 1, 1, 0], 10)
-LOSS = r"Column .id. holds whole numbers beyond 2\*\*53, of which 1 cannot be told from others.*categorical_features"
+LOSS = (
+    r"Column .id. holds integers beyond 2\*\*53, of which 1 cannot be distinguished from others.*categorical_features"
+)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +319,7 @@ LOSS = r"Column .id. holds whole numbers beyond 2\*\*53, of which 1 cannot be to
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
-def test_integers_that_float64_makes_one_are_named(estimator):
+def test_integers_that_float64_rounds_to_one_are_named(estimator):
     frame = pd.DataFrame({"small": np.arange(40), "id": LARGE})
     with pytest.warns(UserWarning, match=LOSS) as warned:
         estimator.fit(frame, TARGET)
@@ -338,22 +340,22 @@ def test_integers_that_float64_makes_one_are_named(estimator):
         pd.DataFrame({"id": LARGE.astype(object)}),
     ],
 )
-def test_integers_that_float64_makes_one_are_named_in_any_table(table):
-    with pytest.warns(UserWarning, match=r"Column 'id' holds whole numbers beyond 2\*\*53"):
+def test_integers_that_float64_rounds_to_one_are_named_in_any_table(table):
+    with pytest.warns(UserWarning, match=r"Column 'id' holds integers beyond 2\*\*53"):
         spinney.DecisionTreeClassifier().fit(table, TARGET)
 
 
 def test_arrays_and_sparse_tables_name_the_position():
     X = np.column_stack([np.arange(40), LARGE])
     for table in (X, sp.csc_array(X)):
-        with pytest.warns(UserWarning, match="Column 1 holds whole numbers"):
+        with pytest.warns(UserWarning, match="Column 1 holds integers"):
             spinney.DecisionTreeClassifier().fit(table, TARGET)
 
 
 @pytest.mark.parametrize(
     "column",
     [
-        np.arange(40) + 2**53 - 40,  # all have a float64 of their own
+        np.arange(40) + 2**53 - 40,  # each is a distinct float64
         np.arange(40) * 1024 + 2**62,  # beyond, but far enough apart
         np.full(40, 2**53 + 1),  # one value
         np.arange(40, dtype=np.int32),

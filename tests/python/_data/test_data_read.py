@@ -353,7 +353,7 @@ def test_pandas_numbers_are_read_in_place():
     block = pd.DataFrame(np.ones((4, 3)), columns=list("abc"))
     assert np.shares_memory(read_table(block).matrix, block["b"].to_numpy())
     mixed = pd.DataFrame({"f": [1.5, 2], "i": [1, 2], "b": [True, False], "s": ["x", "y"]})
-    mixed["late"] = [1.0, 2.0]  # a block of its own
+    mixed["late"] = [1.0, 2.0]  # a separate block
     for j, name in [(0, "f"), (1, "i"), (2, "b"), (4, "late")]:
         assert np.shares_memory(read_table(mixed).column(j).values, mixed[name].to_numpy())
     separate = pd.DataFrame({"a": [1.0, 2.0]})

@@ -99,6 +99,6 @@ def test_numpy_serves_without_either():
     assert load_without(["pandas", "polars"], None) == "numpy"
 
 
-def test_a_frame_without_a_frame_library_says_what_to_do():
+def test_a_frame_without_a_frame_library_states_what_to_do():
     assert "install one, or pass as_frame=False" in load_without(["pandas", "polars"], True)
     assert "pandas" in load_without(["pandas", "polars"], "pandas")

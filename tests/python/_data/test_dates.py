@@ -1,4 +1,4 @@
-"""Dates are cut and printed as dates, whatever holds them."""
+"""Dates are split and printed as dates, in tables of any kind."""
 
 import datetime as dt
 import pickle
@@ -140,13 +140,13 @@ def stays():
 def test_every_family_takes_keeps_and_reads_dates(model, stays, tmp_path):
     X, y = stays
     model.fit(X, y)
-    said = model.predict_proba(X)
-    np.testing.assert_array_equal(model.predict_proba(pl.from_pandas(X)), said)
+    proba = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict_proba(pl.from_pandas(X)), proba)
     text = X.assign(when=X["when"].dt.strftime("%Y-%m-%dT%H:%M:%S"))
-    np.testing.assert_array_equal(model.predict_proba(text), said)
+    np.testing.assert_array_equal(model.predict_proba(text), proba)
     model.save(tmp_path / "m.spinney")
-    np.testing.assert_array_equal(spinney.load(tmp_path / "m.spinney").predict_proba(X), said)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), said)
+    np.testing.assert_array_equal(spinney.load(tmp_path / "m.spinney").predict_proba(X), proba)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), proba)
 
 
 def test_a_single_row_takes_dates_in_every_form(stays, tmp_path):
@@ -216,7 +216,7 @@ def test_dates_where_there_were_none_are_refused():
         numbers.fit(pd.DataFrame({"d": pd.Series([dt.date(2020, 1, 1), "soon"] * 20, dtype=object)}), LATE)
     with pytest.raises(TypeError, match="mixes dates and numbers"):
         numbers.fit(pd.DataFrame({"d": pd.Series([dt.date(2020, 1, 1), 7] * 20, dtype=object)}), LATE)
-    with pytest.raises(TypeError, match="durations; turn them into numbers"):
+    with pytest.raises(TypeError, match="durations; convert them to numbers"):
         numbers.fit(pd.DataFrame({"d": DAYS - DAYS[0]}), LATE)
     with pytest.raises(TypeError, match="times of day or durations"):
         numbers.fit(pl.DataFrame({"d": [dt.time(1, k) for k in range(40)]}), LATE)

@@ -56,7 +56,7 @@ def test_unknown_categories_go_with_the_rare_ones(kind):
 
 
 @pytest.mark.parametrize("kind", [*TREES, spinney.RandomForestClassifier])
-def test_few_rare_categories_are_told_apart(kind):
+def test_few_rare_categories_are_distinguished(kind):
     frame = pl.DataFrame({"c": [f"c{i}" for i in range(10)] * 2})
     y = np.arange(20) % 10 < 4
     model = fitted(kind, frame, y, **({"bootstrap": False} if kind in FORESTS else {}))
@@ -64,7 +64,7 @@ def test_few_rare_categories_are_told_apart(kind):
 
 
 def test_many_categories_pay_for_what_chance_gives_them():
-    """Forty names of six rows that say nothing against a number that says something."""
+    """Forty uninformative names of six rows each, and an informative number."""
     frame, y, _ = named_table(2, 240, 40, noise=2.0)
     root = [fitted(spinney.DecisionTreeClassifier, frame, y, max_depth=1, min_samples_category=n) for n in (1, 5)]
     assert [tree.tree_.feature[0] for tree in root] == [1, 0]
@@ -72,7 +72,7 @@ def test_many_categories_pay_for_what_chance_gives_them():
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "gain_ratio", "chi2", "squared_error", "absolute_error"])
 @pytest.mark.parametrize(("n_categories", "weighted"), [(14, True), (40, False), (40, True)])
-def test_trees_are_those_of_the_slow_twin(criterion, n_categories, weighted):
+def test_trees_are_those_of_the_reference(criterion, n_categories, weighted):
     n_rows = 80
     X = continuous_table(3, n_rows, 3, missing=True, categories={1: n_categories})
     rng = np.random.default_rng(4)
@@ -103,8 +103,8 @@ def test_a_weight_of_two_is_a_row_twice_and_order_does_not_matter(kind):
 
 def test_names_are_warned_of():
     frame, y, _ = named_table(8, 100, 100, "ticket")
-    said = "Column 'ticket' looks like an identifier: 100 values in 100 rows.* give it as numbers or dates"
-    with pytest.warns(UserWarning, match=said):
+    message = "Column 'ticket' looks like an identifier: 100 values in 100 rows.* convert it to numbers or dates"
+    with pytest.warns(UserWarning, match=message):
         spinney.RandomForestClassifier(n_estimators=2).fit(frame, y)
     spinney.RandomForestClassifier(n_estimators=2, categorical_features=["ticket"]).fit(frame, y)  # it is meant
     spinney.RandomForestClassifier(n_estimators=2).fit(frame.select("x"), y)  # numbers are all different, too

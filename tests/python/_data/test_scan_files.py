@@ -1,4 +1,4 @@
-"""The files in which streams lie: they have no names, a full disk is an error in words, and damage makes no model."""
+"""The temporary files of streams: they have no names, and a full disk or damage is a clear error."""
 
 from __future__ import annotations
 
@@ -145,9 +145,9 @@ def test_checksums_see_every_byte_and_no_pieces():
 
 @pytest.mark.parametrize(
     ("most", "error", "words"),
-    [(1000, OSError, "has no room for the columns of the stream"), (3000, RuntimeError, "cannot make a file of")],
+    [(1000, OSError, "is too small for the uncompressed columns"), (3000, RuntimeError, "cannot make a file of")],
 )
-def test_a_full_disk_is_an_error_in_words_and_leaves_nothing(most, error, words, tmp_path):
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing(most, error, words, tmp_path):
     frame = FRAME[["a", "b", "i", "f", "y"]].astype("float32").fillna(0)
     table = spinney.scan([frame[:100], frame[100:]], folder=str(tmp_path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

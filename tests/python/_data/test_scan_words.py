@@ -67,7 +67,7 @@ def test_a_damaged_file_is_named(files, damage):
 def test_a_file_that_is_gone_is_named(files):
     table = spinney.scan(files)
     (files / "part1.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match=r"no file '.*part1\.parquet' any more, .* Put it back, or scan"):
+    with pytest.raises(FileNotFoundError, match=r"file '.*part1\.parquet' was removed .* Restore it, or scan"):
         model().fit(table, "y")
 
 
@@ -99,14 +99,14 @@ def test_streams_without_rows(kind, options):
     fitted = kind(**options, **({"n_estimators": 2} if kind is RandomForestRegressor else {})).fit(stream, "y")
     for none in (stream, spinney.scan([HALVES[0][:0]]), lambda: []):
         for method in (fitted.predict, fitted.shap_values):
-            with pytest.raises(ValueError, match=r"The stream has no rows\. .* make a new one, or scan it once"):
+            with pytest.raises(ValueError, match=r"The stream has no rows\. .* create a new one, or scan it once"):
                 method(none)
 
 
 @pytest.mark.parametrize(
     ("stream", "error", "words"),
     [
-        (lambda: None, TypeError, "returned a value of type NoneType. Have it return an iterator of tables"),
+        (lambda: None, TypeError, "returned a value of type NoneType. It must return an iterator of tables"),
         (lambda: [HALVES[0], None], TypeError, "Batch 1 of the stream cannot be read. X must be a table"),
         (lambda: [np.arange(5.0)], ValueError, "Batch 0 of the stream cannot be read. Expected 2D array"),
         (
@@ -114,11 +114,15 @@ def test_streams_without_rows(kind, options):
             ValueError,
             "Batch 1 of the stream has 3 columns, and the first",
         ),
-        (lambda: [np.zeros((4, 2))], ValueError, "those of the stream have no names. Pass y as an array"),
-        (spinney.scan(HALVES, folder="/no/such"), NotADirectoryError, "There is no folder /no/such to make files in"),
+        (lambda: [np.zeros((4, 2))], ValueError, "the columns of the stream have no names. Pass y as an array"),
+        (
+            spinney.scan(HALVES, folder="/no/such"),
+            NotADirectoryError,
+            "There is no folder /no/such for",
+        ),
     ],
 )
-def test_what_is_no_stream_says_so(stream, error, words):
+def test_what_is_no_stream_is_refused(stream, error, words):
     with pytest.raises(error, match=words):
         model().fit(stream, "y")
 
@@ -127,15 +131,15 @@ def test_offsets_of_a_stream():
     frame = FRAME[COLUMNS].assign(o=np.arange(len(FRAME)) / 100)
     table = spinney.scan([frame[:301], frame[301:]])
     fitted = model().fit(table, "y", offset="o")
-    said = fitted.predict(FRAME[FEATURES], offset=frame.o)
-    assert (fitted.predict(table, offset="o") == said).all()
-    assert (fitted.predict(table, offset=frame.o) == said).all()
+    predictions = fitted.predict(FRAME[FEATURES], offset=frame.o)
+    assert (fitted.predict(table, offset="o") == predictions).all()
+    assert (fitted.predict(table, offset=frame.o) == predictions).all()
     why = fitted.shap_values(table, offset="o")
     assert (why.offset == fitted.shap_values(FRAME[FEATURES], offset=frame.o).offset).all()
     for wrong in (np.zeros(len(frame) + 1), np.zeros(len(frame) - 1), np.zeros(5)):
         with pytest.raises(ValueError, match=rf"offset has {len(wrong)} rows, and the stream has"):
             fitted.predict(table, offset=wrong)
-    with pytest.raises(ValueError, match="lacks columns that are needed: 'p'"):
+    with pytest.raises(ValueError, match=r"has no column\(s\) 'p'"):
         fitted.predict(table, offset="p")
 
 
@@ -150,10 +154,10 @@ def fit(*arguments):
 @pytest.mark.parametrize("damage", [cut_off, garble])
 def test_the_command_names_a_damaged_file(files, damage):
     damage(files / "part1.parquet")
-    code, said = fit(files / "part*.parquet")
+    code, message = fit(files / "part*.parquet")
     assert code == 1
-    assert "part1.parquet' as Parquet" in said
-    assert "part0" not in said.split("Error")[1]
+    assert "part1.parquet' as Parquet" in message
+    assert "part0" not in message.split("Error")[1]
 
 
 def test_the_command_reads_a_folder_and_columns_that_differ(files):
@@ -164,23 +168,23 @@ def test_the_command_reads_a_folder_and_columns_that_differ(files):
     )
     assert fit(files / "*.parquet")[0] == 0
     half.drop(columns="a").to_parquet(files / "part1.parquet", index=False)
-    code, said = fit(files / "*.parquet")
+    code, message = fit(files / "*.parquet")
     assert code == 1
-    assert "part1.parquet' differ in columns: only" in said
+    assert "part1.parquet' differ in columns: only" in message
     half.astype({"a": str}).to_parquet(files / "part1.parquet", index=False)
-    code, said = fit(files / "*.parquet")
+    code, message = fit(files / "*.parquet")
     assert code == 1
-    assert "Column 'a' is Float64 in" in said
+    assert "Column 'a' is Float64 in" in message
     for file in files.iterdir():
         half[:0].to_parquet(file, index=False)
-    code, said = fit(files)
+    code, message = fit(files)
     assert code == 1
-    assert "has no rows. Name a table that has some." in said
+    assert "has no rows. Name a table that has some." in message
     for file in files.iterdir():
         file.unlink()
-    code, said = fit(files)
+    code, message = fit(files)
     assert code == 1
-    assert "a folder without Parquet files" in said
+    assert "a folder without Parquet files" in message
 
 
 def test_a_reader_that_fails_in_the_middle_may_be_read_again():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinney._data import read_table
 from spinney._data.columns import CodedColumn, Column, NumberColumn, RawTable, is_instance_of, listed
-from spinney._data.date_parts import USUAL, date_parts, part_name
+from spinney._data.date_parts import DEFAULT_PARTS, date_parts, part_name
 from spinney._data.display import plural
 from spinney._data.select import PickTable, missing_rows, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
@@ -289,7 +289,7 @@ def _with_parts(X: Any) -> tuple[Any, list[str]]:
     dates = [
         name
         for j, name in enumerate(table.names or [])
-        if _is_date(table.column(j)) and not any(part_name(name, part) in (table.names or []) for part in USUAL)
+        if _is_date(table.column(j)) and not any(part_name(name, part) in (table.names or []) for part in DEFAULT_PARTS)
     ]
     if not dates:
         return X, []

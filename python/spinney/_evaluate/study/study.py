@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from spinney._data.file_readers import MOST_BYTES, ReadTable, read_file
+from spinney._data.file_readers import MAX_BYTES, ReadTable, read_file
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.stack_members import OutOfFold
 from spinney._ensemble.stacking import weighted_stack
@@ -128,7 +128,7 @@ def study(
     seed = int(random.randint(LARGEST_SEED))
     if isinstance(table, (str, Path)):
         source = str(table)
-        table = read_file(Path(table), most_bytes=MOST_BYTES, seed=seed)
+        table = read_file(Path(table), max_bytes=MAX_BYTES, seed=seed)
     if isinstance(table, ReadTable):  # its reading counts
         start, table, read = table.since, table.frame, table.notes
     data = prepare(table, target, options, seed)

@@ -336,7 +336,7 @@ class StackPredictor(CombinedPredictor):
         """Return rows as what combines the members sees them."""
         names = column_names(self._names, self._plan.widths, getattr(self, "classes_", None))
         named = dict(zip(names, np.ascontiguousarray(np.hstack(self._columns(table)).T), strict=True))
-        return table.beside(named) if self._passthrough else named
+        return table.with_leading_columns(named) if self._passthrough else named
 
     def _flat(self, table: PickTable) -> Floats:
         classes = getattr(self, "classes_", None)
