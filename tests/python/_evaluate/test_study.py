@@ -543,9 +543,9 @@ def test_the_most_telling_columns_are_chosen(task):
         ("2", "3", pl.Int64),
     ],
 )
-def test_columns_of_text_are_judged_by_all_rows_where_the_first_do_not_do(monkeypatch, tmp_path, first, last, kind):
-    monkeypatch.setattr(read, "_CELLS_JUDGED", 1)
-    rows = [first] * read._FEWEST_JUDGED + [last] * 3
+def test_types_of_text_columns_are_inferred_from_all_rows_where_needed(monkeypatch, tmp_path, first, last, kind):
+    monkeypatch.setattr(read, "_CELLS_FOR_TYPES", 1)
+    rows = [first] * read._MIN_ROWS_FOR_TYPES + [last] * 3
     (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{value},7\n" for value in rows))
     frame = read.read_file(tmp_path / "t.csv").frame
     assert frame.schema == {"a": kind, "b": pl.Int64}
