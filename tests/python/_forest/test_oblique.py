@@ -103,7 +103,9 @@ def test_no_column_is_left_out_that_could_be_in(n_columns, n_combined):
 def test_columns_that_a_small_pool_leaves_out_are_named():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 10))).rename(columns=lambda j: f"x{j}")
     forest = RandomForestRegressor(2, oblique=3, random_state=0)
-    with pytest.warns(UserWarning, match=r"oblique=3 .* leave out 1 of 10 numeric columns .*'x\d'.* Set oblique=4 or more"):
+    with pytest.warns(
+        UserWarning, match=r"oblique=3 .* leave out 1 of 10 numeric columns.*'x\d'.* Set oblique=4 or more"
+    ):
         forest.fit(X, X["x0"])
     forest.set_params(oblique=4).fit(X, X["x0"])
 
