@@ -14,7 +14,11 @@ from playwright.sync_api import sync_playwright
 
 PICTURES = Path(__file__).parent / "pictures"
 BESIDE = (("light", "#summary", 0), ("dark", "#tree", 60))  # theme, what is shown, points further down
-ALONE = {"board": ("#summary", 0, 900), "decisions": ("#decide", 0, 820), "rows": ("#shap", 0, 1000)}  # points high
+ALONE = {
+    "board": ("#summary", 0, 900),
+    "decisions": ("#classification", 0, 820),
+    "rows": ("#shap", 0, 1000),
+}  # points high
 MODELS = ["tree", "boosting", "forest", "linear", "svm", "knn"]
 WIDTH, HEIGHT, SHOWN = 1180, 1010, 720
 

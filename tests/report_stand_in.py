@@ -1,4 +1,4 @@
-"""Studies of small tables, put together from plain estimators: what the report needs, without a study's time."""
+"""Studies of small tables made of plain estimators: the input of a report, without the time of a study."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, n_trees: int = 30
     from sklearn.model_selection import KFold, StratifiedKFold
 
     y = np.asarray(y)
-    is_values = y.dtype.kind == "f"
-    task = "regression" if is_values else "binary" if len(np.unique(y)) == 2 else "multiclass"
+    is_regression = y.dtype.kind == "f"
+    task = "regression" if is_regression else "binary" if len(np.unique(y)) == 2 else "multiclass"
     order = np.random.default_rng(seed).permutation(len(y))
     n_test = len(y) // 4
     table = pick_table(X)
     X_test, y_test = table.take(np.sort(order[:n_test])), y[np.sort(order[:n_test])]
     X_train, y_train = table.take(np.sort(order[n_test:])), y[np.sort(order[n_test:])]
-    split = KFold if is_values else StratifiedKFold
+    split = KFold if is_regression else StratifiedKFold
     folds = list(split(n_folds, shuffle=True, random_state=seed).split(y_train, y_train))
-    kind = "Regressor" if is_values else "Classifier"
+    kind = "Regressor" if is_regression else "Classifier"
     models = {
         "gradient boosting": getattr(spinney, f"GradientBoosting{kind}")(n_estimators=20),
         "random forest": getattr(spinney, f"RandomForest{kind}")(n_estimators=n_trees, random_state=seed),
         "tree": getattr(spinney, f"DecisionTree{kind}")(prune="cv", random_state=seed),
-        "baseline": DummyRegressor() if is_values else DummyClassifier(),
+        "baseline": DummyRegressor() if is_regression else DummyClassifier(),
     }
     seconds, fitted = {}, {}
     for name, model in models.items():
         start = perf_counter()
         fitted[name] = model.fit(*_for(name, X_train), y_train)
         seconds[name] = perf_counter() - start
-    board, out_of_fold = _judged(models, X_train, y_train, folds, _METRICS[task])
-    test = {name: _said(model, *_for(name, X_test)) for name, model in fitted.items()}
-    entries = _entries(board, fitted, X_test, y_test, _METRICS[task], folds, seconds)
+    scores, out_of_fold = _cross_validated(models, X_train, y_train, folds, _METRICS[task])
+    test = {name: _predictions(model, *_for(name, X_test)) for name, model in fitted.items()}
+    entries = _entries(scores, fitted, X_test, y_test, _METRICS[task], folds, seconds)
     fitted.pop("baseline")
     return Study(
         task=task,
         metrics=_METRICS[task],
         target=target,
-        classes=None if is_values else np.unique(y),
+        classes=None if is_regression else np.unique(y),
         columns=_profiles(table),
-        notes=["The table was read.", "A quarter of the rows was locked away for the test."],
+        notes=["The table was read.", "A quarter of the rows is the test set."],
         X_train=X_train,
         y_train=y_train,
         X_test=X_test,
@@ -79,37 +79,37 @@ def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, n_trees: int = 30
 
 
 def _for(name: str, X: Any) -> tuple[Any]:
-    """Give scikit-learn's baseline numbers: it looks at none of them, but at their number."""
+    """Return the input of a model; scikit-learn's baseline gets zeros, which it ignores."""
     return (np.zeros((pick_table(X).n_rows, 1)) if name == "baseline" else X,)
 
 
-def _said(model: Any, X: Any) -> Any:
+def _predictions(model: Any, X: Any) -> Any:
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 
-def _judged(models: Any, X: Any, y: Any, folds: Any, metrics: Any) -> Any:
+def _cross_validated(models: Any, X: Any, y: Any, folds: Any, metrics: Any) -> Any:
     from sklearn.base import clone
     from sklearn.metrics import get_scorer
 
     table = pick_table(X)
     scores = {name: {metric: [] for metric in metrics} for name in models}
-    said: dict[str, Any] = {}
-    for learned, held in folds:
+    out_of_fold: dict[str, Any] = {}
+    for train, held_out in folds:
         for name, model in models.items():
-            part = clone(model).fit(*_for(name, table.take(learned)), y[learned])
-            (inputs,) = _for(name, table.take(held))
+            fitted = clone(model).fit(*_for(name, table.take(train)), y[train])
+            (inputs,) = _for(name, table.take(held_out))
             for metric in metrics:
-                scores[name][metric].append(get_scorer(metric)(part, inputs, y[held]))
-            found = _said(part, inputs)
-            said.setdefault(name, np.full((len(y), *found.shape[1:]), np.nan))[held] = found
-    return scores, said
+                scores[name][metric].append(get_scorer(metric)(fitted, inputs, y[held_out]))
+            predicted = _predictions(fitted, inputs)
+            out_of_fold.setdefault(name, np.full((len(y), *predicted.shape[1:]), np.nan))[held_out] = predicted
+    return scores, out_of_fold
 
 
-def _entries(board: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, folds: Any, seconds: Any) -> list[Entry]:
+def _entries(scores: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, folds: Any, seconds: Any) -> list[Entry]:
     from sklearn.metrics import get_scorer
 
-    order = sorted(board, key=lambda name: -np.mean(board[name][metrics[0]]))
-    matrix = np.array([board[name][metrics[0]] for name in order])
+    order = sorted(scores, key=lambda name: -np.mean(scores[name][metrics[0]]))
+    matrix = np.array([scores[name][metrics[0]] for name in order])
     gaps = paired_differences(matrix, 0, len(folds[0][1]) / len(folds[0][0]))
     entries = []
     for name, gap in zip(order, gaps, strict=True):
@@ -117,8 +117,8 @@ def _entries(board: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, fo
         entries.append(
             Entry(
                 name=name,
-                scores={metric: np.array(values) for metric, values in board[name].items()},
-                mean=float(np.mean(board[name][metrics[0]])),
+                scores={metric: np.array(values) for metric, values in scores[name].items()},
+                mean=float(np.mean(scores[name][metrics[0]])),
                 error=gap.error,
                 difference=gap,
                 fit_seconds=seconds[name],

@@ -307,6 +307,9 @@ def predict_values(estimator: ScoringEstimator, X: TableLike) -> Floats:
     return np.asarray(fitted.predicted(scores)[:, 0])
 
 
+predict_labels.__name__ = predict_values.__name__ = "predict"  # scikit-learn's scorers look a method up by this name
+
+
 def predict_proba(estimator: ScoringEstimator, X: TableLike) -> Floats:
     """Class probabilities of each row.
 

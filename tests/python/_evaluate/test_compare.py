@@ -287,3 +287,10 @@ def test_nobody_sets_the_clock_of_a_budget(monkeypatch):
     assert Budget(-1).is_over()
     assert pickle.loads(pickle.dumps(Budget(-1))).is_over()
     assert not pickle.loads(pickle.dumps(Budget(None))).is_over()
+
+
+@pytest.mark.parametrize("word", ["linear", "svm", "linear_svm", "functional", "adaboost", "knn", "forest", "tree"])
+def test_scorers_find_the_prediction_methods_of_every_family(word):
+    X, y = spinney.datasets.load_penguins()
+    compared = spinney.compare([word], X, y, cv=2, repeats=1, baseline=False, scoring="accuracy")
+    assert compared.errors == {}

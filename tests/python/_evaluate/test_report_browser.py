@@ -38,14 +38,16 @@ def reports(tmp_path_factory):
 
 @pytest.fixture
 def open_report(browser):
-    """Open a report; at the end nothing may have gone wrong, nor been asked of a network."""
+    """Open a report; fail on console errors and on network requests."""
     pages, faults = [], []
 
     def opened(path, width=1400, **options):
         page = browser.new_context(viewport={"width": width, "height": 900}, **options).new_page()
-        page.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
+        page.on(
+            "console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None
+        )
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else faults.append(asked.url))
+        page.on("request", lambda one: None if one.url.startswith(("file:", "data:")) else faults.append(one.url))
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready]", timeout=60_000)
         pages.append(page)
@@ -84,7 +86,7 @@ def test_the_pruning_slider_moves_tree_and_errors_together(open_report, reports,
     slider.focus()
     page.keyboard.press("End")
     n_leaves = int(_figures(page, "tree-figures")[1].replace(",", ""))
-    if n_leaves > 24:  # only the first questions are open
+    if n_leaves > 24:  # only the first levels are unfolded
         assert 3 <= _nodes(page) <= 15
         assert "+ " in page.locator(".tree-frame").inner_text()
     page.get_by_role("button", name="Chosen").click()
@@ -125,27 +127,27 @@ def test_the_cost_slider_moves_threshold_and_decisions(open_report, reports, kin
     page = open_report(reports[kind])
     slider = page.locator("#cost-slider")
     if kind == "multiclass":  # of two species the model is too sure for costs to matter
-        page.locator("#decide select").first.select_option(label="Chinstrap")
+        page.locator("#classification select").first.select_option(label="Chinstrap")
 
-    def called():
+    def predicted_positive():
         return float(_figures(page, "cost-figures")[1].split()[0])
 
     seen = []
     for value in (-40, 0, 40):
         _set(slider, value)
-        seen.append((float(_figures(page, "cost-figures")[0].replace("above all", "1.01")), called()))
-    thresholds, shares = zip(*seen, strict=True)
+        seen.append((float(_figures(page, "cost-figures")[0].replace("> 1", "1.01")), predicted_positive()))
+    thresholds, fractions = zip(*seen, strict=True)
     assert sorted(thresholds, reverse=True) == list(thresholds)
     assert thresholds[0] > thresholds[2]
-    assert sorted(shares) == list(shares)
-    assert "16 false alarms" in page.locator("#cost-ratio").inner_text()
+    assert sorted(fractions) == list(fractions)
+    assert "16 false positives" in page.locator("#cost-ratio").inner_text()
     matrix = page.locator("#cost-matrix").inner_text()
-    page.locator("#decide select").last.select_option("folds")
+    page.locator("#classification select").last.select_option("folds")
     assert page.locator("#cost-matrix").inner_text() != matrix
 
 
 @pytest.mark.parametrize("kind", TABLES)
-def test_a_row_is_picked_and_taken_apart(open_report, reports, kind):
+def test_a_row_is_picked_and_explained(open_report, reports, kind):
     page = open_report(reports[kind])
     before = (_figures(page, "row-figures"), page.locator("#shap .chart").last.inner_html())
     page.locator("#row-picker").select_option("3")
@@ -200,7 +202,7 @@ def test_every_control_has_a_name_and_ids_are_single(open_report, reports, kind)
     assert all(links)
 
 
-def test_names_out_of_the_table_do_nothing(open_report, tmp_path):
+def test_text_of_the_table_is_not_executed(open_report, tmp_path):
     rng = np.random.default_rng(0)
     X = {EVIL: rng.choice([EVIL, "<b>bold</b>", "&amp;"], 160).astype(object), "<svg onload=alert(1)>": rng.random(160)}
     y = np.where((X[EVIL] == EVIL) ^ (rng.random(160) < 0.1), EVIL, "no")
@@ -228,9 +230,9 @@ def test_a_hundred_thousand_rows_stay_below_two_megabytes(open_report, tmp_path)
 
 def test_a_study_writes_a_report_that_opens(open_report, tmp_path):
     X, y = TABLES["multiclass"][0]()
-    found = spinney.study(X.assign(species=y), "species", models=["tree", "forest"], folds=3, repeats=1)
-    page = open_report(found.report(tmp_path / "study.html"))
-    assert page.title() == "What tells species?"
-    assert page.locator("#board tbody tr").count() == len(found.leaderboard)
-    assert "species" in page.locator("#made").inner_text()
+    study = spinney.study(X.assign(species=y), "species", models=["tree", "forest"], folds=3, repeats=1)
+    page = open_report(study.report(tmp_path / "study.html"))
+    assert page.title() == "Predicting species"
+    assert page.locator("#leaderboard tbody tr").count() == len(study.leaderboard)
+    assert "species" in page.locator("#reproduce").inner_text()
     assert page.locator("section.part").count() == 10

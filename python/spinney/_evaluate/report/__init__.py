@@ -1,12 +1,12 @@
 """A study as one HTML file that needs no network.
 
-    page        the file: sections, template, styles, programs and data in one text; `write_report`
-    view        a table as the tree reads it: numbers, texts, samples of rows
+    page        the HTML file: sections, template, styles, scripts and data; `write_report`
+    view        a table read with the schema of the tree: numbers, texts, samples of rows
     overview, tree, explain, errors
-                the sections: a study in, a dict of plain values out
+                the data of the sections: a study in, a dict of plain values out
 
-The browser draws. What it is given is bounded: samples of rows, bins of curves, so that the file stays small whatever
-the table. `assets` holds the programs of the page, and d3 and Observable Plot as their authors publish them.
+The charts are drawn in the browser. Their data are bounded (samples of rows, binned curves), so that the file stays
+small for any table. `assets` holds the scripts of the page, and unmodified copies of d3 and Observable Plot.
 """
 
 from spinney._evaluate.report.page import write_report

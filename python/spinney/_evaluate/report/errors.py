@@ -1,4 +1,4 @@
-"""Errors of the best model: probabilities and decisions, residuals, and where not to trust it."""
+"""Errors of the best model: classification, residuals, and outliers and drift."""
 
 from __future__ import annotations
 
@@ -24,130 +24,133 @@ Codes = NDArray[np.intp]
 _MOST_THRESHOLDS = 200
 _MOST_CLASSES = 12
 _BARS = 30  # of the histogram of probabilities
-_BINS = 10  # of the calibration
+_BINS = 10  # of the calibration curve
 _Z = 1.96
 
 
-def decide_section(study: Findings, test: View) -> dict[str, Any] | None:
-    """Judge the probabilities of the best model on rows that it has not learned from."""
+def classification_section(study: Findings, test: View) -> dict[str, Any] | None:
+    """Evaluate the class probabilities of the best model on test rows and held-out rows; None for regression."""
     if study.classes is None:
         return None
     labels = study.classes.tolist()
-    judged = {
+    evaluated = {
         "test": _known(study.test_predictions[study.best], class_codes(study.y_test, labels)),
         "folds": _known(study.out_of_fold[study.best], class_codes(study.y_train, labels)),
     }
-    counts = np.bincount(judged["folds"][1], minlength=len(labels))
+    counts = np.bincount(evaluated["folds"][1], minlength=len(labels))
     shown = [1] if len(labels) == 2 else np.sort(np.argsort(-counts, kind="stable")[:_MOST_CLASSES]).tolist()
     return {
         "model": study.best,
         "calibration": study.calibration,
         "names": [elide(one_line(label), 40) for label in labels],
-        "confusion": _confusion(*judged["test"], len(labels)),
+        "confusion": _confusion(*evaluated["test"], len(labels)),
         "classes": [
             {"code": code, "name": one_line(labels[code])}
-            | {name: _one_class(shares[:, code], codes == code) for name, (shares, codes) in judged.items()}
+            | {name: _one_class(proba[:, code], codes == code) for name, (proba, codes) in evaluated.items()}
             for code in shown
         ],
-        "surprises": _surprises(study, test, labels),
+        "misclassified": _misclassified(study, test, labels),
     }
 
 
-def _known(shares: Floats, codes: Codes) -> tuple[Floats, Codes]:
+def _known(proba: Floats, codes: Codes) -> tuple[Floats, Codes]:
     """Return the rows that have a class and a prediction."""
-    known = (codes >= 0) & ~np.isnan(shares).any(axis=1)
-    return shares[known], codes[known]
+    known = (codes >= 0) & ~np.isnan(proba).any(axis=1)
+    return proba[known], codes[known]
 
 
-def _one_class(share: Floats, is_it: NDArray[np.bool_]) -> dict[str, Any]:
-    """Describe one class against the others by the probability that the model gives it."""
-    n_yes, n_no = int(is_it.sum()), int((~is_it).sum())
-    threshold, hits, alarms = _counts_above(share, is_it)
-    has_both = n_yes > 0 and n_no > 0
+def _one_class(proba: Floats, is_positive: NDArray[np.bool_]) -> dict[str, Any]:
+    """Evaluate the probability of one class against the other classes."""
+    n_positive, n_negative = int(is_positive.sum()), int((~is_positive).sum())
+    threshold, true_positives, false_positives = _counts_above(proba, is_positive)
+    has_both = n_positive > 0 and n_negative > 0
     edges = np.linspace(0, 1, _BARS + 1)
     return {
-        "n_yes": n_yes,
-        "n_no": n_no,
+        "n_positive": n_positive,
+        "n_negative": n_negative,
         "threshold": threshold,
-        "hits": hits,
-        "alarms": alarms,
-        "area": roc_auc_score(is_it, share) if has_both else None,
-        "area_error": _area_error(share[is_it], share[~is_it]) if has_both else None,
-        "precision": average_precision_score(is_it, share) if has_both else None,
-        "brier": float(np.mean((share - is_it) ** 2)) if len(share) else None,
-        "bars": [np.histogram(share[part], edges)[0] for part in (is_it, ~is_it)],
-        "bins": _calibration(share, is_it),
+        "true_positives": true_positives,
+        "false_positives": false_positives,
+        "roc_auc": roc_auc_score(is_positive, proba) if has_both else None,
+        "roc_auc_error": _roc_auc_error(proba[is_positive], proba[~is_positive]) if has_both else None,
+        "average_precision": average_precision_score(is_positive, proba) if has_both else None,
+        "brier": float(np.mean((proba - is_positive) ** 2)) if len(proba) else None,
+        "bars": [np.histogram(proba[rows], edges)[0] for rows in (is_positive, ~is_positive)],
+        "bins": _calibration(proba, is_positive),
     }
 
 
-def _counts_above(share: Floats, is_it: NDArray[np.bool_]) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
-    """Rows of the class, and others, that lie at or above each threshold; thresholds fall from above all to 0.
+def _counts_above(proba: Floats, is_positive: NDArray[np.bool_]) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
+    """Return descending thresholds, and the true and false positives at each of them.
 
-    Where there are many distinct probabilities, thresholds are spread over the rows of either kind, so that no part of
-    a curve is coarse.
+    Of many distinct probabilities, thresholds are spread over the rows of either kind, so that no curve is coarse.
     """
-    order = np.argsort(-share, kind="stable")
-    sorted_share, sorted_yes = share[order], is_it[order]
-    last = np.flatnonzero(np.append(sorted_share[1:] != sorted_share[:-1], True)) if len(share) else np.empty(0, int)
-    hits, alarms = np.cumsum(sorted_yes)[last], np.cumsum(~sorted_yes)[last]
+    order = np.argsort(-proba, kind="stable")
+    ordered, positive = proba[order], is_positive[order]
+    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)) if len(proba) else np.empty(0, int)
+    true_positives, false_positives = np.cumsum(positive)[last], np.cumsum(~positive)[last]
     if len(last) > _MOST_THRESHOLDS:
         spread = [np.linspace(0, len(last) - 1, _MOST_THRESHOLDS // 2).round().astype(np.intp)]
-        for counts in (hits, alarms):
+        for counts in (true_positives, false_positives):
             places = np.searchsorted(counts, np.linspace(0, counts[-1], _MOST_THRESHOLDS // 4))
             spread.append(places.astype(np.intp))
-        kept = np.unique(np.clip(np.concatenate(spread), 0, len(last) - 1))
-        last, hits, alarms = last[kept], hits[kept], alarms[kept]
-    return np.append(1.01, sorted_share[last]), np.append(0, hits), np.append(0, alarms)
+        chosen = np.unique(np.clip(np.concatenate(spread), 0, len(last) - 1))
+        last, true_positives, false_positives = last[chosen], true_positives[chosen], false_positives[chosen]
+    return np.append(1.01, ordered[last]), np.append(0, true_positives), np.append(0, false_positives)
 
 
-def _area_error(yes: Floats, no: Floats) -> float:
+def _roc_auc_error(positive: Floats, negative: Floats) -> float:
     """Return the standard error of the area under the ROC curve (DeLong 1988)."""
 
-    def places(values: Floats, others: Floats) -> Floats:
+    def ranks(values: Floats, others: Floats) -> Floats:
         ordered = np.sort(others)
         below, up_to = np.searchsorted(ordered, values), np.searchsorted(ordered, values, side="right")
         return np.asarray((below + up_to) / (2 * len(others)))
 
-    parts = [places(yes, no), 1 - places(no, yes)]
-    return float(np.sqrt(sum(part.var(ddof=1) / len(part) for part in parts if len(part) > 1)))
+    both = [ranks(positive, negative), 1 - ranks(negative, positive)]
+    return float(np.sqrt(sum(one.var(ddof=1) / len(one) for one in both if len(one) > 1)))
 
 
-def _calibration(share: Floats, is_it: NDArray[np.bool_]) -> list[dict[str, Any]]:
-    """Compare probabilities with what came, in bins of as many rows each; intervals by Wilson."""
+def _calibration(proba: Floats, is_positive: NDArray[np.bool_]) -> list[dict[str, Any]]:
+    """Return predicted and observed frequencies in bins of equal size, with Wilson intervals."""
     bins = []
-    for rows in np.array_split(np.argsort(share, kind="stable"), min(_BINS, max(1, len(share) // 5))):
+    for rows in np.array_split(np.argsort(proba, kind="stable"), min(_BINS, max(1, len(proba) // 5))):
         n = len(rows)
         if n == 0:
             continue
-        came = float(is_it[rows].mean())
-        middle = (came + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-        half = _Z * np.sqrt(came * (1 - came) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
-        bins.append(
-            {"said": float(share[rows].mean()), "came": came, "low": middle - half, "high": middle + half, "n": n}
-        )
+        observed = float(is_positive[rows].mean())
+        middle = (observed + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+        half = _Z * np.sqrt(observed * (1 - observed) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
+        predicted = float(proba[rows].mean())
+        bins.append({"predicted": predicted, "observed": observed, "low": middle - half, "high": middle + half, "n": n})
     return bins
 
 
-def _confusion(shares: Floats, codes: Codes, n_classes: int) -> dict[str, Any]:
-    """Count the test rows by class and predicted class, of the commonest classes."""
-    counts = confusion_matrix(codes, shares.argmax(axis=1), labels=np.arange(n_classes))
+def _confusion(proba: Floats, codes: Codes, n_classes: int) -> dict[str, Any]:
+    """Return the confusion matrix of the test rows for the most frequent classes, with the totals of all classes."""
+    counts = confusion_matrix(codes, proba.argmax(axis=1), labels=np.arange(n_classes))
     order = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:_MOST_CLASSES])
-    return {"classes": order, "counts": counts[np.ix_(order, order)], "n_hidden": n_classes - len(order)}
-
-
-def _surprises(study: Findings, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
-    """Find the test rows whose class the model held least likely."""
-    codes, shares = class_codes(study.y_test, labels), study.test_predictions[study.best]
-    given = np.where(codes >= 0, shares[np.arange(len(codes)), np.maximum(codes, 0)], np.nan)
-    wrong = np.flatnonzero(shares.argmax(axis=1) != codes)
-    rows = wrong[np.argsort(given[wrong], kind="stable")][:most]
-    values = {
-        "is": map(one_line, study.y_test[rows]),
-        "said": (one_line(labels[code]) for code in shares[rows].argmax(axis=1)),
-        "share": shares[rows].max(axis=1),
-        "given": given[rows],
+    return {
+        "classes": order,
+        "counts": counts[np.ix_(order, order)],
+        "n_actual": counts.sum(axis=1)[order],
+        "n_predicted": counts.sum(axis=0)[order],
+        "n_hidden": n_classes - len(order),
     }
-    return test.listed(rows, **values) | {"n_wrong": len(wrong)}
+
+
+def _misclassified(study: Findings, test: View, labels: list[Any], most: int = 8) -> dict[str, Any]:
+    """Return the misclassified test rows with the lowest probability of the true class."""
+    codes, proba = class_codes(study.y_test, labels), study.test_predictions[study.best]
+    of_true = np.where(codes >= 0, proba[np.arange(len(codes)), np.maximum(codes, 0)], np.nan)
+    wrong = np.flatnonzero(proba.argmax(axis=1) != codes)
+    rows = wrong[np.argsort(of_true[wrong], kind="stable")][:most]
+    values = {
+        "actual": map(one_line, study.y_test[rows]),
+        "predicted": (one_line(labels[code]) for code in proba[rows].argmax(axis=1)),
+        "proba": proba[rows].max(axis=1),
+    }
+    return test.listed(rows, **values) | {"n_rows": len(wrong)}
 
 
 _MOST_POINTS = 700
@@ -156,94 +159,95 @@ _RESIDUAL_BINS = 10
 
 
 def residuals_section(study: Findings, test: View) -> dict[str, Any] | None:
-    """Compare predictions with values; None for classes."""
+    """Return the residuals of the test rows; None for classification."""
     if study.classes is not None:
         return None
-    said, truth = study.test_predictions[study.best], study.y_test.astype(float)
-    missed = truth - said
-    rows = sample(len(truth), _MOST_POINTS)
-    counts, edges = np.histogram(missed, _RESIDUAL_BARS)
+    predicted, actual = study.test_predictions[study.best], study.y_test.astype(float)
+    residual = actual - predicted
+    rows = sample(len(actual), _MOST_POINTS)
+    counts, edges = np.histogram(residual, _RESIDUAL_BARS)
+    size = np.abs(residual)
     return {
         "model": study.best,
-        "n": len(truth),
-        "said": said[rows],
-        "truth": truth[rows],
-        "bins": _bins(said, missed),
+        "n": len(actual),
+        "predicted": predicted[rows],
+        "actual": actual[rows],
+        "bins": _residual_bins(predicted, residual),
         "bars": counts,
         "edges": edges,
-        "bias": float(missed.mean()),
-        "bias_error": float(missed.std(ddof=1) / np.sqrt(len(missed))) if len(missed) > 1 else None,
-        "rmse": float(np.sqrt(np.mean(missed**2))),
-        "mean_miss": float(np.abs(missed).mean()),
-        "within": [{"share": share, "miss": float(np.quantile(np.abs(missed), share))} for share in (0.5, 0.8, 0.95)],
-        "worst": _worst(test, said, truth),
+        "bias": float(residual.mean()),
+        "bias_error": float(residual.std(ddof=1) / np.sqrt(len(residual))) if len(residual) > 1 else None,
+        "rmse": float(np.sqrt(np.mean(residual**2))),
+        "mae": float(size.mean()),
+        "quantiles": [{"level": level, "error": float(np.quantile(size, level))} for level in (0.5, 0.8, 0.95)],
+        "worst": _worst(test, predicted, actual),
     }
 
 
-def _bins(said: Floats, missed: Floats) -> list[dict[str, float]]:
-    """Spread of the residuals where predictions are low, middling and high."""
-    found = []
-    for rows in np.array_split(np.argsort(said, kind="stable"), min(_RESIDUAL_BINS, max(1, len(said) // 8))):
-        ends = {"from": said[rows].min(), "to": said[rows].max(), "said": said[rows].mean()}
-        spread = np.quantile(missed[rows], [0.05, 0.25, 0.5, 0.75, 0.95])
-        found.append(ends | dict(zip(("low", "lower", "middle", "upper", "high"), spread, strict=True)))
-    return found
+def _residual_bins(predicted: Floats, residual: Floats) -> list[dict[str, float]]:
+    """Return quantiles of the residuals in bins of the predictions."""
+    bins = []
+    for rows in np.array_split(np.argsort(predicted, kind="stable"), min(_RESIDUAL_BINS, max(1, len(predicted) // 8))):
+        quantiles = np.quantile(residual[rows], [0.05, 0.25, 0.5, 0.75, 0.95])
+        named = dict(zip(("low", "lower", "middle", "upper", "high"), quantiles, strict=True))
+        bins.append({"predicted": predicted[rows].mean()} | named)
+    return bins
 
 
-def _worst(test: View, said: Floats, truth: Floats, most: int = 8) -> dict[str, Any]:
-    rows = np.argsort(-np.abs(truth - said), kind="stable")[:most]
-    return test.listed(rows, **{"is": truth[rows], "said": said[rows]})
+def _worst(test: View, predicted: Floats, actual: Floats, most: int = 8) -> dict[str, Any]:
+    rows = np.argsort(-np.abs(actual - predicted), kind="stable")[:most]
+    return test.listed(rows, actual=actual[rows], predicted=predicted[rows])
 
 
-_MOST_ROWS = 4000  # of either part, to tell them apart and to find odd rows
+_MOST_ROWS = 4000  # of the training and the test set, for outliers and for the drift classifier
 _MOST_COLUMNS = 12
-_MOST_TOLD = 300  # columns by which the parts are told apart
-_MOST_PARTS = 6
-_ODD = 0.01  # share of the training rows that are called odd
+_MOST_DRIFT_COLUMNS = 300  # of the drift classifier
+_MOST_SEGMENTS = 6
+_OUTLIERS = 0.01  # fraction of the training rows
 _LEAST = 1e-15  # probability, so that a loss is finite
 
 
-def trust_section(study: Findings, train: View, test: View) -> dict[str, Any]:
-    """Gather the reasons for doubt."""
+def reliability_section(study: Findings, train: View, test: View) -> dict[str, Any]:
+    """Return segments with large errors, outliers, values out of range, and drift."""
     losses = {
         "train": _losses(study, study.out_of_fold[study.best], study.y_train),
         "test": _losses(study, study.test_predictions[study.best], study.y_test),
     }
     return {
         "model": study.best,
-        "loss": "log loss" if study.classes is not None else "size of the miss",
-        "parts": _weak_parts(study, losses["train"], losses["test"]),
-        "odd": _odd_rows(train, test, losses["test"]),
-        "outside": _outside(train, test),
+        "loss": "log loss" if study.classes is not None else "absolute error",
+        "segments": _segments(study, losses["train"], losses["test"]),
+        "outliers": _outliers(train, test, losses["test"]),
+        "out_of_range": _out_of_range(train, test),
         "drift": _drift(train, test),
-        "told_apart": _told_apart(train, test),
+        "drift_classifier": _drift_classifier(train, test),
     }
 
 
-def _losses(study: Findings, said: Floats, y: NDArray[Any]) -> Floats:
-    """Loss of each row; NaN where the row was never held out."""
+def _losses(study: Findings, predictions: Floats, y: NDArray[Any]) -> Floats:
+    """Return the loss of each row; NaN for rows that were never held out."""
     if study.classes is None:
-        return np.asarray(np.abs(said - y.astype(np.float64)))
+        return np.asarray(np.abs(predictions - y.astype(np.float64)))
     codes = class_codes(y, study.classes.tolist())
-    given = said[np.arange(len(codes)), np.maximum(codes, 0)]
-    return np.asarray(np.where(codes >= 0, -log(np.maximum(given, _LEAST)), np.nan))
+    proba = predictions[np.arange(len(codes)), np.maximum(codes, 0)]
+    return np.asarray(np.where(codes >= 0, -log(np.maximum(proba, _LEAST)), np.nan))
 
 
-def _weak_parts(study: Findings, train: Floats, test: Floats) -> list[dict[str, Any]]:
-    """Grow a small tree on the held-out losses: its leaves are the parts of the table that the model finds hard."""
+def _segments(study: Findings, train: Floats, test: Floats) -> list[dict[str, Any]]:
+    """Return the leaves of a small tree fitted to the held-out losses: segments with large and small errors."""
     known = np.flatnonzero(~np.isnan(train))
     least = max(20, len(known) // 20)
     if len(known) < 3 * least:
         return []
     rows = pick_table(study.X_train).take(known)
-    tree = DecisionTreeRegressor(max_leaf_nodes=_MOST_PARTS, min_samples_leaf=least, random_state=0)
+    tree = DecisionTreeRegressor(max_leaf_nodes=_MOST_SEGMENTS, min_samples_leaf=least, random_state=0)
     reader = TreeReader(tree.fit(rows, train[known]), show_missing=False)
     leaf_of_test = np.asarray(tree.apply(study.X_test)).reshape(-1)
-    parts: list[dict[str, Any]] = [
+    segments: list[dict[str, Any]] = [
         {
             "rule": [condition.describe(show_missing=False) for condition in step.path.values()] or ["all rows"],
             "n": reader.n_rows(step.node),
-            "share": reader.fraction(step.node),
+            "fraction": reader.fraction(step.node),
             "held_out": float(reader.tree.flat_value[step.node, 0]),
             "n_test": int((leaf_of_test == step.node).sum()),
             "test": _mean(test[leaf_of_test == step.node]),
@@ -251,25 +255,25 @@ def _weak_parts(study: Findings, train: Floats, test: Floats) -> list[dict[str, 
         for step in reader.walk()
         if reader.is_leaf(step.node)
     ]
-    return sorted(parts, key=lambda part: -part["held_out"])
+    return sorted(segments, key=lambda segment: -segment["held_out"])
 
 
-def _odd_rows(train: View, test: View, losses: Floats) -> dict[str, Any]:
-    """Find test rows that random cuts part from the training rows quickly, and how the model does on them."""
+def _outliers(train: View, test: View, losses: Floats) -> dict[str, Any]:
+    """Return the outliers among the test rows by an isolation forest, and the mean loss on them."""
     rows, shown = sample(train.n_rows, _MOST_ROWS), sample(test.n_rows, _MOST_ROWS)
     forest = IsolationForest(random_state=0).fit(train.take(rows))
-    line = float(np.quantile(forest.score_samples(train.take(rows)), _ODD))
+    threshold = float(np.quantile(forest.score_samples(train.take(rows)), _OUTLIERS))
     scores = forest.score_samples(test.take(shown))
-    is_odd, loss = scores < line, losses[shown]
+    is_outlier, loss = scores < threshold, losses[shown]
     order = np.argsort(scores, kind="stable")[:5]
-    odd = order[is_odd[order]]
+    listed = order[is_outlier[order]]
     return {
         "n": len(shown),
-        "n_odd": int(is_odd.sum()),
-        "expected": _ODD,
-        "loss_odd": _mean(loss[is_odd]),
-        "loss_usual": _mean(loss[~is_odd]),
-        **test.listed(shown[odd], loss=loss[odd]),
+        "n_outliers": int(is_outlier.sum()),
+        "expected": _OUTLIERS,
+        "loss_outliers": _mean(loss[is_outlier]),
+        "loss_others": _mean(loss[~is_outlier]),
+        **test.listed(shown[listed], loss=loss[listed]),
     }
 
 
@@ -278,70 +282,70 @@ def _mean(values: Floats) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _outside(train: View, test: View) -> list[dict[str, Any]]:
-    """Count test values that no training row came near: beyond the range, unseen, missing where nothing was."""
-    found: list[dict[str, Any]] = []
+def _out_of_range(train: View, test: View) -> list[dict[str, Any]]:
+    """Count test values outside the training range, unseen categories, and values missing only in test rows."""
+    columns: list[dict[str, Any]] = []
     for j, name in enumerate(test.names):
-        learned, asked = train.numbers[j], test.numbers[j]
-        known = learned[~np.isnan(learned)]
-        counts: dict[str, int] = {"missing": 0 if np.isnan(learned).any() else int(np.isnan(asked).sum())}
+        in_train, in_test = train.numbers[j], test.numbers[j]
+        known = in_train[~np.isnan(in_train)]
+        counts: dict[str, int] = {"missing": 0 if np.isnan(in_train).any() else int(np.isnan(in_test).sum())}
         if train.is_category(j):
-            counts["unseen"] = int((~np.isin(asked[~np.isnan(asked)], known)).sum())
+            counts["unseen"] = int((~np.isin(in_test[~np.isnan(in_test)], known)).sum())
         elif len(known):
-            counts |= {"below": int((asked < known.min()).sum()), "above": int((asked > known.max()).sum())}
+            counts |= {"below": int((in_test < known.min()).sum()), "above": int((in_test > known.max()).sum())}
         if total := sum(counts.values()):
-            found.append({"name": one_line(name), "n": total, **counts})
-    return sorted(found, key=lambda entry: -entry["n"])[:_MOST_COLUMNS]
+            columns.append({"name": one_line(name), "n": total, **counts})
+    return sorted(columns, key=lambda entry: -entry["n"])[:_MOST_COLUMNS]
 
 
 def _drift(train: View, test: View) -> list[dict[str, Any]]:
-    """How far the columns of the two parts lie apart: the largest gap between their distributions."""
-    found: list[dict[str, Any]] = []
+    """Return the distance between the distributions of each column in the training and the test set."""
+    columns: list[dict[str, Any]] = []
     for j, name in enumerate(test.names):
-        distance, line = _distance(train.numbers[j], test.numbers[j], train.is_category(j))
-        found.append({"name": one_line(name), "distance": distance, "chance": line})
-    return sorted(found, key=lambda entry: -(entry["distance"] - entry["chance"]))[:_MOST_COLUMNS]
+        distance, chance = _distance(train.numbers[j], test.numbers[j], train.is_category(j))
+        columns.append({"name": one_line(name), "distance": distance, "chance": chance})
+    return sorted(columns, key=lambda entry: -(entry["distance"] - entry["chance"]))[:_MOST_COLUMNS]
 
 
-def _distance(learned: Floats, asked: Floats, is_category: bool) -> tuple[float, float]:
-    """Kolmogorov and Smirnov's distance, or half the sum of differences of shares; and what chance alone reaches.
+def _distance(train: Floats, test: Floats, is_category: bool) -> tuple[float, float]:
+    """Return the Kolmogorov-Smirnov distance (categories: total variation), and its 95 % quantile without drift.
 
-    Missing values are a value of their own, the largest. One column in twenty passes the line by chance.
+    Missing values count as one value, the largest.
     """
-    n, m = len(learned), len(asked)
-    a, b = (np.where(np.isnan(values), np.inf, values) for values in (learned, asked))
+    n, m = len(train), len(test)
+    a, b = (np.where(np.isnan(values), np.inf, values) for values in (train, test))
     values = np.unique(np.concatenate([a, b]))
     if is_category:
-        shares = [np.bincount(np.searchsorted(values, part), minlength=len(values)) / len(part) for part in (a, b)]
-        pooled = (n * shares[0] + m * shares[1]) / (n + m)
+        frequencies = [np.bincount(np.searchsorted(values, one), minlength=len(values)) / len(one) for one in (a, b)]
+        pooled = (n * frequencies[0] + m * frequencies[1]) / (n + m)
         expected = np.sqrt(2 / np.pi * pooled * (1 - pooled) * (1 / n + 1 / m))
         spread = np.sqrt((1 - 2 / np.pi) * pooled * (1 - pooled) * (1 / n + 1 / m))
         chance = (expected.sum() + 1.64 * np.sqrt((spread**2).sum())) / 2
-        return float(np.abs(shares[0] - shares[1]).sum() / 2), float(chance)
-    below = [np.searchsorted(np.sort(part), values, side="right") / len(part) for part in (a, b)]
-    return float(np.abs(below[0] - below[1]).max()), float(1.358 * np.sqrt((n + m) / (n * m)))
+        return float(np.abs(frequencies[0] - frequencies[1]).sum() / 2), float(chance)
+    cumulative = [np.searchsorted(np.sort(one), values, side="right") / len(one) for one in (a, b)]
+    return float(np.abs(cumulative[0] - cumulative[1]).max()), float(1.358 * np.sqrt((n + m) / (n * m)))
 
 
 def _together(train: View, test: View, column: int, rows: list[NDArray[np.intp]]) -> Floats:
-    """Numbers of a column in rows of both parts; codes of categories do not tell which part they come from."""
-    numbers = [view.numbers[column][part] for view, part in zip((train, test), rows, strict=True)]
+    """Return a column in rows of both sets; codes of categories do not depend on the set."""
+    numbers = [view.numbers[column][chosen] for view, chosen in zip((train, test), rows, strict=True)]
     if train.is_category(column):
         names = sorted({*train.categories(column), *test.categories(column)})
         for k, view in enumerate((train, test)):
-            places = np.append(np.searchsorted(names, view.categories(column)), np.nan)  # the last: without a value
-            numbers[k] = places[np.where(np.isnan(numbers[k]), -1, numbers[k]).astype(np.intp)]
+            codes = np.append(np.searchsorted(names, view.categories(column)), np.nan)  # the last: missing
+            numbers[k] = codes[np.where(np.isnan(numbers[k]), -1, numbers[k]).astype(np.intp)]
     return np.concatenate(numbers)
 
 
-def _told_apart(train: View, test: View) -> dict[str, Any]:
-    """Let a forest tell training rows from test rows: if it can, the parts differ in more than one column."""
+def _drift_classifier(train: View, test: View) -> dict[str, Any]:
+    """Return the out-of-bag ROC AUC of a forest that distinguishes test rows from training rows."""
     rows = [sample(view.n_rows, _MOST_ROWS) for view in (train, test)]
-    is_test = np.repeat([False, True], [len(part) for part in rows])
-    numbers = [_together(train, test, int(j), rows) for j in sample(len(train.names), _MOST_TOLD)]
+    is_test = np.repeat([False, True], [len(chosen) for chosen in rows])
+    numbers = [_together(train, test, int(j), rows) for j in sample(len(train.names), _MOST_DRIFT_COLUMNS)]
     forest = RandomForestClassifier(n_estimators=60, min_samples_leaf=5, oob_score=True, random_state=0)
     forest.fit(np.column_stack(numbers), is_test)
-    said = forest.oob_decision_function_[:, 1]
-    known = ~np.isnan(said)
-    area = float(roc_auc_score(is_test[known], said[known]))
+    proba = forest.oob_decision_function_[:, 1]
+    known = ~np.isnan(proba)
+    roc_auc = float(roc_auc_score(is_test[known], proba[known]))
     n, m = int((~is_test).sum()), int(is_test.sum())
-    return {"area": area, "error": float(np.sqrt((n + m + 1) / (12 * n * m)))}
+    return {"roc_auc": roc_auc, "error": float(np.sqrt((n + m + 1) / (12 * n * m)))}

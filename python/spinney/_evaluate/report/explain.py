@@ -1,4 +1,4 @@
-"""What the model has learned: importances, partial dependence, and contributions to single rows."""
+"""Explanations of the model: feature importance, partial dependence, SHAP values."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 50
 
 
 def importances_section(study: Findings, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Measure what the model loses when a column is shuffled; where that takes too long, what columns add."""
-    found = _permuted(study, test) or _added(shap)
-    if found is None:
+    """Return permutation importances; mean absolute SHAP values if those would take too long."""
+    importances = _permuted(study, test) or _mean_shap(shap)
+    if importances is None:
         return None
-    names = [column["name"] for column in found["columns"][:_PAIR_COLUMNS]]
-    return found | {"pairs": _pairs(study, test, names)}
+    names = [column["name"] for column in importances["columns"][:_PAIR_COLUMNS]]
+    return importances | {"pairs": _pairs(study, test, names)}
 
 
 def _permuted(study: Findings, test: View) -> dict[str, Any] | None:
@@ -49,20 +49,22 @@ def _permuted(study: Findings, test: View) -> dict[str, Any] | None:
     y = study.y_test[rows]
     if study.classes is not None and len(np.unique(y)) < len(study.classes):
         return None  # scores need every class
-    found = permutation_importance(
+    measured = permutation_importance(
         study.models[name], test.take(rows), y, scoring=study.metric, n_repeats=_REPEATS, random_state=0
     )
-    reach = float(t.ppf(0.975, _REPEATS - 1)) * found.standard_error
+    reach = float(t.ppf(0.975, _REPEATS - 1)) * measured.standard_error
     words = metric_words(study.metric)
-    change = "rise" if is_loss(study.metric) else "fall"
+    change = "increase" if is_loss(study.metric) else "decrease"
     return {
-        "title": f"What {name} loses when a column is shuffled",
+        "title": f"Permutation importance, {name}",
         "note": (
-            f"{change.capitalize()} of the {words} on {len(rows):,} test rows when the values of a column change "
-            f"places. Lines are 95 % intervals over {_REPEATS} shuffles; columns that say the same share their worth."
+            f"{change.capitalize()} of the {words} on {len(rows):,} test rows when a column is shuffled, with 95 % "
+            f"intervals over {_REPEATS} shuffles. Correlated columns share their importance."
         ),
         "unit": f"{change} of the {words}",
-        "columns": [_importance(found.names[j], found.importance[j], reach[j]) for j in found.order[:_RANKED_COLUMNS]],
+        "columns": [
+            _importance(measured.names[j], measured.importance[j], reach[j]) for j in measured.order[:_RANKED_COLUMNS]
+        ],
     }
 
 
@@ -70,26 +72,26 @@ def _importance(name: str, value: float, reach: float) -> dict[str, Any]:
     return {"name": name, "value": value, "low": value - reach, "high": value + reach}
 
 
-def _added(shap: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Mean size of what each column adds, over the rows that were explained."""
+def _mean_shap(shap: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the mean absolute SHAP value of each column over the explained rows."""
     if shap is None:
         return None
-    values = np.mean([np.abs(np.asarray(part["values"])) for part in shap["outputs"]], axis=0)
+    values = np.mean([np.abs(np.asarray(output["values"])) for output in shap["outputs"]], axis=0)
     mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
     order = np.argsort(-mean, kind="stable")[:_RANKED_COLUMNS]
-    over = ", mean of the classes" if len(shap["outputs"]) > 1 else ""
+    over = ", averaged over the classes" if len(shap["outputs"]) > 1 else ""
     return {
-        "title": f"Mean size of what each column adds, {shap['model']}",
-        "note": f"In the {shap['of']}{over}, over {len(values)} test rows; lines are 95 % intervals.",
-        "unit": "mean size of what the column adds",
+        "title": f"Mean absolute SHAP values, {shap['model']}",
+        "note": f"Of the {shap['of']}{over}, over {len(values)} test rows, with 95 % intervals.",
+        "unit": "mean absolute SHAP value",
         "columns": [_importance(shap["columns"][j], mean[j], 1.96 * error[j]) for j in order],
     }
 
 
 def _pairs(study: Findings, test: View, names: list[str]) -> dict[str, Any] | None:
-    """Find columns that act together, in the best model made of trees: Friedman's H."""
-    n_asked = len(names) * (len(names) + 1) // 2
-    name = affordable(study, n_asked * _PAIR_ROWS**2, "shap_values")
+    """Return the strongest interactions of the best model made of trees: Friedman's H."""
+    n_pairs = len(names) * (len(names) + 1) // 2
+    name = affordable(study, n_pairs * _PAIR_ROWS**2, "shap_values")
     if name is None or len(names) < 2 or test.n_rows < 20:
         return None
     found = interaction_strength(
@@ -111,7 +113,7 @@ _MOST_CATEGORIES = 8
 
 
 def dependence_section(study: Findings, test: View, columns: list[str]) -> dict[str, Any] | None:
-    """Ask the model about the columns that matter most; None if no model answers in time."""
+    """Return the partial dependence on the most important columns; None if no model is fast enough."""
     rows = sample(test.n_rows, _CURVE_ROWS)
     known = {name for j, name in enumerate(test.names) if test.has_known(j, rows)}
     shown = [name for name in columns if name in known][:_CURVE_COLUMNS]
@@ -139,38 +141,38 @@ def dependence_section(study: Findings, test: View, columns: list[str]) -> dict[
     }
 
 
-def _curves_of(part: PartialDependence, drawn: NDArray[np.intp], values: Floats) -> dict[str, Any]:
-    """Lay out one column: the mean by output, and the curves of some rows; of many categories, the commonest."""
-    average, alone = part.average, part.individual
+def _curves_of(curve: PartialDependence, drawn: NDArray[np.intp], values: Floats) -> dict[str, Any]:
+    """Return the mean curve by output and the curves of some rows; of many categories, the most frequent."""
+    average, alone = curve.average, curve.individual
     assert alone is not None
-    if part.outputs is None:
+    if curve.outputs is None:
         average, alone = average[:, None], alone[:, :, None]
-    texts = part.texts()
-    kept = np.arange(len(texts))
-    if part.is_category():
-        counts = np.array([(values == number).sum() for number in part.numbers[0]])
-        kept = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES])
+    texts = curve.texts()
+    chosen = np.arange(len(texts))
+    if curve.is_category():
+        counts = np.array([(values == number).sum() for number in curve.numbers[0]])
+        chosen = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES])
     digits = 3 if float(np.abs(average).max()) <= 1 else 5
-    single = alone[drawn][:, kept].round(digits).transpose(2, 0, 1)[:_MOST_CLASSES]
+    single = alone[drawn][:, chosen].round(digits).transpose(2, 0, 1)[:_MOST_CLASSES]
     return {
-        "name": one_line(part.columns[0]),
-        "is_category": part.is_category(),
-        "is_date": bool(part.features[0].clock),
-        "texts": [elide(texts[k], 20) for k in kept],
-        "at": None if part.is_category() else part.numbers[0],
-        "deciles": part.deciles[0],
-        "average": average[kept].T[:_MOST_CLASSES],
+        "name": one_line(curve.columns[0]),
+        "is_category": curve.is_category(),
+        "is_date": bool(curve.features[0].clock),
+        "texts": [elide(texts[k], 20) for k in chosen],
+        "at": None if curve.is_category() else curve.numbers[0],
+        "deciles": curve.deciles[0],
+        "average": average[chosen].T[:_MOST_CLASSES],
         "single": single,
     }
 
 
 _MOST_NUMBERS = 40_000  # in the file, all classes together
-_MOST_STEPS = 100_000_000  # rows times leaves that are walked: some seconds
+_MOST_STEPS = 100_000_000  # rows times leaves: some seconds
 _MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
 
 
 def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
-    """Explain test rows by the best model that can tell; None if none can."""
+    """Return SHAP values of test rows for the best model that has them; None if none has."""
     name = affordable(study, 0, "shap_values")
     if name is None:
         return None
@@ -182,8 +184,8 @@ def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
     n_rows = int(np.clip(most, _FEWEST_ROWS, _MOST_ROWS))
     rows = sample(test.n_rows, n_rows)
     explained = model.shap_values(test.take(rows))
-    parts = [explained.output(label) for label in classes] if explained.output_names is not None else [explained]
-    size = np.max([np.abs(part.values).mean(axis=0) for part in parts], axis=0)
+    outputs = [explained.output(label) for label in classes] if explained.output_names is not None else [explained]
+    size = np.max([np.abs(output.values).mean(axis=0) for output in outputs], axis=0)
     order = np.argsort(-size, kind="stable")
     shown, rest = order[:n_columns], order[n_columns:]
     return {
@@ -195,16 +197,16 @@ def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
         "n_rest": len(rest),
         "rows": rows,
         "cells": [[_cell(explained, test, i, int(rows[i]), int(j)) for j in shown] for i in range(len(rows))],
-        "place": [_places(explained.numbers[:, j]) for j in shown],
-        "truth": [_text(value) for value in study.y_test[rows].tolist()],
+        "colour": [_relative(explained.numbers[:, j]) for j in shown],
+        "actual": [_text(value) for value in study.y_test[rows].tolist()],
         "outputs": [
             {
-                "name": None if part is explained else one_line(label),
-                "base": part.base_values,
-                "values": part.values[:, shown],
-                "rest": part.values[:, rest].sum(axis=1),
+                "name": None if output is explained else one_line(label),
+                "base": output.base_values,
+                "values": output.values[:, shown],
+                "rest": output.values[:, rest].sum(axis=1),
             }
-            for part, label in zip(parts, classes, strict=False)
+            for output, label in zip(outputs, classes, strict=False)
         ],
     }
 
@@ -216,21 +218,22 @@ def _explained_classes(study: Findings) -> list[Any]:
     return classes[1:] if len(classes) == 2 else classes[:_MOST_CLASSES]
 
 
-def _places(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:
-    """Place of each value among the others, 0 to 1: how the page colours it. None: missing."""
+def _relative(values: Floats) -> list[float | None]:
+    """Scale values to 0 to 1 for the colour scale; None: missing."""
     known = ~np.isnan(values)
-    places = np.full(len(values), np.nan)
+    scaled = np.full(len(values), np.nan)
     if known.any():
         low, high = np.quantile(values[known], [0.05, 0.95])
-        places[known] = np.clip((values[known] - low) / (high - low), 0, 1) if high > low else 0.5
-    return [None if np.isnan(place) else round(float(place), 2) for place in places]
+        scaled[known] = np.clip((values[known] - low) / (high - low), 0, 1) if high > low else 0.5
+    return [None if np.isnan(value) else round(float(value), 2) for value in scaled]
 
 
 def _cell(explained: ShapValues, test: View, i: int, row: int, column: int) -> str:
-    """Write a cell; of categories, also those that the model does not know."""
-    place = test.names.index(explained.feature_names[column]) if explained.feature_names[column] in test.names else None
-    known = place is not None and test.is_category(place)
-    return test.text(row, place) if known and place is not None else str(explained.text_of(i, column))
+    """Return the text of a cell, including categories unknown to the model."""
+    name = explained.feature_names[column]
+    if name in test.names and test.is_category(test.names.index(name)):
+        return test.text(row, test.names.index(name))
+    return str(explained.text_of(i, column))
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The HTML file: sections gathered, and one text of styles, programs and data that fetches nothing."""
+"""The HTML file: the data of all sections, and one self-contained page of styles, scripts and data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass, is_dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -24,79 +23,78 @@ from spinney._names import __version__
 
 _STYLES = ("report.css", "tree.css", "print.css")
 _LIBRARIES = ("d3.min.js", "plot.umd.min.js")
-_PROGRAMS = ("base.js", "charts.js", "board.js", "tree.js", "explain.js", "decide.js", "rest.js", "page.js")
+_SCRIPTS = (
+    *("base.js", "charts.js", "leaderboard.js", "tree.js", "explain.js", "classification.js"),
+    *("data_and_errors.js", "page.js"),
+)
 
 
 def asset(name: str) -> str:
-    """Read a file that comes with the report."""
+    """Return the text of a file in `assets`."""
     return (files("spinney._evaluate.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def page(data: object, title: str, sentences: list[str]) -> str:
-    """Write the page.
+def page(data: dict[str, Any], title: str, sentences: list[str]) -> str:
+    """Return the HTML of the page.
 
-    Only the programs that stand here may run: the policy names them by their digests. A text that came in with the
-    table could not run even if it became a tag, and nothing can be fetched or sent.
+    The content security policy allows only the scripts of the page, by their digests: text from the table cannot run
+    as a script, and nothing is fetched or sent.
 
     Parameters
     ----------
-    data : dict or dataclass
-        What the programs draw.
+    data : dict
+        Data of the charts.
     title : str
-        Of the page.
     sentences : list of str
-        The answer, readable without any program.
+        The summary, readable without scripts.
     """
-    programs = [asset(name) for name in _LIBRARIES]
-    programs.append("(() => {\n'use strict';\n" + "\n".join(asset(name) for name in _PROGRAMS) + "})();\n")
-    allowed = " ".join(f"'sha256-{_digest(program)}'" for program in programs)
+    scripts = [asset(name) for name in _LIBRARIES]
+    scripts.append("(() => {\n'use strict';\n" + "\n".join(asset(name) for name in _SCRIPTS) + "})();\n")
+    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {allowed}"
-    holes = {
+    texts = {
         "policy": escape(policy, quote=True),
         "title": escape(title),
         "styles": "\n".join(asset(name) for name in _STYLES),
-        "answer": "\n".join(f"<p>{escape(sentence)}</p>" for sentence in sentences),
+        "summary": "\n".join(f"<p>{escape(sentence)}</p>" for sentence in sentences),
         "data": to_json(data),
-        "programs": "\n".join(f"<script>{program}</script>" for program in programs),
+        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
-    return _filled(asset("template.html"), holes)
+    return _filled(asset("template.html"), texts)
 
 
-def _filled(template: str, holes: dict[str, str]) -> str:
-    """Put texts into the places ``{{name}}``; a text is never searched for places itself."""
+def _filled(template: str, texts: dict[str, str]) -> str:
+    """Replace each placeholder ``{{name}}`` by a text; placeholders in the texts are left alone."""
     parts = template.split("{{")
     text = [parts[0]]
     for part in parts[1:]:
         name, _, rest = part.partition("}}")
-        text += [holes[name], rest]
+        text += [texts[name], rest]
     return "".join(text)
 
 
-def _digest(program: str) -> str:
-    return base64.b64encode(hashlib.sha256(program.encode("utf-8")).digest()).decode("ascii")
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
 
 
 _DIGITS = 5
-# A browser that reads HTML looks for these before it knows that it is inside JSON.
+# The HTML parser interprets these even inside JSON.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def to_json(value: object) -> str:
-    """Encode nested dicts, lists, arrays, numbers and texts.
+    """Encode nested dicts, lists, arrays, numbers and texts as JSON that is safe inside HTML.
 
-    Numbers keep five digits and what is not finite becomes null. No tag, comment or entity can begin in the text, so
-    that a name out of the table stays a name.
+    Numbers are rounded to five digits; non-finite ones become null. No tag, comment or entity can start in the text.
     """
     text = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter, escaped in _UNSAFE.items():
         text = text.replace(letter, escaped)
-    return text.encode("utf-8", "replace").decode("utf-8")  # half of a surrogate pair has no UTF-8
+    return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate has no UTF-8
 
 
 def plain(value: object) -> object:
-    """Turn NumPy's types into Python's and shorten numbers."""
-    if is_dataclass(value):
-        return plain(vars(value))
+    """Return nested values with NumPy types converted to Python types and numbers rounded."""
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -109,7 +107,7 @@ def plain(value: object) -> object:
 
 
 def short(value: float, digits: int = _DIGITS) -> float | int | None:
-    """Round to some digits; whole numbers without a point, None for what is not finite."""
+    """Round to some digits; integers without a point, None for non-finite numbers."""
     if not math.isfinite(value):
         return None
     rounded = float(f"{value:.{digits}g}")
@@ -117,19 +115,19 @@ def short(value: float, digits: int = _DIGITS) -> float | int | None:
 
 
 def write_report(study: Findings, path: str | os.PathLike[str]) -> Path:
-    """Write a study as one HTML file that needs nothing else.
+    """Write the report of a study as one self-contained HTML file.
 
     Parameters
     ----------
     study : Study
-        What `spinney.study` found, or an object with the same attributes.
+        Result of `spinney.study`.
     path : str or path
-        Where to write.
+        Output file.
 
     Returns
     -------
     Path
-        The file.
+        The output file.
     """
     title, sentences, data = gather(study)
     file = Path(path)
@@ -137,38 +135,8 @@ def write_report(study: Findings, path: str | os.PathLike[str]) -> Path:
     return file
 
 
-@dataclass(frozen=True)
-class Section:
-    """A section of the page; `content` is what its program draws, None if there is nothing to draw."""
-
-    id: str
-    name: str
-    title: str
-    content: dict[str, Any] | None
-
-
-@dataclass(frozen=True)
-class Page:
-    """What stands on the page.
-
-    Attributes
-    ----------
-    target, task, eyebrow, made_by : str
-    tiles : list of dict
-        Figures beside the answer.
-    sections : list of Section
-    """
-
-    target: str
-    task: str
-    eyebrow: str
-    made_by: str
-    tiles: list[dict[str, Any]]
-    sections: list[Section]
-
-
-def gather(study: Findings) -> tuple[str, list[str], Page]:
-    """Return the title, the sentences of the answer, and the data of all sections."""
+def gather(study: Findings) -> tuple[str, list[str], dict[str, Any]]:
+    """Return the title, the sentences of the summary, and the data of the page."""
     train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
     shap = explain.shap_section(study, test)
     importances = explain.importances_section(study, test, shap)
@@ -176,19 +144,25 @@ def gather(study: Findings) -> tuple[str, list[str], Page]:
     dependence = explain.dependence_section(study, test, columns)
     sentences, tiles = overview.summary(study, columns)
     sections = [
-        Section("board", "Leader board", "Leader board", overview.board_section(study)),
-        Section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
-        Section("importances", "Importances", "Which columns matter", importances),
-        Section("dependence", "Dependence", "How predictions change with a column", dependence),
-        Section("shap", "Single rows", "What moves single predictions", shap),
-        Section("decide", "Decisions", "Probabilities and decisions", errors.decide_section(study, test)),
-        Section("residuals", "Residuals", "Where predictions miss", errors.residuals_section(study, test)),
-        Section("learning", "Learning curves", "Would more rows help?", overview.learning_section(study)),
-        Section("trust", "Trust", "Where not to trust it", errors.trust_section(study, train, test)),
-        Section("profile", "The data", "The data", overview.profile_section(study, train)),
+        _section("leaderboard", "Leaderboard", overview.leaderboard_section(study)),
+        _section("tree", "Decision tree", tree_section(study, train, test)),
+        _section("importances", "Feature importance", importances),
+        _section("dependence", "Partial dependence", dependence),
+        _section("shap", "SHAP values", shap),
+        _section("classification", "Classification", errors.classification_section(study, test)),
+        _section("residuals", "Residuals", errors.residuals_section(study, test)),
+        _section("learning", "Learning curves", overview.learning_section(study)),
+        _section("reliability", "Outliers and drift", errors.reliability_section(study, train, test)),
+        _section("data", "Data", overview.data_section(study, train)),
     ]
-    left_out = [one.title for one in sections if one.id in ("importances", "dependence") and one.content is None]
-    sections.append(Section("made", "How it was made", "How it was made", overview.made_section(study, left_out)))
+    absent = [one["title"] for one in sections if one["id"] in ("importances", "dependence") and one["content"] is None]
+    sections.append(_section("reproduce", "Reproducibility", overview.reproduce_section(study, absent)))
     name = one_line(study.target)
-    page_data = Page(name, study.task, overview.eyebrow(study), f"spinney {__version__}", tiles, sections)
-    return f"What tells {name}?", sentences, page_data
+    data: dict[str, Any] = {"target": name, "task": study.task, "eyebrow": overview.eyebrow(study)}
+    data |= {"made_by": f"spinney {__version__}", "tiles": tiles, "sections": sections}
+    return f"Predicting {name}", sentences, data
+
+
+def _section(section: str, title: str, content: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a section of the page; a section without content is not shown."""
+    return {"id": section, "title": title, "content": content}

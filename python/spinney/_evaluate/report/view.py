@@ -1,4 +1,4 @@
-"""A table through the eyes of the tree: numbers of each column, texts of single cells, samples of rows."""
+"""A table read with the schema of a tree: numbers of each column, texts of cells, samples of rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from spinney._evaluate.study.findings import Findings
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader
 
-Places = NDArray[np.intp]
+Rows = NDArray[np.intp]
 
 _CELL_LETTERS = 28
-_LISTED_COLUMNS = 6  # beside a row that is listed
+_LISTED_COLUMNS = 6  # of a listed row
 
 
 class View:
@@ -47,49 +47,49 @@ class View:
 
     @property
     def names(self) -> list[str]:
-        """The columns."""
+        """Names of the columns."""
         return [feature.name for feature in self.reader.features]
 
     @cached_property
     def numbers(self) -> list[Floats]:
-        """By column: numbers, or codes of categories, also of those that did not occur at fit; NaN is missing."""
+        """By column: numbers, or codes of categories, including unseen ones; NaN is missing."""
         return [values for values, _ in self._read]
 
     @cached_property
     def _read(self) -> list[tuple[Floats, list[str]]]:
-        """By column: its numbers, and names of categories that did not occur at fit."""
-        found: list[tuple[Floats, list[str]]] = [(values, []) for values in self.reader.values(self.table.native)]
+        """By column: its numbers, and the names of unseen categories."""
+        columns: list[tuple[Floats, list[str]]] = [(values, []) for values in self.reader.values(self.table.native)]
         schema, raw = self.reader.model.schema_, read_table(self.table.native)
         if schema.pool is not None:
-            return found
+            return columns
         names = schema.names if schema.has_names else None
         order = match_columns(raw.names, raw.n_columns, names, schema.n_features, type(self.reader.model).__name__)
         for j, feature in enumerate(schema.features):
             if feature.kind == "category":
                 column = raw.column(j if order is None else order[j])
-                found[j] = codes_by_name(feature, column, raw.n_rows, column_label(j, names))
-        return found
+                columns[j] = codes_by_name(feature, column, raw.n_rows, column_label(j, names))
+        return columns
 
     def is_category(self, column: int) -> bool:
-        """Whether a column holds categories."""
+        """Return whether a column holds categories."""
         return bool(self.reader.features[column].categories)
 
     def categories(self, column: int) -> list[str]:
-        """Names of the categories of a column; those that did not occur at fit come last."""
+        """Return the categories of a column; unseen ones come last."""
         names = [*self.reader.features[column].categories, *self._read[column][1]]
         return [one_line(name) for name in names]
 
-    def has_known(self, column: int, rows: Places) -> bool:
-        """Whether some rows have a value that occurred at fit, or a number, in a column."""
+    def has_known(self, column: int, rows: Rows) -> bool:
+        """Return whether some rows have a number or a known category in a column."""
         n_categories = len(self.reader.features[column].categories) or np.inf
         return bool((self.numbers[column][rows] < n_categories).any())
 
     def is_date(self, column: int) -> bool:
-        """Whether a column holds points in time."""
+        """Return whether a column holds dates."""
         return bool(self.reader.features[column].clock)
 
     def text(self, row: int, column: int) -> str:
-        """Write one cell."""
+        """Return the text of a cell."""
         value = float(self.numbers[column][row])
         feature = self.reader.features[column]
         if feature.kind == "number" and not feature.clock and not np.isnan(value):
@@ -98,12 +98,12 @@ class View:
             return elide(self.categories(column)[int(value)], _CELL_LETTERS)
         return elide(self.reader.value_text(column, value), _CELL_LETTERS)
 
-    def cells(self, rows: Places, columns: Sequence[int]) -> list[list[str]]:
-        """Write the cells of some rows in some columns."""
+    def cells(self, rows: Rows, columns: Sequence[int]) -> list[list[str]]:
+        """Return the texts of some rows and columns."""
         return [[self.text(int(row), j) for j in columns] for row in rows]
 
-    def listed(self, rows: Places, **values: Iterable[Any]) -> dict[str, Any]:
-        """List some rows: their numbers, a value of each by name, and the cells of the first columns."""
+    def listed(self, rows: Rows, **values: Iterable[Any]) -> dict[str, Any]:
+        """Return a list of rows: row numbers, named values of each row, and the cells of the first columns."""
         columns = range(min(len(self.names), _LISTED_COLUMNS))
         entries = zip(rows.tolist(), zip(*values.values(), strict=True), self.cells(rows, columns), strict=True)
         return {
@@ -113,37 +113,37 @@ class View:
             ],
         }
 
-    def take(self, rows: Places) -> Any:
-        """Take rows, as a table of the same kind."""
+    def take(self, rows: Rows) -> Any:
+        """Return some rows as a table of the same type."""
         return self.table.take(rows)
 
 
-def class_codes(y: NDArray[Any], labels: Sequence[object]) -> Places:
-    """Return the codes of labels; -1 for one that is not among them."""
-    place = {label: code for code, label in enumerate(labels)}
-    return np.array([place.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.intp)
+def class_codes(y: NDArray[Any], labels: Sequence[object]) -> Rows:
+    """Return the codes of labels; -1 for an unknown label."""
+    codes = {label: code for code, label in enumerate(labels)}
+    return np.array([codes.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.intp)
 
 
-def sample(n_rows: int, most: int, seed: int = 0) -> Places:
-    """Draw at most `most` of some rows, in their order, the same ones every time."""
+def sample(n_rows: int, most: int, seed: int = 0) -> Rows:
+    """Return a reproducible sample of at most `most` row numbers, sorted."""
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:most]).astype(np.intp)
 
 
-SECONDS = 3.0  # that one section may spend on asking
+SECONDS = 3.0  # time limit for the predictions of one section
 
 
 def affordable(study: Findings, n_rows: int, method: str = "predict") -> str | None:
-    """Name the best model that can predict so many rows in time, by what the study measured; None if none can.
+    """Return the name of the best model that predicts a number of rows within the time limit; None if none does.
 
     Parameters
     ----------
     study : Study
     n_rows : int
-        Rows to be predicted, all questions together.
+        Total number of rows to predict.
     method : str, default="predict"
-        What the model must have.
+        Method that the model must have.
     """
     held_out = float(np.mean([len(held) for _, held in study.folds]))
     for entry in study.leaderboard:

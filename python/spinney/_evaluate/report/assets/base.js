@@ -1,4 +1,4 @@
-// What every section needs: the data, elements, numbers as people read them, and the list of sections.
+// Shared by all sections: the data, elements, formatted numbers, and the list of sections.
 const data = JSON.parse(document.getElementById("report-data").textContent);
 
 // ---- elements: texts become text nodes, never markup ----------------------------------------------------------
@@ -61,7 +61,7 @@ function whole(value, decimals = 0) {
 function tick(value) {
   return num(Number(value.toPrecision(3)), 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
-// The same of a column's own values: years stay years, and values far from zero stay apart.
+// A column value on an axis: years without a separator, and enough digits for values far from zero.
 function value_tick(value, span) {
   if (Number.isInteger(value) && Math.abs(value) < 10000) return String(value).replace("-", MINUS);
   const digits = Math.min(12, Math.max(3, 2 + Math.ceil(Math.log10(Math.abs(value) / span || 1))));
@@ -70,11 +70,11 @@ function value_tick(value, span) {
 function fixed(value, decimals) {
   return value === null || value === undefined ? "–" : whole(value, decimals);
 }
-function pct(share, decimals = 0) {
-  if (share === null || share === undefined) return "–";
-  if (decimals === 0 && share > 0 && share < 0.01) return "<1 %";
-  if (decimals === 0 && share < 1 && share > 0.99) return ">99 %";
-  return `${whole(100 * share, decimals)} %`;
+function pct(fraction, decimals = 0) {
+  if (fraction === null || fraction === undefined) return "–";
+  if (decimals === 0 && fraction > 0 && fraction < 0.01) return "<1 %";
+  if (decimals === 0 && fraction < 1 && fraction > 0.99) return ">99 %";
+  return `${whole(100 * fraction, decimals)} %`;
 }
 function signed(value, decimals) {
   if (value === null || value === undefined) return "–";
@@ -104,7 +104,7 @@ function tint(colour, strength) {
 }
 
 // ---- sections -----------------------------------------------------------------------------------------------------
-// Each file adds its own; the page shows them in the order of the report.
+// Each file registers its sections; the page shows them in the order of the report.
 const drawers = {};
 
 function card(title, note, ...children) {

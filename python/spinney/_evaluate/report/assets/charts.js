@@ -1,4 +1,4 @@
-// Charts: a host that draws again when its width changes, and what all plots share.
+// Charts: an element that redraws when its width changes, and settings shared by all plots.
 const motion = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 220;
 const hosts = [];
 
@@ -35,7 +35,7 @@ const GRID = { stroke: "var(--line)", strokeOpacity: 1 };
 function grid_x(more) { return Plot.gridX({ ...GRID, ...more }); }
 function grid_y(more) { return Plot.gridY({ ...GRID, ...more }); }
 
-// Names on the left of a chart of lines: wide enough for the longest, but never half of the chart.
+// Left margin for row names: wide enough for the longest, but less than half of the chart.
 function name_margin(names, width, most = 0.38) {
   const longest = Math.max(4, ...names.map((name) => name.length));
   return Math.min(14 + 6.6 * Math.min(longest, 32), width * most);

@@ -1,17 +1,17 @@
-// What the model goes by: importances, Shapley values of many rows, and one row taken apart.
-drawers.importances = (found) => {
-  const draw = chart("Importances of the columns with their intervals", (width) => importance_bars(found, width));
-  if (!found.pairs) return [card(found.title, found.note, draw)];
-  const pairs = chart("Pairs of columns that act together", (width) => importance_bars({ unit: "Friedman's H", columns: found.pairs.pairs.map((p) => ({ ...p, low: null, high: null })) }, width));
-  return [el("div", { class: "grid" }, card(found.title, found.note, draw), card("Columns that act together", `How much of what a pair does neither column does alone: 0, they add up; 1, they only act together. Asked of ${found.pairs.model}, ${plural(found.pairs.n_rows, "test row")}.`, pairs))];
+// Explanations: feature importance, partial dependence, and SHAP values.
+drawers.importances = (section) => {
+  const draw = chart("Feature importance with 95 % intervals", (width) => importance_bars(section, width));
+  if (!section.pairs) return [card(section.title, section.note, draw)];
+  const pairs = chart("Strength of interactions", (width) => importance_bars({ unit: "Friedman's H", columns: section.pairs.pairs.map((p) => ({ ...p, low: null, high: null })) }, width));
+  return [el("div", { class: "grid" }, card(section.title, section.note, draw), card("Interactions", `Friedman's H of pairs of columns: 0, the effects are additive; 1, all of the effect is interaction. Computed for ${section.pairs.model} on ${plural(section.pairs.n_rows, "test row")}.`, pairs))];
 };
 
-function importance_bars(found, width) {
-  const margin = name_margin(found.columns.map((c) => c.name), width);
-  const rows = found.columns.map((c, k) => ({ ...c, k, words: fit_name(c.name, margin) }));
+function importance_bars(section, width) {
+  const margin = name_margin(section.columns.map((c) => c.name), width);
+  const rows = section.columns.map((c, k) => ({ ...c, k, words: fit_name(c.name, margin) }));
   return plot(width, {
     height: 40 + 26 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40,
-    x: { label: found.unit, labelAnchor: "center", labelArrow: "none", ticks: Math.min(7, width / 90), tickFormat: tick },
+    x: { label: section.unit, labelAnchor: "center", labelArrow: "none", ticks: Math.min(7, width / 90), tickFormat: tick },
     y: { domain: rows.map((r) => r.k), tickFormat: (k) => rows[k].words, tickSize: 0, label: null },
     marks: [
       grid_x({ ticks: Math.min(7, width / 90) }),
@@ -24,14 +24,14 @@ function importance_bars(found, width) {
 }
 
 // ---- partial dependence -------------------------------------------------------------------------------------------------
-drawers.dependence = (found) => {
+drawers.dependence = (section) => {
   let output = 0, centred = false;
-  const charts = found.columns.map((column) => chart(`Predictions by ${column.name}`, (width) => dependence_chart(column, output, centred, width)));
+  const charts = section.columns.map((column) => chart(`Partial dependence on ${column.name}`, (width) => dependence_chart(column, output, centred, width)));
   const redraw = () => charts.forEach((host) => host.redraw());
-  const centre = button("Start all rows at 0", () => { centred = !centred; centre.setAttribute("aria-pressed", String(centred)); redraw(); }, { "aria-pressed": "false", id: "centre" });
-    return [card(`${found.model}: mean ${found.of}`, `The thick line is the mean over ${plural(found.n_rows, "test row")} if all of them had the value below; thin lines are single rows. Where these run apart, other columns decide too. Marks below: tenths of the rows.${found.is_best ? "" : " The best model would take too long to ask."}`,
-    el("div", { class: "bar" }, found.outputs && found.outputs.length > 1 ? select("Class", found.outputs.map((name, k) => [k, name]), 0, (value) => { output = Number(value); redraw(); }) : null, centre),
-    el("div", { class: "grid three" }, found.columns.map((column, k) => captioned(elide(column.name, 34), charts[k]))))];
+  const centre = button("Centre curves at 0", () => { centred = !centred; centre.setAttribute("aria-pressed", String(centred)); redraw(); }, { "aria-pressed": "false", id: "centre" });
+    return [card(`${section.model}: mean ${section.of}`, `The thick line is the mean prediction over ${plural(section.n_rows, "test row")} when the column is set to each value; thin lines are single rows (ICE curves). Curves that are not parallel indicate interactions. Ticks: deciles of the column.${section.is_best ? "" : " The best model would be too slow here."}`,
+    el("div", { class: "bar" }, section.outputs && section.outputs.length > 1 ? select("Class", section.outputs.map((name, k) => [k, name]), 0, (value) => { output = Number(value); redraw(); }) : null, centre),
+    el("div", { class: "grid three" }, section.columns.map((column, k) => captioned(elide(column.name, 34), charts[k]))))];
 };
 
 function dependence_chart(column, output, centred, width) {
@@ -54,70 +54,70 @@ function dependence_chart(column, output, centred, width) {
   ] });
 }
 
-// Dates are numbers to the axis; their texts come with the grid.
+// Dates are numbers on the axis; their texts belong to the grid points.
 function text_near(column, value) {
   const k = d3.minIndex(column.at, (at) => Math.abs(at - value));
   return column.is_date ? elide(column.texts[k], 12) : value_tick(value, column.at[column.at.length - 1] - column.at[0]);
 }
 
-// ---- Shapley values -----------------------------------------------------------------------------------------------------
-drawers.shap = (found) => {
-  let output = found.outputs.length > 2 ? 0 : found.outputs.length - 1, row = 0;
-  const swarm = chart("Shapley values: a point per row and column", (width) => beeswarm(found, output, row, width, pick));
-  const fall = chart("One prediction, column by column", (width) => waterfall(found, output, row, width));
+// ---- SHAP values --------------------------------------------------------------------------------------------------------
+drawers.shap = (section) => {
+  let output = section.outputs.length > 2 ? 0 : section.outputs.length - 1, row = 0;
+  const swarm = chart("SHAP values: a point per row and column", (width) => beeswarm(section, output, row, width, pick));
+  const fall = chart("SHAP values of one row", (width) => waterfall(section, output, row, width));
   const about = el("div", { class: "figures", id: "row-figures" });
-  const list = el("select", { id: "row-picker", onchange: () => pick(Number(list.value)) }, found.rows.map((at, k) =>
-    el("option", { value: k }, `row ${at + 1}: ${elide(found.truth[k], 24)}`)));
-  const of = (part) => (part.name === null ? found.of : found.of.replace("of the class", `of ${elide(part.name, 20)}`));
+  const list = el("select", { id: "row-picker", onchange: () => pick(Number(list.value)) }, section.rows.map((at, k) =>
+    el("option", { value: k }, `row ${at + 1}: ${elide(section.actual[k], 24)}`)));
+  const of = (part) => (part.name === null ? section.of : section.of.replace("of the class", `of ${elide(part.name, 20)}`));
   function pick(k) {
-    row = Math.min(found.rows.length - 1, Math.max(0, k));
+    row = Math.min(section.rows.length - 1, Math.max(0, k));
     list.value = row;
-    tell();
+    update();
     if (swarm.isConnected) { swarm.redraw(); fall.redraw(); }
   }
-  function tell() {
-    const part = found.outputs[output], total = total_of(part, row);
-    about.replaceChildren(figure("target of the row", elide(found.truth[row], 22)), figure("what the model says", num(total, 3), of(part)),
-      figure("without any column", num(part.base[row], 3), "base value"));
+  function update() {
+    const part = section.outputs[output], total = total_of(part, row);
+    about.replaceChildren(figure("actual", elide(section.actual[row], 22)), figure("prediction", num(total, 3), of(part)),
+      figure("base value", num(part.base[row], 3), "mean prediction"));
   }
-  tell();
-  const outputs = found.outputs.length > 1 ? select("Class", found.outputs.map((part, k) => [k, part.name]), output, (value) => { output = Number(value); tell(); swarm.redraw(); fall.redraw(); }) : null;
+  update();
+  const outputs = section.outputs.length > 1 ? select("Class", section.outputs.map((part, k) => [k, part.name]), output, (value) => { output = Number(value); update(); swarm.redraw(); fall.redraw(); }) : null;
   const controls = el("div", { class: "bar" }, el("label", { class: "field" }, "Test row", list), button("Previous", () => pick(row - 1)), button("Next", () => pick(row + 1)),
-    button("Highest", () => pick(extreme(found, output, 1))), button("Lowest", () => pick(extreme(found, output, -1))));
+    button("Highest", () => pick(extreme(section, output, 1))), button("Lowest", () => pick(extreme(section, output, -1))));
   return [
-    card(`What each column adds, for ${plural(found.rows.length, "test row")}`, `Each point is a row: to the right the column raises the ${found.outputs.length === 1 ? of(found.outputs[0]) : found.of}, to the left it lowers it. Click a point to take its row apart.${found.is_best ? "" : ` Explained is ${found.model}, the best model whose predictions can be parted among the columns.`}`,
+    card(`SHAP values of ${plural(section.rows.length, "test row")}`, `Each point is a row: a positive SHAP value raises the ${section.outputs.length === 1 ? of(section.outputs[0]) : section.of}, a negative one lowers it. Click a point to explain its row.${section.is_best ? "" : ` The model is ${section.model}, the best one with SHAP values.`}`,
       el("div", { class: "bar" }, outputs, el("span", { class: "field" }, "low value", el("span", { class: "ramp" }), "high value")), swarm),
-    card("One row, taken apart", "From what the model says of no row in particular to what it says of this one.", controls, about, fall),
+    card("SHAP values of one row", "From the base value to the prediction, column by column.", controls, about, fall),
   ];
 };
 
 function total_of(part, row) { return part.base[row] + d3.sum(part.values[row]) + part.rest[row]; }
 
-function extreme(found, output, sign) {
-  const part = found.outputs[output];
-  return d3.maxIndex(found.rows, (at, k) => sign * total_of(part, k));
+function extreme(section, output, sign) {
+  const part = section.outputs[output];
+  return d3.maxIndex(section.rows, (at, k) => sign * total_of(part, k));
 }
 
-function place_colour(place) {
-  return place === null ? "var(--ink-3)" : `color-mix(in oklch, var(--high) ${Math.round(100 * place)}%, var(--low))`;
+function value_colour(level) {
+  return level === null ? "var(--ink-3)" : `color-mix(in oklch, var(--high) ${Math.round(100 * level)}%, var(--low))`;
 }
 
-function beeswarm(found, output, row, width, pick) {
-  const part = found.outputs[output], band = 34;
-  const margin = name_margin(found.columns, width);
+function beeswarm(section, output, row, width, pick) {
+  const part = section.outputs[output], band = 34;
+  const margin = name_margin(section.columns, width);
   const x = d3.scaleLinear(d3.extent(part.values.flat()), [margin, width - 16]).nice();
-  const points = found.columns.flatMap((name, j) => swarm_of(part.values.map((values, k) => ({ k, j, name, value: values[j], place: found.place[j][k], cell: found.cells[k][j] })), x, band));
+  const points = section.columns.flatMap((name, j) => swarm_of(part.values.map((values, k) => ({ k, j, name, value: values[j], level: section.colour[j][k], cell: section.cells[k][j] })), x, band));
   const chosen = points.filter((point) => point.k === row);
   const picture = plot(width, {
-    height: 44 + band * found.columns.length, marginLeft: margin, marginTop: 6, marginBottom: 40,
-    x: { domain: x.domain(), label: "what the column adds", labelAnchor: "center", labelArrow: "none", ticks: Math.min(8, width / 90), tickFormat: tick },
-    y: { domain: [found.columns.length - 0.5, -0.5], ticks: d3.range(found.columns.length), tickFormat: (j) => fit_name(found.columns[j], margin), tickSize: 0, label: null },
+    height: 44 + band * section.columns.length, marginLeft: margin, marginTop: 6, marginBottom: 40,
+    x: { domain: x.domain(), label: "SHAP value", labelAnchor: "center", labelArrow: "none", ticks: Math.min(8, width / 90), tickFormat: tick },
+    y: { domain: [section.columns.length - 0.5, -0.5], ticks: d3.range(section.columns.length), tickFormat: (j) => fit_name(section.columns[j], margin), tickSize: 0, label: null },
     color: { type: "identity" },
     marks: [
       grid_x({ ticks: Math.min(8, width / 90) }), Plot.ruleX([0], { stroke: "var(--line-2)", strokeWidth: 1.5 }),
-      Plot.dot(points, { x: "value", y: (p) => p.j + p.off, r: 2.7, fill: (p) => place_colour(p.place), fillOpacity: 0.85 }),
-      Plot.dot(chosen, { x: "value", y: (p) => p.j + p.off, r: 5.5, fill: (p) => place_colour(p.place), stroke: "var(--ink)", strokeWidth: 1.8 }),
-      Plot.tip(points, Plot.pointer({ ...TIP, x: "value", y: (p) => p.j + p.off, maxRadius: 30, title: (p) => `${p.name} = ${p.cell}\nadds ${num(p.value, 3)}\nrow ${found.rows[p.k] + 1}, ${found.truth[p.k]}` })),
+      Plot.dot(points, { x: "value", y: (p) => p.j + p.off, r: 2.7, fill: (p) => value_colour(p.level), fillOpacity: 0.85 }),
+      Plot.dot(chosen, { x: "value", y: (p) => p.j + p.off, r: 5.5, fill: (p) => value_colour(p.level), stroke: "var(--ink)", strokeWidth: 1.8 }),
+      Plot.tip(points, Plot.pointer({ ...TIP, x: "value", y: (p) => p.j + p.off, maxRadius: 30, title: (p) => `${p.name} = ${p.cell}\nSHAP value ${num(p.value, 3)}\nrow ${section.rows[p.k] + 1}, ${section.actual[p.k]}` })),
     ],
   });
   picture.addEventListener("click", () => { if (picture.value) pick(picture.value.k); });
@@ -125,7 +125,7 @@ function beeswarm(found, output, row, width, pick) {
   return picture;
 }
 
-// Points of one column move up and down where they are dense: each takes the free place nearest to the line.
+// Moves points of one column up and down where they are dense.
 function swarm_of(points, x, band) {
   const bins = new Map(), step = 4.2;
   for (const point of points) {
@@ -139,16 +139,16 @@ function swarm_of(points, x, band) {
   return points;
 }
 
-function waterfall(found, output, row, width) {
-  const part = found.outputs[output], margin = name_margin(["without any column", ...found.columns.map((name, j) => `${name} = ${found.cells[row][j]}`)], width, 0.46);
-  const steps = found.columns.map((name, j) => ({ words: `${name} = ${found.cells[row][j]}`, adds: part.values[row][j] }));
+function waterfall(section, output, row, width) {
+  const part = section.outputs[output], margin = name_margin(["base value", ...section.columns.map((name, j) => `${name} = ${section.cells[row][j]}`)], width, 0.46);
+  const steps = section.columns.map((name, j) => ({ words: `${name} = ${section.cells[row][j]}`, adds: part.values[row][j] }));
   steps.sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
-  const shown = steps.slice(0, 10), others = d3.sum(steps.slice(10), (step) => step.adds) + part.rest[row], n_others = steps.length - shown.length + found.n_rest;
+  const shown = steps.slice(0, 10), others = d3.sum(steps.slice(10), (step) => step.adds) + part.rest[row], n_others = steps.length - shown.length + section.n_rest;
   if (n_others > 0) shown.push({ words: `${plural(n_others, "other column")}`, adds: others });
   let at = part.base[row];
   shown.reverse().forEach((step) => { step.from = at; at += step.adds; step.to = at; });
   shown.reverse().forEach((step, k) => { step.k = k; });
-  const ends = [{ k: shown.length, value: part.base[row], words: "without any column" }];
+  const ends = [{ k: shown.length, value: part.base[row], words: "base value" }];
   const rows = [...shown.map((step) => step.words), ends[0].words];
   const span = d3.extent([...shown.flatMap((step) => [step.from, step.to]), part.base[row]]), pad = ((span[1] - span[0]) * 56) / Math.max(120, width - margin - 140) || 1;
   return plot(width, {

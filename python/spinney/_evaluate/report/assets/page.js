@@ -1,15 +1,15 @@
-// The page: sections in their order, the list of them, and the switch of the theme.
+// The page: sections, table of contents, and theme switch.
 function theme_switch() {
-  const kept = () => { try { return localStorage.getItem("spinney-theme"); } catch { return null; } };
-  const keep = (value) => { try { localStorage.setItem("spinney-theme", value); } catch { /* a file may have no storage */ } };
+  const stored = () => { try { return localStorage.getItem("spinney-theme"); } catch { return null; } };
+  const store = (value) => { try { localStorage.setItem("spinney-theme", value); } catch { /* local files may have no storage */ } };
   const choose = (value) => {
     if (value === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = value;
     for (const b of buttons) b.setAttribute("aria-pressed", String(b.dataset.value === value));
   };
   const buttons = [["auto", "Auto"], ["light", "Light"], ["dark", "Dark"]].map(([value, words]) =>
-    button(words, () => { choose(value); keep(value); }, { "data-value": value }));
-  choose(["light", "dark"].includes(kept()) ? kept() : "auto");
+    button(words, () => { choose(value); store(value); }, { "data-value": value }));
+  choose(["light", "dark"].includes(stored()) ? stored() : "auto");
   return el("div", { class: "switch", role: "group", "aria-label": "Colours" }, buttons);
 }
 
@@ -21,9 +21,9 @@ function start() {
   document.getElementById("eyebrow").append(data.eyebrow);
   document.getElementById("tiles").append(...data.tiles.map(tile));
   const links = [["summary", "Summary"]], host = document.getElementById("sections");
-  for (const { id, name, title, content } of data.sections) {
+  for (const { id, title, content } of data.sections) {
     if (!drawers[id] || content === null) continue;
-    links.push([id, name]);
+    links.push([id, title]);
     host.append(el("section", { class: "part", id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), drawers[id](content)));
   }
   const list = el("ol", {}, links.map(([id, name]) => el("li", {}, el("a", { href: `#${id}` }, name))));
@@ -34,7 +34,7 @@ function start() {
   document.documentElement.dataset.ready = "yes";
 }
 
-// The link of the section that is being read.
+// Highlights the link of the section in view.
 function follow(list) {
   const parts = [document.getElementById("summary"), ...document.querySelectorAll("section.part")];
   const mark = () => {

@@ -1,5 +1,5 @@
-// The readable tree: one tree that holds all nested ones. Position p of the slider is a tree of the sequence, from the
-// root alone (0) to the largest; a node is split at p if its first penalty lies beyond the one of p.
+// The decision tree: one tree that contains all nested ones. Position p of the slider is a tree of the sequence, from the
+// root alone (0) to the largest; a node is split at p if the first penalty that prunes it exceeds that of p.
 const LINE = 16, PAD_X = 10, GAP_X = 16, LABEL_LINE = 14;
 const ruler = document.createElement("canvas").getContext("2d");
 
@@ -8,8 +8,8 @@ function text_width(words, font) {
   return ruler.measureText(words).width;
 }
 
-// Where the nodes stand: as narrow as can be without overlap, parents midway above their children. A branch keeps its
-// outline, its leftmost and rightmost point at every depth (Reingold and Tilford 1981, with widths).
+// Layout of the nodes: as narrow as possible without overlap, parents centred above their children. The outline of a
+// branch is its leftmost and rightmost point at every depth (Reingold and Tilford 1981, with widths).
 function place(root, gap) {
   const outline_of = (node) => {
     const half = node.width / 2;
@@ -38,14 +38,14 @@ function place(root, gap) {
   return Math.max(...outline.high) - left;
 }
 
-const MOST_OPEN = 24; // leaves that are drawn without being asked for
+const MOST_OPEN = 24; // leaves that are unfolded by default
 
 class TreePicture {
   constructor(tree, on_node) {
     this.tree = tree;
     this.on_node = on_node;
     this.folded = new Set();
-    this.folds_itself = true; // until someone folds or unfolds
+    this.folds_automatically = true; // until the user folds or unfolds
     this.now = 0;
     this.frame = el("div", { class: "tree-frame" });
     this.tip = el("div", { class: "node-tip no-print", hidden: true, "aria-hidden": "true" });
@@ -72,7 +72,7 @@ class TreePicture {
 
   is_split(i) { return this.tree.nodes[i].right !== undefined && this.tree.nodes[i].first > this.cut; }
 
-  // The nodes to be drawn, with their sizes; what is folded or pruned away is left out.
+  // The nodes to draw, with their sizes, without folded and pruned ones.
   visible() {
     const list = [];
     const visit = (i, depth) => {
@@ -92,16 +92,16 @@ class TreePicture {
 
   measure(shown) {
     const font = getComputedStyle(this.frame).fontFamily, node = shown.node;
-    shown.lines = this.is_small ? [pct(node.share)] : [`n = ${whole(node.n)} · ${pct(node.share)}`];
+    shown.lines = this.is_small ? [pct(node.fraction)] : [`n = ${whole(node.n)} · ${pct(node.fraction)}`];
     if (shown.is_split && !shown.open) shown.lines.push(`+ ${plural(this.leaves_below(shown.i), "leaf", "leaves")}`);
-    const said = text_width(node.said, `650 12px ${font}`);
+    const prediction = text_width(node.prediction, `650 12px ${font}`);
     const small = Math.max(...shown.lines.map((line) => text_width(line, `11px ${font}`)));
-    shown.box = Math.max(said, small, this.is_small ? 30 : 62) + 2 * PAD_X;
-    shown.asks = shown.open ? node.asks : "";
-    const asks = shown.asks ? text_width(shown.asks, `650 12px ${font}`) + 8 : 0;
+    shown.box = Math.max(prediction, small, this.is_small ? 30 : 62) + 2 * PAD_X;
+    shown.column = shown.open ? node.column : "";
+    const column = shown.column ? text_width(shown.column, `650 12px ${font}`) + 8 : 0;
     const label = Math.max(0, ...node.label.map((line) => text_width(line, `11px ${font}`))) + 14;
-    shown.width = Math.max(shown.box, asks, label);
-    shown.height = LINE * (1 + shown.lines.length) + 10 + (node.shares ? 8 : 0);
+    shown.width = Math.max(shown.box, column, label);
+    shown.height = LINE * (1 + shown.lines.length) + 10 + (node.proba ? 8 : 0);
   }
 
   leaves_below(i) { return this.is_split(i) ? this.leaves_below(i + 1) + this.leaves_below(this.tree.nodes[i].right) : 1; }
@@ -113,7 +113,7 @@ class TreePicture {
       const row = list.filter((shown) => shown.depth === depth);
       if (depth) y += LABEL_LINE * Math.max(...row.map((shown) => shown.node.label.length)) + 44;
       for (const shown of row) shown.y = y;
-      y += Math.max(...row.map((shown) => shown.height + (shown.asks ? LINE + 2 : 0)));
+      y += Math.max(...row.map((shown) => shown.height + (shown.column ? LINE + 2 : 0)));
     }
     return y + 16;
   }
@@ -145,7 +145,7 @@ class TreePicture {
     };
     this.edges.selectAll("path").data(list.filter((d) => d.parent), (d) => d.i).join(
       (enter) => enter.append("path").attr("class", "edge").attr("d", path).attr("opacity", 0),
-    ).attr("stroke-width", (d) => 1.4 + 9 * d.node.share).transition().duration(time).attr("d", path).attr("opacity", 1);
+    ).attr("stroke-width", (d) => 1.4 + 9 * d.node.fraction).transition().duration(time).attr("d", path).attr("opacity", 1);
   }
 
   draw_labels(list, time) {
@@ -182,7 +182,7 @@ class TreePicture {
     const picture = this;
     groups.attr("class", (d) => `node${d.is_split ? "" : " leaf"}${d.is_split && !d.open ? " folded" : ""}`)
       .attr("aria-level", (d) => d.depth + 1).attr("aria-expanded", (d) => (d.is_split ? String(d.open) : null))
-      .attr("aria-label", (d) => `${d.node.label.join(" ")} → ${d.node.said}, ${plural(d.node.n, "row")}`)
+      .attr("aria-label", (d) => `${d.node.label.join(" ")} → ${d.node.prediction}, ${plural(d.node.n, "row")}`)
       .attr("data-node", (d) => d.i)
       .each(function (d) { picture.fill_box(d3.select(this), d); });
     groups.transition().duration(time).attr("opacity", 1).attr("transform", (d) => `translate(${d.x},${d.y})`);
@@ -192,35 +192,35 @@ class TreePicture {
     group.selectAll("*").remove();
     group.append("rect").attr("class", "box").attr("x", -d.box / 2).attr("width", d.box).attr("height", d.height).attr("rx", 8)
       .style("fill", this.colour(d.node));
-    group.append("text").attr("class", "said").attr("y", 6 + LINE / 2).text(d.node.said);
+    group.append("text").attr("class", "prediction").attr("y", 6 + LINE / 2).text(d.node.prediction);
     d.lines.forEach((line, k) => group.append("text").attr("class", "small").attr("y", 6 + LINE * (k + 1.5)).text(line));
-    if (d.node.shares) {
+    if (d.node.proba) {
       let x = -d.box / 2 + PAD_X;
       const width = d.box - 2 * PAD_X;
-      d.node.shares.forEach((share, code) => {
-        group.append("rect").attr("x", x).attr("y", d.height - 11).attr("width", width * share).attr("height", 5).style("fill", class_colour(code));
-        x += width * share;
+      d.node.proba.forEach((p, code) => {
+        group.append("rect").attr("x", x).attr("y", d.height - 11).attr("width", width * p).attr("height", 5).style("fill", class_colour(code));
+        x += width * p;
       });
     }
-    if (d.asks) group.append("text").attr("class", "asks").attr("y", d.height + LINE / 2 + 2).text(d.asks);
+    if (d.column) group.append("text").attr("class", "column").attr("y", d.height + LINE / 2 + 2).text(d.column);
   }
 
   colour(node) {
-    if (!node.shares) return tint("var(--class-0)", this.high > this.low ? (node.value - this.low) / (this.high - this.low) : 0.5);
-    const even = 1 / node.shares.length;
-    return tint(class_colour(node.code), (node.shares[node.code] - even) / (1 - even));
+    if (!node.proba) return tint("var(--class-0)", this.high > this.low ? (node.value - this.low) / (this.high - this.low) : 0.5);
+    const even = 1 / node.proba.length;
+    return tint(class_colour(node.code), (node.proba[node.code] - even) / (1 - even));
   }
 
   fold(i) {
     if (!this.is_split(i)) return;
-    this.folds_itself = false;
+    this.folds_automatically = false;
     if (this.folded.has(i)) this.folded.delete(i);
     else this.folded.add(i);
     this.show(this.position);
   }
 
   fold_all(is_folded) {
-    this.folds_itself = false;
+    this.folds_automatically = false;
     this.fold_from(is_folded ? 1 : Infinity);
     this.show(this.position);
   }
@@ -235,9 +235,9 @@ class TreePicture {
     });
   }
 
-  // Of a tree with too many leaves to be read at once only the first questions are open.
+  // Of a tree with many leaves only the first levels are unfolded.
   fold_by_size(n_leaves) {
-    if (this.folds_itself) this.fold_from(n_leaves > MOST_OPEN ? 3 : Infinity);
+    if (this.folds_automatically) this.fold_from(n_leaves > MOST_OPEN ? 3 : Infinity);
   }
 
   point(i) {
@@ -247,11 +247,11 @@ class TreePicture {
     this.hint(i);
   }
 
-  // The node in words, beside it.
+  // A tooltip that describes the node.
   hint(i) {
     const node = this.tree.nodes[i], box = this.boxes.selectAll("g.node").filter((d) => d.i === i).node();
     if (!box) return;
-    this.tip.replaceChildren(el("b", {}, `${node.said}`), ...node.rule.map((line) => el("div", {}, line)),
+    this.tip.replaceChildren(el("b", {}, node.prediction), ...node.rule.map((line) => el("div", {}, line)),
       el("div", { class: "faint" }, `${plural(node.n, "training row")}, ${plural(node.n_test, "test row")}`));
     const at = box.querySelector(".box").getBoundingClientRect(), home = this.frame.parentElement.getBoundingClientRect();
     this.tip.hidden = false;
@@ -260,11 +260,11 @@ class TreePicture {
     this.tip.style.top = `${at.bottom - home.top + 8}px`;
   }
 
-  // The way from the root to the node pointed at.
+  // Highlights the path from the root to the current node.
   light() {
-    const way = new Set();
-    for (let i = this.now; i >= 0; i = this.parent[i]) way.add(i);
-    this.edges.selectAll("path").classed("lit", (d) => way.has(d.i));
+    const path = new Set();
+    for (let i = this.now; i >= 0; i = this.parent[i]) path.add(i);
+    this.edges.selectAll("path").classed("lit", (d) => path.has(d.i));
     this.boxes.selectAll("g.node").classed("now", (d) => d.i === this.now).attr("tabindex", (d) => (d.i === this.now ? 0 : -1));
   }
 
@@ -285,32 +285,32 @@ class TreePicture {
   }
 }
 
-// ---- what is told of one node ---------------------------------------------------------------------------------------
+// ---- details of one node --------------------------------------------------------------------------------------------
 function node_panel(tree, i, is_split) {
   const node = tree.nodes[i];
   const rule = node.rule.length ? el("ol", {}, node.rule.map((line) => el("li", {}, line))) : el("p", { class: "note" }, "All rows.");
   return [
-    el("div", {}, el("h4", {}, `${is_split ? "Branch" : "Leaf"}: ${node.said}`), rule,
-      el("div", { class: "figures" }, figure("training rows", whole(node.n), pct(node.share)), figure("test rows", whole(node.n_test)))),
-    el("div", {}, node.shares ? share_bars(tree, node) : value_bars(node)),
+    el("div", {}, el("h4", {}, `${is_split ? "Branch" : "Leaf"}: ${node.prediction}`), rule,
+      el("div", { class: "figures" }, figure("training rows", whole(node.n), pct(node.fraction)), figure("test rows", whole(node.n_test)))),
+    el("div", {}, node.proba ? proba_bars(tree, node) : value_bars(node)),
     node_rows(tree, i),
   ];
 }
 
-function share_bars(tree, node) {
-  const order = node.shares.map((share, code) => [share, code]).sort((a, b) => b[0] - a[0]).slice(0, 8);
-  return el("div", { class: "shares" }, order.map(([share, code]) => el("div", { class: "share-row" }, el("span", {}, elide(tree.classes[code], 18)),
-    el("div", { class: "track" }, el("div", { class: "fill", style: { width: `${100 * share}%`, background: class_colour(code) } })),
-    el("span", {}, pct(share)))));
+function proba_bars(tree, node) {
+  const order = node.proba.map((p, code) => [p, code]).sort((a, b) => b[0] - a[0]).slice(0, 8);
+  return el("div", { class: "proba" }, order.map(([p, code]) => el("div", { class: "proba-row" }, el("span", {}, elide(tree.classes[code], 18)),
+    el("div", { class: "track" }, el("div", { class: "fill", style: { width: `${100 * p}%`, background: class_colour(code) } })),
+    el("span", {}, pct(p)))));
 }
 
 function value_bars(node) {
   const most = Math.max(...node.bars, 1);
-  const svg = d3.create("svg").attr("viewBox", "0 0 280 56").attr("width", "100%").attr("role", "img").attr("aria-label", "Values of the target in this node");
+  const svg = d3.create("svg").attr("viewBox", "0 0 280 56").attr("width", "100%").attr("role", "img").attr("aria-label", "Target in this node");
   const width = 280 / node.bars.length;
   svg.selectAll("rect").data(node.bars).join("rect").attr("x", (d, k) => k * width + 1).attr("width", width - 2).attr("rx", 2)
     .attr("y", (d) => 56 - (54 * d) / most).attr("height", (d) => (54 * d) / most).style("fill", "var(--class-0)");
-  return el("div", {}, el("p", { class: "note" }, `Values of the target here${node.spread ? `, ${node.spread}` : ""}`), svg.node());
+  return el("div", {}, el("p", { class: "note" }, `Target in this node${node.spread ? `, ${node.spread}` : ""}`), svg.node());
 }
 
 function node_rows(tree, i) {
@@ -339,7 +339,7 @@ drawers.tree = (tree) => {
   const picture = new TreePicture(tree, (i) => panel.replaceChildren(...node_panel(tree, i, picture.is_split(i)).filter(Boolean)));
   const figures = el("div", { class: "figures", id: "tree-figures" });
   const curve = chart("Error of the nested trees by their number of leaves", (width) => error_curve(tree, position, width));
-  const slider = range("Size of the tree: from the root alone to the largest", 0, n - 1, 1, start, (value) => move(value));
+  const slider = range("Size of the tree, from the root alone to the largest", 0, n - 1, 1, start, (value) => move(value));
   slider.id = "prune-slider";
   const move = (value, is_quick) => {
     position = value;
@@ -358,12 +358,12 @@ drawers.tree = (tree) => {
   const jump = (words, to) => (to === null ? null : button(`${words} (${plural(tree.n_leaves[to], "leaf", "leaves")})`, () => move(to)));
   const controls = el("div", { class: "bar" }, jump("Chosen", tree.chosen), jump("Lowest cross-validated error", best), jump("Largest", n - 1));
   const folds = el("div", { class: "bar no-print" }, button("Fold to two levels", () => picture.fold_all(true)), button("Unfold all", () => picture.fold_all(false)),
-    el("span", { class: "note", style: { margin: 0 } }, "Point at a node for its rows; click it, or press Enter, to fold it. Arrow keys move."));
+    el("span", { class: "note", style: { margin: 0 } }, "Point at a node to see its rows; click it, or press Enter, to fold it. Use the arrow keys to move."));
   const classes = tree.classes && tree.classes.length <= 8 ? legend(tree.classes.map((name, code) => [class_colour(code), name])) : null;
   new ResizeObserver(() => picture.show(position, true)).observe(picture.frame);
   move(start, true);
   return [
-    card("How far to prune", `Each position of the slider is a tree of the nested sequence; the error is the ${tree.error}.`, figures, curve, el("div", { style: { padding: "0 6px 0 42px" }, class: "slider-row" }, slider), controls),
+    card("Cost-complexity pruning", `Each position of the slider is a tree of the pruning sequence; the error is the ${tree.error}.`, figures, curve, el("div", { style: { padding: "0 6px 0 42px" }, class: "slider-row" }, slider), controls),
     el("div", { class: "card tree-card" }, folds, classes, picture.frame, picture.tip), panel,
   ];
 };

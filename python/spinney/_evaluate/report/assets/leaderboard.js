@@ -1,12 +1,12 @@
-// The leader board: a table whose intervals share one scale.
-drawers.board = (board) => {
+// The leaderboard: a table whose intervals share one scale.
+drawers.leaderboard = (board) => {
   let sort = "score", metric = board.metrics[0].name;
-  const host = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Leader board" });
+  const host = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Leaderboard" });
   const draw = () => host.replaceChildren(board_table(board, metric, sort, (key) => { sort = key; draw(); }));
   draw();
   const picker = board.metrics.length > 1
-    ? el("div", { class: "bar" }, select("Judged by", board.metrics.map((m) => [m.name, m.words]), metric, (value) => { metric = value; draw(); })) : null;
-  const words = legend([["var(--accent)", "mean of the folds with its 95 % interval", "line"], ["var(--line-2)", "single folds"], ["var(--test)", "test rows, with their interval where it is known", "line"]]);
+    ? el("div", { class: "bar" }, select("Metric", board.metrics.map((m) => [m.name, m.words]), metric, (value) => { metric = value; draw(); })) : null;
+  const words = legend([["var(--accent)", "mean over the folds with 95 % interval", "line"], ["var(--line-2)", "single folds"], ["var(--test)", "test set, with 95 % interval", "line"]]);
   return [card(null, board.note, picker, words, host)];
 };
 
@@ -25,11 +25,11 @@ function board_table(board, metric, sort, resort) {
   const best = rows.find((r) => r.is_best);
   return el("table", { class: "board" },
     el("thead", {}, el("tr", {}, head("Model"), el("th", { scope: "col" }, board_axis(scale)), head([about.words, about.is_loss ? ", lower is better" : ""], "score", true),
-      first ? head(`against ${elide(board.reference, 20)}`, null, true) : null, first ? head("p", null, true) : null, head("test", "test", true), head("fit", "fit", true), head("predict", "predict", true))),
+      first ? head(`difference to ${elide(board.reference, 20)}`, null, true) : null, first ? head("p", null, true) : null, head("test", "test", true), head("fit", "fit", true), head("predict", "predict", true))),
     el("tbody", {}, rows.map((row) => board_row({ ...row, is_reference: row.name === board.reference }, scale, decimals, first, best))));
 }
 
-// From the best to as far beyond the baseline again: a model that fails would else leave no room to tell the others apart.
+// The scale ends somewhat beyond the baseline, so that one poor model does not squeeze the others together.
 function board_span(rows, [low, high], is_loss) {
   const best = rows.find((r) => r.is_best), baseline = rows.find((r) => r.is_baseline);
   if (best && baseline) {
@@ -41,7 +41,7 @@ function board_span(rows, [low, high], is_loss) {
 }
 
 function board_row(row, scale, decimals, first, best) {
-  const tags = [row.is_best ? el("span", { class: "tag good" }, "best") : null, row.is_baseline && !row.name.includes("baseline") ? el("span", { class: "tag" }, "baseline") : null, row.is_peer ? el("span", { class: "tag" }, "peer") : null];
+  const tags = [row.is_best ? el("span", { class: "tag good" }, "best") : null, row.is_baseline && !row.name.includes("baseline") ? el("span", { class: "tag" }, "baseline") : null, row.is_peer ? el("span", { class: "tag" }, "other library") : null];
   const difference = row.difference;
   return el("tr", { class: row.is_best ? "best" : null },
     el("td", { class: "name" }, row.name, " ", tags, row.failed ? el("div", { class: "note" }, row.failed) : null),
@@ -69,7 +69,7 @@ function board_interval(row, scale, best) {
   const beyond = row.mean > scale.domain()[1] || row.mean < scale.domain()[0];
   svg.selectAll(".fold").data(row.folds.filter((value) => value >= scale.domain()[0] && value <= scale.domain()[1])).join("circle").attr("cx", (value) => scale(value)).attr("cy", 11).attr("r", 2.4).style("fill", "var(--line-2)");
   if (row.low !== null && row.high !== null && !beyond) line(scale(row.low), scale(row.high), 11, "var(--accent)", 3);
-  if (beyond) svg.append("text").attr("x", scale(row.mean) + (row.mean > scale.domain()[1] ? -8 : 8)).attr("y", 15).attr("text-anchor", row.mean > scale.domain()[1] ? "end" : "start").attr("font-size", 11).style("fill", "var(--ink-3)").text(row.mean > scale.domain()[1] ? "far off →" : "← far off");
+  if (beyond) svg.append("text").attr("x", scale(row.mean) + (row.mean > scale.domain()[1] ? -8 : 8)).attr("y", 15).attr("text-anchor", row.mean > scale.domain()[1] ? "end" : "start").attr("font-size", 11).style("fill", "var(--ink-3)").text(row.mean > scale.domain()[1] ? "off scale →" : "← off scale");
   svg.append("circle").attr("cx", scale(row.mean)).attr("cy", 11).attr("r", 5).style("fill", "var(--accent)").style("stroke", "var(--card)").attr("stroke-width", 1.5);
   if (row.test !== null && row.test !== undefined) {
     if (row.test_low !== null && row.test_low !== undefined) line(scale(row.test_low), scale(row.test_high), 23, "var(--test)", 2);
