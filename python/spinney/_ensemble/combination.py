@@ -38,7 +38,7 @@ from spinney._estimator.parameters import N_JOBS, estimator, parameter
 from spinney._estimator.target import read_one_class, read_one_value, read_weights
 from spinney._model.file.container import refuse
 from spinney._model.file.values import labels_to_json
-from spinney._model.saving.members import read_frame
+from spinney._model.saving.members import read_ensemble
 
 Floats = NDArray[np.float64]
 Named = list[tuple[str, BaseEstimator]]
@@ -250,7 +250,7 @@ class BaseCombination(Estimator):
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
-        model, frame = unfitted(cls, header), read_frame(header)
+        model, frame = unfitted(cls, header), read_ensemble(header)
         if ("classes_" in frame) != cls._is_class_target:
             refuse("is damaged: its estimator and its classes do not go together")
         model.__dict__.update(frame)

@@ -20,21 +20,21 @@ from spinney._data.reproducible import log
 from spinney._model.boosting import BoostingRowPredictor, FittedBoosting
 from spinney._model.file.codec import numbers, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import Floats, Frame, ModelOfTrees, ScoredModel, check_width
+from spinney._model.model import Floats, ModelOfTrees, ModelSpec, ScoredModel, check_width
 from spinney._model.row_predictors import RowPredictor
 from spinney._model.tree import FittedTree
 
 VOTES = ("m1", "samme")
 ALGORITHMS = (*VOTES, "real", "gentle", "logit")
-MIN_PROBABILITY = 1e-5  # of a class ("real"), or one member that is sure of itself would decide alone
+MIN_PROBABILITY = 1e-5  # of a class ("real"), so that no overconfident member decides alone
 
 
 @dataclass(frozen=True)
 class ScoreFormula:
-    """How what members say becomes scores.
+    """How the predictions of members become scores.
 
-    For two classes there is one score: half the log-odds of the second class, by the algorithm's own reckoning. For
-    more there is one per class.
+    For two classes there is one score: the algorithm's estimate of half the log-odds of the second class. For more
+    classes there is one score per class.
 
     Attributes
     ----------
@@ -53,23 +53,23 @@ class ScoreFormula:
 
     @property
     def n_scores(self) -> int:
-        """Scores of a row."""
+        """Number of scores of a row."""
         return 1 if self.n_classes <= 2 else self.n_classes
 
     @property
     def n_members(self) -> int:
-        """Members of a round: one, or one per class where each learns a class against the others."""
+        """Members fitted in a round: one, or one per class where each separates one class from the others."""
         return self.n_scores if self.members_are_regressors else 1
 
     @property
     def link(self) -> str:
-        """How scores become class shares."""
+        """Name of the function from scores to class probabilities."""
         if self.n_classes <= 2:
             return "half_logit"
         return "one_vs_rest" if self.algorithm == "gentle" else "softmax"
 
     def node_predictions(self, value: Floats) -> NDArray[Any]:
-        """Return what a tree says in each node, (n_nodes, value_width)."""
+        """Return the prediction of each node, given node values of shape (n_nodes, value_width)."""
         if self.members_are_regressors:
             return value[:, 0]
         return value.argmax(axis=1) if self.algorithm in VOTES else value
@@ -78,32 +78,32 @@ class ScoreFormula:
         """Code of the class with the largest score, (n,); the first on a tie."""
         return np.asarray(scores.argmax(axis=1)) if self.n_scores > 1 else (scores[:, 0] > 0).astype(np.intp)
 
-    def scores(self, said: NDArray[Any], weight: float) -> Floats:
-        """Turn what one member says, of its weight, into what it adds to the scores.
+    def scores(self, predictions: NDArray[Any], weight: float) -> Floats:
+        """Return what one member adds to the scores.
 
         Parameters
         ----------
-        said : ndarray of int, (n,); or of float, (n, n_classes) or (n,)
-            Class codes; class shares; or values.
+        predictions : ndarray of int, (n,); or of float, (n, n_classes) or (n,)
+            Class codes; class probabilities; or numbers.
         weight : float
             The member's weight.
 
         Returns
         -------
-        ndarray of shape (n, n_scores), or (n, 1) where a member knows one class alone
+        ndarray of shape (n, n_scores), or (n, 1) if each member scores one class
         """
         two = self.n_classes <= 2
         if self.algorithm in VOTES:
             if two:
-                return np.asarray((weight / 2) * (2.0 * said[:, np.newaxis] - 1.0))
-            return weight * np.asarray(said[:, np.newaxis] == np.arange(self.n_classes), dtype=np.float64)
+                return np.asarray((weight / 2) * (2.0 * predictions[:, np.newaxis] - 1.0))
+            return weight * np.asarray(predictions[:, np.newaxis] == np.arange(self.n_classes), dtype=np.float64)
         if self.algorithm == "real":
-            logs = log(np.maximum(said, MIN_PROBABILITY))
+            logs = log(np.maximum(predictions, MIN_PROBABILITY))
             if two:
                 return np.asarray((weight / 2) * (logs[:, 1:] - logs[:, :1]))
             return np.asarray(weight * (logs - logs.mean(axis=1, keepdims=True)))
         step = weight / 2 if two else weight * ((self.n_classes - 1) / self.n_classes)
-        return np.asarray((weight if self.algorithm == "gentle" else step) * said[:, np.newaxis])
+        return np.asarray((weight if self.algorithm == "gentle" else step) * predictions[:, np.newaxis])
 
 
 class WeightedTrees(ModelOfTrees):
@@ -120,10 +120,11 @@ class WeightedTrees(ModelOfTrees):
     attribute = "adaboost_"
     noun = "AdaBoost"
     takes_costs = False
+    engine: list[_engine.Tree]
 
     def __init__(self, trees: list[_engine.Tree], weights: Floats, n_classes: list[int] | None) -> None:
         super().__init__(n_classes, 1)
-        self._trees = trees
+        self.engine = trees
         self.weights = weights
 
     def __repr__(self) -> str:
@@ -135,25 +136,22 @@ class WeightedTrees(ModelOfTrees):
         return len(self.weights)
 
     @property
-    def engine(self) -> list[_engine.Tree]:
-        """The engine's trees."""
-        return self._trees
-
-    _engines = engine
+    def _engines(self) -> list[_engine.Tree]:
+        return self.engine
 
     @property
     def n_trees(self) -> int:
         """Number of members."""
-        return len(self._trees)
+        return len(self.engine)
 
     def trees(self) -> list[_engine.Tree]:
-        """Return the members."""
-        return list(self._trees)
+        """Return the trees of all members."""
+        return list(self.engine)
 
     def importances(self, n_features: int) -> Floats:
-        """Mean of the members' importances by their weights, as shares."""
+        """Weighted mean of the members' importances, normalised to sum to 1."""
         total = np.zeros(n_features)
-        for weight, tree in zip(np.repeat(self.weights, self.n_trees // self.n_rounds), self._trees, strict=True):
+        for weight, tree in zip(np.repeat(self.weights, self.n_trees // self.n_rounds), self.engine, strict=True):
             total += float(weight) * FittedTree(tree, None, tree.value_width).importances(n_features)
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
 
@@ -163,12 +161,12 @@ class WeightedTrees(ModelOfTrees):
 
 
 class FittedAdaBoost(WeightedTrees, ScoredModel):
-    """The members of a fitted AdaBoost, and the sum of trees that they make.
+    """A fitted AdaBoost classifier: weighted members, and the equivalent sum of trees.
 
     Attributes
     ----------
     formula : ScoreFormula
-        How what members say becomes scores.
+        How the predictions of members become scores.
     """
 
     kind = "adaboost"
@@ -183,14 +181,14 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
 
     @property
     def algorithm(self) -> str:
-        """The algorithm."""
+        """The boosting algorithm, one of `ALGORITHMS`."""
         return self.formula.algorithm
 
     @cached_property
     def scoring(self) -> FittedBoosting:
-        """The sum of trees that gives the scores."""
+        """The equivalent sum of trees, which computes the scores."""
         added: list[_engine.Tree] = []
-        for t, tree in enumerate(self._trees):
+        for t, tree in enumerate(self.engine):
             value = tree.value.reshape(tree.size, -1)
             scores = self.formula.scores(
                 self.formula.node_predictions(value), float(self.weights[t // self.formula.n_members])
@@ -205,11 +203,11 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
     ) -> tuple[Floats, Floats, Floats]:
-        """Values without columns by score, flat values by row, column and score, and flat values of pairs."""
+        """Shapley values: base values by score, values by row, column and score, and values of pairs of columns."""
         return self.scoring.shap_sums(columns, background, interactions, n_jobs)
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
-        """Prepare a handle that predicts single rows."""
+        """Return a predictor of single rows."""
         return self.scoring.row_predictor(schema, unseen, classes)
 
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
@@ -217,7 +215,7 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
         return self.scoring.scores(columns, n_jobs)
 
     def predicted(self, scores: Floats) -> Floats:
-        """Turn scores into class shares."""
+        """Turn scores into class probabilities."""
         return self.scoring.predicted(scores)
 
     def attributes(self) -> dict[str, Any]:
@@ -227,18 +225,18 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
     # ---- files -----------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Make the ensemble of a file."""
-        if frame.n_outputs != 1 or frame.n_classes is None:
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the ensemble from a file."""
+        if spec.n_outputs != 1 or spec.n_classes is None:
             refuse("is damaged: its number of outputs is wrong")
         found = cls.saved.from_header(header)
-        formula, weights = ScoreFormula(found["algorithm"], frame.n_classes[0]), found["weights"]
+        formula, weights = ScoreFormula(found["algorithm"], spec.n_classes[0]), found["weights"]
         if not len(weights) or len(trees) != len(weights) * formula.n_members:
             refuse(f"is damaged: it holds {len(trees)} trees for {len(weights)} rounds")
         width = 1 if formula.members_are_regressors else formula.n_classes
         if any(tree.value_width != width for tree in trees):
             refuse("is damaged: a tree does not fit its classes")
-        return cls(trees, weights, formula, frame.schema.n_categories)
+        return cls(trees, weights, formula, spec.schema.n_categories)
 
     def identity(self) -> bytes:
         """Return the algorithm and the members' weights."""
@@ -264,7 +262,7 @@ def weighted_medians(values: Floats, weights: Floats) -> Floats:
 
 
 class FittedMedian(WeightedTrees):
-    """Trees of values, with weights."""
+    """A fitted AdaBoost regressor, which predicts the weighted median of its trees."""
 
     kind = "adaboost_r2"
     saved = saved_fields(weights=numbers(np.float64, "n_rounds", above=0))
@@ -275,15 +273,15 @@ class FittedMedian(WeightedTrees):
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
     ) -> tuple[Floats, Floats, Floats]:
-        """Refuse: a median is not a sum."""
+        """Raise TypeError: a median is not a sum."""
         raise TypeError(
-            "AdaBoost of numbers predicts a median of its trees, which cannot be parted into what each column adds. "
-            "Explain a GradientBoostingRegressor or a forest, or the trees in estimators_ one by one."
+            "AdaBoostRegressor predicts a median of its trees, which is not a sum of contributions of columns. Explain "
+            "a GradientBoostingRegressor or a forest, or the trees in estimators_ one by one."
         )
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
-        """Prepare a handle that predicts single rows."""
-        leaves = [(tree.apply_one, tree.value) for tree in self._trees]
+        """Return a predictor of single rows."""
+        leaves = [(tree.apply_one, tree.value) for tree in self.engine]
 
         def median(numbers: Floats) -> float:
             values = np.array([[value[leaf_of(numbers)] for leaf_of, value in leaves]])
@@ -293,15 +291,15 @@ class FittedMedian(WeightedTrees):
 
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Weighted median of the trees' values, (n_rows, 1)."""
-        values = np.column_stack([tree.value[tree.apply(columns, n_jobs)] for tree in self._trees])
+        values = np.column_stack([tree.value[tree.apply(columns, n_jobs)] for tree in self.engine])
         return weighted_medians(values, self.weights)[:, np.newaxis]
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Make the ensemble of a file."""
-        if not trees or frame.n_outputs != 1 or frame.n_classes is not None:
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the ensemble from a file."""
+        if not trees or spec.n_outputs != 1 or spec.n_classes is not None:
             refuse("is damaged: its number of trees or outputs is wrong")
-        check_width(trees, frame)
+        check_width(trees, spec)
         return cls(trees, **cls.saved.from_header(header, n_rounds=len(trees)))
 
     def identity(self) -> bytes:

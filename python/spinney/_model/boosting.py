@@ -1,4 +1,4 @@
-"""A fitted sum of trees."""
+"""Fitted gradient boosting: a sum of trees."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from spinney._data.types import ColumnLike
 from spinney._model.file.codec import numbers, saved_fields, text
 from spinney._model.file.container import refuse
 from spinney._model.links import is_imported_link, is_link, is_of_classes, predicted, score_columns
-from spinney._model.model import Frame, ModelOfTrees, ScoredModel
+from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel
 from spinney._model.row_predictors import Row, RowPredictor
 
 Floats = NDArray[np.float64]
 
 
 class FittedBoosting(ModelOfTrees, ScoredModel):
-    """The trees of a fitted boosting model, added up.
+    """A fitted boosting model: the sum of its trees.
 
     Attributes
     ----------
     start : ndarray of shape (n_scores,)
         Score of every row before the first tree.
     link : str
-        How scores become predictions.
+        Name of the function from scores to predictions.
     n_scores : int
-        Scores of a row: one, or one for each class, quantile or output.
+        Number of scores of a row: one, or one for each class, quantile or output.
     n_rounds : int
-        Rounds; each has a tree for every score.
+        Number of rounds; each has a tree for every score.
     """
 
     kind = "boosting"
     attribute = "boosting_"
     noun = "boosting"
-    gain_is = "loss that the splits save"
+    gain_is = "decrease of the loss"
     takes_offset = True
+    engine: _engine.Additive
     saved = saved_fields(start=numbers(np.float64, "n_scores"), link=text())
 
     def __init__(
@@ -59,34 +60,24 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         self._n_categories = n_categories
         if not isinstance(trees, _engine.Additive):
             trees = _engine.make_additive(list(trees), len(start), n_categories)
-        self._engine = trees
+        self.engine = trees
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n_rounds} rounds, {self.node_count} nodes>"
 
     @property
-    def engine(self) -> _engine.Additive:
-        """The engine's trees."""
-        return self._engine
-
-    @property
     def has_linear_leaves(self) -> bool:
-        """Whether leaves are lines, not values."""
-        return self._engine.has_lines
+        """Whether leaves hold linear models instead of constants."""
+        return self.engine.has_lines
 
     @property
     def n_scores(self) -> int:
-        """Scores of a row."""
+        """Number of scores of a row."""
         return len(self.start)
 
     @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return self._engine.n_trees
-
-    @property
     def n_probabilities(self) -> int:
-        """Classes whose shares are predicted; 0 where values are."""
+        """Number of classes whose probabilities are predicted; 0 in a regression."""
         return 0 if self._n_classes is None else self._n_classes[0]
 
     @property
@@ -94,26 +85,22 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         """Number of rounds."""
         return self.n_trees // self.n_scores
 
-    def trees(self) -> list[_engine.Tree]:
-        """Return copies of all trees."""
-        return [self._engine.tree(t) for t in range(self.n_trees)]
-
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
     ) -> tuple[Floats, Floats, Floats]:
-        """Values without columns by score, flat values by row, column and score, and flat values of pairs."""
-        base, values, pairs = _engine.shap_of_additive(self._engine, columns, background, interactions, n_jobs)
+        """Shapley values: base values by score, values by row, column and score, and values of pairs of columns."""
+        base, values, pairs = _engine.shap_of_additive(self.engine, columns, background, interactions, n_jobs)
         return base + self.start, values, pairs
 
     def at_points(
         self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
     ) -> Floats | None:
-        """Predictions, or scores, of each row with the values of each point in some columns; None with lines."""
+        """Predictions, or scores, with some columns replaced by each point's values; None with linear leaves."""
         if self.has_linear_leaves:
             return None
-        sums: Any = _engine.replaced_in_additive(self._engine, columns, points, which, n_jobs)
+        sums: Any = _engine.replaced_in_additive(self.engine, columns, points, which, n_jobs)
         if sums is None:
-            walked = _engine.walked_in_additive(self._engine, columns, points, which, n_jobs)
+            walked = _engine.walked_in_additive(self.engine, columns, points, which, n_jobs)
             sums = walked.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2).reshape(walked.shape)
         found = sums + self.start if scores else self.predicted(sums + self.start)
         return np.asarray(found.reshape(points.n_rows, columns.n_rows, -1))
@@ -121,32 +108,32 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
     def exchanged(
         self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
     ) -> Floats:
-        """Scores with columns of each group from other rows, by draw: (n_groups, n_draws, n_rows, n_scores)."""
-        sums = _engine.exchanged_in_additive(self._engine, columns, others, groups, n_jobs) + self.start
+        """Scores with each group's columns taken from other rows: (n_groups, n_draws, n_rows, n_scores)."""
+        sums = _engine.exchanged_in_additive(self.engine, columns, others, groups, n_jobs) + self.start
         return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
-        """Prepare a handle that predicts single rows."""
+        """Return a predictor of single rows."""
         return BoostingRowPredictor(self, schema, unseen, classes)
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Make the sum of a file's trees."""
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the model from a file."""
         found = cls.saved.from_header(header)
-        cls._check_scores(found["link"], len(found["start"]), frame)
+        cls._check_scores(found["link"], len(found["start"]), spec)
         if not trees or len(trees) % len(found["start"]):
             refuse(f"is damaged: it holds {len(trees)} trees for {len(found['start'])} scores")
-        return cls(trees, **found, n_categories=frame.schema.n_categories, n_classes=frame.n_classes, cost=frame.cost)
+        return cls(trees, **found, n_categories=spec.schema.n_categories, n_classes=spec.n_classes, cost=spec.cost)
 
     @classmethod
-    def _check_scores(cls, link: str, n_scores: int, frame: Frame) -> None:
+    def _check_scores(cls, link: str, n_scores: int, spec: ModelSpec) -> None:
         """Refuse scores that do not fit the target."""
-        n_classes = frame.n_classes
+        n_classes = spec.n_classes
         if not is_link(link) or is_of_classes(link) != (n_classes is not None):
-            refuse("is damaged: its scores and its target do not go together")
+            refuse("is damaged: its link does not fit its target")
         if n_classes is None:
-            wanted = 2 if link == "normal" else frame.n_outputs
-            fits = n_scores == wanted and (link != "normal" or frame.n_outputs == 1)
+            wanted = 2 if link == "normal" else spec.n_outputs
+            fits = n_scores == wanted and (link != "normal" or spec.n_outputs == 1)
         elif link == "by_output":
             fits = min(n_classes) >= 2 and score_columns(n_classes)[-1].stop == n_scores
         elif link == "softmax":
@@ -157,7 +144,7 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
             refuse("is damaged: its scores do not fit its classes or outputs")
 
     def identity(self) -> bytes:
-        """Return the link, where scores start, and the costs, if they decide."""
+        """Return the link, the start and the costs, if there are any."""
         return self.link.encode() + np.ascontiguousarray(self.start).tobytes() + super().identity()
 
     def attributes(self) -> dict[str, Any]:
@@ -165,71 +152,71 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         return super().attributes() | {"n_iter_": self.n_rounds}
 
     def first(self, n_rounds: int) -> Self:
-        """Return the model after its first rounds."""
+        """Return the model of the first rounds."""
         if n_rounds == self.n_rounds:
             return self
         return self.with_trees(self.trees()[: n_rounds * self.n_scores])
 
     def with_trees(self, trees: Sequence[_engine.Tree]) -> Self:
-        """Return a model of other trees that starts and predicts as this one."""
+        """Return a model of other trees with the same start and link."""
         return type(self)(trees, self.start, self.link, self._n_categories, self._n_classes, self.cost)
 
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Add up the trees and the start, (n_rows, n_scores)."""
-        return self._engine.sums(columns, 0, self.n_trees, n_jobs) + self.start
+        return self.engine.sums(columns, 0, self.n_trees, n_jobs) + self.start
 
     @property
     def explained_columns(self) -> list[slice]:
-        """Where each output's scores are."""
+        """Slice of each output's scores."""
         return score_columns(self._n_classes or []) if self.link == "by_output" else [slice(0, self.n_scores)]
 
     def round_sums(self, columns: _engine.Table, round_: int, n_jobs: int) -> Floats:
         """Add up the trees of one round, (n_rows, n_scores)."""
-        return self._engine.sums(columns, round_ * self.n_scores, (round_ + 1) * self.n_scores, n_jobs)
+        return self.engine.sums(columns, round_ * self.n_scores, (round_ + 1) * self.n_scores, n_jobs)
 
     def predicted(self, scores: Floats) -> Floats:
-        """Turn scores into values, (n_rows, n_outputs), or class shares, (n_rows, n_classes) of all outputs."""
+        """Turn scores into numbers, (n_rows, n_outputs), or class probabilities, (n_rows, n_classes) of all outputs."""
         if self.link != "by_output":
             return predicted(self.link, scores)
-        parts = [scores[:, columns] for columns in self.explained_columns]
-        return np.hstack([predicted("logit" if part.shape[1] == 1 else "softmax", part) for part in parts])
+        by_output = [scores[:, columns] for columns in self.explained_columns]
+        return np.hstack([predicted("logit" if one.shape[1] == 1 else "softmax", one) for one in by_output])
 
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
         """Code of the class with the largest score, or of least expected cost, (n_rows, n_outputs)."""
         if self.cost is not None:
             return self.best_codes(self.predicted(scores))
-        parts = [scores[:, columns] for columns in self.explained_columns]
-        found = [(part[:, 0] > 0) if part.shape[1] == 1 else part.argmax(axis=1) for part in parts]
-        return np.column_stack(found).astype(np.intp)
+        by_output = [scores[:, columns] for columns in self.explained_columns]
+        codes = [(one[:, 0] > 0) if one.shape[1] == 1 else one.argmax(axis=1) for one in by_output]
+        return np.column_stack(codes).astype(np.intp)
 
     @cached_property
     def _splits(self) -> tuple[NDArray[np.int32], Floats]:
-        engine = self._engine
+        engine = self.engine
         split = np.flatnonzero(engine.feature >= 0)
         burden = engine.weight * engine.impurity
         return engine.feature[split], burden[split] - burden[split + 1] - burden[engine.right[split]]
 
     def importances(self, n_features: int) -> Floats:
-        """Share of each column in the loss that the splits save."""
+        """Fraction of the decrease of the loss by all splits that each column contributes."""
         feature, gain = self._splits
         total = np.bincount(feature, weights=np.maximum(gain, 0), minlength=n_features)
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
 
 
 class FittedImport(FittedBoosting):
-    """The trees of an imported model, added up; as those of boosting, but with more links, and several values.
+    """An imported model: a sum of trees, with more links than boosting has, and several outputs.
 
     Attributes
     ----------
     start : ndarray of shape (n_scores,)
         Score of every row before the first tree.
     link : str
-        How scores become predictions.
+        Name of the function from scores to predictions.
     """
 
     kind = "imported"
     takes_costs = False
-    gain_is = "gain of the splits, as the library that grew them counts it"
+    gain_is = "gain of the splits, as the original library computed it"
 
     def __init__(
         self,
@@ -244,31 +231,27 @@ class FittedImport(FittedBoosting):
         self.n_outputs = 1 if n_classes is not None else len(start)
 
     @classmethod
-    def _check_scores(cls, link: str, n_scores: int, frame: Frame) -> None:
-        if frame.n_classes is not None and len(frame.n_classes) != 1:
+    def _check_scores(cls, link: str, n_scores: int, spec: ModelSpec) -> None:
+        if spec.n_classes is not None and len(spec.n_classes) != 1:
             refuse("is damaged: its number of outputs is wrong")
-        if not is_imported_link(link, frame.n_classes is not None, n_scores, frame.width):
-            refuse("is damaged: its scores and its target do not go together")
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of an estimator that come from the model alone."""
-        return super().attributes() | {"n_outputs_": self.n_outputs}
+        if not is_imported_link(link, spec.n_classes is not None, n_scores, spec.width):
+            refuse("is damaged: its link does not fit its target")
 
 
 class BoostingRowPredictor(RowPredictor):
     """A fitted boosting model prepared to predict single rows in microseconds, without threads.
 
-    Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
+    Rows have the forms that `RowPredictor` accepts. Use it from one thread at a time; make one per thread.
     """
 
     def __init__(self, model: FittedBoosting, schema: Schema, unseen: str, classes: Any) -> None:
-        super().__init__(schema, unseen, self._predicted, None if classes is None else self._shared)
+        super().__init__(schema, unseen, self._predicted, None if classes is None else self._proba)
         self._model = model
-        self._is_by_output = model.link == "by_output"  # then the engine gives scores alone
+        self._is_by_output = model.link == "by_output"  # then the engine computes scores alone
         self._is_normal = model.link == "normal"
         link = "identity" if self._is_by_output or self._is_normal else model.link
         scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), link)
-        self._code, self._value, self._shares = scorer.code, scorer.value, scorer.shares
+        self._code, self._value, self._write_flat = scorer.code, scorer.value, scorer.shares
         self._classes = None if classes is None else list(classes)
         self._n_scores = model.n_scores
         self._n_values = model.n_scores if self._is_by_output or classes is None else len(classes)
@@ -278,15 +261,15 @@ class BoostingRowPredictor(RowPredictor):
         if offset is None:
             return None
         try:
-            given = np.array(offset, dtype=np.float64, ndmin=1)
+            numbers = np.array(offset, dtype=np.float64, ndmin=1)
         except (TypeError, ValueError):
-            given = np.empty(0)
-        if given.shape != (self._n_scores,):
+            numbers = np.empty(0)
+        if numbers.shape != (self._n_scores,):
             wanted = "one number" if self._n_scores == 1 else f"{self._n_scores} numbers, one per score"
             raise ValueError(f"The offset of a row is {wanted}. Got {offset!r}.")
-        if not np.isfinite(given).all():
+        if not np.isfinite(numbers).all():
             raise ValueError(f"The offset of a row must be finite. Got {offset!r}.")
-        return given
+        return numbers
 
     def predict(self, row: Row, offset: Any = None) -> Any:
         """Predict one row.
@@ -305,28 +288,28 @@ class BoostingRowPredictor(RowPredictor):
         """
         return self._predicted(self._inputs(row), self._read_offset(offset))
 
-    def _predicted(self, numbers: Floats, given: Floats | None = None) -> Any:
+    def _predicted(self, numbers: Floats, offset: Floats | None = None) -> Any:
         if self._is_number:
-            return self._value(numbers, given)
+            return self._value(numbers, offset)
         if self._is_normal:
-            return float(self._flat_of(numbers, given)[0])
+            return float(self._flat_of(numbers, offset)[0])
         if self._classes is None:
-            return self._flat_of(numbers, given)
+            return self._flat_of(numbers, offset)
         if self._is_by_output:
-            codes = self._model.score_codes(self._flat_of(numbers, given)[np.newaxis])
+            codes = self._model.score_codes(self._flat_of(numbers, offset)[np.newaxis])
             return self._model.labels(codes, self._classes)[0]
         if self._model.cost is not None:
-            return self._classes[int(self._model.best_codes(self._flat_of(numbers, given)[np.newaxis])[0, 0])]
-        return self._classes[self._code(numbers, given)]
+            return self._classes[int(self._model.best_codes(self._flat_of(numbers, offset)[np.newaxis])[0, 0])]
+        return self._classes[self._code(numbers, offset)]
 
-    def _flat_of(self, numbers: Floats, given: Floats | None) -> Floats:
-        """Values, shares of the classes, or scores by output."""
+    def _flat_of(self, numbers: Floats, offset: Floats | None) -> Floats:
+        """Return numbers, class probabilities, or scores by output."""
         out = np.empty(self._n_values)
-        self._shares(numbers, out, given)
+        self._write_flat(numbers, out, offset)
         return out
 
     def predict_proba(self, row: Row, offset: Any = None) -> Any:
-        """Class probabilities of one row.
+        """Return the class probabilities of one row.
 
         Parameters
         ----------
@@ -342,11 +325,11 @@ class BoostingRowPredictor(RowPredictor):
         """
         if offset is None:
             return super().predict_proba(row)
-        return self._shared(self._inputs(row), self._read_offset(offset))
+        return self._proba(self._inputs(row), self._read_offset(offset))
 
-    def _shared(self, numbers: Floats, given: Floats | None = None) -> Any:
-        found = self._flat_of(numbers, given)
+    def _proba(self, numbers: Floats, offset: Floats | None = None) -> Any:
+        found = self._flat_of(numbers, offset)
         if not self._is_by_output:
             return found
-        shares = self._model.predicted(found[np.newaxis])[0]
-        return [shares[columns] for columns in self._model.class_columns]
+        proba = self._model.predicted(found[np.newaxis])[0]
+        return [proba[columns] for columns in self._model.class_columns]

@@ -1,4 +1,4 @@
-"""Sequences that make their items when they are asked for."""
+"""Sequences that create their items on access."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class LazySequence(Sequence[Any]):
-    """A read-only sequence whose items are made when they are asked for."""
+    """A read-only sequence whose items are created on access."""
 
     def __init__(self, n: int, make: Callable[[int], Any]) -> None:
         self._n = n
@@ -29,20 +29,20 @@ class LazySequence(Sequence[Any]):
         return (self._make(t) for t in range(self._n))
 
     def copy(self) -> list[Any]:
-        """Make all items."""
+        """Return all items as a list."""
         return list(self)
 
     def __repr__(self) -> str:
-        return f"<{self._n} items, made on demand>"
+        return f"<{self._n} items, created on access>"
 
 
 class LazyGrid:
-    """A read-only array of two dimensions whose items are made when they are asked for; several come as an array.
+    """A read-only two-dimensional array whose items are created on access; several come as an array.
 
     Attributes
     ----------
     shape : (int, int)
-        Rows and columns.
+        Numbers of rows and columns.
     ndim, size : int
         2, and the number of items.
     """
@@ -68,7 +68,7 @@ class LazyGrid:
         return self._made(np.arange(self.size).reshape(self.shape))
 
     def ravel(self) -> NDArray[np.object_]:
-        """Return all items in one row."""
+        """Return all items in a one-dimensional array."""
         return self._made(np.arange(self.size))
 
     flatten = ravel
@@ -85,4 +85,4 @@ class LazyGrid:
         return items
 
     def __repr__(self) -> str:
-        return f"<{self.shape[0]} x {self.shape[1]} items, made on demand>"
+        return f"<{self.shape[0]} x {self.shape[1]} items, created on access>"

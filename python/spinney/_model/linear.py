@@ -1,4 +1,4 @@
-"""A fitted linear model: a constant and a slope for each term of the table, and a link."""
+"""A fitted linear model: an intercept and a coefficient for each term of the table, and a link."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import spinney._engine as _engine
 from spinney._data.design import Design
 from spinney._model.file.codec import array, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.links import predicted
-from spinney._model.model import DESIGN, Floats, Frame, ScoredModel, digest_of
+from spinney._model.model import DESIGN, Floats, ModelSpec, ScoredModel, digest_of
 
 _LINKS = ("identity", "logit", "softmax")
 
@@ -22,13 +21,13 @@ class FittedLinear(ScoredModel):
     Attributes
     ----------
     design : Design
-        The table as numbers of one scale.
+        How columns become scaled terms.
     slopes : ndarray of shape (n_terms, n_scores)
-        Slopes of the scaled terms.
+        Coefficients of the scaled terms.
     constants : ndarray of shape (n_scores,)
-        Scores where all scaled terms are 0.
+        Intercepts: scores where all scaled terms are 0.
     link : {"identity", "logit", "softmax"}
-        How scores become predictions.
+        Name of the function from scores to predictions.
     """
 
     kind = "linear"
@@ -55,33 +54,25 @@ class FittedLinear(ScoredModel):
         return f"<FittedLinear: {len(self.design)} terms>"
 
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Add up the terms, (n_rows, n_scores)."""
+        """Return the scores, (n_rows, n_scores)."""
         found = np.tile(self.constants[:, np.newaxis], columns.n_rows)
         for term, slopes in zip(self.design.matrix(columns), self.slopes, strict=True):
             found += slopes[:, np.newaxis] * term
         return np.ascontiguousarray(found.T)
 
-    def predicted(self, scores: Floats) -> Floats:
-        """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
-        return predicted(self.link, scores)
-
     # ---- files -----------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Turn back what `to_header` gives."""
-        n_classes = None if frame.n_classes is None else frame.n_classes[0]
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the model from a header."""
+        n_classes = None if spec.n_classes is None else spec.n_classes[0]
         n_scores = 1 if n_classes is None or n_classes == 2 else n_classes
-        found = cls.saved.from_header(header, schema=frame.schema, n_scores=n_scores)
+        found = cls.saved.from_header(header, schema=spec.schema, n_scores=n_scores)
         link = "identity" if n_classes is None else "logit" if n_classes == 2 else "softmax"
-        if trees or frame.n_outputs != 1 or found["link"] != link:
-            refuse("is damaged: its scores and its target do not go together")
-        return cls(**found, n_classes=frame.n_classes)
+        if trees or spec.n_outputs != 1 or found["link"] != link:
+            refuse("is damaged: its link does not fit its target")
+        return cls(**found, n_classes=spec.n_classes)
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
         return digest_of(self.link, *self.design.arrays.values(), self.slopes, self.constants)
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of an estimator that come from the model alone."""
-        return {self.attribute: self}

@@ -1,7 +1,7 @@
-"""What predicts, whatever it is made of.
+"""Base classes of fitted models.
 
-Files, reading, drawing, the command line and other formats know a fitted model by `FittedModel` alone. A new kind of
-model is a subclass, and a line in the list of kinds in ``spinney._names``.
+Model files, explanations, drawings, the command line and exporters use a fitted model through `FittedModel` alone. A
+new kind of model needs a subclass and a line in the list of kinds in ``spinney._names``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from spinney._data.design import Design
 from spinney._data.reproducible import times
 from spinney._model.file.codec import Field, Known, SavedState, saved_fields
 from spinney._model.file.container import refuse
+from spinney._model.links import predicted
 from spinney._model.row_predictors import RowPredictor
 
 Floats = NDArray[np.float64]
@@ -36,14 +37,14 @@ DESIGN = Field(Design.to_dict, _read_design)
 
 
 class Outputs:
-    """What a model predicts: how rows of flat numbers are laid out as classes, shares and values.
+    """The layout of predictions: which columns of a flat row belong to which output and class.
 
     Attributes
     ----------
     n_outputs : int
         Number of outputs.
     cost : ndarray of shape (n_classes, n_classes) or None
-        Cost of predicting class j (column) for class i (row), if costs or priors decide what is predicted.
+        Cost of predicting class j (column) for class i (row), if costs or priors decide the predicted class.
     """
 
     def __init__(self, n_classes: list[int] | None, n_outputs: int, cost: NDArray[np.float64] | None = None) -> None:
@@ -53,13 +54,13 @@ class Outputs:
 
     @property
     def class_columns(self) -> list[slice]:
-        """Where each output's classes are in a row of flat numbers."""
+        """Slice of each output's classes in a flat row."""
         ends = np.cumsum(self._n_classes or [])
         return [slice(int(end) - n, int(end)) for end, n in zip(ends, self._n_classes or [], strict=True)]
 
     @property
     def explained_columns(self) -> list[slice]:
-        """Where each output's numbers are among those that Shapley values explain."""
+        """Slice of each output in the values that Shapley values explain."""
         return self.class_columns
 
     def best_codes(self, flat: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -67,7 +68,7 @@ class Outputs:
         if self.cost is not None:
             expected = times(flat, self.cost)
             least = expected.min(axis=1, keepdims=True)
-            # sums of terms of one sign: rounding stays far below this, and must not decide a tie
+            # all terms have the same sign, so rounding errors are far smaller than this tolerance for ties
             return np.asarray((expected <= least * (1 + 1e-12)).argmax(axis=1)[:, np.newaxis])
         return np.column_stack([flat[:, columns].argmax(axis=1) for columns in self.class_columns])
 
@@ -78,20 +79,20 @@ class Outputs:
         return np.column_stack([labels.take(codes[:, k]) for k, labels in enumerate(classes)])
 
     def by_output(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Lay rows of flat values out as predictions: class shares (a list if there are several outputs) or values."""
+        """Return flat rows as predictions: class probabilities, a list of them for several outputs, or numbers."""
         if self._n_classes is None:
             return flat[:, 0] if self.n_outputs == 1 else flat
         return flat if self.n_outputs == 1 else [flat[:, columns] for columns in self.class_columns]
 
 
 def decision_costs(cost: Floats | None, priors: Floats | None) -> Floats | None:
-    """Costs that decide what a node predicts: with priors alone, every mistake costs 1; with neither, None."""
+    """Costs that decide the predicted class: with priors alone, every error costs 1; with neither, None."""
     return 1.0 - np.eye(len(priors)) if cost is None and priors is not None else cost
 
 
 @dataclass(frozen=True)
-class Frame:
-    """What a model file says of every model, whatever predicts in it.
+class ModelSpec:
+    """The entries of a model file that every kind of model has.
 
     Attributes
     ----------
@@ -102,7 +103,7 @@ class Frame:
     n_outputs : int
         Number of outputs.
     cost : ndarray of shape (n_classes, n_classes), or None
-        Costs that decide what is predicted.
+        Costs that decide the predicted class.
     """
 
     schema: Schema
@@ -112,12 +113,12 @@ class Frame:
 
     @property
     def width(self) -> int:
-        """Flat numbers of a prediction."""
+        """Length of a flat row of predictions."""
         return self.n_outputs if self.n_classes is None else sum(self.n_classes)
 
 
 class FittedModel(Outputs, ABC):
-    """A fitted model: predicts tables and single rows, and says what it is made of.
+    """A fitted model: predicts tables and single rows, and writes itself to model files.
 
     Attributes
     ----------
@@ -126,13 +127,13 @@ class FittedModel(Outputs, ABC):
     attribute : str
         The fitted attribute by which estimators hold it.
     noun : str
-        What people call it.
+        Its name in messages.
     takes_offset : bool
-        Whether a score may be added to those of the model.
+        Whether `predict` accepts scores to add to those of the model.
     takes_costs, takes_priors : bool
-        Whether costs, and whether priors may decide what it predicts.
+        Whether costs, and whether priors, may decide the predicted class.
     saved : SavedState
-        What a header holds of it, beside its trees and `Frame`.
+        Its entries in a header, besides its trees and `ModelSpec`.
     """
 
     kind: ClassVar[str]
@@ -144,24 +145,24 @@ class FittedModel(Outputs, ABC):
     saved: ClassVar[SavedState] = saved_fields()
 
     def trees(self) -> list[_engine.Tree]:
-        """Return the engine's trees; none if it is not made of trees."""
+        """Return the engine's trees; an empty list if it has none."""
         return []
 
     @property
     def has_linear_leaves(self) -> bool:
-        """Whether leaves are lines, not values."""
+        """Whether leaves hold linear models instead of constants."""
         return False
 
     @abstractmethod
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Flat values of each row: a value or a class share by column."""
+        """Predictions as flat rows, with a column for each number or class probability."""
 
     def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        """Codes of the predicted classes, (n_rows, n_outputs)."""
         return self.best_codes(self.predictions(columns, n_jobs))
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
-        """Prepare a handle that predicts single rows."""
+        """Return a predictor of single rows."""
         sizes, of_outputs = schema.n_categories, [classes] if self.n_outputs == 1 else classes
 
         def value(numbers: Floats) -> Any:
@@ -171,57 +172,88 @@ class FittedModel(Outputs, ABC):
         def label(numbers: Floats) -> Any:
             return self.labels(self.codes(_row_table(sizes, numbers), 1), of_outputs)[0]
 
-        def shares(numbers: Floats) -> Any:
+        def proba(numbers: Floats) -> Any:
             found = self.by_output(self.predictions(_row_table(sizes, numbers), 1))
-            return [part[0] for part in found] if isinstance(found, list) else found[0]
+            return [one[0] for one in found] if isinstance(found, list) else found[0]
 
         if classes is None:
             return RowPredictor(schema, unseen, value)
-        return RowPredictor(schema, unseen, label, shares)
+        return RowPredictor(schema, unseen, label, proba)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
     def to_header(self) -> dict[str, Any]:
-        """Return what the header of a model file says of this kind of model, beside its trees and `Frame`."""
+        """Return the header entries of this kind of model, besides its trees and `ModelSpec`."""
         return {"kind": self.kind, **self.saved.to_header(self)}
 
     @classmethod
     @abstractmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Turn back what `to_header` and `trees` give; ValueError, or `refuse`, if they do not go together."""
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read a model from its header and trees; `refuse` or raise ValueError if they do not fit together."""
 
     def identity(self) -> bytes:
-        """Return the numbers beside the trees that turn their values into predictions: the costs, if they decide."""
+        """Return the numbers, besides the trees, that determine predictions: the costs, if there are any."""
         return b"" if self.cost is None else np.ascontiguousarray(self.cost).tobytes()
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
-        return {self.attribute: self, "n_outputs_": self.n_outputs}
+        return {self.attribute: self}
+
+
+class LocalModel(FittedModel):
+    """A fitted model that averages the targets of nearby training rows.
+
+    Attributes
+    ----------
+    factor : ndarray of shape (n_classes,), or None
+        Factors for the class probabilities, from priors.
+    """
+
+    factor: Floats | None
+
+    def by_class(self, proba: Floats) -> Floats:
+        """Multiply class probabilities by the factors of the classes, and normalise them."""
+        if self.factor is None:
+            return proba
+        weighted = proba * self.factor
+        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that come from the model alone."""
+        return super().attributes() | {"n_outputs_": self.n_outputs}
 
 
 class ScoredModel(FittedModel):
-    """A fitted model whose scores become predictions."""
+    """A fitted model that computes scores, and predictions from these.
+
+    Attributes
+    ----------
+    link : str
+        Name of the function from scores to predictions.
+    """
+
+    link: str
 
     @abstractmethod
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Score rows, (n_rows, n_scores)."""
 
-    @abstractmethod
     def predicted(self, scores: Floats) -> Floats:
-        """Turn scores into values, (n_rows, n_outputs), or class shares, (n_rows, n_classes) of all outputs."""
+        """Turn scores into numbers, (n_rows, n_outputs), or class probabilities, (n_rows, n_classes) of all outputs."""
+        return predicted(self.link, scores)
 
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
-        """Code of the class with the largest score, (n_rows, 1); one score is that of the second of two classes."""
+        """Code of the class with the largest score, (n_rows, 1); a single score is that of the second class."""
         if scores.shape[1] == 1:
             return (scores > 0).astype(np.intp)
         return np.asarray(scores.argmax(axis=1)[:, np.newaxis])
 
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Value, or class shares, of each row."""
+        """Predictions as flat rows."""
         return self.predicted(self.scores(columns, n_jobs))
 
     def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        """Codes of the predicted classes, (n_rows, n_outputs)."""
         return self.score_codes(self.scores(columns, n_jobs))
 
 
@@ -234,76 +266,76 @@ def digest_of(words: str, *arrays: NDArray[Any] | None) -> bytes:
 
 
 class ModelOfTrees(FittedModel):
-    """A fitted model that is made of trees.
+    """A fitted model that consists of trees.
 
     Attributes
     ----------
     gain_is : str
-        What the importances of columns are shares of.
+        What the importances of columns are fractions of.
     n_trees, node_count, n_leaves : int
-        Its size.
+        Numbers of trees, nodes and leaves.
     """
 
     gain_is: ClassVar[str] = "decrease of the impurity"
-
-    @property
-    @abstractmethod
-    def engine(self) -> Any:
-        """The engine's tree or trees."""
+    engine: Any
 
     @property
     def _engines(self) -> Sequence[Any]:
-        """Where the nodes of all trees are."""
+        """The engine's objects that hold the nodes of all trees."""
         return [self.engine]
 
     @property
-    @abstractmethod
     def n_trees(self) -> int:
         """Number of trees."""
+        return int(self.engine.n_trees)
 
     @property
     def node_count(self) -> int:
         """Number of nodes of all trees."""
-        return sum(part.size for part in self._engines)
+        return sum(engine.size for engine in self._engines)
 
     @property
     def n_leaves(self) -> int:
         """Number of leaves of all trees."""
-        return sum(int(np.count_nonzero(part.feature < 0)) for part in self._engines)
+        return sum(int(np.count_nonzero(engine.feature < 0)) for engine in self._engines)
 
     def split_counts(self, n_features: int) -> NDArray[np.intp]:
         """Count the splits on each column."""
-        feature = np.concatenate([part.feature for part in self._engines])
+        feature = np.concatenate([engine.feature for engine in self._engines])
         return np.bincount(feature[feature >= 0], minlength=n_features)
 
-    @abstractmethod
     def trees(self) -> list[_engine.Tree]:
-        """Return the engine's trees."""
+        """Return copies of all trees."""
+        return [self.engine.tree(t) for t in range(self.n_trees)]
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that come from the model alone."""
+        return super().attributes() | {"n_outputs_": self.n_outputs}
 
     @abstractmethod
     def importances(self, n_features: int) -> Floats:
-        """Share of each column in the gain of the splits."""
+        """Fraction of the gain of all splits that each column contributes."""
 
     @abstractmethod
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
     ) -> tuple[Floats, Floats, Floats]:
-        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
+        """Shapley values: base values by output, values by row, column and output, and values of pairs of columns."""
 
     def at_points(
         self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
     ) -> Floats | None:
-        """Flat predictions of each row with the values that each point has in some columns.
+        """Predictions of each row after replacing some columns by the values of each point.
 
-        Has the shape (n_points, n_rows, n_outputs), and the bits of `predictions`; with `scores`, those of the scores
-        where a model has them. None: there is no faster way than to predict the changed rows.
+        The shape is (n_points, n_rows, n_outputs). Numbers are bit-identical to `predictions`, or with `scores` to the
+        scores of a model that has them. None if predicting the changed rows is not slower.
         """
         return None
 
 
-def check_width(trees: list[_engine.Tree], frame: Frame) -> None:
+def check_width(trees: list[_engine.Tree], spec: ModelSpec) -> None:
     """Refuse trees whose values do not fit the classes or outputs."""
-    if any(tree.value_width != frame.width for tree in trees):
+    if any(tree.value_width != spec.width for tree in trees):
         refuse("is damaged: a tree does not fit its classes or outputs")
 
 

@@ -1,4 +1,4 @@
-"""What models that are combined say of rows: shares of classes, decisions, labels as codes, or values."""
+"""Predictions of the members of an ensemble, in a form that can be averaged, calibrated or learned from."""
 
 from __future__ import annotations
 
@@ -12,61 +12,59 @@ from spinney._data.reproducible import exp, log
 from spinney._data.types import TableLike
 
 Floats = NDArray[np.float64]
-_LEAST_SHARE = 2.0**-52
+_MIN_PROBABILITY = 2.0**-52
 METHODS = ("predict_proba", "decision_function", "predict")
 
 
-def class_positions(member: Any, classes: NDArray[Any], by_code: bool) -> NDArray[np.intp]:
-    """Where the classes that a member knows stand among all; by_code: it knows them by their codes."""
-    known = np.asarray(member.classes_)
-    return np.asarray(known, dtype=np.intp) if by_code else np.searchsorted(classes, known)
-
-
 def member_probabilities(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> Floats:
-    """Class probabilities by a member, (n_rows, n_classes); 0 for classes that it does not know."""
-    said = np.asarray(member.predict_proba(X, **params), dtype=np.float64)
-    if said.shape[1] == len(classes):
-        return said
-    shares = np.zeros((len(said), len(classes)))
-    shares[:, class_positions(member, classes, by_code)] = said
-    return shares
+    """Class probabilities by a member, (n_rows, n_classes); 0 for classes that it has not seen.
+
+    With `by_code` the member was fitted on class codes instead of labels.
+    """
+    found = np.asarray(member.predict_proba(X, **params), dtype=np.float64)
+    if found.shape[1] == len(classes):
+        return found
+    known = np.asarray(member.classes_)
+    proba = np.zeros((len(found), len(classes)))
+    proba[:, known.astype(np.intp) if by_code else np.searchsorted(classes, known)] = found
+    return proba
 
 
 def member_codes(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> NDArray[np.intp]:
-    """Codes of the classes that a member predicts."""
-    said = np.asarray(member.predict(X, **params))
-    said = said.reshape(len(said))
-    return said.astype(np.intp) if by_code else np.searchsorted(classes, said)
+    """Codes of the classes that a member predicts, (n_rows,)."""
+    predicted = np.asarray(member.predict(X, **params))
+    predicted = predicted.reshape(len(predicted))
+    return predicted.astype(np.intp) if by_code else np.searchsorted(classes, predicted)
 
 
 def member_decisions(member: Any, X: Any, classes: NDArray[Any]) -> Floats:
     """Decision function of a member, (n_rows, 1) for two classes."""
     if len(member.classes_) != len(classes):
         raise ValueError(
-            f"A member has seen {len(member.classes_)} of the {len(classes)} classes, so that its decisions cannot be "
-            "put beside those of the others. Use folds that hold every class, or stack_method='predict'."
+            f"A member has seen {len(member.classes_)} of the {len(classes)} classes, so its decision function cannot "
+            "be combined with those of the others. Use folds that contain every class, or stack_method='predict'."
         )
-    said = np.asarray(member.decision_function(X), dtype=np.float64)
-    return said[:, np.newaxis] if said.ndim == 1 else said
+    decisions = np.asarray(member.decision_function(X), dtype=np.float64)
+    return decisions[:, np.newaxis] if decisions.ndim == 1 else decisions
 
 
 def member_values(member: Any, X: Any) -> Floats:
-    """Values that a regressor predicts, (n_rows,)."""
-    said = np.asarray(member.predict(X), dtype=np.float64)
-    if said.size != len(said):
-        raise ValueError(f"{type(member).__name__} predicts several outputs, and an ensemble of models takes one.")
-    return said.reshape(len(said))
+    """Predictions of a regressor, (n_rows,)."""
+    predicted = np.asarray(member.predict(X), dtype=np.float64)
+    if predicted.size != len(predicted):
+        raise ValueError(f"{type(member).__name__} predicts several outputs; members must predict one.")
+    return predicted.reshape(len(predicted))
 
 
 def onehot(codes: NDArray[np.intp], n_classes: int) -> Floats:
-    """Return votes as 0 and 1, (n_rows, n_classes)."""
+    """Return class codes as votes of 0 and 1, (n_rows, n_classes)."""
     return np.asarray(np.eye(n_classes)[codes])
 
 
 def member_predictions(
     member: object, X: TableLike, method: str, classes: NDArray[Any] | None, by_code: bool
 ) -> Floats:
-    """Return what a member says of rows, in a form that can be averaged: (n_rows, n_values); labels as votes."""
+    """Return a member's predictions so that they can be averaged, (n_rows, n_values); labels become votes."""
     if classes is None:
         return np.asarray(member_values(member, X)[:, np.newaxis])
     if method == "predict_proba":
@@ -76,52 +74,52 @@ def member_predictions(
     return onehot(member_codes(member, X, classes, by_code), len(classes))
 
 
-def mean_prediction(said: list[Floats], weights: list[float] | None = None) -> Floats:
-    """Mean of what several say, by their weights."""
+def mean_prediction(predictions: list[Floats], weights: list[float] | None = None) -> Floats:
+    """Mean of several members' predictions, weighted if weights are given."""
     if weights is not None:
-        return np.asarray(sum(weight * one for weight, one in zip(weights, said, strict=True)))
-    return np.asarray(sum(said[1:], start=said[0]) / len(said))
+        return np.asarray(sum(weight * one for weight, one in zip(weights, predictions, strict=True)))
+    return np.asarray(sum(predictions[1:], start=predictions[0]) / len(predictions))
 
 
-def tempered(shares: Floats, temperature: float | None) -> Floats:
-    """Divide the logarithms of shares by a temperature: above 1 they become less sure. None: leave them."""
+def tempered(proba: Floats, temperature: float | None) -> Floats:
+    """Divide log-probabilities by a temperature (above 1: less confident) and normalise; None changes nothing."""
     if temperature is None:
-        return shares
-    scores = log(np.maximum(shares, _LEAST_SHARE)) / temperature
+        return proba
+    scores = log(np.maximum(proba, _MIN_PROBABILITY)) / temperature
     sizes = exp(scores - scores.max(axis=1, keepdims=True))
     total = sizes[:, 0].copy()
     for column in sizes.T[1:]:
-        total += column  # in this order, whatever the processor
+        total += column  # in this order on every processor
     return np.asarray(sizes / total[:, np.newaxis])
 
 
 def tempered_columns(columns: list[Floats], temperatures: list[float] | None) -> list[Floats]:
-    """Temper what each member says, given as columns of shares: each by its own temperature. None: leave them."""
+    """Temper each member's probability columns by its temperature; None changes nothing."""
     if temperatures is None:
         return columns
     found = [tempered(all_probabilities(one), by) for one, by in zip(columns, temperatures, strict=True)]
-    return [shares[:, -one.shape[1] :] for shares, one in zip(found, columns, strict=True)]
+    return [proba[:, -one.shape[1] :] for proba, one in zip(found, columns, strict=True)]
 
 
-# ---- the table that what combines them learns from -------------------------------------------------------------------
+# ---- predictions as columns for the model that combines them ---------------------------------------------------------
 
 
-def as_columns(said: Floats, method: str, classes: NDArray[Any] | None) -> Floats:
-    """Turn what was said into columns of the next table: of two shares the second alone, of votes the code."""
+def as_columns(predictions: Floats, method: str, classes: NDArray[Any] | None) -> Floats:
+    """Return predictions as columns to learn from: of two probabilities the second alone, of votes the code."""
     if classes is None or method == "decision_function":
-        return said
+        return predictions
     if method == "predict":
-        return np.asarray(said.argmax(axis=1)[:, np.newaxis], dtype=np.float64)
-    return said[:, 1:] if len(classes) == 2 else said
+        return np.asarray(predictions.argmax(axis=1)[:, np.newaxis], dtype=np.float64)
+    return predictions[:, 1:] if len(classes) == 2 else predictions
 
 
 def all_probabilities(columns: Floats) -> Floats:
-    """Turn columns, (..., width), back into shares of all classes, where those of the second alone may be given."""
+    """Return probabilities of all classes from columns, (..., width), which may hold the second of two alone."""
     return np.concatenate([1 - columns, columns], axis=-1) if columns.shape[-1] == 1 else columns
 
 
 def column_names(names: list[str], widths: list[int], classes: NDArray[Any] | None) -> list[str]:
-    """Name what each member says, by member and class."""
+    """Name the columns of each member's predictions, by member and class."""
     found = []
     for name, width in zip(names, widths, strict=True):
         if width == 1:
@@ -134,30 +132,30 @@ def column_names(names: list[str], widths: list[int], classes: NDArray[Any] | No
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A rising line through some points, level before the first and after the last.
+    """A calibration curve for two classes: piecewise linear, rising, and constant beyond its first and last point.
 
     Attributes
     ----------
     predicted : ndarray of shape (n_points,)
-        Shares of the second class that a model gives, ascending.
+        Predicted probabilities of the second class, ascending.
     observed : ndarray of shape (n_points,)
-        Shares that they stand for, never falling.
+        Observed frequencies of the second class at these, never falling.
     """
 
     predicted: Floats
     observed: Floats
 
-    def __call__(self, shares: Floats) -> Floats:
-        """Read shares of both classes off the curve."""
-        second = np.clip(shares[:, 1], self.predicted[0], self.predicted[-1])
+    def __call__(self, proba: Floats) -> Floats:
+        """Calibrate the probabilities of both classes."""
+        second = np.clip(proba[:, 1], self.predicted[0], self.predicted[-1])
         if len(self.predicted) == 1:
             found = np.full(len(second), self.observed[0])
         else:
             at = np.clip(np.searchsorted(self.predicted, second, side="right") - 1, 0, len(self.predicted) - 2)
-            way = (second - self.predicted[at]) / (self.predicted[at + 1] - self.predicted[at])
+            fraction = (second - self.predicted[at]) / (self.predicted[at + 1] - self.predicted[at])
             rise = self.observed[at + 1] - self.observed[at]
-            step = way * rise  # apart, so that no processor fuses it with the sum
-            found = np.where(way == 1, self.observed[at + 1], self.observed[at] + step)
+            step = fraction * rise  # a separate statement, so that no processor fuses it with the sum
+            found = np.where(fraction == 1, self.observed[at + 1], self.observed[at] + step)
         return np.column_stack([1 - found, found])
 
     def tobytes(self) -> bytes:
@@ -168,30 +166,31 @@ class Curve:
 Calibration = float | Curve | None
 
 
-def calibrated(shares: Floats, by: Calibration) -> Floats:
-    """Apply a temperature or a curve; None: shares stay as they are."""
-    return by(shares) if isinstance(by, Curve) else tempered(shares, by)
+def calibrated(proba: Floats, by: Calibration) -> Floats:
+    """Calibrate probabilities by a temperature or a curve; None changes nothing."""
+    return by(proba) if isinstance(by, Curve) else tempered(proba, by)
 
 
 def isotonic_curve(second: Floats, is_second: NDArray[np.bool_]) -> Curve:
-    """Find the rising curve of least squared error, by pooling, as a line through the middles of its steps.
+    """Fit an isotonic regression by pooling adjacent violators, as a line through the middles of its steps.
 
-    One row of the second class is added below all others, and one of the first above them: no share becomes 0 or 1.
+    One row of the second class is added below all others and one of the first class above them, so that no
+    probability becomes 0 or 1.
 
     Parameters
     ----------
     second : ndarray of shape (n_rows,)
-        Shares of the second class that a model gives to rows that it has not seen.
+        Predicted probabilities of the second class for rows that the model has not seen.
     is_second : ndarray of bool of shape (n_rows,)
-        Whether they are of that class.
+        Whether each row is of the second class.
     """
     at, place = np.unique(second, return_inverse=True)
     rows, hits = np.bincount(place), np.bincount(place, weights=is_second).astype(np.intp)
     rows[0], hits[0] = rows[0] + 1, hits[0] + 1
     rows[-1] += 1
-    steps: list[tuple[int, int, float, float]] = []  # rows, hits, first and last share
-    for n, k, share in zip(rows.tolist(), hits.tolist(), at.tolist(), strict=True):
-        step = (n, k, share, share)
+    steps: list[tuple[int, int, float, float]] = []  # rows, hits, lowest and highest probability
+    for n, k, probability in zip(rows.tolist(), hits.tolist(), at.tolist(), strict=True):
+        step = (n, k, probability, probability)
         while steps and steps[-1][1] * step[0] >= step[1] * steps[-1][0]:
             before = steps.pop()
             step = (before[0] + step[0], before[1] + step[1], before[2], step[3])

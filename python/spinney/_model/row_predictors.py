@@ -1,4 +1,4 @@
-"""Reads single rows, for services: no validation, no threads."""
+"""Predictors of single rows, for services: no validation, no threads."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from spinney._data import Schema
 from spinney._data.cells import seconds_of
 
 Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
-Answer = Callable[[NDArray[np.float64]], Any]
-
+RowFunction = Callable[[NDArray[np.float64]], Any]
 
 _FLOAT64 = np.dtype(np.float64)
-
-
-_IN_ONE_PIECE = (_FLOAT64.itemsize,)  # strides
+_CONTIGUOUS = (_FLOAT64.itemsize,)  # strides
 
 
 class RowReader:
-    """Turns a row as a caller has it into the engine's numbers, in one buffer."""
+    """Converts a row in any accepted form to the engine's numbers, in one buffer."""
 
     def __init__(self, schema: Schema, unseen: str) -> None:
         self._buffer = np.empty(schema.n_features)
@@ -48,7 +45,7 @@ class RowReader:
         if kind is np.ndarray and self._is_plain:
             array: NDArray[Any] = row  # type: ignore[assignment]
             if array.shape == self._shape:
-                if array.dtype is _FLOAT64 and array.strides == _IN_ONE_PIECE:
+                if array.dtype is _FLOAT64 and array.strides == _CONTIGUOUS:
                     return array
                 if array.dtype.kind in "fiub":
                     self._buffer[:] = array
@@ -61,7 +58,7 @@ class RowReader:
             row = self._read_dates(list(row))
         try:
             struct.pack_into(self._format, self._buffer.data, 0, *row)
-        except (struct.error, OverflowError):  # a None, say
+        except (struct.error, OverflowError):  # such as a None
             self._fill(row)
         for j, low, high in self._absent:
             if low <= self._buffer[j] <= high:
@@ -69,7 +66,7 @@ class RowReader:
         return self._buffer
 
     def _values(self, row: Any) -> Any:
-        """Values, in column order, of a row that is not a list: as a list, or as an array of one dimension."""
+        """Return the values of a row that is not a list, in column order, as a list or a one-dimensional array."""
         if isinstance(row, Mapping):
             return self._by_name(row)
         if isinstance(row, (str, bytes, bytearray, Set)) or not hasattr(row, "__iter__"):
@@ -79,11 +76,11 @@ class RowReader:
         n_dims = getattr(row, "ndim", 1)
         if n_dims != 1:
             raise ValueError(
-                f"A handle takes one row, and this has {n_dims} dimensions. Pass one row of it, such as X[0], or give "
-                "the table to the model's predict."
+                f"A row predictor takes one row, but this has {n_dims} dimensions. Pass one row of it, such as X[0], "
+                "or pass the table to the model's predict."
             )
         if isinstance(row, np.ma.MaskedArray):
-            return row.tolist()  # with None where it is masked
+            return row.tolist()  # masked values become None
         if type(row) is np.ndarray:
             return row
         if self._has_names and _is_named_series(row):
@@ -94,13 +91,13 @@ class RowReader:
         try:
             return [row[name] for name in self._names]
         except KeyError:
-            lacking = next(name for name in self._names if name not in row)
+            missing = next(name for name in self._names if name not in row)
             raise ValueError(
-                f"The row has no value for column '{lacking}'. Give one for every column; None is missing."
+                f"The row has no value for column '{missing}'. Give one for every column; None is missing."
             ) from None
 
     def _fill(self, row: Any) -> None:
-        """Write values that are not all numbers."""
+        """Write values of which some are not numbers."""
         self._check_length(row)
         try:
             self._buffer[:] = row
@@ -158,7 +155,7 @@ class RowReader:
 
 
 def _is_missing(value: object) -> bool:
-    """Say whether a value that is not NaN stands for none: pandas' NA has no truth value to compare by."""
+    """Return whether a value other than NaN is missing; pandas' NA has no truth value, so its type is compared."""
     return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
 
 
@@ -170,19 +167,19 @@ def _is_named_series(row: object) -> bool:
 class RowPredictor(RowReader):
     """A fitted model prepared to predict single rows in microseconds, without threads.
 
-    Everything that can be prepared is: predictions of a tree are looked up by leaf, values are written to one buffer. A
-    handle is therefore for one thread at a time; make one per thread.
+    All preparation is done once: predictions of a tree are looked up by leaf, values are written to one buffer.
+    A row predictor must therefore be used by one thread at a time; make one per thread.
 
-    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays; a
-    pandas Series whose index is of names is read by these where the model has names. A value of a category column is
-    the category itself; None, NaN, pandas.NA and what is masked are missing. Numbers are not checked.
+    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A pandas
+    Series indexed by strings is read by name if the model has column names. A value of a category column is the
+    category itself; None, NaN, pandas.NA and masked values are missing. Numbers are not checked.
     """
 
-    def __init__(self, schema: Schema, unseen: str, answer: Answer, shares: Answer | None = None) -> None:
-        """Take what turns the numbers of a row into its prediction, and into its class shares."""
+    def __init__(self, schema: Schema, unseen: str, predict: RowFunction, proba: RowFunction | None = None) -> None:
+        """Take the functions from the numbers of a row to its prediction and to its class probabilities."""
         super().__init__(schema, unseen)
-        self._answer = answer
-        self._shares_of = shares
+        self._predict_row = predict
+        self._proba_of_row = proba
 
     def predict(self, row: Row) -> Any:
         """Predict one row.
@@ -197,10 +194,10 @@ class RowPredictor(RowReader):
         label or float
             Prediction; an array if the model has several outputs.
         """
-        return self._answer(self._numbers(row))
+        return self._predict_row(self._numbers(row))
 
     def predict_proba(self, row: Row) -> Any:
-        """Class shares of one row.
+        """Return the class probabilities of one row.
 
         Parameters
         ----------
@@ -212,6 +209,6 @@ class RowPredictor(RowReader):
         ndarray of shape (n_classes,)
             In the order of the classes, read-only; a list of these if the model has several outputs.
         """
-        if self._shares_of is None:
-            raise AttributeError("A regression model has no class shares. Use predict.")
-        return self._shares_of(self._numbers(row))
+        if self._proba_of_row is None:
+            raise AttributeError("A regression model has no class probabilities. Use predict.")
+        return self._proba_of_row(self._numbers(row))

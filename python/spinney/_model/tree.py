@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,8 +14,8 @@ from spinney._data import Schema, read_table
 from spinney._data.reproducible import times
 from spinney._data.types import TableLike
 from spinney._model.file.container import refuse
-from spinney._model.model import Frame, ModelOfTrees, check_width
-from spinney._model.row_predictors import Answer, Row, RowPredictor
+from spinney._model.model import ModelOfTrees, ModelSpec, check_width
+from spinney._model.row_predictors import Row, RowFunction, RowPredictor
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -27,6 +27,11 @@ _SURROGATE = 2  # role of a split
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
+
+
+def _node_array(read: Callable[[FittedTree], NDArray[Any]]) -> cached_property[NDArray[Any]]:
+    """Return an attribute that holds a read-only array with an entry for each node."""
+    return cached_property(lambda tree: _frozen(read(tree)))
 
 
 class FittedTree(ModelOfTrees):
@@ -49,9 +54,9 @@ class FittedTree(ModelOfTrees):
     n_node_samples : ndarray of int
         Training rows of each node.
     value : ndarray of shape (node_count, n_outputs, max_n_classes)
-        Class shares, or the predicted value.
+        Class probabilities, or the predicted number.
     cost : ndarray of shape (n_classes, n_classes) or None
-        Cost of predicting class j (column) for class i (row), if costs or priors decide what a node predicts.
+        Cost of predicting class j (column) for class i (row), if costs or priors decide the predicted class.
     n_features : int
         Columns that the tree could split on.
     """
@@ -59,6 +64,7 @@ class FittedTree(ModelOfTrees):
     kind = "tree"
     attribute = "tree_"
     noun = "tree"
+    engine: _engine.Tree
     n_features: int
 
     def __init__(
@@ -69,10 +75,10 @@ class FittedTree(ModelOfTrees):
         cost: NDArray[np.float64] | None = None,
     ) -> None:
         super().__init__(n_classes, n_outputs, cost)
-        self._tree = tree
+        self.engine = tree
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {"tree": self._tree, "n_classes": self._n_classes, "n_outputs": self.n_outputs, "cost": self.cost}
+        state = {"tree": self.engine, "n_classes": self._n_classes, "n_outputs": self.n_outputs, "cost": self.cost}
         return state | {name: self.__dict__[name] for name in ("n_features",) if name in self.__dict__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -88,166 +94,123 @@ class FittedTree(ModelOfTrees):
 
     @property
     def has_linear_leaves(self) -> bool:
-        """Whether leaves are lines, not values."""
-        return self.lines is not None
+        """Whether leaves hold linear models instead of constants."""
+        return self.linear_terms is not None
 
     @cached_property
-    def lines(self) -> dict[str, NDArray[Any]] | None:
-        """Lines of the leaves, flat, by name; None where leaves are values alone.
+    def linear_terms(self) -> dict[str, NDArray[Any]] | None:
+        """Terms of linear leaves, as flat arrays by name; None where leaves are constants.
 
-        Those of node i are terms begin[i] … begin[i + 1] - 1. It adds base[i], and for each term the slope times how
-        far the column `feature`, held between `low` and `high`, is from its `middle`.
+        Node i has the terms begin[i] … begin[i + 1] - 1. It predicts base[i] plus, for each term, the slope times the
+        distance of the column `feature`, clipped to `low` and `high`, from `middle`.
         """
-        found: Any = self._tree.lines()
+        found: Any = self.engine.lines()
         return None if found is None else dict(found)
 
     @cached_property
     def summed(self) -> _engine.Additive:
-        """The tree as a sum of one, which knows what lines say of a row."""
-        return _engine.make_additive([self._tree], 1, self._tree.__getstate__()[0])
-
-    @property
-    def engine(self) -> _engine.Tree:
-        """The engine's tree."""
-        return self._tree
+        """The tree as an additive model, which predicts with linear leaves."""
+        return _engine.make_additive([self.engine], 1, self.engine.__getstate__()[0])
 
     @property
     def n_trees(self) -> int:
-        """Number of trees: one."""
+        """Number of trees, always 1."""
         return 1
 
     def trees(self) -> list[_engine.Tree]:
         """Return the engine's tree."""
-        return [self._tree]
+        return [self.engine]
 
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
-        return _engine.shap_of_tree(self._tree, columns, background, interactions, n_jobs)
+        """Shapley values: base values by output, values by row, column and output, and values of pairs of columns."""
+        return _engine.shap_of_tree(self.engine, columns, background, interactions, n_jobs)
 
     def at_points(
         self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
     ) -> NDArray[np.float64] | None:
-        """Flat values of each row with the values of each point in some columns; None with surrogates or lines."""
+        """Predictions with some columns replaced, as in the base class; None with surrogates or linear leaves."""
         if self.splits is not None or self.has_linear_leaves:
             return None
-        found = _engine.replaced_in_tree(self._tree, columns, points, which, n_jobs)
+        found = _engine.replaced_in_tree(self.engine, columns, points, which, n_jobs)
         return found.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2)
 
     def exchanged(
         self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
     ) -> NDArray[np.float64] | None:
-        """As that of forests; None with surrogates or lines."""
+        """Predictions with columns of other rows, as in `FittedForest`; None with surrogates or linear leaves."""
         if self.splits is not None or self.has_linear_leaves:
             return None
-        found = _engine.exchanged_in_tree(self._tree, columns, others, groups, n_jobs)
+        found = _engine.exchanged_in_tree(self.engine, columns, others, groups, n_jobs)
         return found.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> TreeRowPredictor:
-        """Prepare a handle that predicts single rows."""
-        leaf_of, flat, one = self._tree.apply_one, self.flat_value, self.n_outputs == 1
+        """Return a predictor of single rows."""
+        leaf_of, flat, one = self.engine.apply_one, self.flat_value, self.n_outputs == 1
         if self.has_linear_leaves:
             value = _engine.RowScorer(self.summed, np.zeros(1), "identity").value
             return TreeRowPredictor(schema, unseen, leaf_of, lambda numbers: value(numbers))
         if classes is None:
-            said = flat[:, 0].tolist() if one else list(flat)
-            return TreeRowPredictor(schema, unseen, leaf_of, lambda numbers: said[leaf_of(numbers)])
-        said = [classes[code] for code in self.majority[:, 0]] if one else list(self.labels(self.majority, classes))
-        shares = list(flat) if one else [[row[s] for s in self.class_columns] for row in flat]
-        of_leaf = (lambda numbers: said[leaf_of(numbers)]), (lambda numbers: shares[leaf_of(numbers)])
+            values = flat[:, 0].tolist() if one else list(flat)
+            return TreeRowPredictor(schema, unseen, leaf_of, lambda numbers: values[leaf_of(numbers)])
+        labels = [classes[code] for code in self.majority[:, 0]] if one else list(self.labels(self.majority, classes))
+        proba = list(flat) if one else [[row[s] for s in self.class_columns] for row in flat]
+        of_leaf = (lambda numbers: labels[leaf_of(numbers)]), (lambda numbers: proba[leaf_of(numbers)])
         return TreeRowPredictor(schema, unseen, leaf_of, *of_leaf)
 
     def to_header(self) -> dict[str, Any]:
-        """Return nothing: a file that names no kind holds a tree."""
+        """Return no entries: a file without a kind holds a tree."""
         return {}
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Make the tree of a file."""
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the tree from a file."""
         if len(trees) != 1:
             refuse(f"is damaged: it holds {len(trees)} trees instead of one")
-        check_width(trees, frame)
-        tree = cls(trees[0], frame.n_classes, frame.n_outputs, frame.cost)
-        tree.n_features = frame.schema.n_split_features
+        check_width(trees, spec)
+        tree = cls(trees[0], spec.n_classes, spec.n_outputs, spec.cost)
+        tree.n_features = spec.schema.n_split_features
         return tree
 
     @property
     def n_classes(self) -> NDArray[np.intp]:
-        """Classes of each output; 1 for a number."""
+        """Number of classes of each output; 1 in a regression."""
         return np.array(self._n_classes or [1] * self.n_outputs, dtype=np.intp)
 
     @property
     def max_n_classes(self) -> int:
-        """Most classes of an output."""
+        """Largest number of classes of an output."""
         return int(self.n_classes.max())
 
-    @cached_property
-    def children_left(self) -> NDArray[np.int32]:
-        """Left child of each node."""
-        return _frozen(self._tree.children_left())
+    children_left = _node_array(lambda tree: tree.engine.children_left())
+    children_right = _node_array(lambda tree: tree.engine.children_right())
+    is_leaf = _node_array(lambda tree: tree.engine.feature < 0)
+    is_categorical = _node_array(lambda tree: (tree.engine.flags & _CATEGORY) != 0)
+    depth = _node_array(lambda tree: tree.engine.depth())  # 0 at the root
+    feature = _node_array(lambda tree: np.where(tree.is_leaf, -2, tree.engine.feature).astype(np.int64))
+    missing_go_to_left = _node_array(lambda tree: (tree.engine.flags & _MISSING_LEFT).astype(np.uint8))
+    n_node_samples = _node_array(lambda tree: tree.engine.n_rows.astype(np.int64))
+    impurity = _node_array(lambda tree: tree.engine.impurity)
+    weighted_n_node_samples = _node_array(lambda tree: tree.engine.weight)
+    majority = _node_array(lambda tree: tree.best_codes(tree.flat_value))  # the predicted class, by node and output
 
     @cached_property
-    def children_right(self) -> NDArray[np.int32]:
-        """Right child of each node."""
-        return _frozen(self._tree.children_right())
-
-    @cached_property
-    def is_leaf(self) -> NDArray[np.bool_]:
-        """Which nodes are leaves."""
-        return _frozen(self._tree.feature < 0)
-
-    @cached_property
-    def depth(self) -> NDArray[np.int32]:
-        """Depth of each node; the root's is 0."""
-        return _frozen(self._tree.depth())
+    def threshold(self) -> NDArray[np.float64]:
+        """Threshold of each number split."""
+        threshold = np.where(self.is_leaf, -2.0, self.engine.threshold)
+        threshold[self.is_categorical] = np.nan
+        return _frozen(threshold)
 
     @property
     def max_depth(self) -> int:
         """Depth of the deepest leaf."""
         return int(self.depth.max())
 
-    @cached_property
-    def feature(self) -> NDArray[np.int64]:
-        """Column split on."""
-        return _frozen(np.where(self.is_leaf, -2, self._tree.feature).astype(np.int64))
-
-    @cached_property
-    def threshold(self) -> NDArray[np.float64]:
-        """Threshold of each number split."""
-        threshold = np.where(self.is_leaf, -2.0, self._tree.threshold)
-        threshold[self.is_categorical] = np.nan
-        return _frozen(threshold)
-
-    @cached_property
-    def is_categorical(self) -> NDArray[np.bool_]:
-        """Which nodes split on a set of categories."""
-        return _frozen((self._tree.flags & _CATEGORY) != 0)
-
-    @cached_property
-    def missing_go_to_left(self) -> NDArray[np.uint8]:
-        """Whether missing values go left."""
-        return _frozen((self._tree.flags & _MISSING_LEFT).astype(np.uint8))
-
-    @property
-    def impurity(self) -> NDArray[np.float64]:
-        """Impurity of each node."""
-        return self._tree.impurity
-
-    @cached_property
-    def n_node_samples(self) -> NDArray[np.int64]:
-        """Training rows of each node."""
-        return _frozen(self._tree.n_rows.astype(np.int64))
-
-    @property
-    def weighted_n_node_samples(self) -> NDArray[np.float64]:
-        """Training weight of each node."""
-        return self._tree.weight
-
     @property
     def flat_value(self) -> NDArray[np.float64]:
         """Values without padding, (node_count, value_width)."""
-        return self._tree.value.reshape(self.node_count, -1)
+        return self.engine.value.reshape(self.node_count, -1)
 
     @cached_property
     def value(self) -> NDArray[np.float64]:
@@ -259,41 +222,36 @@ class FittedTree(ModelOfTrees):
             padded[:, k, : columns.stop - columns.start] = self.flat_value[:, columns]
         return _frozen(padded)
 
-    @cached_property
-    def majority(self) -> NDArray[np.intp]:
-        """Code of the most probable (or least costly) class by node and output; the first on a tie."""
-        return _frozen(self.best_codes(self.flat_value))
-
     @property
     def expected_cost(self) -> NDArray[np.float64]:
-        """Expected cost of predicting each class, by node; only if there are costs."""
+        """Expected cost of predicting each class, by node; needs costs."""
         if self.cost is None:
             raise AttributeError("a tree without costs has no expected cost")
         return np.asarray(times(self.flat_value, self.cost))
 
     def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
-        return self.majority[self._tree.apply(columns, n_jobs)]
+        """Codes of the predicted classes, (n_rows, n_outputs)."""
+        return self.majority[self.engine.apply(columns, n_jobs)]
 
     def predictions(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.float64]:
-        """Flat values of each row's leaf."""
+        """Values of each row's leaf, as flat rows."""
         if self.has_linear_leaves:
             return self.summed.sums(columns, 0, 1, n_jobs)
-        return self.flat_value[self._tree.apply(columns, n_jobs)]
+        return self.flat_value[self.engine.apply(columns, n_jobs)]
 
     def passed_nodes(self, leaves: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield, level by level, the rows that get there and the node each is at, given where they come to rest."""
+        """Yield, level by level, the rows that reach it and the node of each; `leaves` holds each row's last node."""
         rows = np.arange(len(leaves))
         at = np.zeros(len(leaves), dtype=np.intp)
         while len(rows):
             yield rows, at
-            going_on = at != leaves[rows]  # a row may come to rest before a leaf
-            rows, at = rows[going_on], at[going_on]
+            descends = at != leaves[rows]  # the last node of a row may be above a leaf
+            rows, at = rows[descends], at[descends]
             right = self.children_right[at].astype(np.intp)
             at = np.where(leaves[rows] >= right, right, at + 1)
 
     def path(self, leaves: NDArray[np.uint32]) -> csr_array:
-        """Return 1 where a row passes a node, (n_rows, node_count), given where the rows come to rest."""
+        """Return the decision paths, (n_rows, node_count), of rows with these last nodes, as 0 and 1."""
         from scipy.sparse import csr_array
 
         steps = list(self.passed_nodes(leaves))
@@ -302,24 +260,24 @@ class FittedTree(ModelOfTrees):
         ones = np.ones(len(row), dtype=np.int64)
         return csr_array((ones, (row, column)), shape=(len(leaves), self.node_count))
 
-    # ---- rows of plain numbers, without an estimator -----------------------------------------------------------
+    # ---- tables of numbers, without an estimator -----------------------------------------------------------
 
     def apply(self, X: TableLike) -> NDArray[np.int64]:
         """Leaf of each row of an array, or scipy sparse matrix, of numbers."""
         if self.is_categorical.any():
             raise ValueError(
-                "This tree splits on categories, which it knows by number alone. Ask the estimator: model.apply."
+                "This tree splits on categories, of which it knows the codes alone. Use the estimator: model.apply."
             )
         table = read_table(X)
         if table.n_columns != self.n_features:
             raise ValueError(f"X has {table.n_columns} columns, and the tree was grown on {self.n_features}.")
         columns = Schema.learn(table).encode(table, unseen="missing", estimator="The tree")
-        return self._tree.apply(columns, 1).astype(np.int64)
+        return self.engine.apply(columns, 1).astype(np.int64)
 
     def predict(self, X: TableLike) -> NDArray[np.float64]:
         """Values of each row's leaf, (n_rows, max_n_classes); of several outputs (n_rows, n_outputs, max_n_classes)."""
         if self.has_linear_leaves:
-            raise ValueError("The leaves of this tree are lines. Ask the estimator: model.predict.")
+            raise ValueError("This tree has linear leaves. Use the estimator: model.predict.")
         found = self.value[self.apply(X)]
         return np.asarray(found[:, 0] if self.n_outputs == 1 else found)
 
@@ -328,11 +286,11 @@ class FittedTree(ModelOfTrees):
         return self.path(self.apply(X).astype(np.uint32))
 
     def compute_feature_importances(self, normalize: bool = True) -> NDArray[np.float64]:
-        """Weighted decrease of the impurity by column, as a share of the total, or per unit of weight."""
-        shares = self.importances(self.n_features)
+        """Weighted decrease of the impurity by column, as a fraction of the total, or per unit of weight."""
+        fractions = self.importances(self.n_features)
         burden = self.weighted_n_node_samples * self.impurity
         total = float(burden[0] - burden[self.is_leaf].sum()) / float(self.weighted_n_node_samples[0])
-        return shares if normalize else shares * total
+        return fractions if normalize else fractions * total
 
     def replaced(self, engine: _engine.Tree) -> FittedTree:
         """Return a view of another tree with the same outputs and classes."""
@@ -344,68 +302,68 @@ class FittedTree(ModelOfTrees):
         weight: NDArray[np.float64] | None = None,
         impurity: NDArray[np.float64] | None = None,
     ) -> FittedTree:
-        """Return a tree of the same splits that says other things of its nodes; `value` is as `flat_value`."""
-        engine = self._tree.with_values(
+        """Return a tree with the same splits and other node values; `value` has the shape of `flat_value`."""
+        engine = self.engine.with_values(
             np.ascontiguousarray(value, dtype=np.float64),
-            np.ascontiguousarray(self._tree.weight if weight is None else weight),
+            np.ascontiguousarray(self.engine.weight if weight is None else weight),
             np.ascontiguousarray(self.impurity if impurity is None else impurity),
         )
         return self.replaced(engine)
 
     def shrunk(self, strength: float) -> FittedTree:
-        """Return a tree of the same splits whose values are drawn to those of the nodes above them.
+        """Return a tree with the same splits and values shrunk towards those of their ancestors.
 
         On the path root = t_0, ..., t_L the value of t_L becomes v(t_0) plus the sum over l of
         (v(t_l) - v(t_{l-1})) / (1 + strength / N(t_{l-1})), where N is the weight of a node.
         """
-        return self.replaced(self._tree.shrunk(strength))
+        return self.replaced(self.engine.shrunk(strength))
 
     @property
     def splits(self) -> dict[str, NDArray[Any]] | None:
-        """Splits weighed at the nodes, flat, by name; None where only the best was kept.
+        """Splits considered at the nodes, as flat arrays by name; None where only the best was retained.
 
-        Those of node i are begin[i] … begin[i + 1] - 1: the split itself (role 0), its competitors (1), its surrogates
-        (2).
+        Node i has the splits begin[i] … begin[i + 1] - 1: the split itself (role 0), its competitors (1) and its
+        surrogates (2).
         """
-        found: Any = self._tree.splits()
+        found: Any = self.engine.splits()
         return None if found is None else dict(found)
 
     def left_categories(self, node: int) -> list[int]:
         """Codes of the categories that go left at a category split."""
-        return self._tree.left_categories(node)
+        return self.engine.left_categories(node)
 
     def importances(self, n_features: int) -> NDArray[np.float64]:
-        """Weighted decrease of the impurity by column, as a share of the total; surrogates are credited their part."""
+        """Fraction of the weighted decrease of the impurity by column; surrogates are credited by their agreement."""
         split = np.flatnonzero(~self.is_leaf)
         splits = self.splits
-        if splits is not None and ((splits["role"] == _SURROGATE).any() or (self._tree.flags[split] & _STOPS).any()):
+        if splits is not None and ((splits["role"] == _SURROGATE).any() or (self.engine.flags[split] & _STOPS).any()):
             return self.credited(splits["improve"][splits["begin"][:-1].clip(max=len(splits["role"]) - 1)], n_features)
         burden = self.weighted_n_node_samples * self.impurity
         gain = burden[split] - burden[split + 1] - burden[self.children_right[split]]
-        total = np.bincount(self._tree.feature[split], weights=gain, minlength=n_features)
+        total = np.bincount(self.engine.feature[split], weights=gain, minlength=n_features)
         return total / total.sum() if total.sum() > 0 else np.zeros(n_features)
 
     def credited(self, gain: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
-        """Share of each column in all gains: those of its splits, and its surrogates' part by adjusted agreement."""
+        """Fraction of all gains by column, where a surrogate has its split's gain times its adjusted agreement."""
         splits = self.splits
         assert splits is not None
         node = np.repeat(np.arange(self.node_count), np.diff(splits["begin"]))
-        part = np.choose(splits["role"], [np.ones(len(node)), np.zeros(len(node)), splits["adjusted"]])
-        total = np.bincount(splits["feature"], weights=part * gain[node], minlength=n_features)
+        credit = np.choose(splits["role"], [np.ones(len(node)), np.zeros(len(node)), splits["adjusted"]])
+        total = np.bincount(splits["feature"], weights=credit * gain[node], minlength=n_features)
         return total / total.sum() if total.sum() > 0 else np.zeros(n_features)
 
 
 class TreeRowPredictor(RowPredictor):
-    """As `RowPredictor`, for a tree, whose leaves it knows."""
+    """A `RowPredictor` of a tree, which can also return the leaf of a row."""
 
     def __init__(
-        self, schema: Schema, unseen: str, leaf_of: Answer, answer: Answer, shares: Answer | None = None
+        self, schema: Schema, unseen: str, leaf_of: RowFunction, predict: RowFunction, proba: RowFunction | None = None
     ) -> None:
-        super().__init__(schema, unseen, answer, shares)
+        super().__init__(schema, unseen, predict, proba)
         self._leaf_of = leaf_of
 
     def apply(self, row: Row) -> int:
-        """Leaf of a row.
+        """Return the leaf of a row.
 
         Parameters
         ----------

@@ -122,7 +122,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         for i, n_bins in enumerate(counts.tolist()):
             model = _counted(values, weight, origin, span / n_bins, top)
             if total > 1:
-                squares = float((model.share * model.share).sum())
+                squares = float((model.fraction * model.fraction).sum())
                 risks[i] = (2 - (total + 1) * squares) / ((total - 1) * model.volume)
         best = int(risks.argmin())
         return span / counts[best], {"bin_count": counts.astype(np.int64), "risk": risks}
@@ -180,7 +180,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         check_is_fitted(self)
         model = self.histogram_
         low = model.grid.origin + model.places.cells * model.grid.edge
-        return {"low": low, "high": low + model.grid.edge, "share": model.share, "density": model.density}
+        return {"low": low, "high": low + model.grid.edge, "share": model.fraction, "density": model.density}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the density of one column as bars, or of two as a map.
@@ -202,10 +202,10 @@ class HistogramDensity(DensityMixin, TableEstimator):
         return draw_histogram(bins["low"], bins["high"], bins["density"], list(self.schema_.names), ax)
 
     def _about(self) -> About:
-        bins = plural(len(self.histogram_.share), "bin")
+        bins = plural(len(self.histogram_.fraction), "bin")
         width = ", ".join(f"{edge:.4g}" for edge in self.bin_width_)
         lines = {"histogram": f"{bins} with rows", "width": width}
-        size = {"bins": len(self.histogram_.share), "bin_width": self.bin_width_.tolist()}
+        size = {"bins": len(self.histogram_.fraction), "bin_width": self.bin_width_.tolist()}
         sentence = f"{bins} with rows, {width} wide"
         return About("histogram", size, lines, sentence, why_no_trees="the model is made of bins, not of trees.")
 

@@ -132,7 +132,7 @@ class FoldOfCells:
         for cell in values:
             grid = self.table.grid(cell)
             model = self.table.model(grid, self.among)
-            yield model.answers(grid.cells(self.table.values[self.held_out], self.table.sizes), self.table.n_jobs)
+            yield model.predict_cells(grid.cells(self.table.values[self.held_out], self.table.sizes), self.table.n_jobs)
 
 
 @dataclass(frozen=True)

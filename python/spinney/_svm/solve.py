@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.design import Design
 from spinney._data.reproducible import exp, log
-from spinney._model.svm.model import FittedMachines, curve
+from spinney._model.svm.model import FittedMachines, platt_scaled
 from spinney._svm.margin_estimator import MarginRows
 
 Floats = NDArray[np.float64]
@@ -331,7 +331,7 @@ def fit_sigmoid(scores: Floats, is_positive: NDArray[np.bool_], weight: Floats) 
     a, b = 0.0, float(log(np.array([(below + 1.0) / (above + 1.0)]))[0])
     value = _loss(scores, target, weight, a, b)
     for _ in range(_MAX_ITER):
-        p = curve(scores[:, np.newaxis], np.array([[a, b]]))[:, 0]
+        p = platt_scaled(scores[:, np.newaxis], np.array([[a, b]]))[:, 0]
         d1, d2 = (target - p) * weight, p * (1.0 - p) * weight
         g1, g2 = float((scores * d1).sum()), float(d1.sum())
         if max(abs(g1), abs(g2)) < _LEAST_GRADIENT:

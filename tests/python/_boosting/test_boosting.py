@@ -306,7 +306,7 @@ def test_a_handle_predicts_as_the_model(iris):
     handle = counts.to_predictor()
     assert handle.predict({"town": "b", "x": 3.0}) == counts.predict(frame.iloc[[1]].assign(x=3.0))[0]
     assert np.isfinite(handle.predict(["unheard of", None]))
-    with pytest.raises(AttributeError, match="no class shares"):
+    with pytest.raises(AttributeError, match="no class probabilities"):
         handle.predict_proba(["a", 1.0])
 
 

@@ -97,8 +97,8 @@ def test_what_is_code_is_not_saved():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"link": "logit"}, "scores and its target do not go together"),
-        ({"link": "cosine"}, "scores and its target do not go together"),
+        ({"link": "logit"}, "its link does not fit its target"),
+        ({"link": "cosine"}, "its link does not fit its target"),
         ({"link": 3}, "lacks a usable 'link'"),
         ({"start": [0.0, 1.0]}, "scores do not fit"),
         ({"start": []}, "scores do not fit"),

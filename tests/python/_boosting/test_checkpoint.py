@@ -144,7 +144,7 @@ def test_another_fit_is_refused(tmp_path):
     with pytest.raises(spinney.ModelFileError, match=r"Cannot resume from '.*rounds': the file is"):
         model.fit(frame, y, checkpoint=path)
     path.write_bytes(whole)
-    with pytest.raises(spinney.ModelFileError, match=r"keeps the rounds of a fit. Pass it to fit, as checkpoint\."):
+    with pytest.raises(spinney.ModelFileError, match=r"is a checkpoint of a fit. Pass it to fit, as checkpoint\."):
         spinney.load(path)
     spinney.GradientBoostingRegressor(**FEW).fit(frame, y).save(path)
     with pytest.raises(spinney.ModelFileError, match=r"is a model\. Name another file"):

@@ -642,7 +642,7 @@ def test_shapley_values_are_the_mean_over_all_orders(learner):
 def test_steps_of_several_columns_that_are_no_trees_are_not_parted():
     X, y = shap_table()
     model = spinney.FunctionalBoostingRegressor("linear_pairs", n_estimators=2).fit(X, y)
-    with pytest.raises(ValueError, match="only trees are parted"):
+    with pytest.raises(ValueError, match="of these only trees have Shapley"):
         model.shap_values(X)
 
 

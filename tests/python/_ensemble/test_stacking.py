@@ -416,7 +416,7 @@ def test_files_predict_without_scikit_learn(name, tmp_path):
     model = MODELS[name]()
     model.save(tmp_path / "model")
     if "decision_function" in getattr(model, "stack_method_", ()):
-        with pytest.raises(spinney.ModelFileError, match="asks its members for decision functions"):
+        with pytest.raises(spinney.ModelFileError, match="uses decision functions of its members"):
             spinney.load_predictor(tmp_path / "model")
         return
     predictor = spinney.load_predictor(tmp_path / "model")

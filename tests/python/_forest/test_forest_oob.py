@@ -225,10 +225,10 @@ def test_files_keep_the_curve_and_with_the_rows_the_predictions(kind, n_outputs,
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"oob_curve": [0.5]}, "its 'oob_curve' is not there, or of another type"),
+        ({"oob_curve": [0.5]}, "its 'oob_curve' is missing or has the wrong type"),
         ({"rows": {"print_of_all": [1]}}, "its 'print_of_all' has the wrong length"),
         ({"rows": {"print_of_all": [1, "2"]}}, "lacks a usable 'print_of_all'"),
-        ({"rows": {"out_of_bag": None}}, "its 'out_of_bag' is not there, or of another type"),
+        ({"rows": {"out_of_bag": None}}, "its 'out_of_bag' is missing or has the wrong type"),
     ],
 )
 def test_damaged_out_of_bag_entries_are_refused(entry, message):

@@ -201,7 +201,7 @@ def test_one_row_at_a_time_gives_the_same_bits(kind):
         if kind in CLASSIFIERS:
             assert handle.predict_proba(row).tobytes() == forest.predict_proba(X[i : i + 1])[0].tobytes()
     if kind not in CLASSIFIERS:
-        with pytest.raises(AttributeError, match="no class shares"):
+        with pytest.raises(AttributeError, match="no class probabilities"):
             handle.predict_proba(list(X.iloc[0]))
 
 

@@ -84,7 +84,7 @@ def test_a_parameter_that_flipped_is_noticed_before_the_first_fit():
     data = pickle.dumps(spinney.RandomForestRegressor(n_estimators=117))
     flipped = data.replace(b"K\x75", b"K\x74")
     assert flipped != data
-    with pytest.raises(spinney.ModelFileError, match="its attributes are not what was pickled"):
+    with pytest.raises(spinney.ModelFileError, match="its attributes do not match their checksum"):
         pickle.loads(flipped)
 
 

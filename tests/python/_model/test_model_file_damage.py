@@ -62,10 +62,10 @@ def test_messages_say_what_is_wrong_and_what_to_do(model, tmp_path, loader):
     data = bytes_of(model)
     cases = {
         b"": "the file is empty",
-        b"PK\x03\x04 a zip": "is not a model file. Pass what the save method",
+        b"PK\x03\x04 a zip": "is not a model file. Pass a file written by the save method",
         pickle.dumps(model): "looks like a pickle. Load it with pickle or joblib",
         data[:5]: "is cut short",
-        data[:20]: "is cut short. Copy it again from where it is whole, or save the model again",
+        data[:20]: "is cut short. Copy it again from an intact source, or save the model again",
         data[:-9]: f"is cut short: it has {len(data) - 9} of its {len(data)} bytes",
         data + b"x": "is longer than it says",
         data[:60] + b"\xff" + data[61:]: "is damaged: its checksum is wrong",
@@ -95,7 +95,7 @@ def test_messages_say_what_is_wrong_and_what_to_do(model, tmp_path, loader):
         (b'"labels":[0,1,2]', b'"labels":[0,1,1]', "labels are inconsistent"),
         (b'"type":"int64"', b'"type":"str"  ', "labels are inconsistent"),
         (b'"n_outputs":1', b'"n_outputs":2', "number of outputs"),
-        (b'"max_features":2', b'"max_features":9', "columns tried"),
+        (b'"max_features":2', b'"max_features":9', "max_features is impossible"),
         (b'"kind":"number"', b'"kind":"numbel"', "is inconsistent"),
         (b'"schema":', b'"scheme":', "lacks a usable 'schema'"),
         (b'"n_outputs":1', b'"n_outputs":NaN', "damaged"),

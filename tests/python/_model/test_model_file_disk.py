@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_the_old_file(model, tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
         with pytest.raises(
-            OSError, match=r"File too large: .* bytes were not saved, and what was there before still is"
+            OSError, match=r"File too large: .* bytes were not saved, and the previous file is unchanged"
         ):
             model.save(path)
     finally:
@@ -136,7 +136,7 @@ def test_a_file_that_takes_a_part_at_a_time_gets_all(model):
     model.save(file)
     model.save(whole)
     assert file.content == whole.getvalue()
-    with pytest.raises(OSError, match=r"The file takes no more: the last [\d,]+ bytes of the model are not written"):
+    with pytest.raises(OSError, match=r"The file accepts no more data: the last [\d,]+ bytes of the model were not"):
         model.save(Slow(100, most=250))
 
 
@@ -145,7 +145,7 @@ def test_a_pipe_that_is_full_is_an_error(model):
     os.set_blocking(writer, False)
     X = np.arange(40_000.0)[:, None]
     large = spinney.DecisionTreeRegressor().fit(X, X[:, 0])
-    with open(writer, "wb", buffering=0) as file, pytest.raises(OSError, match="takes no more"):
+    with open(writer, "wb", buffering=0) as file, pytest.raises(OSError, match="accepts no more data"):
         large.save(file)
     os.close(reader)
 
@@ -209,7 +209,7 @@ def test_a_process_killed_while_saving_leaves_a_whole_file(model, tmp_path, n_ki
 
 
 def test_unwritable_and_missing_places_are_os_errors(model, tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such folder"):
+    with pytest.raises(FileNotFoundError, match="folder to save the model in does not exist"):
         model.save(tmp_path / "absent" / "m")
     with pytest.raises(IsADirectoryError):
         model.save(tmp_path)

@@ -68,7 +68,7 @@ def test_what_is_no_row_is_refused_in_words(model: Any) -> None:
     X, y = numbers()
     handle = model.fit(X, y).to_predictor()
     for table in (X.to_numpy()[:1], X.to_numpy()[:2], X, X.to_numpy()[:, :1]):
-        with pytest.raises(ValueError, match="one row, and this has 2 dimensions"):
+        with pytest.raises(ValueError, match="one row, but this has 2 dimensions"):
             handle.predict(table)
     for other in ("123", b"123", {1.0, 2.0, 3.0}, 3.0):
         with pytest.raises((TypeError, ValueError), match="A row is a list"):

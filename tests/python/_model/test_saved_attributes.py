@@ -102,7 +102,7 @@ def test_a_missing_entry_is_refused_unless_a_fit_may_leave_it_out():
 def test_columns_of_different_lengths_are_refused():
     uneven = {"k": np.array([1]), "error": np.zeros(2)}
     header = STATE.to_header(FITTED | {"table_": uneven})
-    with pytest.raises(ModelFileError, match="cross-validation"), model_file_errors("x"):
+    with pytest.raises(ModelFileError, match="different lengths"), model_file_errors("x"):
         STATE.from_header(header)
 
 

@@ -87,7 +87,7 @@ def test_the_tree_of_several_outputs():
 def test_a_tree_of_strings_is_asked_through_its_estimator():
     X, y = mixed()
     tree = spinney.DecisionTreeClassifier().fit(X, y).tree_
-    with pytest.raises(ValueError, match=r"Ask the estimator: model\.apply"):
+    with pytest.raises(ValueError, match=r"Use the estimator: model\.apply"):
         tree.apply(np.zeros((2, 3)))
     numbers = spinney.DecisionTreeClassifier().fit(X[["age"]], y).tree_
     with pytest.raises(ValueError, match="X has 2 columns, and the tree was grown on 1"):

@@ -44,7 +44,7 @@ from spinney._model.file.container import refuse
 from spinney._model.file.values import labels_to_json
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.model import FittedModel
-from spinney._model.saving.members import check_member, read_frame
+from spinney._model.saving.members import check_member, read_ensemble
 from spinney._model.saving.saved_model import SavedModel, kind_of
 from spinney._model.tree import FittedTree
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -299,7 +299,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         if kind_of(header) != _MEMBERS_KIND:
             return super()._from_file(header, file)
         template = None if header.get("template") is None else template_from_json(header["template"])
-        model, frame = unfitted(cls, header, estimator=template), read_frame(header)
+        model, frame = unfitted(cls, header, estimator=template), read_ensemble(header)
         if ("classes_" in frame) != cls._is_class_target:
             refuse("is damaged: its estimator and its classes do not go together")
         model.__dict__.update((name, value) for name, value in frame.items() if name != "_names")

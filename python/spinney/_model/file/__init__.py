@@ -1,1 +1,1 @@
-"""The container of model files: bytes and disks, named arrays, values as JSON."""
+"""Model files: bytes on disk, arrays, and values as JSON."""

@@ -1,8 +1,8 @@
 """Values ⇄ entries of a header: tables of fields, by which files are both written and read.
 
-A `Field` declares one entry: its type, its bounds, of arrays the shape. `SavedState` is a table of them. What is read
-is checked; lengths and bounds may be names, which stand for what the caller knows or what was read before: the first
-array with a length "n_rows" says how many there are, and all others must have as many.
+A `Field` declares one entry: its type, its bounds and, for arrays, its shape. `SavedState` is a table of fields.
+Everything read is checked. Lengths and bounds may be names of values that the caller knows or that were read before:
+the first array with a length "n_rows" defines it, and all others must have the same length.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Field:
-    """How files hold one value.
+    """How a file stores one value.
 
     Attributes
     ----------
     write : callable
-        From the value to what JSON can hold.
+        From the value to JSON.
     read : callable
-        Turns that back, given the key and what is known of lengths and bounds; refuses what cannot be.
+        From JSON to the value, given the key and the known lengths and bounds; refuses invalid entries.
     key : str
         Key in the header; empty: the name of the attribute.
     is_optional : bool
-        Whether it may be left out: where it is None or a fit does not have it.
+        Whether it is left out if it is None.
     """
 
     write: Callable[[Any], Any]
@@ -61,7 +61,7 @@ class SavedState:
     Attributes
     ----------
     entry : str
-        Where they stand in the header; empty: at its top.
+        Key of the header entry that holds them; empty: the header itself.
     fields : dict of Field
         By name.
     """
@@ -70,7 +70,7 @@ class SavedState:
     fields: Mapping[str, Field]
 
     def to_header(self, source: Any) -> dict[str, Any]:
-        """Return the entries of an object, or of attributes by name."""
+        """Return the header entries of an object, or of a dict of attributes."""
         found = {}
         for name, one in self.fields.items():
             value = source.get(name) if isinstance(source, Mapping) else getattr(source, name)
@@ -79,8 +79,8 @@ class SavedState:
         return {self.entry: found} if self.entry else found
 
     def from_header(self, header: object, **known: Any) -> dict[str, Any]:
-        """Return the attributes of a header, given what is known already, but those that were left out."""
-        entries = header if isinstance(header, dict) else refuse("is damaged: an entry is no table of names and values")
+        """Return the attributes in a header, without those left out; `known` holds lengths and bounds."""
+        entries = header if isinstance(header, dict) else refuse("is damaged: an entry is not a JSON object")
         if self.entry:
             entries = field(entries, self.entry, dict)
         found: dict[str, Any] = {}
@@ -94,22 +94,22 @@ class SavedState:
 
 
 def saved_fields(**fields: Field) -> SavedState:
-    """Return a table of entries that stand at the top of a header, or in an entry of their own."""
+    """Return a table of fields that are entries of the header itself."""
     return SavedState("", fields)
 
 
 def lack(key: str) -> NoReturn:
-    """Refuse a header for an entry that is not there, or of another kind."""
+    """Refuse a header whose entry is missing or has the wrong type."""
     refuse(f"is damaged: its header lacks a usable {key!r}")
 
 
 def optional(one: Field) -> Field:
-    """Leave an entry out where its value is None."""
+    """Leave the entry out if the value is None."""
     return replace(one, is_optional=True)
 
 
 def nullable(one: Field) -> Field:
-    """Write null where a value is None."""
+    """Write null if the value is None."""
     return replace(
         one,
         write=lambda value: None if value is None else one.write(value),
@@ -126,7 +126,7 @@ def _is_within(values: Any, bounds: Mapping[str, Bound], known: Known) -> bool:
 
 
 def number(least: Bound = -math.inf, *, key: str = "", **bounds: Bound) -> Field:
-    """Save a number, which may be infinite unless a bound forbids it: JSON has no such number, so that it is a word."""
+    """Save a number; infinity, which JSON does not have, is written as "inf"."""
     limits = bounds | {"least": least}
 
     def read(value: Any, name: str, known: Known) -> float:
@@ -139,7 +139,7 @@ def number(least: Bound = -math.inf, *, key: str = "", **bounds: Bound) -> Field
 
 
 def score() -> Field:
-    """Save a finite number, or NaN, which is null."""
+    """Save a finite number, or NaN as null."""
     finite = number(below=math.inf)
     return Field(
         lambda value: float(value) if math.isfinite(value) else None,
@@ -159,12 +159,12 @@ def integer(*, key: str = "", **bounds: Bound) -> Field:
 
 
 def flag() -> Field:
-    """Save whether."""
+    """Save a boolean."""
     return Field(bool, lambda value, name, known: value if isinstance(value, bool) else lack(name))
 
 
 def word(allowed: Collection[str], *, key: str = "") -> Field:
-    """Save one of some words."""
+    """Save one of the allowed strings."""
 
     def read(value: Any, name: str, known: Known) -> str:
         if not isinstance(value, str) or value not in allowed:
@@ -189,7 +189,7 @@ def text(longest: int | None = None, *, key: str = "") -> Field:
 
 
 def listed(one: Field, length: Size = None, *, key: str = "") -> Field:
-    """Save a list of values of one kind."""
+    """Save a list of values of the same kind."""
 
     def read(value: Any, name: str, known: Known) -> list[Any]:
         if not isinstance(value, list):
@@ -206,12 +206,12 @@ def words(length: Size = None, *, key: str = "") -> Field:
 
 
 def table(state: SavedState, make: Callable[..., Any] = dict, *, key: str = "") -> Field:
-    """Save an object, or a dict, whose fields stand in a table of their own."""
+    """Save an object or a dict as a nested table of fields."""
     return Field(state.to_header, lambda value, name, known: make(**state.from_header(value, **known)), key)
 
 
 def _check_shape(found: tuple[int, ...], shape: tuple[Size, ...], name: str, known: Known) -> None:
-    """Refuse another shape; a length that was not known is from here on."""
+    """Refuse another shape; record lengths that were not known before."""
     wanted = [
         known.setdefault(size, n) if isinstance(size, str) else size for size, n in zip(shape, found, strict=False)
     ]
@@ -229,7 +229,7 @@ def _checked(
 
 
 def array(dtype: str | tuple[str, ...], *shape: Size, finite: bool = True, key: str = "", **bounds: Bound) -> Field:
-    """Save an array, packed."""
+    """Save an array, compressed."""
     types = (dtype,) if isinstance(dtype, str) else dtype
 
     def read(value: Any, name: str, known: Known) -> NDArray[Any]:
@@ -247,7 +247,7 @@ def numbers(
     finite: bool = True,
     **bounds: Bound,
 ) -> Field:
-    """Save an array of numbers as lists; without a shape it has one axis. If they need not be finite, NaN is null."""
+    """Save an array of numbers as nested lists, one-dimensional without a shape; unless `finite`, NaN is null."""
 
     def write(values: Any) -> Any:
         array = np.asarray(values)
@@ -265,7 +265,7 @@ def numbers(
 
 
 def bounds() -> Field:
-    """Save an array of numbers, (n,), some of which may be infinite, as a list with None for these."""
+    """Save a one-dimensional array of numbers as a list, with null for infinity."""
 
     def read(value: Any, name: str, known: Known) -> NDArray[np.float64]:
         if not isinstance(value, list) or any(type(one) not in (float, int, type(None)) for one in value):
@@ -276,7 +276,7 @@ def bounds() -> Field:
 
 
 def columns(*integers: str) -> Field:
-    """Save a table, where there is one, as columns of one length; all but those named hold float64."""
+    """Save an optional dict of columns of equal length; the named columns hold int64, all others float64."""
 
     def read(value: Any, name: str, known: Known) -> dict[str, NDArray[Any]]:
         if not isinstance(value, dict) or not value:
@@ -287,7 +287,7 @@ def columns(*integers: str) -> Field:
             n_axes = len(column["shape"]) if isinstance(column, dict) and isinstance(column.get("shape"), list) else 0
             found[str(key)] = array_from_json(column, (dtype,), (None,) * n_axes)
         if len({len(column) if column.ndim else 0 for column in found.values()} | {0}) != 2:
-            refuse("is damaged: its cross-validation is unusable")
+            refuse(f"is damaged: the columns of its {name!r} have different lengths")
         return found
 
     return Field(
@@ -299,7 +299,7 @@ def columns(*integers: str) -> Field:
 
 
 def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
-    """Pack an array."""
+    """Compress an array."""
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     packed = base64.b64encode(zlib.compress(little.tobytes(), 6)).decode("ascii")
     return {"type": array.dtype.name, "shape": list(array.shape), "data": packed}
@@ -308,9 +308,9 @@ def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
 def array_from_json(
     fields: object, types: tuple[str, ...], shape: tuple[int | None, ...], which: str = "an array"
 ) -> NDArray[Any]:
-    """Unpack an array of one of some types and of a shape, in which None stands for any length."""
+    """Decompress an array, which must have one of the types and the shape; None is any length."""
     if not isinstance(fields, dict) or fields.get("type") not in _PACKED & set(types):
-        refuse(f"is damaged: {which} is not there, or of another type")
+        refuse(f"is damaged: {which} is missing or has the wrong type")
     found, packed = fields.get("shape"), fields.get("data")
     if not isinstance(found, list) or any(type(n) is not int or n < 0 for n in found) or not isinstance(packed, str):
         refuse(f"is damaged: {which} has no shape or no data")
@@ -319,17 +319,16 @@ def array_from_json(
     dtype = np.dtype(fields["type"]).newbyteorder("<")
     n_bytes = math.prod(found) * dtype.itemsize
     try:
-        unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(packed, validate=True), n_bytes + 1)
+        data = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), n_bytes + 1)
     except (zlib.error, ValueError):
-        refuse(f"is damaged: {which} cannot be unpacked")
+        refuse(f"is damaged: {which} cannot be decompressed")
     if len(data) != n_bytes:
-        refuse(f"is damaged: {which} is too short or too long")
+        refuse(f"is damaged: {which} has the wrong number of bytes")
     return np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("=")).reshape(found)
 
 
 def numbers_from_json(values: list[Any], name: str, n_axes: int = 1, finite: bool = True) -> NDArray[np.float64]:
-    """Return lists of numbers, as deep as there are axes at most, as an array; null is NaN where that is allowed."""
+    """Return nested lists of numbers as an array of at most `n_axes` dimensions; unless `finite`, null is NaN."""
     cells = np.array(values, dtype=object)
     allowed = (int, float) if finite else (int, float, type(None))
     if cells.ndim > n_axes or any(type(value) not in allowed for value in cells.ravel().tolist()):

@@ -17,14 +17,14 @@ from zlib import crc32
 import spinney._engine as _engine
 from spinney._names import MODEL_FILE_MAGIC
 
-CHECKPOINT = "checkpoint"  # the kind of a file that holds rounds of a fit, and no model yet
+CHECKPOINT = "checkpoint"  # kind of a file that holds the rounds of an unfinished fit
 
 
 class ModelFileError(ValueError):
-    """A model file, or a pickle of a model, that cannot be used.
+    """An unusable model file, or pickle of a model.
 
-    It is damaged, cut short, not a model file at all, or written by a newer spinney; the message says which and what
-    to do.
+    It is damaged, truncated, not a model file, or written by a newer spinney; the message names the problem and the
+    remedy.
 
     Examples
     --------
@@ -34,22 +34,22 @@ class ModelFileError(ValueError):
     ...     spinney.load(io.BytesIO(b"not a model"))
     ... except spinney.ModelFileError as error:
     ...     print(error)
-    Cannot load this model: the file is not a model file. Pass what the save method of a spinney model has written.
+    Cannot load this model: the file is not a model file. Pass a file written by the save method of a spinney model.
     """
 
 
 class _FaultError(ValueError):
-    """What is wrong with a file, as words that follow "the file "."""
+    """A problem with a file, which completes the sentence "the file …"."""
 
 
 def refuse(fault: str) -> NoReturn:
-    """Say what is wrong with the file at hand, in words that follow "the file "."""
+    """Raise the error of an unusable file; `fault` completes the sentence "the file …"."""
     raise _FaultError(fault)
 
 
 @contextmanager
 def model_file_errors(label: str, doing: str = "load", subject: str = "the file") -> Iterator[None]:
-    """Turn whatever a broken file makes fail inside into a ModelFileError that names the file."""
+    """Turn errors caused by a damaged file into a ModelFileError that names the file."""
     try:
         yield
     except ModelFileError:
@@ -62,11 +62,11 @@ def model_file_errors(label: str, doing: str = "load", subject: str = "the file"
 
 
 def _with_advice(fault: str) -> str:
-    if fault.endswith("."):  # it says what to do itself
+    if fault.endswith("."):  # it already names a remedy
         return fault
     if "upgrade" in fault:
         return f"{fault}."
-    return f"{fault}. Copy it again from where it is whole, or save the model again."
+    return f"{fault}. Copy it again from an intact source, or save the model again."
 
 
 def to_bytes(header: dict[str, Any], trees: Sequence[_engine.Tree]) -> bytes:
@@ -75,7 +75,7 @@ def to_bytes(header: dict[str, Any], trees: Sequence[_engine.Tree]) -> bytes:
     Parameters
     ----------
     header : dict
-        What JSON can hold.
+        Entries that JSON can hold.
     trees : sequence of Tree
         The engine's trees.
 
@@ -89,21 +89,21 @@ def to_bytes(header: dict[str, Any], trees: Sequence[_engine.Tree]) -> bytes:
 
 
 def from_bytes(data: bytes, is_checkpoint: bool = False) -> tuple[dict[str, Any], _engine.ModelFile]:
-    """Read a model file as far as it can be without knowing what is in it.
+    """Read the header of a model file and locate its trees.
 
     Parameters
     ----------
     data : bytes
         The file.
     is_checkpoint : bool
-        Whether it is to hold rounds of a fit, and not a model.
+        Whether a checkpoint is expected instead of a model.
 
     Returns
     -------
     header : dict
-        As it was given to `to_bytes`, if the file is sound; to be checked.
+        The entries, not yet checked.
     file : ModelFile
-        Gives the trees.
+        Reads the trees.
     """
     if not isinstance(data, bytes) or not data.startswith(MODEL_FILE_MAGIC[: max(1, len(data))]):
         refuse(_not_a_model(data))
@@ -113,10 +113,10 @@ def from_bytes(data: bytes, is_checkpoint: bool = False) -> tuple[dict[str, Any]
         refuse(str(error))
     header = json.loads(file.header, parse_constant=_refuse_constant)
     if not isinstance(header, dict):
-        refuse("is damaged: its header is not a table of names and values")
+        refuse("is damaged: its header is not a JSON object")
     if is_checkpoint != (header.get("kind") == CHECKPOINT):
         model = "is a model. Name another file for the checkpoint."
-        refuse(model if is_checkpoint else "keeps the rounds of a fit. Pass it to fit, as checkpoint.")
+        refuse(model if is_checkpoint else "is a checkpoint of a fit. Pass it to fit, as checkpoint.")
     return header, file
 
 
@@ -125,7 +125,7 @@ def _not_a_model(data: bytes) -> str:
         return "is empty"
     if data[:1] == b"\x80" or data[:2] in (b"\x1f\x8b", b"x\x9c"):
         return "is not a model file but looks like a pickle. Load it with pickle or joblib, if you trust its origin."
-    return "is not a model file. Pass what the save method of a spinney model has written."
+    return "is not a model file. Pass a file written by the save method of a spinney model."
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -133,7 +133,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def field(header: dict[str, Any], name: str, kind: type) -> Any:
-    """Return an entry of a header or of a dict in it, if it has the right type."""
+    """Return an entry of a header, or of a dict in it; refuse it if it has the wrong type."""
     value = header.get(name)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         refuse(f"is damaged: its header lacks a usable {name!r}")
@@ -144,12 +144,12 @@ Target = str | os.PathLike[str] | BinaryIO
 
 
 def label_of(file: Target) -> str:
-    """Name a file in a message."""
+    """Return the name of a file for messages."""
     return repr(os.fspath(file)) if isinstance(file, (str, os.PathLike)) else "this model"
 
 
 def read_file(file: Target) -> bytes:
-    """Read all of a file, or only its beginning if that is not a model file's."""
+    """Read a model file; of any other file, the first bytes."""
     if isinstance(file, (str, os.PathLike)):
         with open(file, "rb") as opened:
             return _read_model(opened)
@@ -166,9 +166,9 @@ def _read_model(file: BinaryIO) -> bytes:
 
 
 def write_file(file: Target, data: bytes) -> None:
-    """Write a file; at a path, a file that is there already stays as it is until the new one is complete."""
+    """Write a file; an existing file at a path is replaced only once the new one is complete."""
     if isinstance(file, (str, os.PathLike)):
-        _write_path(os.path.realpath(file), data)  # a link stays a link
+        _write_path(os.path.realpath(file), data)  # symbolic links are followed, not replaced
     elif not hasattr(file, "write"):
         raise TypeError(f"file must be a path or a file opened in binary mode, not {type(file).__name__}.")
     elif hasattr(file, "encoding"):
@@ -178,36 +178,36 @@ def write_file(file: Target, data: bytes) -> None:
 
 
 def _write_all(file: BinaryIO, data: bytes) -> None:
-    """Write to an open file, which may take a part at a time, as files without a buffer do."""
+    """Write to an open file; unbuffered files may accept a part at a time."""
     written = file.write(data)
     while isinstance(written, int) and 0 < written < len(data):
         data = data[written:]
         written = file.write(data)
-    if written == 0 or (written is None and isinstance(file, io.RawIOBase)):  # others return None if all is well
-        raise OSError(f"The file takes no more: the last {len(data):,} bytes of the model are not written.")
+    if written == 0 or (written is None and isinstance(file, io.RawIOBase)):  # other files may return None on success
+        raise OSError(f"The file accepts no more data: the last {len(data):,} bytes of the model were not written.")
 
 
 def _write_path(path: str, data: bytes) -> None:
     present = os.stat(path) if os.path.exists(path) else None
     if present is not None and not stat.S_ISREG(present.st_mode):
-        with open(path, "wb") as opened:  # a directory is refused here; a device or pipe must not be replaced
+        with open(path, "wb") as opened:  # raises for a directory; a device or pipe must not be replaced
             opened.write(data)
         return
     folder, name = os.path.split(path)
-    _sweep(folder, name)
-    beside = os.path.join(folder, f"{_part_prefix(name)}{os.getpid()}.{secrets.token_hex(8)}.part")
+    _remove_leftovers(folder, name)
+    temporary = os.path.join(folder, f"{_part_prefix(name)}{os.getpid()}.{secrets.token_hex(8)}.part")
     try:
         mode = 0o666 if present is None else stat.S_IMODE(present.st_mode)
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
             opened.write(data)
             opened.flush()
             if present is not None:
-                os.fchmod(opened.fileno(), mode)  # whatever the umask says
+                os.fchmod(opened.fileno(), mode)  # regardless of the umask
             os.fsync(opened.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException as error:
         with suppress(OSError):
-            os.unlink(beside)
+            os.unlink(temporary)
         if isinstance(error, OSError):
             raise _named(error, path, len(data)) from error
         raise
@@ -215,16 +215,16 @@ def _write_path(path: str, data: bytes) -> None:
 
 
 def _part_prefix(name: str) -> str:
-    """Return how names of unfinished files begin that this machine, or container, writes beside a file."""
+    """Return the prefix of temporary files that this machine, or container, writes next to a file."""
     try:
-        numbering = os.readlink("/proc/self/ns/pid")  # of processes: containers have their own
+        pid_namespace = os.readlink("/proc/self/ns/pid")  # containers number their processes separately
     except OSError:
-        numbering = ""
-    return f".{name[:100]}.{crc32(f'{platform.node()} {numbering}'.encode()):08x}-"
+        pid_namespace = ""
+    return f".{name[:100]}.{crc32(f'{platform.node()} {pid_namespace}'.encode()):08x}-"
 
 
-def _sweep(folder: str, name: str) -> None:
-    """Remove what processes that ended in the middle of a save to the same path have left."""
+def _remove_leftovers(folder: str, name: str) -> None:
+    """Remove temporary files of processes that ended during a save to the same path."""
     prefix = _part_prefix(name)
     with suppress(OSError):
         for found in os.listdir(folder or "."):
@@ -246,17 +246,17 @@ def _is_alive(process: int) -> bool:
 
 
 def _named(error: OSError, path: str, n_bytes: int) -> OSError:
-    """Return the error with the name that the caller knows."""
+    """Return the error with the path that the caller passed."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        sentence = f"{error.strerror}: the model's {n_bytes:,} bytes were not saved, and what was there before still is"
+        sentence = f"{error.strerror}: the model's {n_bytes:,} bytes were not saved, and the previous file is unchanged"
         return OSError(error.errno, sentence, path)
     if isinstance(error, FileNotFoundError):
-        return FileNotFoundError(error.errno, "There is no such folder to save the model in", os.path.dirname(path))
+        return FileNotFoundError(error.errno, "The folder to save the model in does not exist", os.path.dirname(path))
     return type(error)(error.errno, error.strerror, path)
 
 
 def _sync_folder(folder: str) -> None:
-    """Flush the folder, so that the new name survives a crash; some file systems cannot, which is no error."""
+    """Flush the folder, so that the new name survives a crash; file systems that cannot are ignored."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Parameters and class labels ⇄ what JSON can hold."""
+"""Parameters and class labels ⇄ JSON."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _NUMBER_TYPES = frozenset(
     ]
 )
 _COLLECTIONS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
-_NUMBER_ONLY: dict[str, Any] = {"random_state": None, "cv": 10}  # and what is saved of anything else
-_SLACK = 2**20  # bytes that labels may take beyond what the longest of them needs
+_NUMBER_ONLY: dict[str, Any] = {"random_state": None, "cv": 10}  # saved instead of other values
+_SLACK = 2**20  # bytes that labels may take beyond the width of the longest
 
 
 # ---- parameters -------------------------------------------------------------------------------------------
 
 
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON can hold them; what only a fit needs, and is neither a number nor text, is not kept."""
+    """Return parameters as JSON; objects that only a fit needs are replaced by defaults."""
     return {name: _parameter_to_json(name, value) for name, value in parameters.items()}
 
 
@@ -43,9 +43,7 @@ def _parameter_to_json(name: str, value: object) -> Any:
     if name == "callbacks" or (name == "scoring" and not isinstance(value, str)):
         return None
     if name == "criterion" and not isinstance(value, str):
-        return (
-            "user"  # code is not saved: a model that is loaded predicts, and asks for a criterion before it is fitted
-        )
+        return "user"  # code is not saved: a loaded model predicts, and needs a criterion only for another fit
     if name == "cost_matrix":
         frame = labelled_rows(value)
         value = value if frame is None else frame
@@ -59,7 +57,7 @@ def _parameter_to_json(name: str, value: object) -> Any:
 
 
 def parameters_from_json(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn back what `parameters_to_json` gives."""
+    """Read parameters that `parameters_to_json` wrote."""
     return {name: _from_json(value) for name, value in fields.items()}
 
 
@@ -151,7 +149,7 @@ def _described(dtype: np.dtype[Any], kinds: set[type]) -> str:
 
 
 def labels_from_json(fields: Any) -> NDArray[Any]:
-    """Turn back what `labels_to_json` gives; distinct labels, at least one."""
+    """Read class labels that `labels_to_json` wrote; they must be distinct."""
     known = fields.get("labels") if isinstance(fields, dict) else None
     if not isinstance(known, list) or not known:
         refuse("is damaged: an output has no class labels")
@@ -185,14 +183,14 @@ def _python_type(kind: object, first: object) -> type | None:
 def _checked_width(width: object, labels: list[str]) -> int:
     longest = max(len(label) for label in labels)
     if type(width) is not int or width < longest or (width > longest and width * 4 * len(labels) > _SLACK):
-        refuse("is damaged: its class labels are too wide")
+        refuse("is damaged: the width of its class labels is impossible")
     return width
 
 
 def labelled_rows(cost: Any) -> dict[Any, dict[Any, Any]] | None:
-    """Return a frame as a dict of rows by label; None if it is not a frame.
+    """Return a data frame as a dict of rows by label; None if it is not a data frame.
 
-    The labels are pandas' index, or the first column of any other frame.
+    The labels are pandas' index, or the first column of any other data frame.
     """
     if not hasattr(cost, "columns") or not hasattr(cost, "to_numpy"):
         return None
@@ -208,15 +206,15 @@ def labelled_rows(cost: Any) -> dict[Any, dict[Any, Any]] | None:
 
 @dataclass(frozen=True, repr=False)
 class Options:
-    """A group of parameters. Subclasses are frozen dataclasses, which a model file holds by the name of the class."""
+    """A group of parameters. Subclasses are frozen dataclasses, which model files store by class name."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options by name, as scikit-learn asks for them.
+        """Return the options by name, as in scikit-learn.
 
         Parameters
         ----------
         deep : bool, default=True
-            Accepted for scikit-learn; options hold no others.
+            Accepted for compatibility with scikit-learn; has no effect.
 
         Returns
         -------
@@ -227,7 +225,7 @@ class Options:
 
     @classmethod
     def check_names(cls, names: set[str], parameter: str) -> None:
-        """Refuse names of options that do not exist, naming the nearest that does."""
+        """Raise ValueError for options that do not exist, suggesting the closest name."""
         known = [option.name for option in fields(cls)]
         for name in sorted(names - set(known)):
             nearest = get_close_matches(name, known, n=1)
@@ -235,7 +233,7 @@ class Options:
             raise ValueError(f"{parameter} ({cls.__name__}) has no option '{name}'. {hint}")
 
     def __repr__(self) -> str:
-        given = {option.name: repr(getattr(self, option.name)) for option in fields(self)}
+        current = {option.name: repr(getattr(self, option.name)) for option in fields(self)}
         default = {option.name: repr(option.default) for option in fields(self)}
-        changed = [f"{name}={value}" for name, value in given.items() if value != default[name]]
+        changed = [f"{name}={value}" for name, value in current.items() if value != default[name]]
         return f"{type(self).__name__}({', '.join(changed)})"

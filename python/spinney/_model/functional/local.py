@@ -1,4 +1,4 @@
-"""Steps that say of a row what rows near it have: means of neighbours, and sums of bumps."""
+"""Boosting steps of local learners: means of nearest neighbours, and kernel sums."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _ROWS: dict[str, Field] = {
     "rows": array("float64", "n_rows", "n_terms"),
     "numbers": array("float64", "n_steps", "n_rows"),
 }
-_SPARE = 8  # neighbours fetched beyond those wanted: the search may round, the choice does not
-_CELLS, _MOST_CELLS = 2**22, 2**25  # numbers of a block, and of those that are kept
+_SPARE = 8  # extra neighbours, since the search may round distances and the final choice must not
+_BLOCK, _MAX_CACHED = 2**22, 2**25  # kernel values of a block, and of all blocks that are cached
 
 
 class _LocalSteps(Steps):
-    """Steps that remember rows.
+    """Steps that store training rows.
 
     Attributes
     ----------
     rows : ndarray of shape (n_rows, n_terms)
-        Terms of the rows remembered.
+        Terms of the stored rows.
     numbers : ndarray of shape (n_steps, n_rows)
-        What each step has for them.
+        Value of each step for the stored rows.
     """
 
     def __init__(self, rows: Floats, numbers: Floats | None = None) -> None:
@@ -53,19 +53,19 @@ class _LocalSteps(Steps):
         return tuple(np.unique(design.feature).tolist())
 
     def identity(self) -> bytes:
-        """Return the rows and what is said of them."""
+        """Return the stored rows and their values."""
         return np.ascontiguousarray(self.rows).tobytes() + np.ascontiguousarray(self.numbers).tobytes()
 
     @classmethod
     def make(cls, trees: list[_engine.Tree], found: dict[str, Any], schema: Schema) -> Self:
-        """Turn them back."""
+        """Make the steps from the entries of a file."""
         if not len(found["rows"]):
-            refuse("is damaged: a step remembers no rows")
+            refuse("is damaged: a step stores no rows")
         return cls(**found)
 
 
 class NeighbourSteps(_LocalSteps):
-    """Weighted means over the nearest rows; of those equally far, over the first."""
+    """Weighted means over the nearest neighbours; ties go to the first rows."""
 
     kind = "neighbours"
     saved = saved_fields(
@@ -78,30 +78,30 @@ class NeighbourSteps(_LocalSteps):
         self.weight = weight
 
     def read(self, inputs: Inputs) -> NDArray[np.intp]:
-        """Find the neighbours of each row, (n_rows, n_neighbours), in the order of their number."""
+        """Return the neighbours of each row, (n_rows, n_neighbours), ascending by row number."""
         return nearest(self.rows, inputs.terms.T, self.n_neighbours)
 
     def values(self, inputs: Inputs, step: int) -> Floats:
-        """Mean over the neighbours."""
+        """Return the mean over the neighbours of each row."""
         return self.means(inputs, self.numbers[step])
 
     def means(self, inputs: Inputs, numbers: Floats) -> Floats:
-        """Mean of numbers of the remembered rows over the neighbours of each row."""
+        """Return the mean over the neighbours of each row of numbers of the stored rows."""
         near = inputs.of(self)
         weight = self.weight[near]
         return np.asarray((numbers[near] * weight).sum(axis=1) / weight.sum(axis=1))
 
     def first(self, n_steps: int) -> NeighbourSteps:
-        """Return the first steps alone."""
+        """Return the first steps."""
         return NeighbourSteps(self.n_neighbours, self.rows, self.weight, self.numbers[:n_steps])
 
     def identity(self) -> bytes:
-        """Return the rows, what is said of them, and how many count."""
+        """Return the stored rows, their values and weights, and the number of neighbours."""
         return super().identity() + self.weight.tobytes() + self.n_neighbours.to_bytes(8, "little")
 
 
 class KernelSteps(_LocalSteps):
-    """Sums of bumps exp(-gamma · distance²) around the rows remembered."""
+    """Sums of kernels exp(-gamma · distance²) around the stored rows."""
 
     kind = "kernels"
     saved = saved_fields(**_ROWS, gamma=number(above=0, below=np.inf))
@@ -111,15 +111,15 @@ class KernelSteps(_LocalSteps):
         self.gamma = gamma
 
     def read(self, inputs: Inputs) -> list[Floats] | None:
-        """Return the bumps, block by block; None if these are too many to keep."""
-        return list(self._blocks(inputs)) if inputs.n_rows * len(self.rows) <= _MOST_CELLS else None
+        """Return the kernel values, block by block; None if they are too many to cache."""
+        return list(self._blocks(inputs)) if inputs.n_rows * len(self.rows) <= _MAX_CACHED else None
 
     def values(self, inputs: Inputs, step: int) -> Floats:
-        """Sum of the bumps."""
+        """Return the kernel sum of each row."""
         return self._sums(inputs, self.numbers[step])
 
     def total(self, inputs: Inputs, steps: NDArray[np.intp], factors: Floats) -> Floats:
-        """Add up the steps' bumps first: they are around the same rows."""
+        """Add up the coefficients of the steps first: all have the same kernels."""
         heights = np.zeros(len(self.rows))
         for step, factor in zip(steps.tolist(), factors.tolist(), strict=True):
             heights += factor * self.numbers[step]
@@ -130,35 +130,35 @@ class KernelSteps(_LocalSteps):
         return np.concatenate([(block * heights).sum(axis=1) for block in known or self._blocks(inputs)])
 
     def _blocks(self, inputs: Inputs) -> Iterator[Floats]:
-        terms, size = inputs.terms.T, max(1, _CELLS // len(self.rows))
+        terms, size = inputs.terms.T, max(1, _BLOCK // len(self.rows))
         for first in range(0, len(terms), size):
-            yield bumps(terms[first : first + size], self.rows, self.gamma)
+            yield gaussian_kernel(terms[first : first + size], self.rows, self.gamma)
 
     def first(self, n_steps: int) -> KernelSteps:
-        """Return the first steps alone."""
+        """Return the first steps."""
         return KernelSteps(self.gamma, self.rows, self.numbers[:n_steps])
 
     def identity(self) -> bytes:
-        """Return the rows, the heights of their bumps, and how narrow these are."""
+        """Return the stored rows, their coefficients and gamma."""
         return super().identity() + np.float64(self.gamma).tobytes()
 
 
-def bumps(left: Floats, right: Floats, gamma: float) -> Floats:
-    """Kernel of each row of the left and each of the right; term by term, so that the bits are the same everywhere."""
+def gaussian_kernel(left: Floats, right: Floats, gamma: float) -> Floats:
+    """Return the kernel of each row of `left` and `right`; bit-identical on every processor."""
     return exp(-gamma * squared_distances(left, right))
 
 
 def squared_distances(left: Floats, right: Floats) -> Floats:
-    """Squared distance of each row of the left and each of the right."""
+    """Return the squared distance of each row of `left` and `right`."""
     total = np.zeros((len(left), len(right)))
     for t in range(left.shape[1]):
-        apart = left[:, t : t + 1] - right[:, t]
-        total += apart * apart
+        difference = left[:, t : t + 1] - right[:, t]
+        total += difference * difference
     return total
 
 
 def nearest(rows: Floats, queries: Floats, k: int) -> NDArray[np.intp]:
-    """Numbers of the k rows nearest to each query, (n_queries, k), rising; of those equally far, the first."""
+    """Return the k rows nearest to each query, (n_queries, k), ascending; ties go to the first rows."""
     n = len(rows)
     if not rows.shape[1]:
         return np.broadcast_to(np.arange(k), (len(queries), k))
@@ -167,7 +167,7 @@ def nearest(rows: Floats, queries: Floats, k: int) -> NDArray[np.intp]:
     found = np.sort(np.asarray(found, dtype=np.intp).reshape(len(queries), wanted), axis=1)
     total = np.zeros(found.shape)
     for t in range(rows.shape[1]):
-        apart = rows[found, t] - queries[:, t : t + 1]
-        total += apart * apart
+        difference = rows[found, t] - queries[:, t : t + 1]
+        total += difference * difference
     order = np.argsort(total, axis=1, kind="stable")[:, :k]
     return np.sort(np.take_along_axis(found, order, axis=1), axis=1)

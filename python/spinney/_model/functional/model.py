@@ -1,4 +1,4 @@
-"""A fitted sum of simple functions."""
+"""Fitted functional boosting: a sum of functions of several kinds."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spinney._model.file.codec import Field, Known, array, integer, numbers, sav
 from spinney._model.file.container import refuse
 from spinney._model.functional.local import KernelSteps, NeighbourSteps
 from spinney._model.functional.steps import Inputs, LinearSteps, LogisticSteps, SplineSteps, Steps, TreeSteps
-from spinney._model.links import is_link, is_of_classes, predicted
-from spinney._model.model import DESIGN, Floats, Frame, ScoredModel, digest_of
+from spinney._model.links import is_link, is_of_classes
+from spinney._model.model import DESIGN, Floats, ModelSpec, ScoredModel, digest_of
 
 STEP_KINDS: dict[str, type[Steps]] = {
     kind.kind: kind for kind in (TreeSteps, LinearSteps, LogisticSteps, SplineSteps, NeighbourSteps, KernelSteps)
@@ -32,7 +32,7 @@ def _write_parts(parts: list[Steps]) -> list[dict[str, Any]]:
 
 
 def _read_parts(entries: Any, name: str, known: Known) -> list[Steps]:
-    """Read the steps of each learner, which take the trees of the file in turn."""
+    """Read the steps of each weak learner; their trees follow each other in the file."""
     trees: list[_engine.Tree] = known["trees"]
     parts: list[Steps] = []
     first = 0
@@ -53,22 +53,22 @@ def _read_parts(entries: Any, name: str, known: Known) -> list[Steps]:
 
 @dataclass(eq=False, repr=False)
 class FittedFunctions(ScoredModel):
-    """A start, and functions of several kinds, each times a factor, added up.
+    """A fitted functional boosting model: a start plus functions of several kinds, each times a factor.
 
     Attributes
     ----------
     start : ndarray of shape (n_scores,)
         Score of every row before the first step.
     link : str
-        How scores become predictions.
+        Name of the function from scores to predictions.
     design : Design
-        The table as numbers.
+        How columns become terms.
     parts : list of Steps
-        What each weak learner has added.
+        The steps of each weak learner.
     part_of, factors : ndarray of shape (n_rounds, n_scores)
-        Learner chosen in each round for each score, and what its step is multiplied by.
+        Learner chosen in each round for each score, and the factor of its step.
     means : ndarray of shape (n_scores, n_features)
-        Mean over the training rows of all steps of one column alone, which shapes are drawn without.
+        Mean over the training rows of all steps that read one column alone; shapes are centred by it.
     ranges : ndarray of shape (n_features, 2)
         Lowest and highest number of each column at fit.
     """
@@ -100,13 +100,13 @@ class FittedFunctions(ScoredModel):
 
     def __post_init__(self, n_classes: list[int] | None) -> None:
         super().__init__(n_classes, 1)
-        self._step_of = _places(self.part_of, len(self.parts))
+        self._step_of = _positions(self.part_of, len(self.parts))
 
     @classmethod
     def empty(cls, start: Floats, link: str, design: Design, n_classes: list[int] | None) -> FittedFunctions:
-        """Return a sum of no functions, which knows how scores become predictions."""
-        nothing = np.empty((0, len(start)))
-        return cls(start, link, design, [], nothing.astype(np.int32), nothing, n_classes, nothing, nothing)
+        """Return a model without functions, which turns scores into predictions."""
+        none = np.empty((0, len(start)))
+        return cls(start, link, design, [], none.astype(np.int32), none, n_classes, none, none)
 
     def __repr__(self) -> str:
         return f"<FittedFunctions: {self.n_rounds} rounds, {len(self.parts)} kinds of functions>"
@@ -118,7 +118,7 @@ class FittedFunctions(ScoredModel):
 
     @property
     def n_scores(self) -> int:
-        """Scores of a row."""
+        """Number of scores of a row."""
         return len(self.start)
 
     def trees(self) -> list[_engine.Tree]:
@@ -126,11 +126,11 @@ class FittedFunctions(ScoredModel):
         return [tree for part in self.parts for tree in part.trees()]
 
     def step(self, round_: int, score: int) -> tuple[Steps, int]:
-        """Return the learner of a step, and its number there."""
+        """Return the steps of the learner chosen for a round and score, and the position of the step among these."""
         return self.parts[self.part_of[round_, score]], int(self._step_of[round_, score])
 
     def features(self, round_: int, score: int) -> tuple[int, ...]:
-        """Columns that a step reads."""
+        """Return the columns that a step reads."""
         part, step = self.step(round_, score)
         return part.features(step, self.design)
 
@@ -174,10 +174,10 @@ class FittedFunctions(ScoredModel):
         return total
 
     def shap_sums(self, inputs: Inputs, background: Inputs | None, n_categories: list[int]) -> tuple[Floats, Floats]:
-        """Return scores when no column is known, (n_scores,), and what columns add, (n_rows, n_features, n_scores).
+        """Return base values, (n_scores,), and Shapley values, (n_rows, n_features, n_scores).
 
-        A step of one column adds what it says less its mean, over the background or else over the training rows. A tree
-        of several is parted as in any sum of trees; other steps of several columns are refused.
+        A step of one column contributes its value minus its mean over the background, or over the training rows. Trees
+        of several columns have Shapley values as in any sum of trees; other steps of several columns are refused.
         """
         base, values = self.start.copy(), np.zeros((inputs.n_rows, len(n_categories), self.n_scores))
         for k in range(self.n_scores):
@@ -188,12 +188,12 @@ class FittedFunctions(ScoredModel):
                     alone.add(read[0])
                 elif isinstance(part, TreeSteps):
                     trees.append(_times(part.trees()[step], float(self.factors[round_, k])))
-                elif not read:  # the same of every row
+                elif not read:  # a constant
                     base[k] += self.factors[round_, k] * part.values(inputs, step).mean()
                 else:
                     raise ValueError(
-                        f"A step of the kind {part.kind!r} reads several columns together, and only trees are parted "
-                        "among their columns. Fit stumps, trees, 'linear', 'logistic' or 'splines'."
+                        f"A step of the kind {part.kind!r} reads several columns, and of these only trees have Shapley "
+                        "values. Fit stumps, trees, 'linear', 'logistic' or 'splines'."
                     )
             for j in sorted(alone):
                 mean = self.means[k, j] if background is None else self.of_column(background, j, k).mean()
@@ -202,31 +202,27 @@ class FittedFunctions(ScoredModel):
             if trees:
                 forest = FittedBoosting(trees, np.zeros(1), "identity", n_categories, None)
                 unknown = None if background is None else background.columns
-                of_trees, parted, _ = forest.shap_sums(inputs.columns, unknown, False, inputs.n_jobs)
+                of_trees, contributions, _ = forest.shap_sums(inputs.columns, unknown, False, inputs.n_jobs)
                 base[k] += of_trees[0]
-                values[:, :, k] += parted.reshape(values.shape[:2])
+                values[:, :, k] += contributions.reshape(values.shape[:2])
         return base, values
-
-    def predicted(self, scores: Floats) -> Floats:
-        """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
-        return predicted(self.link, scores)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Turn back what `to_header` and `trees` give."""
-        n_classes, schema = frame.n_classes, frame.schema
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the model from a header and trees."""
+        n_classes, schema = spec.n_classes, spec.schema
         found = cls.saved.from_header(header, schema=schema, n_features=schema.n_features, trees=trees)
         link, parts, part_of = found["link"], found["parts"], found["part_of"]
-        if frame.n_outputs != 1 or not is_link(link) or is_of_classes(link) != (n_classes is not None):
-            refuse("is damaged: its scores and its target do not go together")
+        if spec.n_outputs != 1 or not is_link(link) or is_of_classes(link) != (n_classes is not None):
+            refuse("is damaged: its link does not fit its target")
         wanted = n_classes[0] if n_classes is not None and link == "softmax" else 1
         if len(found["start"]) != wanted or (n_classes is not None and link != "softmax" and n_classes[0] != 2):
             refuse("is damaged: its scores do not fit its classes")
         counts = [int(np.count_nonzero(part_of == p)) for p in range(len(parts))]
         if not len(part_of) or sum(counts) != part_of.size or counts != [len(part) for part in parts]:
-            refuse("is damaged: its rounds and its steps do not go together")
+            refuse("is damaged: its rounds do not fit its steps")
         return cls(**found, n_classes=n_classes)
 
     def identity(self) -> bytes:
@@ -237,16 +233,16 @@ class FittedFunctions(ScoredModel):
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
-        return {self.attribute: self, "n_iter_": self.n_rounds}
+        return super().attributes() | {"n_iter_": self.n_rounds}
 
 
 def _times(tree: _engine.Tree, factor: float) -> _engine.Tree:
-    """Return a tree that says a multiple."""
+    """Return a tree with its values multiplied by a factor."""
     return tree.with_values(np.asarray(tree.value)[:, np.newaxis] * factor, tree.weight, tree.impurity)
 
 
-def _places(part_of: NDArray[np.int32], n_parts: int) -> NDArray[np.intp]:
-    """Count each step among those of its learner, counted by round and then by score."""
+def _positions(part_of: NDArray[np.int32], n_parts: int) -> NDArray[np.intp]:
+    """Return the position of each step among those of its learner, in the order of rounds and scores."""
     flat = part_of.ravel()
     found = np.empty(len(flat), dtype=np.intp)
     for p in range(n_parts):

@@ -1,4 +1,4 @@
-"""What one weak learner adds to a sum of functions, step by step."""
+"""Boosting steps of weak learners: trees, linear and logistic functions, splines."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from spinney._model.model import Floats
 
 
 class Inputs:
-    """Rows as the steps read them; what several of them need is made once.
+    """Rows as steps read them; intermediate results that several steps need are cached.
 
     Attributes
     ----------
     columns : Table
-        As trees read them.
+        The rows as trees read them.
     design : Design
-        How they become terms.
+        How columns become terms.
     n_jobs : int
-        Threads.
+        Number of threads.
     native : table, or None
-        The caller's own, with the columns as at fit, for learners that read tables themselves.
+        The caller's table, with the columns of the fit, for learners that read tables.
     """
 
     def __init__(self, columns: _engine.Table, design: Design, n_jobs: int, native: object = None) -> None:
@@ -52,7 +52,7 @@ class Inputs:
         return self.design.matrix(self.columns)
 
     def of(self, steps: Steps) -> Any:
-        """Return what some steps have read of the rows."""
+        """Return what `steps.read` computes from the rows, cached."""
         if steps not in self._read:
             self._read[steps] = steps.read(self)
         return self._read[steps]
@@ -66,7 +66,7 @@ class Steps(ABC):
     kind : str
         Its name in model files.
     saved : SavedState
-        What a header holds of it, beside trees.
+        Its entries in a header, besides trees.
     """
 
     kind: ClassVar[str]
@@ -77,7 +77,7 @@ class Steps(ABC):
         """Return the number of steps."""
 
     def read(self, inputs: Inputs) -> Any:
-        """Read from some rows what all steps need; `Inputs.of` keeps it."""
+        """Compute from rows what all steps need; cached by `Inputs.of`."""
         return inputs.terms
 
     @abstractmethod
@@ -93,27 +93,27 @@ class Steps(ABC):
 
     @abstractmethod
     def features(self, step: int, design: Design) -> tuple[int, ...]:
-        """Columns that one step reads, in rising order."""
+        """Return the columns that a step reads, ascending."""
 
     @abstractmethod
     def identity(self) -> bytes:
-        """Return all numbers but those of trees."""
+        """Return all numbers, except those of trees, as bytes."""
 
     @abstractmethod
     def first(self, n_steps: int) -> Self:
-        """Return the first steps alone."""
+        """Return the first steps."""
 
     def trees(self) -> list[_engine.Tree]:
-        """Return the trees that a model file holds of it."""
+        """Return the trees to write to a model file."""
         return []
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a header says of it, beside trees; TypeError if no file can hold it."""
+        """Return its header entries, besides trees; TypeError if a file cannot hold them."""
         return self.saved.to_header(self)
 
     @classmethod
     def make(cls, trees: list[_engine.Tree], found: dict[str, Any], schema: Schema) -> Self:
-        """Turn back what `trees` gives and `saved` has read; `refuse` what cannot be."""
+        """Make the steps from the trees and the entries of a file; `refuse` impossible ones."""
         return cls(**found)
 
 
@@ -135,7 +135,7 @@ class TreeSteps(Steps):
         self._leaf_values.append(tree.value)
 
     def read(self, inputs: Inputs) -> Any:
-        """Read nothing: trees walk the table itself."""
+        """Return None: trees read the table."""
         return None
 
     def values(self, inputs: Inputs, step: int) -> Floats:
@@ -144,16 +144,16 @@ class TreeSteps(Steps):
         return np.asarray(self._leaf_values[step][leaves])
 
     def features(self, step: int, design: Design) -> tuple[int, ...]:
-        """Columns that the tree splits on."""
+        """Return the columns that the tree splits on."""
         split_on = self._trees[step].feature
         return tuple(np.unique(split_on[split_on >= 0]).tolist())
 
     def identity(self) -> bytes:
-        """Return nothing: trees are hashed by themselves."""
+        """Return no bytes: trees are hashed separately."""
         return b""
 
     def first(self, n_steps: int) -> TreeSteps:
-        """Return the first trees alone."""
+        """Return the first trees."""
         return TreeSteps(self._trees[:n_steps])
 
     def trees(self) -> list[_engine.Tree]:
@@ -162,22 +162,22 @@ class TreeSteps(Steps):
 
     @classmethod
     def make(cls, trees: list[_engine.Tree], found: dict[str, Any], schema: Schema) -> Self:
-        """Take the trees of the file."""
+        """Make the steps from the trees of a file."""
         return cls(trees)
 
 
-WIDTH = 4  # numbers of a step: its height, a constant, and two slopes
+WIDTH = 4  # coefficients of a step: a factor, an intercept and two slopes
 
 
 class LinearSteps(Steps):
-    """Lines and planes.
+    """Linear functions of one or two terms.
 
     Attributes
     ----------
     terms : ndarray of shape (n_steps, 2)
-        Terms of each step; the second is that of the first again if there is one.
+        Terms of each step; the same term twice if the step has one.
     numbers : ndarray of shape (n_steps, 4)
-        Height, constant, and the slopes of the two terms.
+        Factor, intercept and slopes of the two terms.
     """
 
     kind = "linear"
@@ -199,7 +199,7 @@ class LinearSteps(Steps):
         self.numbers = np.concatenate([self.numbers, np.array([numbers])])
 
     def values(self, inputs: Inputs, step: int) -> Floats:
-        """Height times the line."""
+        """Return the value of a step for each row."""
         terms, (one, two) = inputs.of(self), self.terms[step]
         return self.at(terms[one], terms[two], tuple(self.numbers[step].tolist()))
 
@@ -210,7 +210,7 @@ class LinearSteps(Steps):
         return height * (constant + first * one + second * two)
 
     def features(self, step: int, design: Design) -> tuple[int, ...]:
-        """Columns of the terms that count."""
+        """Return the columns of the terms with a slope."""
         slopes = self.numbers[step, 2:]
         return tuple(np.unique(design.feature[self.terms[step][slopes != 0]]).tolist())
 
@@ -219,12 +219,12 @@ class LinearSteps(Steps):
         return self.terms.tobytes() + self.numbers.tobytes()
 
     def first(self, n_steps: int) -> LinearSteps:
-        """Return the first steps alone."""
+        """Return the first steps."""
         return type(self)(self.terms[:n_steps], self.numbers[:n_steps])
 
 
 class LogisticSteps(LinearSteps):
-    """Curves like an S, from minus their height to their height."""
+    """Logistic functions of one or two terms, scaled to between plus and minus a factor."""
 
     kind = "logistic"
 
@@ -236,21 +236,21 @@ class LogisticSteps(LinearSteps):
 
 
 def bent(line: Floats) -> Floats:
-    """Bend numbers to between -1 and 1."""
+    """Apply the logistic function, scaled to between -1 and 1."""
     return np.asarray(2 / (1 + exp(-np.clip(line, -500, 500))) - 1)
 
 
 @dataclass(frozen=True)
 class Basis:
-    """Functions of one column that add up to 1: B-splines of a number, or one for each category; one if it is missing.
+    """Basis functions of one column, which sum to 1: B-splines, or indicators of categories and of missing values.
 
     Attributes
     ----------
     feature : int
     knots : ndarray
-        Where pieces of the B-splines meet, from the lowest value to the highest; empty for categories.
+        Knots of the B-splines, ascending; empty for categories.
     degree : int
-        Of the pieces.
+        Degree of the B-splines.
     n_categories : int
         0 for numbers.
     """
@@ -262,11 +262,11 @@ class Basis:
 
     @property
     def n_curves(self) -> int:
-        """Number of functions without that of missing values, which is the last."""
+        """Number of functions, without the last, which is that of missing values."""
         return self.n_categories or len(self.knots) - 1 + self.degree
 
     def locate(self, values: Floats) -> tuple[NDArray[np.intp], Floats]:
-        """Functions that are not 0 at each value and what they are there, (n_parts, n_values) each."""
+        """Return the functions that are not 0 at each value, and their values, (degree + 1, n_values) each."""
         absent = np.isnan(values)
         if self.n_categories:
             codes = np.where(absent | (values >= self.n_categories), self.n_curves, values).astype(np.intp)
@@ -282,7 +282,7 @@ class Basis:
 
 
 def _b_splines(knots: Floats, degree: int, x: Floats, piece: NDArray[np.intp]) -> Floats:
-    """B-splines that are not 0 on the piece of each x, by the recurrence of Cox and de Boor; (degree + 1, n)."""
+    """B-splines that are not 0 between the knots around each x, by the Cox-de Boor recursion; (degree + 1, n)."""
     padded = np.concatenate([np.repeat(knots[0], degree), knots, np.repeat(knots[-1], degree)])
     at = piece + degree
     heights = np.zeros((degree + 1, len(x)))
@@ -315,7 +315,7 @@ class SplineSteps(Steps):
     chosen : ndarray of shape (n_steps,)
         Basis of each step.
     heights : ndarray of shape (n_steps, n_most)
-        Coefficients, of which a step uses as many as its basis has functions.
+        Coefficients; a step uses as many as its basis has functions.
     """
 
     kind = "splines"
@@ -342,11 +342,11 @@ class SplineSteps(Steps):
         self.heights = np.concatenate([self.heights, heights[np.newaxis]])
 
     def read(self, inputs: Inputs) -> Any:
-        """Locate the rows in the columns, when they are asked for."""
+        """Return an empty cache of the basis functions of each column."""
         return {}
 
     def located(self, inputs: Inputs, basis: int) -> tuple[NDArray[np.intp], Floats]:
-        """Functions that are not 0 in each row, and what they are there."""
+        """Return the basis functions that are not 0 in each row, and their values."""
         known: dict[int, tuple[NDArray[np.intp], Floats]] = inputs.of(self)
         if basis not in known:
             column = np.asarray(inputs.columns.column(self.bases[basis].feature))
@@ -354,16 +354,16 @@ class SplineSteps(Steps):
         return known[basis]
 
     def values(self, inputs: Inputs, step: int) -> Floats:
-        """Value of the curve in each row."""
+        """Return the value of a step for each row."""
         places, parts = self.located(inputs, int(self.chosen[step]))
         return curve(self.heights[step], places, parts)
 
     def features(self, step: int, design: Design) -> tuple[int, ...]:
-        """Return the one column."""
+        """Return the column of the step."""
         return (self.bases[int(self.chosen[step])].feature,)
 
     def identity(self) -> bytes:
-        """Return the bases, which of them steps use, and coefficients."""
+        """Return the bases, their numbers by step, and the coefficients."""
         bases = [
             np.array([basis.feature, basis.degree], dtype=np.int64).tobytes() + basis.knots.tobytes()
             for basis in self.bases
@@ -371,26 +371,26 @@ class SplineSteps(Steps):
         return b"".join(bases) + self.chosen.tobytes() + self.heights.tobytes()
 
     def first(self, n_steps: int) -> SplineSteps:
-        """Return the first steps alone."""
+        """Return the first steps."""
         return SplineSteps(self.bases, self.chosen[:n_steps], self.heights[:n_steps])
 
     @classmethod
     def make(cls, trees: list[_engine.Tree], found: dict[str, Any], schema: Schema) -> Self:
-        """Turn them back."""
+        """Make the steps from the entries of a file."""
         for basis in found["bases"]:
             knots = basis.knots
             if basis.n_categories != schema.n_categories[basis.feature]:
-                refuse("is damaged: a curve is of a column that is not there")
+                refuse("is damaged: a spline does not fit its column")
             if not basis.n_categories and (len(knots) < 2 or not (np.diff(knots) > 0).all()):
-                refuse("is damaged: a curve has impossible knots")
+                refuse("is damaged: a spline has impossible knots")
         steps = cls(**found)
         if found["heights"].shape[1:] != cls(steps.bases).heights.shape[1:]:
-            refuse("is damaged: a step has other heights than its curves")
+            refuse("is damaged: the coefficients of a step do not fit its splines")
         return steps
 
 
 def curve(heights: Floats, places: NDArray[np.intp], parts: Floats) -> Floats:
-    """Value of a curve at rows that `Basis.locate` has located."""
+    """Value of a spline in rows, given the result of `Basis.locate`."""
     total = heights[places[0]] * parts[0]
     for place, part in zip(places[1:], parts[1:], strict=True):
         total = total + heights[place] * part

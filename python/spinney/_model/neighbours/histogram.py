@@ -1,7 +1,7 @@
-"""Regular cells: a table cut into boxes of one edge, and what the training rows of each have.
+"""Fitted histograms: regular cells of a table, and the targets or frequencies of their training rows.
 
-The cell of a row has a coordinate for each column: of a number, how many edges it lies above the origin, rounded down;
-of a category, its code. Missing values have a coordinate of their own.
+The cell of a row has a coordinate for each column: for a number, its distance from the origin in cell widths, rounded
+down; for a category, its code; for a missing value, a reserved number.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import spinney._engine as _engine
 from spinney._data.reproducible import log
 from spinney._model.file.codec import Field, array, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import FittedModel, Floats, Frame, digest_of
+from spinney._model.model import FittedModel, Floats, LocalModel, ModelSpec, digest_of
 
 Cells = NDArray[np.int64]
 EMPTY = ("overall", "nearest")
 _MISSING = -(2**40)  # coordinate of a missing value
 _FARTHEST = 2.0**39
-_ROUNDING = 1e-9  # of an edge: what makes no cell of its own at the end of a range
+_ROUNDING = 1e-9  # of a cell width: an excess at the end of a range that makes no further cell
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Where cells begin and end.
+    """Positions of the cells.
 
     Attributes
     ----------
     origin, edge : ndarray of shape (n_features,)
-        Where the cell with the coordinate 0 begins in each column of numbers, and how wide cells are.
+        Start of the cell with coordinate 0 in each column of numbers, and the width of cells.
     low, high : ndarray of shape (n_features,)
-        Lowest and highest coordinate of numbers in the training rows. What lies beyond belongs to the outermost cells.
+        Lowest and highest coordinate of the training rows. Numbers beyond belong to the outermost cells.
     """
 
     origin: Floats
@@ -45,20 +45,20 @@ class Grid:
 
     @classmethod
     def over(cls, values: Floats, sizes: list[int], origin: Floats, edge: Floats, closed: bool) -> Grid:
-        """Lay cells over the training rows, (n_rows, n_features); `closed`: the last cell holds where it ends, too."""
+        """Make the grid of the training rows, (n_rows, n_features); with `closed` the last cell includes its end."""
         low, high = np.zeros(len(edge), dtype=np.int64), np.zeros(len(edge), dtype=np.int64)
         for j, n_categories in enumerate(sizes):
-            there = values[~np.isnan(values[:, j]), j]
-            if n_categories or not len(there):
+            present = values[~np.isnan(values[:, j]), j]
+            if n_categories or not len(present):
                 continue
-            low[j], high[j] = _coordinate(np.array([there.min(), there.max()]), origin[j], edge[j])
+            low[j], high[j] = _coordinate(np.array([present.min(), present.max()]), origin[j], edge[j])
             if closed:
-                last = np.ceil((there.max() - origin[j]) / edge[j] - _ROUNDING) - 1
+                last = np.ceil((present.max() - origin[j]) / edge[j] - _ROUNDING) - 1
                 high[j] = min(high[j], max(low[j], int(np.clip(last, -_FARTHEST, _FARTHEST))))
         return cls(origin, edge, low, high)
 
     def cells(self, values: Floats, sizes: list[int]) -> Cells:
-        """Coordinates of rows, (n_rows, n_features)."""
+        """Return the coordinates of rows, (n_rows, n_features)."""
         found = np.empty(values.shape, dtype=np.int64)
         for j, n_categories in enumerate(sizes):
             absent = np.isnan(values[:, j])
@@ -77,21 +77,21 @@ def _coordinate(numbers: Floats, origin: float, edge: float) -> Cells:
 
 
 def table_values(columns: _engine.Table) -> Floats:
-    """Return a table as numbers, (n_rows, n_features): NaN is missing, a category is its code."""
+    """Return a table as numbers, (n_rows, n_features): NaN for missing values, codes for categories."""
     return np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
 
 
 class Places:
-    """Finds cells among those that are known, column by column.
+    """An index of known cells, searched column by column.
 
     Attributes
     ----------
     cells : ndarray of shape (n_cells, n_features)
-        The cells, sorted.
+        The distinct cells, sorted.
     """
 
     def __init__(self, cells: Cells) -> None:
-        """Take the cells of rows, which may come again; `of_rows` are their places."""
+        """Index the cells of rows; `of_rows` holds the position of each row's cell."""
         self._steps: list[tuple[Cells, Cells]] = []
         places = np.zeros(len(cells), dtype=np.int64)
         for column in cells.T:
@@ -103,7 +103,7 @@ class Places:
         self.cells = cells[first]
 
     def find(self, cells: Cells) -> NDArray[np.intp]:
-        """Places of cells, (n_rows,); -1 where there is none."""
+        """Positions of cells, (n_rows,); -1 for unknown cells."""
         places = np.zeros(len(cells), dtype=np.int64)
         for column, (known, pairs) in zip(cells.T, self._steps, strict=True):
             code = np.minimum(np.searchsorted(known, column), len(known) - 1)
@@ -124,7 +124,7 @@ _CELLS: dict[str, Field] = {
 
 
 def _grid_of(found: dict[str, Any]) -> tuple[Grid, Places]:
-    """Take a grid and its cells out of what was read; refuse what cannot be."""
+    """Take the grid and its cells out of the entries read; refuse impossible ones."""
     grid = Grid(*(found.pop(name) for name in ("origin", "edge", "low", "high")))
     cells = found.pop("cells")
     places = Places(cells)
@@ -133,26 +133,31 @@ def _grid_of(found: dict[str, Any]) -> tuple[Grid, Places]:
     return grid, places
 
 
+def _cells_to_header(model: FittedCells | FittedDensity) -> dict[str, Any]:
+    fields = vars(model) | vars(model.grid) | {"cells": model.places.cells}
+    return {"kind": model.kind, **model.saved.to_header(fields)}
+
+
 @dataclass(eq=False, repr=False)
-class FittedCells(FittedModel):
-    """What the training rows of each cell have.
+class FittedCells(LocalModel):
+    """A fitted histogram classifier or regressor.
 
     Attributes
     ----------
     grid : Grid
         The cells.
     places : Places
-        Those that hold training rows.
+        Index of the cells with training rows.
     value : ndarray of shape (n_cells, width)
-        Class shares or mean values of their rows.
+        Class probabilities or mean targets of the rows of each cell.
     weight : ndarray of shape (n_cells,)
-        Weight of their rows.
+        Weight of the rows of each cell.
     overall : ndarray of shape (width,)
-        The same of all rows.
+        Class probabilities or mean target of all rows.
     empty : str
-        What answers for a cell without training rows: "overall", or the "nearest" cell that has some.
+        Prediction for cells without training rows: "overall", or that of the "nearest" cell with rows.
     factor : ndarray of shape (n_classes,), or None
-        What shares of each class are multiplied by.
+        Factors for the class probabilities, from priors.
     """
 
     kind = "cells"
@@ -195,7 +200,7 @@ class FittedCells(FittedModel):
         return _engine.NeighbourIndex(self._terms(self.places.cells), "absolute", 1.0, "auto", 2, 1)
 
     def _terms(self, cells: Cells) -> Floats:
-        """Numbers whose differences add up to steps between cells; another category, or none, is one step."""
+        """Terms whose absolute differences add up to the distance of cells; another category has distance 1."""
         terms = []
         for column, n_categories in zip(cells.T, self.sizes, strict=True):
             absent = column == _MISSING
@@ -206,56 +211,48 @@ class FittedCells(FittedModel):
         return np.ascontiguousarray(np.column_stack(terms))
 
     def nearest(self, cells: Cells, n_jobs: int) -> NDArray[np.intp]:
-        """Places of the nearest cells with rows; of those equally near, the first."""
+        """Positions of the nearest cells with rows; ties go to the first."""
         return np.asarray(self._near.nearest(self._terms(cells), 1, n_jobs)[0]).astype(np.intp)
 
     def nearest_others(self, places: NDArray[np.intp], n_jobs: int) -> NDArray[np.intp]:
-        """Do the same for cells with rows, none of which is its own neighbour; there are at least two."""
+        """Positions of the nearest other cells, for cells with rows, of which there are at least two."""
         found = np.asarray(self._near.nearest(self._terms(self.places.cells[places]), 2, n_jobs)[0])
         both = found.astype(np.intp).reshape(-1, 2)
         return np.where(both[:, 0] == places, both[:, 1], both[:, 0])
 
     # ---- predicting ------------------------------------------------------------------------------------------
 
-    def answers(self, cells: Cells, n_jobs: int) -> Floats:
-        """Flat values of rows that are given by their cells."""
+    def predict_cells(self, cells: Cells, n_jobs: int) -> Floats:
+        """Predictions of rows given by their cells."""
         places = self.places.find(cells)
-        lost = np.flatnonzero(places < 0)
-        if self.empty == "nearest" and len(lost):
-            places[lost] = self.nearest(cells[lost], n_jobs)
+        unknown = np.flatnonzero(places < 0)
+        if self.empty == "nearest" and len(unknown):
+            places[unknown] = self.nearest(cells[unknown], n_jobs)
         flat = self.value[places]
         flat[places < 0] = self.overall
         return self.by_class(flat)
 
-    def by_class(self, shares: Floats) -> Floats:
-        """Class shares, each times its factor."""
-        if self.factor is None:
-            return shares
-        votes = shares * self.factor
-        return np.asarray(votes / votes.sum(axis=1, keepdims=True))
-
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Flat values of each row: a value or a class share by column."""
-        return self.answers(self.grid.cells(table_values(columns), self.sizes), n_jobs)
+        """Predictions as flat rows, with a column for each number or class probability."""
+        return self.predict_cells(self.grid.cells(table_values(columns), self.sizes), n_jobs)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
     def to_header(self) -> dict[str, Any]:
-        """Return all of it."""
-        fields = vars(self) | vars(self.grid) | {"cells": self.places.cells}
-        return {"kind": self.kind, **self.saved.to_header(fields)}
+        """Return the header entries of this kind of model."""
+        return _cells_to_header(self)
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Turn back what `to_header` gives."""
-        n_features, one = frame.schema.n_features, frame.n_classes is not None and len(frame.n_classes) == 1
-        n_classes = frame.width if one else -1
-        found = cls.saved.from_header(header, n_features=n_features, width=frame.width, n_classes=n_classes)
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the model from a header."""
+        n_features, one = spec.schema.n_features, spec.n_classes is not None and len(spec.n_classes) == 1
+        n_classes = spec.width if one else -1
+        found = cls.saved.from_header(header, n_features=n_features, width=spec.width, n_classes=n_classes)
         if trees:
-            refuse("is damaged: it cannot be made of cells")
+            refuse("is damaged: it holds trees, which a histogram does not have")
         grid, places = _grid_of(found)
-        found |= {"n_classes": frame.n_classes, "n_outputs": frame.n_outputs, "cost": frame.cost}
-        return cls(grid, frame.schema.n_categories, places, **found)
+        found |= {"n_classes": spec.n_classes, "n_outputs": spec.n_outputs, "cost": spec.cost}
+        return cls(grid, spec.schema.n_categories, places, **found)
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
@@ -264,18 +261,18 @@ class FittedCells(FittedModel):
 
 
 class FittedDensity(FittedModel):
-    """Bins, and the share of the training rows in each.
+    """A fitted density: bins, and the fraction of the training rows in each.
 
     Attributes
     ----------
     grid : Grid
         The bins; `low` and `high` are the first and the last with training rows.
     places : Places
-        Those that hold training rows.
-    share : ndarray of shape (n_bins,)
-        Share of the training rows.
+        Index of the bins with training rows.
+    fraction : ndarray of shape (n_bins,)
+        Fraction of the training rows in each bin.
     top : ndarray of shape (n_features,)
-        Highest value of the training rows, which is in the last bin even if that ends there.
+        Highest value of the training rows, which the last bin includes even if it ends there.
     """
 
     kind = "density"
@@ -284,19 +281,19 @@ class FittedDensity(FittedModel):
     takes_costs = False
     saved = saved_fields(
         **_CELLS,
-        share=array("float64", "n_cells", above=0, most=1),
+        fraction=array("float64", "n_cells", above=0, most=1, key="share"),
         top=array("float64", "n_features"),
     )
 
-    def __init__(self, grid: Grid, places: Places, share: Floats, top: Floats) -> None:
+    def __init__(self, grid: Grid, places: Places, fraction: Floats, top: Floats) -> None:
         super().__init__(None, 1)
         self.grid = grid
         self.places = places
-        self.share = share
+        self.fraction = fraction
         self.top = top
 
     def __repr__(self) -> str:
-        return f"<FittedDensity: {len(self.share)} bins with rows>"
+        return f"<FittedDensity: {len(self.fraction)} bins with rows>"
 
     @property
     def volume(self) -> float:
@@ -306,7 +303,7 @@ class FittedDensity(FittedModel):
     @property
     def density(self) -> Floats:
         """Density in each bin with rows."""
-        return self.share / self.volume
+        return self.fraction / self.volume
 
     def densities(self, values: Floats) -> Floats:
         """Density at rows, (n_rows,); 0 outside all bins with rows."""
@@ -324,22 +321,17 @@ class FittedDensity(FittedModel):
     # ---- files -----------------------------------------------------------------------------------------------
 
     def to_header(self) -> dict[str, Any]:
-        """Return all of it."""
-        fields = vars(self) | vars(self.grid) | {"cells": self.places.cells}
-        return {"kind": self.kind, **self.saved.to_header(fields)}
+        """Return the header entries of this kind of model."""
+        return _cells_to_header(self)
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Turn back what `to_header` gives."""
-        if trees or frame.n_classes is not None or frame.n_outputs != 1 or any(frame.schema.n_categories):
-            refuse("is damaged: it cannot be a density")
-        found = cls.saved.from_header(header, n_features=frame.schema.n_features)
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the model from a header."""
+        if trees or spec.n_classes is not None or spec.n_outputs != 1 or any(spec.schema.n_categories):
+            refuse("is damaged: a density has neither trees, classes nor categories")
+        found = cls.saved.from_header(header, n_features=spec.schema.n_features)
         return cls(*_grid_of(found), **found)
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
-        return digest_of("", *vars(self.grid).values(), self.places.cells, self.share, self.top)
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of an estimator that come from the model alone."""
-        return {self.attribute: self}
+        return digest_of("", *vars(self.grid).values(), self.places.cells, self.fraction, self.top)

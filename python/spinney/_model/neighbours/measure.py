@@ -1,7 +1,7 @@
-"""Distances between the rows of a table: which numbers of a row they are made of, and how.
+"""Distances between the rows of a table.
 
-A measure turns rows into terms, which the engine compares. Sums run over the terms in their order, so that distances
-have the same bits everywhere.
+A measure turns rows into terms, which the engine compares. Sums run over the terms in their order, so distances are
+bit-identical on every processor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spinney._model.file.codec import array, number, optional, saved_fields, wor
 from spinney._model.file.container import refuse
 from spinney._model.model import DESIGN, Floats
 
-# what the engine adds up; those that are not here have columns of their own
+# what the engine sums: over terms, or over columns
 _OF_TERMS = {
     "euclidean": "squares",
     "manhattan": "absolute",
@@ -33,8 +33,8 @@ _OF_TERMS = {
 _OF_COLUMNS = {"hamming": "differing", "gower": "gower"}
 METRICS = (*_OF_TERMS, *_OF_COLUMNS)
 _FARTHEST = 1e100
-_NO_VALUE = np.finfo(np.float64).max  # a value of its own, for Hamming's distance
-_REDUNDANT = 1e-10  # share of its variance that a term has beside those before it
+_NO_VALUE = np.finfo(np.float64).max  # stands for missing values in Hamming's distance
+_REDUNDANT = 1e-10  # fraction of a term's variance that the terms before it do not explain
 
 
 _SAVED = saved_fields(
@@ -55,17 +55,17 @@ class Measure:
     Attributes
     ----------
     metric : str
-        Its name; "callable" for a function of the user's.
+        Name of the metric; "callable" for a user-defined function.
     p : float
         Power of Minkowski's distance.
     design : Design or None
-        The terms; None if the distance goes by columns.
+        How columns become terms; None if the distance compares columns.
     low, width : ndarray of shape (n_features,) or None
-        What Gower's distance takes off numbers, and divides them by.
+        Minimum and range of numbers, for Gower's distance.
     kept, factor : ndarray of shape (n_kept,), (n_kept, n_kept), or None
-        Terms that Mahalanobis' distance needs, and the lower factor of their covariance.
+        Linearly independent terms and the Cholesky factor of their covariance, for Mahalanobis' distance.
     function : callable or None
-        The user's distance of two rows of terms.
+        User-defined distance of two rows of terms.
     """
 
     metric: str
@@ -81,7 +81,7 @@ class Measure:
     def learn(
         cls, metric: Any, p: float, scale: str | None, columns: _engine.Table, schema: Schema, weight: Floats
     ) -> Measure:
-        """Learn the scales from the rows of positive weight; `metric` is none that depends on the table."""
+        """Learn the scales from the rows of positive weight; `metric` is a resolved name or a function."""
         if callable(metric):
             return cls("callable", design=Design.learn(columns, schema, weight, scale), function=metric)
         if metric == "hamming":
@@ -102,11 +102,11 @@ class Measure:
         used = weight > 0
         terms, kept_weight = self.design.matrix(columns)[:, used], weight[used]
         total = float(kept_weight.sum())
-        apart = terms - ((terms * kept_weight).sum(axis=1) / total)[:, np.newaxis]
+        centred = terms - ((terms * kept_weight).sum(axis=1) / total)[:, np.newaxis]
         n = len(terms)
         covariance = np.empty((n, n))
         for i in range(n):
-            covariance[i, : i + 1] = (apart[: i + 1] * (apart[i] * kept_weight)).sum(axis=1)
+            covariance[i, : i + 1] = (centred[: i + 1] * (centred[i] * kept_weight)).sum(axis=1)
             covariance[: i + 1, i] = covariance[i, : i + 1]
         covariance /= total - 1 if total > 1 else total
         kept, factor = _factored(covariance)
@@ -116,30 +116,30 @@ class Measure:
 
     @property
     def engine_metric(self) -> str:
-        """What the engine calls it."""
+        """Name of the metric in the engine."""
         return (_OF_TERMS | _OF_COLUMNS)[self.metric]
 
     @property
     def center(self) -> Floats | None:
-        """What is taken off the terms; None if nothing ever is."""
+        """Values subtracted from the terms; None if the metric does not scale."""
         return self.low if self.design is None else self.design.center
 
     @property
     def scale(self) -> Floats | None:
-        """What the terms are divided by then; None if they never are."""
+        """Values that the terms are divided by; None if the metric does not scale."""
         return self.width if self.design is None else self.design.scale
 
     def names(self, schema: Schema) -> list[str]:
-        """Return the terms in words."""
+        """Return the names of the terms."""
         return list(schema.names) if self.design is None else self.design.names(schema)
 
     def terms(self, columns: _engine.Table) -> Floats:
-        """Terms of some rows, (n_rows, n_terms)."""
+        """Return the terms of rows, (n_rows, n_terms)."""
         if self.design is None:
             return self._column_terms(columns)
         terms = self.design.matrix(columns)
         if self.metric == "cosine":
-            terms = _of_length_one(terms)
+            terms = _normalised(terms)
         elif self.factor is not None and self.kept is not None:
             terms = _solved(self.factor, terms[self.kept])
         return np.ascontiguousarray(terms.T)
@@ -155,7 +155,7 @@ class Measure:
         return terms
 
     def n_terms(self, n_features: int) -> int:
-        """Numbers of a row."""
+        """Return the number of terms of a row."""
         if self.design is None:
             return n_features
         if self.kept is not None:
@@ -163,7 +163,7 @@ class Measure:
         return len(self.design) + (self.metric == "cosine")
 
     def distances(self, keys: Floats, n_terms: int) -> Floats:
-        """Turn what the engine compares into distances."""
+        """Turn the engine's sums into distances."""
         if self.metric in ("euclidean", "mahalanobis"):
             return np.sqrt(keys)
         if self.metric == "cosine":
@@ -175,16 +175,16 @@ class Measure:
     # ---- files -----------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold and `from_json` turns back."""
+        """Return the measure as JSON."""
         return _SAVED.to_header(self)
 
     @classmethod
     def from_json(cls, fields: object, schema: Schema) -> Measure:
-        """Turn it back; refuse what cannot be a measure of these columns."""
+        """Read a measure from JSON; refuse one that does not fit the columns."""
         measure = cls(**_SAVED.from_header(fields, schema=schema, n_features=schema.n_features, n_terms=0))
         needed = {"gower": ("low", "width"), "hamming": (), "mahalanobis": ("design", "kept", "factor")}
-        there = {name for name in ("design", "low", "width", "kept", "factor") if getattr(measure, name) is not None}
-        if there != set(needed.get(measure.metric, ("design",))):
+        present = {name for name in ("design", "low", "width", "kept", "factor") if getattr(measure, name) is not None}
+        if present != set(needed.get(measure.metric, ("design",))):
             refuse("is damaged: its distance is unusable")
         if measure.factor is not None and not measure.factor.diagonal().all():
             refuse("is damaged: its covariance is impossible")
@@ -192,7 +192,7 @@ class Measure:
 
 
 def _ranges(columns: _engine.Table, schema: Schema, weight: Floats) -> tuple[Floats, Floats]:
-    """Lowest value and range of each column of numbers; categories keep their codes, which differ by 1 or more."""
+    """Return minimum and range of each column of numbers; codes of categories, which differ by 1 or more, stay."""
     low, width = np.zeros(schema.n_features), np.ones(schema.n_features)
     used = weight > 0
     for j, n_categories in enumerate(schema.n_categories):
@@ -206,11 +206,11 @@ def _ranges(columns: _engine.Table, schema: Schema, weight: Floats) -> tuple[Flo
     return low, width
 
 
-def _of_length_one(terms: Floats) -> Floats:
-    """Rows divided by their length. A row of zeros has a direction of its own, at a right angle to all others."""
+def _normalised(terms: Floats) -> Floats:
+    """Divide rows by their length. Rows of zeros get an additional dimension, orthogonal to all other rows."""
     squares = np.zeros(terms.shape[1])
     largest = np.abs(terms).max(axis=0, initial=0.0)
-    scaled = terms / np.where(largest > 0, largest, 1.0)  # so that squares are numbers
+    scaled = terms / np.where(largest > 0, largest, 1.0)  # so that squares do not overflow
     for term in scaled:
         squares += term * term
     found = scaled / np.where(squares > 0, np.sqrt(squares), 1.0)
@@ -218,7 +218,7 @@ def _of_length_one(terms: Floats) -> Floats:
 
 
 def _factored(covariance: Floats) -> tuple[NDArray[np.int32], Floats]:
-    """Find the terms that those before them do not determine, and the lower factor of their covariance."""
+    """Return the terms that are linearly independent of those before them, and the factor of their covariance."""
     n = len(covariance)
     rest = covariance.copy()
     kept: list[int] = []

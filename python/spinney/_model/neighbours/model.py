@@ -1,4 +1,4 @@
-"""Fitted neighbours: the rows remembered, and how those near a row answer for it."""
+"""Fitted nearest neighbours: the stored training rows, and how the nearest of them predict."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ import spinney._engine as _engine
 from spinney._data.reproducible import exp
 from spinney._model.file.codec import Field, array, integer, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import FittedModel, Floats, Frame, digest_of
+from spinney._model.model import Floats, LocalModel, ModelSpec, digest_of
 from spinney._model.neighbours.measure import Measure
 
 Rows = NDArray[np.intp]
 Find = Callable[[Rows, int], tuple[Rows, Floats]]
 ALGORITHMS = ("auto", "brute", "tree")
-_CELLS = 2**21  # neighbours that are looked at together
+_BLOCK = 2**21  # neighbours searched in one block
 
 
 @dataclass(eq=False, repr=False)
-class FittedNeighbours(FittedModel):
-    """Rows remembered, and how those near a row answer for it.
+class FittedNeighbours(LocalModel):
+    """A fitted nearest-neighbours model.
 
     Attributes
     ----------
     measure : Measure
-        The distance.
+        The distance between rows.
     rows : ndarray of shape (n_rows, n_terms)
-        Terms of the rows remembered.
+        Terms of the stored training rows.
     weight : ndarray of shape (n_rows,), or None
-        Their weights; None: all are 1.
+        Weights of the stored rows; None: all are 1.
     ballot : Ballot
-        What they vote for.
+        Targets of the stored rows.
     counting : Counting
-        Which neighbours count, and how much.
+        Which neighbours vote, and with which weights.
     algorithm : str
-        How they are searched for: "brute", "tree", or "auto" for the cheaper one.
+        Search algorithm: "brute", "tree", or "auto" for the faster one.
     factor : ndarray of shape (n_classes,), or None
-        What votes for each class are multiplied by.
+        Factors for the votes of each class, from priors.
     row_numbers : ndarray of shape (n_rows,), or None
-        Numbers of the rows in the training table; None: all of them, in their order.
+        Row numbers in the training table; None: all rows, in order.
     """
 
     kind = "neighbours"
@@ -73,20 +73,20 @@ class FittedNeighbours(FittedModel):
 
     @property
     def total_weight(self) -> float:
-        """Weight of all rows."""
+        """Total weight of the stored rows."""
         return float(len(self.rows) if self.weight is None else self.weight.sum())
 
     # ---- neighbours ------------------------------------------------------------------------------------------
 
     def index(self, n_jobs: int) -> _engine.NeighbourIndex:
-        """Prepare the rows for the search, the first time that it is asked for."""
+        """Return the search index, built on first use."""
         if self._index is None:
             measure, k = self.measure, min(self.counting.n_wanted, len(self.rows))
             self._index = _engine.NeighbourIndex(self.rows, measure.engine_metric, measure.p, self.algorithm, k, n_jobs)
         return self._index
 
     def nearest(self, terms: Floats, k: int, n_jobs: int) -> tuple[Rows, Floats]:
-        """Rows and distances of the k nearest of each query, (n_queries, k); of those equally far, the first."""
+        """Rows and distances of the k nearest neighbours of each query, (n_queries, k); ties go to the first row."""
         if self.measure.function is not None:
             return _nearest_by(self.measure.function, self.rows, terms, k)
         rows, keys = self.index(n_jobs).nearest(terms, k, n_jobs)
@@ -94,68 +94,61 @@ class FittedNeighbours(FittedModel):
         return np.asarray(rows).astype(np.intp).reshape(-1, k), distances.reshape(-1, k)
 
     def nearest_others(self, numbers: Rows, k: int, n_jobs: int) -> tuple[Rows, Floats]:
-        """Do the same for some of the rows remembered, of which each is no neighbour of itself."""
+        """Nearest neighbours of some stored rows, excluding each row itself."""
         rows, distance = self.nearest(np.ascontiguousarray(self.rows[numbers]), k + 1, n_jobs)
         is_self = rows == numbers[:, np.newaxis]
-        is_self[:, -1] |= ~is_self.any(axis=1)  # as many rows in the same place have lower numbers
+        is_self[:, -1] |= ~is_self.any(axis=1)  # more than k identical rows have lower numbers
         return rows[~is_self].reshape(-1, k), distance[~is_self].reshape(-1, k)
 
     def voters(
         self, find: Find, counting: Counting, n_queries: int, n_rows: int
     ) -> Iterator[tuple[Rows, Rows, Floats]]:
-        """Find who answers for each query: numbers of queries, the rows near them, and what these count.
+        """Yield batches of queries: their numbers, their neighbours and the weights of these.
 
-        Queries that need more neighbours than others, because of ties or light rows, come in parts of their own.
+        Queries that need more neighbours than others, because of ties or small weights, come in later batches.
 
         Parameters
         ----------
         find : callable
-            From numbers of queries and k to rows and distances, as `nearest`.
+            From numbers of queries and k to rows and distances, like `nearest`.
         counting : Counting
         n_queries, n_rows : int
-            Queries, and rows that may be their neighbours.
+            Numbers of queries and of possible neighbours.
         """
-        waiting, n_looked_at = np.arange(n_queries), min(n_rows, counting.n_wanted)
+        waiting, n_searched = np.arange(n_queries), min(n_rows, counting.n_wanted)
         while len(waiting):
-            rows, distance = find(waiting, n_looked_at)
+            rows, distance = find(waiting, n_searched)
             weight = np.ones(distance.shape) if self.weight is None else self.weight[rows]
             counted, is_enough = counting.counted(distance, weight)
-            done = is_enough | (n_looked_at == n_rows)
+            done = is_enough | (n_searched == n_rows)
             yield waiting[done], rows[done], counting.weighted(distance[done], counted[done], weight[done])
             waiting = waiting[~done]
-            n_looked_at = min(n_rows, 2 * n_looked_at)
+            n_searched = min(n_rows, 2 * n_searched)
 
     # ---- predicting ------------------------------------------------------------------------------------------
 
-    def answers(self, terms: Floats, n_jobs: int) -> Floats:
-        """Flat values of rows that are given as terms."""
+    def predict_terms(self, terms: Floats, n_jobs: int) -> Floats:
+        """Predictions of rows given as terms."""
         flat = np.empty((len(terms), self.ballot.width))
-        size = max(1, _CELLS // self.counting.n_wanted)
+        size = max(1, _BLOCK // self.counting.n_wanted)
         for first in range(0, len(terms), size):
-            part = terms[first : first + size]
+            block = terms[first : first + size]
 
-            def find(queries: Rows, k: int, part: Floats = part) -> tuple[Rows, Floats]:
-                return self.nearest(np.ascontiguousarray(part[queries]), k, n_jobs)
+            def find(queries: Rows, k: int, block: Floats = block) -> tuple[Rows, Floats]:
+                return self.nearest(np.ascontiguousarray(block[queries]), k, n_jobs)
 
-            for queries, rows, votes in self.voters(find, self.counting, len(part), len(self.rows)):
+            for queries, rows, votes in self.voters(find, self.counting, len(block), len(self.rows)):
                 flat[first + queries] = self.by_class(self.ballot.mean(rows, votes))
         return flat
 
-    def by_class(self, shares: Floats) -> Floats:
-        """Class shares, with the votes for each class times its factor."""
-        if self.factor is None:
-            return shares
-        votes = shares * self.factor
-        return np.asarray(votes / votes.sum(axis=1, keepdims=True))
-
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
-        """Flat values of each row: a value or a class share by column."""
-        return self.answers(self.measure.terms(columns), n_jobs)
+        """Predictions as flat rows, with a column for each number or class probability."""
+        return self.predict_terms(self.measure.terms(columns), n_jobs)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
     def to_header(self) -> dict[str, Any]:
-        """Return all of it."""
+        """Return the header entries of this kind of model."""
         if self.measure.function is not None or callable(self.counting.weights):
             what = "metric" if self.measure.function is not None else "weights"
             raise TypeError(f"{what} is a function, which no model file can hold. Pickle the model instead.")
@@ -164,24 +157,24 @@ class FittedNeighbours(FittedModel):
         return {"kind": self.kind, **_SAVED.to_header(fields)}
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Turn back what `to_header` gives."""
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the model from a header."""
         if trees:
-            refuse("is damaged: it holds trees, which neighbours do not have")
-        saved = _SAVED if frame.n_classes is None else _SAVED_OF_CLASSES
-        n_classes = [-1] if frame.n_classes is None else frame.n_classes
-        sizes = {"n_outputs": frame.n_outputs, "n_classes": n_classes[0] if len(n_classes) == 1 else -1}
-        found = saved.from_header(header, schema=frame.schema, most_codes=np.array(n_classes), **sizes)
+            refuse("is damaged: it holds trees, which nearest neighbours do not have")
+        saved = _SAVED if spec.n_classes is None else _SAVED_OF_CLASSES
+        n_classes = [-1] if spec.n_classes is None else spec.n_classes
+        sizes = {"n_outputs": spec.n_outputs, "n_classes": n_classes[0] if len(n_classes) == 1 else -1}
+        found = saved.from_header(header, schema=spec.schema, most_codes=np.array(n_classes), **sizes)
         measure, rows, numbers = found["measure"], found["rows"], found.get("row_numbers")
-        if not len(rows) or rows.shape[1] != measure.n_terms(frame.schema.n_features):
+        if not len(rows) or rows.shape[1] != measure.n_terms(spec.schema.n_features):
             refuse("is damaged: its rows do not fit its distance")
         if not (np.isfinite(rows) | (np.isnan(rows) & (measure.metric == "gower"))).all():
             refuse("is damaged: its rows hold impossible numbers")
         if numbers is not None and (np.diff(numbers) <= 0).any():
-            refuse("is damaged: its rows have impossible numbers")
-        ballot = Ballot(found.pop("target"), frame.n_classes)
+            refuse("is damaged: its row numbers do not ascend")
+        ballot = Ballot(found.pop("target"), spec.n_classes)
         counting = Counting(*(found.pop(name) for name in ("n_neighbours", "weights", "ties")))
-        return cls(**{"weight": None} | found, ballot=ballot, counting=counting, cost=frame.cost)
+        return cls(**{"weight": None} | found, ballot=ballot, counting=counting, cost=spec.cost)
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
@@ -192,7 +185,7 @@ class FittedNeighbours(FittedModel):
 def _nearest_by(
     function: Callable[[Floats, Floats], float], rows: Floats, terms: Floats, k: int
 ) -> tuple[Rows, Floats]:
-    """Find the k nearest by a distance of the user's, one pair at a time."""
+    """Find the k nearest neighbours by a user-defined distance, one pair at a time."""
     near, distances = np.empty((len(terms), k), dtype=np.intp), np.empty((len(terms), k))
     for i, query in enumerate(terms):
         found = np.array([float(function(query, row)) for row in rows])
@@ -206,8 +199,8 @@ def _nearest_by(
     return near, distances
 
 
-_LARGEST_SHARE = 1 - 1e-6  # of the bandwidth: so that all neighbours count
-_SAME = 1e-10  # relative difference of distances that are the same but for rounding
+_MAX_DISTANCE = 1 - 1e-6  # in bandwidths, so that all neighbours have a positive weight
+_SAME = 1e-10  # relative difference of distances that are equal up to rounding
 
 # weight by the distance in bandwidths, from 0 to almost 1
 KERNELS: dict[str, Callable[[Floats], Floats]] = {
@@ -242,16 +235,16 @@ _SAVED_OF_CLASSES = saved_fields(
 
 @dataclass(frozen=True)
 class Counting:
-    """Which neighbours count, and how much.
+    """Which neighbours vote, and with which weights.
 
     Attributes
     ----------
     k : int
-        How many; a row of weight 2 is two of them.
+        Number of neighbours; a row of weight 2 counts as two.
     weights : str or callable
-        What they count by their distances.
+        Weights by distance.
     ties : str
-        Of rows that are as far away as the last: "first" takes those with the lowest numbers, "all" takes all.
+        Rows at the distance of the last neighbour: "first" takes those with the lowest numbers, "all" takes all.
     """
 
     k: int
@@ -260,16 +253,16 @@ class Counting:
 
     @property
     def n_wanted(self) -> int:
-        """Neighbours to look at first."""
+        """Number of neighbours to search for first."""
         return self.k + (self.weights in KERNELS if isinstance(self.weights, str) else 0) + 4 * (self.ties == "all")
 
     @property
     def is_running(self) -> bool:
-        """Whether what a neighbour counts does not depend on k."""
+        """Whether the weight of a neighbour does not depend on k."""
         return self.ties == "first" and (self.weights == "uniform" or self.weights == "distance")
 
     def counted(self, distance: Floats, weight: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Say how much of each neighbour is among the k, and whether there are enough of them to tell.
+        """Return how much of each neighbour's weight is among the k, and whether enough neighbours were searched.
 
         Parameters
         ----------
@@ -298,12 +291,12 @@ class Counting:
         Parameters
         ----------
         distance, counted, weight : ndarray of shape (n_queries, n_neighbours)
-            Distances, how much of each neighbour is among the k, and its whole weight.
+            Distances, the weight of each neighbour among the k, and its total weight.
 
         Returns
         -------
         ndarray of shape (n_queries, n_neighbours)
-            None is negative, and each query has one that is positive.
+            Weights of at least 0, of which each query has a positive one.
         """
         if self.weights == "uniform":
             return counted
@@ -313,16 +306,16 @@ class Counting:
             left = (weight - counted > 0) & (weight > 0)
             first_left = np.where(left.any(axis=1), left.argmax(axis=1), distance.shape[1] - 1)
             bandwidth = np.take_along_axis(distance, first_left[:, np.newaxis], axis=1)
-            share = np.where(bandwidth > 0, distance / np.where(bandwidth > 0, bandwidth, 1.0), 0.0)
-            return counted * KERNELS[self.weights](np.minimum(share, _LARGEST_SHARE))
-        return counted * self._given(distance, counted)
+            relative = np.where(bandwidth > 0, distance / np.where(bandwidth > 0, bandwidth, 1.0), 0.0)
+            return counted * KERNELS[self.weights](np.minimum(relative, _MAX_DISTANCE))
+        return counted * self._user_weights(distance, counted)
 
-    def _given(self, distance: Floats, counted: Floats) -> Floats:
-        """Weights of the user's function, checked."""
+    def _user_weights(self, distance: Floats, counted: Floats) -> Floats:
+        """Return the weights of the user's function, checked."""
         found = np.asarray(self.weights(distance), dtype=np.float64)
         if found.shape != distance.shape:
             raise ValueError(
-                f"weights must return one number per distance: it was given {distance.shape} distances and returned an "
+                f"weights must return one number per distance: for distances of shape {distance.shape} it returned an "
                 f"array of shape {found.shape}."
             )
         used = np.where(counted > 0, found, 1.0)
@@ -334,23 +327,23 @@ class Counting:
 
 
 def _inverse(distance: Floats, counted: Floats) -> Floats:
-    """1 / distance; where a neighbour is in the same place, those that are count alone."""
+    """Return 1 / distance; if neighbours are at distance 0, these alone have a weight."""
     with np.errstate(divide="ignore"):
         inverse = 1 / distance
-    there = np.isinf(inverse)
-    return np.where((there & (counted > 0)).any(axis=1, keepdims=True), there.astype(np.float64), inverse)
+    is_same = np.isinf(inverse)
+    return np.where((is_same & (counted > 0)).any(axis=1, keepdims=True), is_same.astype(np.float64), inverse)
 
 
 @dataclass(frozen=True)
 class Ballot:
-    """What each remembered row votes for.
+    """Targets of the stored rows.
 
     Attributes
     ----------
     target : ndarray of shape (n_rows, n_outputs)
-        Class codes (int32) or values (float64).
+        Class codes (int32) or numbers (float64).
     n_classes : list of int, or None
-        Classes of each output; None if it holds values.
+        Classes of each output; None in a regression.
     """
 
     target: NDArray[Any]
@@ -358,11 +351,11 @@ class Ballot:
 
     @property
     def width(self) -> int:
-        """Flat numbers of a prediction."""
+        """Length of a flat row of predictions."""
         return self.target.shape[1] if self.n_classes is None else sum(self.n_classes)
 
     def add(self, total: Floats, rows: Rows, weight: Floats) -> None:
-        """Add the votes of one row for each query, in place."""
+        """Add the vote of one neighbour of each query, in place."""
         if self.n_classes is None:
             total += self.target[rows] * weight[:, np.newaxis]
             return
@@ -372,7 +365,7 @@ class Ballot:
             first += n
 
     def mean(self, rows: Rows, weight: Floats) -> Floats:
-        """Class shares or mean values, (n_queries, width): votes are added from the nearest on."""
+        """Class probabilities or mean targets, (n_queries, width); votes are added from the nearest neighbour on."""
         total, sums = np.zeros((len(rows), self.width)), np.zeros(len(rows))
         for j in range(rows.shape[1]):
             self.add(total, rows[:, j], weight[:, j])

@@ -1,4 +1,4 @@
-"""Files of several models: each model's own header in one header, their trees in one row."""
+"""Files of several models: the header holds a header for each model, the trees follow each other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 def read_models(header: dict[str, Any], file: Any, read: Callable[[dict[str, Any], Any], Any]) -> list[Any]:
-    """Read the models of a header, each from its own header and trees."""
+    """Read the models of an ensemble, each from its header and trees."""
     found, first = [], 0
     for entry in field(header, "models", list):
         if not isinstance(entry, dict):
@@ -50,20 +50,20 @@ _COLUMNS = saved_fields(
     n_features_in_=integer(least=1, key="n_features"),
     _column_names=nullable(words("n_features_in_", key="names")),
 )
-_FRAME = saved_fields(classes_=nullable(labels(key="classes")), _names=words("n_members", key="members"))
+_MEMBERS = saved_fields(classes_=nullable(labels(key="classes")), _names=words("n_members", key="members"))
 
 
 def read_columns(header: dict[str, Any]) -> dict[str, Any]:
-    """Read what an ensemble knows of its table, as fitted attributes."""
+    """Read the columns of an ensemble, as fitted attributes."""
     found = _COLUMNS.from_header(header)
     if found["_column_names"] is not None:
         found["feature_names_in_"] = np.array(found["_column_names"], dtype=object)
     return found
 
 
-def read_frame(header: dict[str, Any]) -> dict[str, Any]:
-    """Read what an ensemble knows of its table, its classes and the names of its members, as fitted attributes."""
-    found = read_columns(header) | _FRAME.from_header(header)
+def read_ensemble(header: dict[str, Any]) -> dict[str, Any]:
+    """Read the columns, the classes and the names of the members of an ensemble, as fitted attributes."""
+    found = read_columns(header) | _MEMBERS.from_header(header)
     classes, members = found["classes_"], found["_names"]
     if not members or len(set(members)) < len(members):
         refuse("is damaged: its members have no names")
@@ -75,32 +75,32 @@ def read_frame(header: dict[str, Any]) -> dict[str, Any]:
     return found | {"n_classes_": len(classes)}
 
 
-def check_member(member: object, frame: dict[str, Any]) -> None:
-    """Refuse a member that sees other columns, or predicts other things, than the ensemble."""
-    if getattr(member, "n_features_in_", None) != frame["n_features_in_"]:
+def check_member(member: object, ensemble: dict[str, Any]) -> None:
+    """Refuse a member whose columns, classes or outputs differ from the ensemble's."""
+    if getattr(member, "n_features_in_", None) != ensemble["n_features_in_"]:
         refuse("is damaged: a member has other columns")
-    check_outputs(member, frame)
+    check_outputs(member, ensemble)
 
 
-def check_outputs(model: object, frame: dict[str, Any]) -> None:
-    """Refuse a model that predicts other things than the ensemble."""
+def check_outputs(model: object, ensemble: dict[str, Any]) -> None:
+    """Refuse a model whose classes or outputs differ from the ensemble's."""
     own = getattr(model, "classes_", None)
     if getattr(model, "n_outputs_", 1) != 1 or not hasattr(model, "predict"):
         refuse("is damaged: a member does not predict one target")
-    if (own is None) != ("classes_" not in frame):
+    if (own is None) != ("classes_" not in ensemble):
         refuse("is damaged: a member does not fit the classes or outputs")
-    if own is not None and not set(np.asarray(own).tolist()) <= set(frame["classes_"].tolist()):
+    if own is not None and not set(np.asarray(own).tolist()) <= set(ensemble["classes_"].tolist()):
         refuse("is damaged: a member does not fit the classes or outputs")
 
 
-def _read_shares(value: Any, name: str, known: Known) -> Floats:
-    shares: Floats = numbers(np.float64, "n_members", least=0).read(value, name, known)
-    if abs(shares.sum() - 1) > 1e-9:
+def _read_weights(value: Any, name: str, known: Known) -> Floats:
+    weights: Floats = numbers(np.float64, "n_members", least=0).read(value, name, known)
+    if abs(weights.sum() - 1) > 1e-9:
         refuse("is damaged: its weights do not add up to 1")
-    return shares
+    return weights
 
 
-WEIGHTS = Field(np.ndarray.tolist, _read_shares)
+WEIGHTS = Field(np.ndarray.tolist, _read_weights)
 _TEMPERATURE = number(1e-3, most=1e3)
 _CURVE = dict.fromkeys(("predicted", "observed"), numbers(np.float64, "n_points", least=0, most=1))
 STACK = saved_fields(
@@ -117,28 +117,27 @@ STACK = saved_fields(
 
 @dataclass(frozen=True)
 class StackPlan:
-    """How a stack's models hang together.
+    """How a stacked ensemble combines its models.
 
     Attributes
     ----------
     methods : list of str
-        What each member is asked for.
+        Prediction method of each member.
     widths : list of int
-        How many columns each gives.
+        Number of columns that each member predicts.
     members : list of lists
-        The models of each: one, or one for each fold.
+        The models of each member: one, or one for each fold.
     of_folds : list of bool
-        Whether a member is the mean of its folds' models.
+        Whether a member predicts the mean of its folds' models.
     final : model, or None
-        What combines them; None: weights do.
+        The model that combines the members; None if weights do.
     weights : ndarray of shape (n_members,), or None
     scores : list of float
         Out-of-fold scores of the members.
     calibration : float, Curve or None
-        By which logarithms of the mean shares are divided, or a curve off which they are read, where weights combine
-        them.
+        Temperature or calibration curve of the mean probabilities, if weights combine the members.
     temperatures : list of float, or None
-        By which logarithms of each member's shares are divided before that.
+        Temperature of each member's probabilities.
     """
 
     methods: list[str]
@@ -152,22 +151,22 @@ class StackPlan:
     temperatures: list[float] | None = None
 
     @classmethod
-    def read(cls, header: dict[str, Any], frame: dict[str, Any], models: list[Any]) -> StackPlan:
-        """Read it from a header, given the models."""
-        found, rest = STACK.from_header(header, n_members=len(frame["_names"])), list(models)
+    def read(cls, header: dict[str, Any], ensemble: dict[str, Any], models: list[Any]) -> StackPlan:
+        """Read it from a header and the models."""
+        found, rest = STACK.from_header(header, n_members=len(ensemble["_names"])), list(models)
         folds, widths, weights = found["folds"], found["widths"], found["weights"]
         if sum(max(1, n) for n in folds) + (weights is None) != len(rest):
             refuse("is damaged: it lacks models")
         members = [[rest.pop(0) for _ in range(max(1, n))] for n in folds]
         for model in (model for models in members for model in models):
-            check_member(model, frame)
-        _check_methods(found["methods"], widths, frame.get("classes_"), weights is not None)
+            check_member(model, ensemble)
+        _check_methods(found["methods"], widths, ensemble.get("classes_"), weights is not None)
         final = None if weights is not None else rest[0]
         if final is not None:
-            check_outputs(final, frame)
-            if final.n_features_in_ not in (sum(widths), sum(widths) + frame["n_features_in_"]):
-                refuse("is damaged: what combines its members does not fit them")
-        calibration = _calibration(found, None if weights is None else frame.get("classes_"))
+            check_outputs(final, ensemble)
+            if final.n_features_in_ not in (sum(widths), sum(widths) + ensemble["n_features_in_"]):
+                refuse("is damaged: its final model does not fit its members")
+        calibration = _calibration(found, None if weights is None else ensemble.get("classes_"))
         return cls(
             found["methods"],
             widths,
@@ -182,10 +181,10 @@ class StackPlan:
 
 
 def _calibration(found: dict[str, Any], classes: NDArray[Any] | None) -> Calibration:
-    """Return a temperature or a curve; classes are None where shares are not averaged."""
+    """Return a temperature or a curve; `classes` is None unless probabilities are averaged."""
     curve: Curve | None = found.get("curve")
-    n_ways = sum(name in found for name in ("temperature", "curve"))
-    if (classes is None and (n_ways or "temperatures" in found)) or n_ways > 1:
+    n_calibrations = sum(name in found for name in ("temperature", "curve"))
+    if (classes is None and (n_calibrations or "temperatures" in found)) or n_calibrations > 1:
         refuse("is damaged: its temperature or its curve is impossible")
     if curve is None:
         return found.get("temperature")
@@ -199,9 +198,9 @@ def _calibration(found: dict[str, Any], classes: NDArray[Any] | None) -> Calibra
 def _check_methods(methods: list[str], widths: list[int], classes: Any, is_averaged: bool) -> None:
     for method, width in zip(methods, widths, strict=True):
         if classes is None and method != "predict":
-            refuse("is damaged: a member cannot be asked as it says")
+            refuse("is damaged: a member of a regression has a method for classifiers")
         is_one = method == "predict" or len(classes) == 2
         if width not in ((1,) if is_one else (len(classes), len(classes) * (len(classes) - 1) // 2)):
-            refuse("is damaged: a member gives another number of columns")
+            refuse("is damaged: a member predicts another number of columns")
         if is_averaged and classes is not None and method != "predict_proba":
-            refuse("is damaged: its members give no probabilities to average")
+            refuse("is damaged: its members predict no probabilities to average")

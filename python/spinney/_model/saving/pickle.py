@@ -1,8 +1,8 @@
-"""Attributes of an estimator ⇄ bytes with a checksum, which is looked at before anything is made of them.
+"""Attributes of an estimator ⇄ bytes with a checksum, which is verified before unpickling.
 
-A pickle inside the pickle: one flipped bit in the pickle of an array is enough to make NumPy crash, so what spinney and
-NumPy have made is unpickled only if it is what was pickled. Everything else, such as functions, other libraries'
-estimators and spinney's own, which check themselves, stays outside, for whatever pickler is at work.
+A pickle inside the pickle: one flipped bit in a pickled array can crash NumPy, so objects of spinney and NumPy are
+unpickled only if the checksum matches. Everything else, such as functions, estimators of other libraries, and spinney's
+estimators, which have their checks, stays outside and is pickled by the surrounding pickler.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from zlib import crc32
 from spinney._model.file.container import refuse
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset})
-_HELD = frozenset({"builtins", "numpy", "spinney", "copyreg", "_codecs"})  # packages whose objects go inside
+_INSIDE = frozenset({"builtins", "numpy", "spinney", "copyreg", "_codecs"})  # packages whose objects go inside
 
 
 def is_own(value: object) -> bool:
-    """Tell whether an object is an instance of a class of spinney."""
+    """Return whether an object is an instance of a class of spinney."""
     return _package(type(value)) == "spinney"
 
 
@@ -40,7 +40,7 @@ class _Pickler(pickle.Pickler):
         if kind in _PLAIN:
             return None
         named = obj if isinstance(obj, (type, FunctionType, BuiltinFunctionType)) else kind
-        if _package(named) in _HELD and not isinstance(obj, self._opaque):
+        if _package(named) in _INSIDE and not isinstance(obj, self._opaque):
             return None
         if id(obj) not in self._places:
             self._places[id(obj)] = len(self.outside)
@@ -58,7 +58,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def seal(value: object, opaque: type) -> tuple[bytes, list[Any]]:
-    """Return a value as bytes, and what of it stays outside: what is foreign, and instances of `opaque`."""
+    """Return a value as bytes, and the objects left outside: those of other packages and instances of `opaque`."""
     file = io.BytesIO()
     pickler = _Pickler(file, opaque)
     pickler.dump(value)
@@ -68,11 +68,11 @@ def seal(value: object, opaque: type) -> tuple[bytes, list[Any]]:
 
 
 def unseal(data: object, outside: object) -> Any:
-    """Turn back what `seal` gives; refuse bytes that changed."""
+    """Return the value that `seal` turned into bytes; refuse bytes that changed."""
     if not isinstance(data, bytes) or len(data) < 5 or crc32(data[4:]) != int.from_bytes(data[:4], "little"):
-        refuse("is damaged: its attributes are not what was pickled")
+        refuse("is damaged: its attributes do not match their checksum")
     file = io.BytesIO(data[4:])
     types = pickle.load(file)
     if not isinstance(outside, list) or [type(obj).__qualname__ for obj in outside] != types:
-        refuse("is damaged: its parameters or members are not what was pickled")
+        refuse("is damaged: its parameters or members have changed since it was pickled")
     return _Unpickler(file, outside).load()

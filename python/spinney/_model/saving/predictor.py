@@ -1,4 +1,4 @@
-"""Predictions from a model file with NumPy and the engine alone."""
+"""Predictions from a model file, without scikit-learn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from spinney._model.predictions import (
     member_predictions,
     tempered_columns,
 )
-from spinney._model.saving.members import WEIGHTS, StackPlan, check_member, read_frame, read_models
+from spinney._model.saving.members import WEIGHTS, StackPlan, check_member, read_ensemble, read_models
 from spinney._model.saving.saved_model import SavedModel, kind_of
 from spinney._names import COMBINED_KINDS, FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, estimator_of
 
@@ -37,14 +37,14 @@ Floats = NDArray[np.float64]
 
 
 class Predictor:
-    """A model that predicts and does nothing else; made by `load_predictor`.
+    """A saved model that only predicts; made by `load_predictor`.
 
     Attributes
     ----------
     classes_ : ndarray, or list of these
-        Labels, in a classification.
+        Class labels, in a classification.
     n_outputs_, n_features_in_ : int
-        Outputs and columns.
+        Numbers of outputs and columns.
     feature_names_in_ : ndarray of str
         Column names, if the training table had any.
     """
@@ -77,7 +77,7 @@ class Predictor:
 
     @property
     def takes_offset(self) -> bool:
-        """Whether a score may be added to those of the model."""
+        """Whether `predict` accepts an offset."""
         return self._saved.model.takes_offset
 
     def _by_blocks(self, X: TableLike, work: Callable[[_engine.Table, int], NDArray[Any]]) -> NDArray[Any]:
@@ -90,20 +90,20 @@ class Predictor:
         return model.by_output(self._by_blocks(X, model.predictions))
 
     def _scores(self, X: TableLike, offset: ColumnLike) -> NDArray[np.float64]:
-        """Scores of gradient boosting beside an offset, (n_rows, n_scores)."""
+        """Scores of gradient boosting plus an offset, (n_rows, n_scores)."""
         model: Any = self._saved.model
         self._require_offsets()
         scores = self._by_blocks(X, model.scores)
-        given = read_offset(offset, len(scores), model.n_scores)
-        assert given is not None
-        return np.asarray(scores + given.T)
+        added = read_offset(offset, len(scores), model.n_scores)
+        assert added is not None
+        return np.asarray(scores + added.T)
 
     def _require_offsets(self) -> None:
         if not self._saved.model.takes_offset:
             raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
 
     def predict(self, X: TableLike, *, offset: ColumnLike = None) -> NDArray[Any]:
-        """Predict each row, to the bit as the estimator that was saved.
+        """Predict each row, bit-identical to the saved estimator.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Predictor:
     def predict_proba(
         self, X: TableLike, *, offset: ColumnLike = None
     ) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Class shares of each row, as the estimator that was saved.
+        """Predict class probabilities, bit-identical to the saved estimator.
 
         Parameters
         ----------
@@ -145,12 +145,12 @@ class Predictor:
             One array per output; columns in the order of `classes_`.
         """
         if self._saved.classes is None:
-            raise AttributeError("A regression model has no class shares. Use predict.")
+            raise AttributeError("A regression model has no class probabilities. Use predict.")
         if offset is not None:
             model: Any = self._saved.model
             return model.by_output(model.predicted(self._scores(X, offset)))  # type: ignore[no-any-return]
-        shares: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
-        return shares
+        proba: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
+        return proba
 
     def predict_one(
         self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64], offset: ColumnLike = None
@@ -169,21 +169,21 @@ class Predictor:
         label or float
             Prediction; an array if the model has several outputs.
         """
-        handle = getattr(self._of_thread, "handle", None)
-        if handle is None:
-            handle = self._of_thread.handle = self.to_predictor()
+        predictor = getattr(self._of_thread, "predictor", None)
+        if predictor is None:
+            predictor = self._of_thread.predictor = self.to_predictor()
         if offset is None:
-            return handle.predict(row)
+            return predictor.predict(row)
         self._require_offsets()
-        return handle.predict(row, offset)
+        return predictor.predict(row, offset)
 
     def to_predictor(self) -> Any:
-        """Prepare a handle that predicts one row at a time; each thread needs its own.
+        """Return a predictor of single rows; each thread needs one of its own.
 
         Returns
         -------
         RowPredictor
-            The handle.
+            The predictor.
         """
         saved = self._saved
         return saved.model.row_predictor(saved.schema, self._unseen, getattr(self, "classes_", None))
@@ -193,14 +193,14 @@ _VOTE = saved_fields(weights=WEIGHTS, soft=flag())
 
 
 class CombinedPredictor(ABC):
-    """An ensemble of different models that predicts and does nothing else; made by `load_predictor`.
+    """A saved ensemble of several models that only predicts; made by `load_predictor`.
 
     Attributes
     ----------
     classes_ : ndarray
-        Labels, in a classification.
+        Class labels, in a classification.
     n_outputs_, n_features_in_ : int
-        Outputs and columns.
+        Numbers of outputs and columns.
     feature_names_in_ : ndarray of str
         Column names, if the training table had any.
     """
@@ -210,26 +210,26 @@ class CombinedPredictor(ABC):
     n_outputs_ = 1
     takes_offset = False
 
-    def __init__(self, name: str, frame: dict[str, Any], models: list[Any]) -> None:
+    def __init__(self, name: str, ensemble: dict[str, Any], models: list[Any]) -> None:
         if not models:
             refuse("is damaged: it lacks models")
         self._name = name
         self.schema: Schema = models[0].schema
-        self._names = frame["_names"]
-        self._column_names = frame["_column_names"]
+        self._names = ensemble["_names"]
+        self._column_names = ensemble["_column_names"]
         for attribute in ("classes_", "n_features_in_", "feature_names_in_"):
-            if attribute in frame:
-                setattr(self, attribute, frame[attribute])
+            if attribute in ensemble:
+                setattr(self, attribute, ensemble[attribute])
 
     def __repr__(self) -> str:
         return f"<Predictor of a {self._name}: {', '.join(self._names)}>"
 
     @abstractmethod
     def _flat(self, table: PickTable) -> Floats:
-        """Values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
+        """Return numbers, (n_rows, 1), or class probabilities, (n_rows, n_classes)."""
 
-    def _answers(self, table: PickTable) -> NDArray[Any]:
-        """Labels or values."""
+    def _predictions(self, table: PickTable) -> NDArray[Any]:
+        """Return labels or numbers."""
         flat = self._flat(table)
         return np.asarray(self.classes_[flat.argmax(axis=1)]) if hasattr(self, "classes_") else flat[:, 0]
 
@@ -239,7 +239,7 @@ class CombinedPredictor(ABC):
         return table if order is None else pick_table(table.take(columns=np.array(order)))
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row, to the bit as the estimator that was saved.
+        """Predict each row, bit-identical to the saved estimator.
 
         Parameters
         ----------
@@ -251,10 +251,10 @@ class CombinedPredictor(ABC):
         ndarray of shape (n_samples,)
             Labels or values.
         """
-        return self._answers(self._table(X))
+        return self._predictions(self._table(X))
 
     def predict_proba(self, X: TableLike) -> Floats:
-        """Class shares of each row, as the estimator that was saved.
+        """Predict class probabilities, bit-identical to the saved estimator.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class CombinedPredictor(ABC):
             Columns in the order of `classes_`.
         """
         if not hasattr(self, "classes_"):
-            raise AttributeError("A regression model has no class shares. Use predict.")
+            raise AttributeError("A regression model has no class probabilities. Use predict.")
         return self._flat(self._table(X))
 
     def predict_one(self, row: Any) -> Any:
@@ -290,15 +290,15 @@ class CombinedPredictor(ABC):
 
 
 class VotePredictor(CombinedPredictor):
-    """Members that are averaged."""
+    """A saved voting ensemble, which averages its members."""
 
     def __init__(self, name: str, header: dict[str, Any], models: list[Any]) -> None:
-        frame = read_frame(header)
-        super().__init__(name, frame, models)
+        ensemble = read_ensemble(header)
+        super().__init__(name, ensemble, models)
         if len(models) != len(self._names):
             refuse("is damaged: it lacks models")
         for model in models:
-            check_member(model, frame)
+            check_member(model, ensemble)
         self._models = models
         found = _VOTE.from_header(header, n_members=len(models))
         self._weights = found["weights"].tolist()
@@ -306,34 +306,34 @@ class VotePredictor(CombinedPredictor):
 
     def _flat(self, table: PickTable) -> Floats:
         classes = getattr(self, "classes_", None)
-        said = [member_predictions(model, table.native, self._method, classes, False) for model in self._models]
-        return mean_prediction(said, self._weights)
+        predictions = [member_predictions(model, table.native, self._method, classes, False) for model in self._models]
+        return mean_prediction(predictions, self._weights)
 
 
 class StackPredictor(CombinedPredictor):
-    """Members, and what combines them."""
+    """A saved stacked ensemble: members, and the model or the weights that combine them."""
 
     def __init__(self, name: str, header: dict[str, Any], parameters: Mapping[str, Any], models: list[Any]) -> None:
-        frame = read_frame(header)
-        super().__init__(name, frame, models)
-        self._plan = StackPlan.read(header, frame, models)
+        ensemble = read_ensemble(header)
+        super().__init__(name, ensemble, models)
+        self._plan = StackPlan.read(header, ensemble, models)
         self._passthrough = bool(parameters.get("passthrough"))
         n_columns = sum(self._plan.widths) + (self.n_features_in_ if self._passthrough else 0)
         if self._plan.final is not None and self._plan.final.n_features_in_ != n_columns:
-            refuse("is damaged: what combines its members does not fit them")
+            refuse("is damaged: its final model does not fit its members")
         if "decision_function" in self._plan.methods:
-            refuse(f"holds a {name} that asks its members for decision functions. Read it with spinney.load.")
+            refuse(f"holds a {name} that uses decision functions of its members. Read it with spinney.load.")
 
     def _columns(self, table: PickTable) -> list[Floats]:
         classes = getattr(self, "classes_", None)
         found = []
         for models, method in zip(self._plan.members, self._plan.methods, strict=True):
-            said = [member_predictions(model, table.native, method, classes, False) for model in models]
-            found.append(as_columns(mean_prediction(said), method, classes))
+            predictions = [member_predictions(model, table.native, method, classes, False) for model in models]
+            found.append(as_columns(mean_prediction(predictions), method, classes))
         return found
 
-    def _meta(self, table: PickTable) -> Any:
-        """Return rows as what combines the members sees them."""
+    def _final_table(self, table: PickTable) -> Any:
+        """Return the predictions of the members as the final model reads them, with the columns if `passthrough`."""
         names = column_names(self._names, self._plan.widths, getattr(self, "classes_", None))
         named = dict(zip(names, np.ascontiguousarray(np.hstack(self._columns(table)).T), strict=True))
         return table.with_leading_columns(named) if self._passthrough else named
@@ -341,29 +341,29 @@ class StackPredictor(CombinedPredictor):
     def _flat(self, table: PickTable) -> Floats:
         classes = getattr(self, "classes_", None)
         if self._plan.weights is not None:
-            said = tempered_columns(self._columns(table), self._plan.temperatures)
-            mean = mean_prediction(said, self._plan.weights.tolist())
+            predictions = tempered_columns(self._columns(table), self._plan.temperatures)
+            mean = mean_prediction(predictions, self._plan.weights.tolist())
             return mean if classes is None else calibrated(all_probabilities(mean), self._plan.calibration)
-        return member_predictions(self._plan.final, self._meta(table), "predict_proba", classes, False)
+        return member_predictions(self._plan.final, self._final_table(table), "predict_proba", classes, False)
 
-    def _answers(self, table: PickTable) -> NDArray[Any]:
+    def _predictions(self, table: PickTable) -> NDArray[Any]:
         if self._plan.final is None:
-            return super()._answers(table)
-        return np.asarray(self._plan.final.predict(self._meta(table)))
+            return super()._predictions(table)
+        return np.asarray(self._plan.final.predict(self._final_table(table)))
 
 
 def load_predictor(file: Target) -> Any:
-    """Read a saved model in order to predict with it and nothing else: scikit-learn is not imported.
+    """Load a saved model for prediction alone, without importing scikit-learn.
 
     Parameters
     ----------
     file : str, path or binary file
-        What the `save` method of a model has written.
+        A file written by the `save` method of a model.
 
     Returns
     -------
     Predictor, or CombinedPredictor
-        Predicts to the bit what the model does; the second is for stacking and voting.
+        Predictions are bit-identical to the model's; the second is for stacking and voting.
 
     Raises
     ------
@@ -392,7 +392,7 @@ def load_predictor(file: Target) -> Any:
 
 
 def _predictor_of(header: dict[str, Any], file: Any) -> Any:
-    """Make what predicts of a header and its trees."""
+    """Make a predictor from a header and its trees."""
     name, kind = field(header, "estimator", str)[:100], kind_of(header)
     parameters = parameters_from_json(field(header, "parameters", dict))
     if kind in COMBINED_KINDS:
@@ -410,7 +410,7 @@ def _predictor_of(header: dict[str, Any], file: Any) -> Any:
 
 
 def _check_name(name: str, kind: str, has_classes: bool) -> None:
-    """Refuse the name of an estimator that does not hold such a model."""
+    """Refuse an estimator whose name does not fit the kind of its model."""
     families = FAMILIES_OF_KIND.get(kind, ())
     fitting, other = ({estimator_of(family, of) for family in families} for of in (has_classes, not has_classes))
     holders = {

@@ -1,4 +1,4 @@
-"""What a tree, forest or boosting has learned ⇄ the header and trees of a model file."""
+"""A fitted model with its schema and labels ⇄ the header and trees of a model file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from spinney._data import Schema
 from spinney._model.file.codec import Field, Known, integer, lack, listed, nullable, numbers, optional, saved_fields
 from spinney._model.file.container import field, refuse, to_bytes
 from spinney._model.file.values import labels
-from spinney._model.model import FittedModel, Frame, ModelOfTrees, decision_costs
+from spinney._model.model import FittedModel, ModelOfTrees, ModelSpec, decision_costs
 from spinney._names import FITTED_KINDS, fitted_class
 
 
 class FileOfTrees:
-    """Some trees of a model file, as a file of their own."""
+    """A range of the trees of a model file, read like a file."""
 
     n_trees: int
 
@@ -40,7 +40,7 @@ def _read_schema(value: Any, name: str, known: Known) -> Schema:
     return Schema.from_dict(value) if isinstance(value, dict) else lack(name)
 
 
-_FRAME = saved_fields(
+_SPEC = saved_fields(
     schema=Field(Schema.to_dict, _read_schema),
     classes=nullable(listed(labels())),
     n_outputs=integer(least=1),
@@ -54,7 +54,7 @@ _COSTS = saved_fields(
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a tree, forest or boosting has learned.
+    """A fitted model with its schema and labels: everything that predicts.
 
     Attributes
     ----------
@@ -63,11 +63,11 @@ class SavedModel:
     classes : list of ndarray, or None
         Labels of each output; None in a regression.
     max_features : int, or None
-        Columns tried at each node; None if the model is not made of trees.
+        Features considered per split; None if the model has no trees.
     cost_matrix : ndarray of shape (n_classes, n_classes), or None
         Cost of predicting class j (column) for class i (row).
     priors : ndarray of shape (n_classes,), or None
-        Class probabilities that were assumed.
+        Class probabilities assumed in the fit.
     """
 
     schema: Schema
@@ -78,22 +78,25 @@ class SavedModel:
     priors: NDArray[np.float64] | None = None
 
     def header(self) -> dict[str, Any]:
-        """Return what a header says of it."""
-        frame = vars(self) | {"n_outputs": self.model.n_outputs}
-        return _FRAME.to_header(frame) | self.model.to_header() | _COSTS.to_header(self)
+        """Return the header of its model file."""
+        return (
+            _SPEC.to_header(vars(self) | {"n_outputs": self.model.n_outputs})
+            | self.model.to_header()
+            | _COSTS.to_header(self)
+        )
 
     def to_bytes(self, more: dict[str, Any]) -> bytes:
-        """Write a model file with `more` in its header."""
+        """Return a model file with additional header entries."""
         return to_bytes(more | self.header(), self.model.trees())
 
     def without_labels(self) -> SavedModel:
-        """Return the same with numbers as labels, for pickles: labels may be of types that no model file holds."""
+        """Return a copy with class codes as labels, for pickles, whose labels may have types that files cannot hold."""
         if self.classes is None:
             return self
         return replace(self, classes=[np.arange(len(labels)) for labels in self.classes])
 
     def fingerprint(self) -> str:
-        """Hash of the trees and of what turns their values into predictions; names do not count."""
+        """Return a hash of the trees and of all other numbers that determine predictions; names do not count."""
         digest = hashlib.sha256(self.model.identity())
         if self.schema.pool is not None:
             pool = self.schema.pool
@@ -105,8 +108,8 @@ class SavedModel:
 
     @classmethod
     def from_header(cls, header: dict[str, Any], file: FileOfTrees | _engine.ModelFile) -> SavedModel:
-        """Read the model of a header, given its trees."""
-        found = _FRAME.from_header(header)
+        """Read a model from its header and trees."""
+        found = _SPEC.from_header(header)
         schema, classes, n_outputs = found["schema"], found["classes"], found["n_outputs"]
         if classes is not None and len(classes) != n_outputs:
             refuse("is damaged: its number of outputs is wrong")
@@ -117,13 +120,13 @@ class SavedModel:
         if not issubclass(fitted_class(kind), ModelOfTrees):
             max_features = None
         elif max_features is None or max_features > schema.n_split_features:
-            refuse("is damaged: its number of columns tried is impossible")
+            refuse("is damaged: its max_features is impossible")
         single = n_classes[0] if n_classes is not None and n_outputs == 1 else -1
         costs = _COSTS.from_header(header, n_classes=single)
         cost = decision_costs(costs.get("cost_matrix"), costs.get("priors"))
         try:
             trees = [file.tree(t, schema.n_categories) for t in range(file.n_trees)]
-            model = fitted_class(kind).from_file(header, trees, Frame(schema, n_classes, n_outputs, cost))
+            model = fitted_class(kind).from_file(header, trees, ModelSpec(schema, n_classes, n_outputs, cost))
         except ValueError as error:
             refuse(str(error))
         if costs and not model.takes_costs:
@@ -153,7 +156,7 @@ class SavedModel:
 
     @classmethod
     def of(cls, attributes: dict[str, Any], model: FittedModel) -> SavedModel:
-        """Collect it from the fitted attributes of an estimator and the model among them."""
+        """Make one from the fitted attributes of an estimator and its model."""
         classes = attributes.get("classes_")
         if classes is not None and attributes.get("n_outputs_", 1) == 1:
             classes = [classes]
@@ -168,6 +171,6 @@ class SavedModel:
 
 
 def kind_of(header: dict[str, Any]) -> str:
-    """Return the kind of model that a header names; the header of a single tree names none."""
+    """Return the kind of model in a header; the header of a single tree has no entry for it."""
     kind: str = field(header, "kind", str) if "kind" in header else "tree"
     return kind

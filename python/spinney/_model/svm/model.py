@@ -1,4 +1,4 @@
-"""What decides by margins: one score for each machine, and what follows from the scores."""
+"""Fitted support vector machines and hyperplanes: one score for each binary machine, and predictions from these."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinney._data.design import Design
 from spinney._data.reproducible import exp
 from spinney._model.file.codec import Field, array, integer, nullable, number, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import DESIGN, Floats, Frame, ScoredModel, digest_of
+from spinney._model.model import DESIGN, Floats, ModelSpec, ScoredModel, digest_of
 
 _MACHINES: dict[str, Field] = {
     "strategy": word(("one", "ovo", "ovr")),
@@ -27,21 +27,21 @@ _MACHINES: dict[str, Field] = {
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FittedMargin(ScoredModel):
-    """Machines that score rows by the side of a margin they lie on.
+    """Binary machines that score rows by their signed distance from a decision boundary.
 
-    With two classes there is one machine, whose positive side is the second class. With more, machines tell two classes
-    apart each ("ovo", whose positive side is the first of the two), or one class from all others ("ovr").
+    With two classes there is one machine, whose positive class is the second. With more, each machine separates two
+    classes ("ovo", whose positive class is the first of the two), or one class from all others ("ovr").
 
     Attributes
     ----------
     design : Design or None
-        The table as terms; None: the table holds kernel values.
+        How columns become terms; None if the table holds kernel values.
     strategy : {"one", "ovo", "ovr"}
-        What the machines are of.
+        Which classes the machines separate.
     intercepts : ndarray of shape (n_machines,)
-        What each machine adds to its sums.
+        Intercept of each machine.
     calibration : ndarray of shape (n_machines, 2), or None
-        A and B of each machine's curve 1 / (1 + exp(A f + B)).
+        Platt scaling: A and B of each machine's curve 1 / (1 + exp(A f + B)).
     """
 
     attribute = "margin_"
@@ -69,7 +69,7 @@ class FittedMargin(ScoredModel):
         """Score rows of terms, (n_rows, n_terms); (n_rows, n_machines)."""
 
     def rows(self, columns: _engine.Table) -> Floats:
-        """Rows as the machines read them."""
+        """Return rows as the machines read them."""
         if self.design is None:
             return np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
         return np.ascontiguousarray(self.design.matrix(columns).T)
@@ -79,28 +79,28 @@ class FittedMargin(ScoredModel):
         return self.scores_of(self.rows(columns), n_jobs)
 
     def class_scores(self, scores: Floats) -> Floats:
-        """One score for each class: of pairs, its votes, and below 1/3 how clear they are."""
+        """Return one score for each class: for pairs, its votes plus a tie-break below 1/3 by the sum of its scores."""
         if self.strategy != "ovo":
             return np.column_stack([-scores, scores]) if self.strategy == "one" else scores
         assert self._n_classes is not None
         k = self._n_classes[0]
-        votes, clear = np.zeros((len(scores), k)), np.zeros((len(scores), k))
+        votes, sums = np.zeros((len(scores), k)), np.zeros((len(scores), k))
         for m, (i, j) in enumerate(zip(*np.triu_indices(k, 1), strict=True)):
-            clear[:, i] += scores[:, m]
-            clear[:, j] -= scores[:, m]
+            sums[:, i] += scores[:, m]
+            sums[:, j] -= scores[:, m]
             wins = scores[:, m] > 0
             votes[:, i] += wins
             votes[:, j] += ~wins
-        return np.asarray(votes + clear / (3 * (np.abs(clear) + 1)))
+        return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
 
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, 1)."""
+        """Codes of the predicted classes, (n_rows, 1)."""
         if self.strategy == "one":
             return (scores > 0).astype(np.intp)
         return np.asarray(self.class_scores(scores).argmax(axis=1)[:, np.newaxis])
 
     def predicted(self, scores: Floats) -> Floats:
-        """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
+        """Turn scores into numbers, (n_rows, 1), or class probabilities, (n_rows, n_classes)."""
         if self._n_classes is None:
             return scores
         if self.calibration is None:
@@ -108,28 +108,28 @@ class FittedMargin(ScoredModel):
                 "This model has no class probabilities: it was fitted without them. Use predict, or fit with "
                 "probability=True."
             )
-        shares = curve(scores, self.calibration)
+        proba = platt_scaled(scores, self.calibration)
         if self.strategy == "one":
-            return np.column_stack([1 - shares, shares])
+            return np.column_stack([1 - proba, proba])
         if self.strategy == "ovo":
-            return join_pairs(shares, self._n_classes[0])
-        total = shares.sum(axis=1, keepdims=True)
-        return np.asarray(np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / shares.shape[1]))
+            return couple_pairs(proba, self._n_classes[0])
+        total = proba.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0, proba / np.where(total > 0, total, 1), 1 / proba.shape[1]))
 
     # ---- files -----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def _arrays(self) -> list[NDArray[Any]]:
-        """All numbers that the scores rest on."""
+        """Return all numbers that determine the scores."""
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
-        """Turn back what `to_header` gives."""
-        if trees or frame.n_outputs != 1:
-            refuse("is damaged: it has trees or outputs that its model cannot have")
-        n_classes = frame.n_classes
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], spec: ModelSpec) -> Self:
+        """Read the model from a header."""
+        if trees or spec.n_outputs != 1:
+            refuse("is damaged: its number of trees or outputs is impossible")
+        n_classes = spec.n_classes
         k = 0 if n_classes is None else n_classes[0]
-        known = {"schema": frame.schema, "n_terms": 0, "n_sides": max(1, k)}
+        known = {"schema": spec.schema, "n_terms": 0, "n_sides": max(1, k)}
         found = cls.saved.from_header(header, **known)
         strategy, n_machines = found["strategy"], len(found["intercepts"])
         wanted = {"one": 1, "ovo": k * (k - 1) // 2, "ovr": k}[strategy]
@@ -137,13 +137,13 @@ class FittedMargin(ScoredModel):
             refuse("is damaged: its machines do not fit its classes")
         if n_classes is None and "calibration" in found:
             refuse("is damaged: its probabilities are unusable")
-        cls._check(found, frame)
+        cls._check(found, spec)
         return cls(**found, n_classes=n_classes)
 
     @classmethod
     @abstractmethod
-    def _check(cls, found: dict[str, Any], frame: Frame) -> None:
-        """Refuse what does not go together."""
+    def _check(cls, found: dict[str, Any], spec: ModelSpec) -> None:
+        """Refuse entries that do not fit together."""
 
     def identity(self) -> bytes:
         """Hash of all numbers."""
@@ -151,16 +151,12 @@ class FittedMargin(ScoredModel):
         calibration = [] if self.calibration is None else [self.calibration]
         return digest_of(self.strategy, self.intercepts, *self._arrays(), *design.values(), *calibration)
 
-    def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of an estimator that come from the model alone."""
-        return {self.attribute: self}
-
 
 def plane_scores(rows: Floats, planes: Floats, intercepts: Floats, n_jobs: int) -> Floats:
-    """Add up the terms of each row times the weights of each plane, and its intercept."""
+    """Return the scores of rows by hyperplanes, (n_rows, n_planes)."""
     n = len(planes)
-    parts = np.repeat(np.arange(n, dtype=np.int32)[:, np.newaxis], 4, axis=1)
-    parts[:, 3] = 1
+    terms = np.repeat(np.arange(n, dtype=np.int32)[:, np.newaxis], 4, axis=1)
+    terms[:, 3] = 1
     if not n or not len(rows):
         return np.tile(intercepts, (len(rows), 1))
     return _engine.decisions(
@@ -171,30 +167,30 @@ def plane_scores(rows: Floats, planes: Floats, intercepts: Floats, n_jobs: int) 
         0.0,
         1,
         np.eye(n),
-        np.ascontiguousarray(parts),
+        np.ascontiguousarray(terms),
         intercepts,
         n_jobs,
     )
 
 
-_LEAST = 1e-7  # share of a pair: none is certain
+_MIN_PROBABILITY = 1e-7  # of a class of a pair
 _ROUNDS = 100
 
 
-def curve(scores: Floats, calibration: Floats) -> Floats:
-    """Share of the class on the positive side of each machine: 1 / (1 + exp(A f + B))."""
-    along = scores * calibration[:, 0] + calibration[:, 1]
-    small = exp(-np.abs(along))
-    return np.asarray(np.where(along >= 0, small, 1.0) / (1.0 + small))
+def platt_scaled(scores: Floats, calibration: Floats) -> Floats:
+    """Probability of the positive class of each machine: 1 / (1 + exp(A f + B))."""
+    exponent = scores * calibration[:, 0] + calibration[:, 1]
+    small = exp(-np.abs(exponent))
+    return np.asarray(np.where(exponent >= 0, small, 1.0) / (1.0 + small))
 
 
-def join_pairs(shares: Floats, n_classes: int) -> Floats:
-    """Class shares from those of the first class of each pair: Wu, Lin and Weng (2004), their second method.
+def couple_pairs(proba: Floats, n_classes: int) -> Floats:
+    """Combine probabilities of pairs of classes into class probabilities: Wu, Lin and Weng (2004), second method.
 
     Parameters
     ----------
-    shares : ndarray of shape (n_rows, n_pairs)
-        In the order (0, 1), (0, 2), ..., (1, 2), ...
+    proba : ndarray of shape (n_rows, n_pairs)
+        Probability of the first class of each pair, in the order (0, 1), (0, 2), ..., (1, 2), ...
     n_classes : int
         Number of classes.
 
@@ -203,10 +199,10 @@ def join_pairs(shares: Floats, n_classes: int) -> Floats:
     ndarray of shape (n_rows, n_classes)
         Rows sum to 1.
     """
-    n_rows = len(shares)
+    n_rows = len(proba)
     first, second = np.triu_indices(n_classes, 1)
     r = np.zeros((n_rows, n_classes, n_classes))
-    r[:, first, second] = np.clip(shares, _LEAST, 1 - _LEAST)
+    r[:, first, second] = np.clip(proba, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
     r[:, second, first] = 1 - r[:, first, second]
     q = -np.transpose(r, (0, 2, 1)) * r
     diagonal = (r**2).sum(axis=1)
@@ -226,7 +222,7 @@ def join_pairs(shares: Floats, n_classes: int) -> Floats:
 
 
 def _one_round(q: Floats, p: Floats, product: Floats, total: Floats) -> Floats:
-    """Set each share in turn to where the others want it."""
+    """Update the probability of each class in turn."""
     for t in range(p.shape[1]):
         step = (total - product[:, t]) / q[:, t, t]
         p[:, t] += step
@@ -242,23 +238,23 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FittedMachines(FittedMargin):
-    """Kernel machines.
+    """Kernel support vector machines.
 
     Attributes
     ----------
     kernel : str or callable
         "linear", "poly", "rbf", "sigmoid", "precomputed", or a function of two arrays of rows.
     gamma, coef0, degree : float, float, int
-        Its parameters.
+        Parameters of the kernel.
     vectors : ndarray of shape (n_vectors, n_terms)
-        Support vectors, those of a class together; none if kernel values are given.
+        Support vectors, sorted by class; empty if the table holds kernel values.
     support : ndarray of shape (n_vectors,)
-        Row of the training table that each is.
+        Row of each support vector in the training table.
     coefficients : ndarray of shape (n_classes - 1, n_vectors), (n_classes, n_vectors) or (1, n_vectors)
-        Their coefficients. Of pairs of classes: a vector of class i has that of its machine with class j in row j, or
-        j - 1 if j is above i.
+        Dual coefficients. With "ovo", row j, or j - 1 if j is above i, holds the coefficient of a support vector of
+        class i in the machine of the classes i and j.
     n_support : ndarray of shape (n_classes,) or (1,)
-        Support vectors of each class.
+        Number of support vectors of each class.
     """
 
     kind = "kernel_machines"
@@ -288,8 +284,8 @@ class FittedMachines(FittedMargin):
         return f"<FittedMachines: {self.n_machines} machines, {self.coefficients.shape[1]} support vectors>"
 
     @property
-    def parts(self) -> NDArray[np.int32]:
-        """Machine, row of the coefficients, first vector and number of vectors of each part of the sums."""
+    def terms(self) -> NDArray[np.int32]:
+        """Sums that scores consist of: machine, row of the coefficients, first vector and number of vectors."""
         n = self.coefficients.shape[1]
         if self.strategy != "ovo":
             return np.array([[m, m, 0, n] for m in range(self.n_machines)], dtype=np.int32)
@@ -302,15 +298,15 @@ class FittedMachines(FittedMargin):
 
     @property
     def planes(self) -> Floats:
-        """Weights of the terms, (n_machines, n_terms), if the kernel is linear."""
+        """Normal vectors, (n_machines, n_terms), if the kernel is linear."""
         found = np.zeros((self.n_machines, self.vectors.shape[1]))
-        for m, row, first, n in self.parts.tolist():
+        for m, row, first, n in self.terms.tolist():
             used = slice(first, first + n)
             found[m] += (self.coefficients[row, used, np.newaxis] * self.vectors[used]).sum(axis=0)
         return found
 
     def rows(self, columns: _engine.Table) -> Floats:
-        """Rows as the machines read them: terms, or kernel values with the support vectors."""
+        """Return rows as the machines read them: terms, or kernel values with the support vectors."""
         if self.design is not None:
             return super().rows(columns)
         return np.column_stack([np.asarray(columns.column(j)) for j in self.support.tolist()])
@@ -332,7 +328,7 @@ class FittedMachines(FittedMargin):
             self.coef0,
             self.degree,
             self.coefficients,
-            self.parts,
+            self.terms,
             self.intercepts,
             n_jobs,
         )
@@ -340,22 +336,22 @@ class FittedMachines(FittedMargin):
     # ---- files -----------------------------------------------------------------------------------------------
 
     def to_header(self) -> dict[str, Any]:
-        """Return all of it."""
+        """Return the header entries of this kind of model."""
         if callable(self.kernel):
             raise TypeError("The kernel is a function, which a model file cannot hold. Pickle the model instead.")
         return super().to_header()
 
     @classmethod
-    def _check(cls, found: dict[str, Any], frame: Frame) -> None:
+    def _check(cls, found: dict[str, Any], spec: ModelSpec) -> None:
         design, coefficients, n = found["design"], found["coefficients"], len(found["support"])
         if (found["kernel"] == "precomputed") != (design is None):
             refuse("is damaged: its kernel is unusable")
         k = len(found["n_support"])
         fits = len(coefficients) == {"one": 1, "ovo": k - 1, "ovr": k}[found["strategy"]]
         if not fits or found["n_support"].sum() != n or (design is not None and len(found["vectors"]) != n):
-            refuse("is damaged: its support vectors and their coefficients do not go together")
-        if design is None and n and found["support"].max() >= frame.schema.n_features:
-            refuse("is damaged: a support vector is of a row that it cannot have")
+            refuse("is damaged: its coefficients do not fit its support vectors")
+        if design is None and n and found["support"].max() >= spec.schema.n_features:
+            refuse("is damaged: row numbers of its support vectors exceed the number of training rows")
 
     def _arrays(self) -> list[NDArray[Any]]:
         kernel = np.frombuffer(str(self.kernel).encode(), dtype=np.uint8)
@@ -365,12 +361,12 @@ class FittedMachines(FittedMargin):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FittedPlanes(FittedMargin):
-    """One plane for each machine.
+    """Linear machines: one hyperplane each.
 
     Attributes
     ----------
     planes : ndarray of shape (n_machines, n_terms)
-        Weights of the terms.
+        Normal vectors: coefficients of the terms.
     """
 
     kind = "planes"
@@ -387,9 +383,9 @@ class FittedPlanes(FittedMargin):
         return plane_scores(rows, self.planes, self.intercepts, n_jobs)
 
     @classmethod
-    def _check(cls, found: dict[str, Any], frame: Frame) -> None:
+    def _check(cls, found: dict[str, Any], spec: ModelSpec) -> None:
         if found["design"] is None or found["strategy"] == "ovo":
-            refuse("is damaged: its planes and its terms do not go together")
+            refuse("is damaged: its planes do not fit its terms")
 
     def _arrays(self) -> list[NDArray[Any]]:
         return [self.planes]

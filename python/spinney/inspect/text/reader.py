@@ -158,7 +158,7 @@ class TreeReader:
 
         A term is a column, its slope, the value at which it contributes 0, and its smallest and largest value.
         """
-        lines = self.tree.lines
+        lines = self.tree.linear_terms
         if lines is None:
             return 0.0, []
         terms = slice(int(lines["begin"][node]), int(lines["begin"][node + 1]))

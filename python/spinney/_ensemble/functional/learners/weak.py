@@ -18,7 +18,7 @@ from spinney._data import Schema
 from spinney._data.reproducible import cholesky, solve_factored
 from spinney._estimator.estimator import check_parameter_names, unknown_parameter
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.functional.local import KernelSteps, NeighbourSteps, bumps
+from spinney._model.functional.local import KernelSteps, NeighbourSteps, gaussian_kernel
 from spinney._model.functional.steps import Inputs, Steps, TreeSteps
 from spinney._tree.settings import GrowthTarget
 from spinney._tree.trees import DecisionTreeRegressor
@@ -260,10 +260,10 @@ class _KernelFitter(Fitter):
         gamma = float(learner.gamma or 1 / max(1, remembered.shape[1]))
         self.steps: KernelSteps = KernelSteps(gamma, remembered)
         ridge = float(learner.alpha) / table.weight[self._rows]
-        kernel = bumps(remembered, remembered, gamma)
+        kernel = gaussian_kernel(remembered, remembered, gamma)
         self._factor = cholesky(kernel + np.diag(np.maximum(ridge, _LEAST_RIDGE)))
 
     def fit(self, residual: Floats, weight: Floats) -> Candidate:
-        """Solve for the heights of the bumps."""
+        """Solve for the coefficients of the kernels."""
         heights = solve_factored(self._factor, residual[self._rows])
         return Candidate(self.steps._sums(self._inputs, heights), lambda: self.steps.add(heights))
