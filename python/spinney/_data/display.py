@@ -167,11 +167,11 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def align(rows: list[list[str]], left: Collection[int] = (0,)) -> list[str]:
+def align(rows: list[list[str]], left: Collection[int] = (0,), gap: str = "  ") -> list[str]:
     """Return rows of cells as lines; columns are right-aligned except those in `left`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(
+        gap.join(
             cell.ljust(width) if k in left else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()

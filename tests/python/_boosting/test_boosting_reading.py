@@ -86,7 +86,7 @@ def test_gains_and_splits() -> None:
     np.testing.assert_allclose(
         splits.importance, model.boosting_.split_counts(3) / model.boosting_.split_counts(3).sum()
     )
-    assert str(gain).startswith("Share in the loss that the splits save\nsize")
+    assert str(gain).startswith("Fraction of the loss reduction\nsize")
     assert "±" not in str(gain)
     assert repr(splits) == "<Importances: splits, 3 columns>"
     assert gain.to_frame("pandas")["column"].iloc[0] == "size"
@@ -145,7 +145,7 @@ def test_permutation_by_a_metric() -> None:
     assert plain.tree_loss == pytest.approx(model.train_score_[-1], rel=1e-9)
     found = model.importances(X, label, "permutation", scoring="accuracy")
     assert found.tree_loss == pytest.approx(-model.score(X, label))
-    assert found.measure == "fall of accuracy when permuted"
+    assert found.measure == "decrease in accuracy when permuted"
     assert found.order[0] == 0
 
 

@@ -625,7 +625,7 @@ def test_a_report_prints_and_frames():
     X, y = values(200)
     report = small().fit(X[:100], y[:100]).coverage_report(X[100:], y[100:], bins=2)
     text = str(report)
-    assert text.startswith("Coverage asked for: 90%\n\nrows")
+    assert text.startswith("Nominal coverage: 90%\n\nrows")
     assert "predicted" in text.splitlines()[-1]
     assert repr(report).startswith("<CoverageReport: ")
     for backend in ("pandas", "polars"):

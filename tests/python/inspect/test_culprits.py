@@ -1,4 +1,4 @@
-"""What is too large, too wild or not text is refused with the name of what is to blame, and what to do."""
+"""Errors for extreme numbers and invalid text name the column and the remedy."""
 
 import decimal
 import inspect
@@ -23,7 +23,7 @@ Y = X[:, 0]
 
 
 def refusal(model, y):
-    """Fit, and return the words in which that is refused; None if it is not."""
+    """Fit, and return the message of the error; None if there is none."""
     try:
         model.fit(X, y)
     except ValueError as error:
@@ -58,7 +58,7 @@ def whole_numbers():
 
 @pytest.mark.filterwarnings("ignore:max_samples", "ignore:min_samples_leaf")  # name it, and take it
 @pytest.mark.parametrize(("kind", "name"), list(whole_numbers()))
-def test_a_number_beyond_all_bounds_is_taken_or_named(kind, name):
+def test_extreme_numbers_are_accepted_or_named(kind, name):
     few = {"n_estimators": 2} if "n_estimators" in inspect.signature(kind).parameters else {}
     needed = {"cv": {"prune": "cv"}, "n_combined": {"oblique": 2}}.get(name, {})
     y = (Y > 0) if issubclass(kind, ClassifierMixin) else np.abs(Y)
@@ -67,7 +67,7 @@ def test_a_number_beyond_all_bounds_is_taken_or_named(kind, name):
         assert words is None or name in words
 
 
-def test_memory_that_runs_short_is_an_error_in_words():
+def test_out_of_memory_is_a_clear_error():
     code = """
         import resource
         import spinney
@@ -98,7 +98,7 @@ def test_costs_that_cannot_be_summed_are_named(model):
         spinney.DecisionTreeRegressor.rpart(),
     ],
 )
-def test_what_is_fitted_to_huge_numbers_is_finite_and_can_be_saved(model):
+def test_models_of_huge_numbers_are_finite_and_can_be_saved(model):
     for scale in (1e-300, 1e140, 1e299):
         words = refusal(model, Y * scale)
         if words is not None:
@@ -113,7 +113,7 @@ def test_what_is_fitted_to_huge_numbers_is_finite_and_can_be_saved(model):
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber", "quantile"])
-def test_boosting_that_diverges_says_so(loss):
+def test_diverging_boosting_raises(loss):
     model = spinney.GradientBoostingRegressor(n_estimators=40, learning_rate=1e30, loss=loss)
     with pytest.raises(ValueError, match=r"Boosting has diverged: after round \d+ .*Lower learning_rate=1e\+30"):
         model.fit(X, Y)
@@ -121,7 +121,7 @@ def test_boosting_that_diverges_says_so(loss):
 
 
 @pytest.mark.parametrize("rate", [1e5, 1e10, 1e100, 1e300])
-def test_boosting_that_was_fitted_can_be_saved_whatever_its_steps(rate):
+def test_boosting_can_be_saved_with_any_learning_rate(rate):
     for model, y in (
         (spinney.GradientBoostingClassifier(n_estimators=8), Y > 0),
         (spinney.GradientBoostingClassifier(n_estimators=8), np.digitize(Y, [-0.5, 0.5])),
@@ -178,7 +178,7 @@ def test_an_imputer_fills_decimals_and_columns_without_a_type():
         assert all(1.5 < price < 3.1 for price in prices)
 
 
-def test_whole_numbers_beyond_integers_are_labels():
+def test_whole_numbers_beyond_64_bits_are_labels():
     labels = np.where(Y > 0, 1e300, -1e300)
     np.testing.assert_array_equal(spinney.DecisionTreeClassifier().fit(X, labels).predict(X), labels)
 
@@ -186,7 +186,7 @@ def test_whole_numbers_beyond_integers_are_labels():
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 
-def test_a_line_of_too_many_cells_is_named(tmp_path):
+def test_a_line_with_too_many_cells_is_named(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text('a,b,y\n1,"two\nlines",3\n4,5,6,7\n6,7,8\n')
     result = CliRunner().invoke(command, ["fit", str(path), "--target", "y"])

@@ -317,7 +317,7 @@ def test_out_of_bag_permutation_uses_out_of_bag_trees():
     assert np.array_equal(found.by_tree, threads.by_tree)
     assert found.importance[found.names.index("size")] > found.importance[found.names.index("sold")]
     loss = spinney.permutation_importance(model, X, CLASSES, rows="out_of_bag", scoring="neg_log_loss", n_repeats=2)
-    assert str(loss).startswith("Fall of neg_log_loss when permuted, 2 permutations\nneg_log_loss of the model: -")
+    assert str(loss).startswith("Decrease in neg_log_loss when permuted, 2 permutations\nneg_log_loss of the model: -")
     noise = np.random.default_rng(0).permutation(CLASSES)  # the model has memorised these rows
     known = spinney.RandomForestClassifier(25, random_state=0).fit(X, noise)
     assert -spinney.permutation_importance(known, X, noise, n_repeats=1).tree_loss > 0.9

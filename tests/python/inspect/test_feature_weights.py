@@ -1,4 +1,4 @@
-"""Columns that are drawn more often than others, never, or tried at every node."""
+"""Feature weights: columns that are sampled more often, never, or considered at every split."""
 
 import pickle
 
@@ -36,7 +36,7 @@ def stumps(kind, n=1500, **parameters):
 
 
 def sequential_shares(weights, n_drawn):
-    """Probability that each column is among n_drawn, drawn one after the other in proportion to the weights left."""
+    """Return the probability that each column is among n_drawn, sampled by weight without replacement."""
     if n_drawn == 0:
         return np.zeros(len(weights))
     shares = np.zeros(len(weights))
@@ -53,14 +53,14 @@ def sequential_shares(weights, n_drawn):
 
 
 @pytest.mark.parametrize("kind", FORESTS)
-def test_a_single_column_is_drawn_in_proportion_to_its_weight(kind):
+def test_a_single_column_is_sampled_in_proportion_to_its_weight(kind):
     X, y = noise()
     found = np.bincount(roots(stumps(kind, max_features=1, feature_weights=WEIGHTS).fit(X, y)), minlength=5)
     assert found[4] == 0
     assert chisquare(found[:4], WEIGHTS[:4] / 10 * 1500).pvalue > 0.001
 
 
-def test_without_weights_the_same_count_sees_them_equally_often():
+def test_columns_are_sampled_equally_without_weights():
     X, y = noise()
     found = np.bincount(roots(stumps(RandomForestClassifier, max_features=1).fit(X, y)), minlength=5)
     assert chisquare(found).pvalue > 0.001
@@ -68,7 +68,7 @@ def test_without_weights_the_same_count_sees_them_equally_often():
 
 
 @pytest.mark.parametrize("kind", FORESTS)
-def test_several_columns_are_drawn_one_after_the_other(kind):
+def test_several_columns_are_sampled_without_replacement(kind):
     X, y = noise()
     X[:, 1] = y  # taken wherever it is tried
     found = np.mean(roots(stumps(kind, max_features=2, feature_weights=WEIGHTS).fit(X, y)) == 1)
@@ -76,7 +76,7 @@ def test_several_columns_are_drawn_one_after_the_other(kind):
     assert abs(found - expected) < 3.5 * np.sqrt(expected * (1 - expected) / 1500)
 
 
-def test_the_columns_of_a_tree_are_drawn_by_weight():
+def test_the_columns_of_a_tree_are_sampled_by_weight():
     X, y = noise()
     forest = stumps(RandomForestClassifier, max_features=None, max_features_per_tree=1, feature_weights=WEIGHTS)
     found = np.bincount(roots(forest.fit(X, y)), minlength=5)
@@ -86,7 +86,7 @@ def test_the_columns_of_a_tree_are_drawn_by_weight():
 
 @pytest.mark.parametrize("kind", [*FORESTS, DecisionTreeClassifier, DecisionTreeRegressor])
 @pytest.mark.parametrize("parameters", [{"max_features": 2}, {"max_features": None}, {"max_leaf_nodes": 6}])
-def test_weight_zero_is_never_tried(kind, parameters):
+def test_columns_of_weight_zero_are_never_used(kind, parameters):
     X, y = noise(80)
     X[:, 4] = y
     size = {"n_estimators": 10} if kind in FORESTS else {}
@@ -100,7 +100,7 @@ def test_weight_zero_is_never_tried(kind, parameters):
             assert np.array_equal(model.predict(X), without.predict(X[:, :4]))
 
 
-def test_equal_weights_change_nothing():
+def test_equal_weights_have_no_effect():
     X, y = noise(100)
     plain = RandomForestClassifier(n_estimators=8, max_features=2, random_state=5).fit(X, y)
     equal = RandomForestClassifier(n_estimators=8, max_features=2, random_state=5, feature_weights=[7] * 5).fit(X, y)
@@ -108,7 +108,7 @@ def test_equal_weights_change_nothing():
         assert np.array_equal(getattr(plain.forest_.engine, name), getattr(equal.forest_.engine, name))
 
 
-def test_weights_only_matter_in_proportion_and_by_name():
+def test_weights_are_relative_and_matched_by_name():
     X, y = noise(100)
     frame = pd.DataFrame(X, columns=list("abcde"))
     by_name = {"a": 2.0, "c": 6.0, "e": 0}
@@ -133,28 +133,28 @@ def test_weights_only_matter_in_proportion_and_by_name():
 
 
 @pytest.mark.parametrize("kind", FORESTS)
-def test_an_informative_column_that_is_always_tried_is_every_root(kind):
+def test_an_informative_column_that_is_always_considered_is_every_root(kind):
     X, y = noise()
     X[:, 3] = y
     assert (roots(stumps(kind, 50, max_features=1, always_try=[3]).fit(X, y)) == 3).all()
     assert not (roots(stumps(kind, 50, max_features=1).fit(X, y)) == 3).all()
 
 
-def test_always_tried_columns_come_on_top_of_those_drawn():
+def test_always_considered_columns_are_added_to_the_sample():
     X, y = noise()
     X[:, 3] = y  # wins where it is drawn: from four others, two are
     found = np.mean(roots(stumps(RandomForestClassifier, max_features=2, always_try=[0]).fit(X, y)) == 3)
     assert abs(found - 0.5) < 3.5 * np.sqrt(0.25 / 1500)
 
 
-def test_all_columns_are_tried_when_the_drawn_and_the_others_are_all():
+def test_sampled_and_always_considered_columns_can_be_all_columns():
     X, y = noise(100)
     plain = RandomForestClassifier(n_estimators=5, max_features=None, random_state=5).fit(X, y)
     other = RandomForestClassifier(n_estimators=5, max_features=3, always_try=[1, 4], random_state=5).fit(X, y)
     assert np.array_equal(plain.forest_.engine.feature, other.forest_.engine.feature)
 
 
-def test_columns_that_are_always_tried_belong_to_every_tree():
+def test_always_considered_columns_belong_to_every_tree():
     X, y = noise(60)
     forest = RandomForestClassifier(
         n_estimators=200, max_features=None, max_features_per_tree=1, always_try=[2], random_state=0
@@ -166,7 +166,7 @@ def test_columns_that_are_always_tried_belong_to_every_tree():
     assert set(engine.feature.tolist()) == {-1, 0, 1, 2, 3, 4}
 
 
-def test_names_positions_and_masks_say_the_same():
+def test_names_positions_and_masks_are_equivalent():
     X, y = noise(60)
     frame = pd.DataFrame(X, columns=list("abcde"))
     given = [["b", "e"], [4, 1], np.array([False, True, False, False, True]), ("e", "b", "b")]
@@ -203,13 +203,13 @@ def test_names_positions_and_masks_say_the_same():
     ],
 )
 @pytest.mark.parametrize("kind", [RandomForestClassifier, DecisionTreeRegressor])
-def test_refusals(kind, parameters, message):
+def test_errors(kind, parameters, message):
     X, y = noise()
     with pytest.raises(ValueError, match=message):
         kind(max_features=2, **parameters).fit(pd.DataFrame(X, columns=list("abcde")), y)
 
 
-def test_weights_without_a_draw_are_warned_of():
+def test_weights_without_sampling_raise_a_warning():
     X, y = noise()
     with pytest.warns(UserWarning, match="max_features=1.0 tries all columns"):
         RandomForestRegressor(n_estimators=2, feature_weights=[1, 2, 3, 4, 5]).fit(X, y)
@@ -219,7 +219,7 @@ def test_weights_without_a_draw_are_warned_of():
     RandomForestRegressor(n_estimators=2, feature_weights=[1, 2, 3, 4, 5], max_features_per_tree=2).fit(X, y)
 
 
-def test_models_with_weights_are_kept():
+def test_models_with_weights_are_saved():
     X, y = noise()
     weights, always = {"a": 2.0, "b": 0.0}, ["c"]
     forest = RandomForestClassifier(
@@ -233,7 +233,7 @@ def test_models_with_weights_are_kept():
     assert tree.feature_weights == weights
 
 
-def test_a_column_of_weight_zero_is_no_runner_up():
+def test_a_column_of_weight_zero_is_not_a_runner_up():
     random = np.random.default_rng(0)
     y = random.integers(0, 2, size=120)
     X = pd.DataFrame({"a": y + random.normal(size=120) / 9, "b": y + random.normal(size=120) / 2})

@@ -28,7 +28,7 @@ LOSSES = {True: ["error", "brier", "margin"], False: ["squared_error", "absolute
 
 
 def mixed(n=80, seed=0):
-    """Numbers, categories, missing values, and a column that is never needed."""
+    """Return a table with numbers, categories, missing values, and an irrelevant column."""
     random = np.random.default_rng(seed)
     frame = pd.DataFrame({"a": random.normal(size=n).round(2), "b": random.choice(["u", "v", "w"], size=n)})
     frame["c"] = random.integers(0, 9, size=n).astype(float)
@@ -55,7 +55,7 @@ def fitted(kind, n_outputs=1, weight=None, **parameters):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(*covering(kind=CLASSIFIERS + REGRESSORS, n_outputs=[1, 2]))
-def test_permutation_is_the_slow_twins(kind, n_outputs):
+def test_permutation_agrees_with_the_reference(kind, n_outputs):
     forest, X, y = fitted(kind, n_outputs, max_depth=5)
     groups = [[0], [1], [2], [3]]
     for loss in LOSSES[kind in CLASSIFIERS]:
@@ -69,7 +69,7 @@ def test_permutation_is_the_slow_twins(kind, n_outputs):
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
 @pytest.mark.parametrize("weight", [None, np.tile([0.0, 0.5, 2.0], 40)])
-def test_an_output_in_large_units_does_not_drown_the_others(loss, weight):
+def test_outputs_are_scaled_before_they_are_averaged(loss, weight):
     random = np.random.default_rng(0)
     X = random.normal(size=(120, 2))
     y = X + 0.1 * random.normal(size=X.shape)
@@ -84,7 +84,7 @@ def test_an_output_in_large_units_does_not_drown_the_others(loss, weight):
 
 @pytest.mark.parametrize("kind", CLASSIFIERS + REGRESSORS)
 @pytest.mark.parametrize("n_outputs", [1, 2])
-def test_unbiased_is_the_slow_twins(kind, n_outputs):
+def test_unbiased_agrees_with_the_reference(kind, n_outputs):
     forest, X, y = fitted(kind, n_outputs)
     found = forest.importances(X, y, kind="unbiased")
     np.testing.assert_allclose(found.by_tree, unbiased_importances(forest, X, y), atol=1e-12)
@@ -92,7 +92,7 @@ def test_unbiased_is_the_slow_twins(kind, n_outputs):
 
 
 @pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
-def test_weights_weigh_rows(kind):
+def test_sample_weights_are_used(kind):
     X, labels, values = mixed()
     y = labels if kind is RandomForestClassifier else values
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.25], size=len(X))
@@ -107,7 +107,7 @@ def test_weights_weigh_rows(kind):
     np.testing.assert_allclose(found.by_tree, unbiased_importances(forest, X, y, weight), atol=1e-12)
 
 
-def test_class_weights_weigh_the_unbiased_decrease():
+def test_class_weights_are_used_in_the_unbiased_decrease():
     X, y, _ = mixed()
     by_class = {"low": 1.0, "middle": 2.0, "high": 5.0}
     forest = small(RandomForestClassifier, class_weight=by_class).fit(X, y)
@@ -132,14 +132,14 @@ def test_groups_are_permuted_together():
 
 
 @pytest.mark.parametrize("kind", ["unbiased", "impurity"])
-def test_groups_of_decreases_are_added_up(kind):
+def test_decreases_of_a_group_are_summed(kind):
     forest, X, y = fitted(RandomForestClassifier)
     alone, together = forest.importances(X, y, kind), forest.importances(X, y, kind, groups=[["a", "c"]])
     np.testing.assert_allclose(together.importance, [alone.importance[[0, 2]].sum(), *alone.importance[[1, 3]]])
     assert together.n_splits.sum() == alone.n_splits.sum()
 
 
-def test_costs_decide_what_an_error_is():
+def test_costs_are_used_in_the_error():
     X, y = load_iris(return_X_y=True, as_frame=True)
     forest = small(RandomForestClassifier, cost_matrix=[[0, 1, 1], [5, 0, 1], [1, 9, 0]], max_depth=2).fit(X, y)
     by_tree, _ = permutation_importances(forest, X, y, [[0], [1], [2], [3]], loss="error")
@@ -154,7 +154,7 @@ def test_costs_decide_what_an_error_is():
     replace=st.booleans(),
     is_class=st.booleans(),
 )
-def test_any_small_table_gives_the_slow_twins_numbers(n, n_columns, seed, replace, is_class):
+def test_small_tables_agree_with_the_reference(n, n_columns, seed, replace, is_class):
     random = np.random.default_rng(seed)
     X = pd.DataFrame(random.integers(0, 4, size=(n, n_columns)).astype(float), columns=list("abcd")[:n_columns])
     X = X.mask(random.random(X.shape) < 0.1)
@@ -172,7 +172,7 @@ def test_any_small_table_gives_the_slow_twins_numbers(n, n_columns, seed, replac
     np.testing.assert_allclose(unbiased, unbiased_importances(forest, X, y), atol=1e-12)
 
 
-def test_permutations_are_even():
+def test_permutations_are_uniform():
     n, times = 5, 2000
     first = np.bincount([permutation(n, 7, t, 1, 0)[0] for t in range(times)], minlength=n)
     assert abs(first - times / n).max() < 5 * np.sqrt(times / n)
@@ -182,7 +182,7 @@ def test_permutations_are_even():
 
 
 def noisy(seed, n=150, is_class=True):
-    """A column that matters, two values; noise of 2, 10 and n values; noise of many categories."""
+    """Return a table with a binary informative column, and noise of 2, 10 and n values and of many categories."""
     random = np.random.default_rng(seed)
     X = pd.DataFrame({"true": random.integers(0, 2, size=n).astype(float)})
     X["two"], X["ten"], X["many"] = random.integers(0, 2, size=n), random.integers(0, 10, size=n), random.normal(size=n)
@@ -199,7 +199,7 @@ def noisy(seed, n=150, is_class=True):
         pytest.param(ExtraTreesClassifier, marks=pytest.mark.slow),
     ],
 )
-def test_noise_of_many_values_gets_nothing_unless_by_impurity(kind):
+def test_only_impurity_favours_noise_with_many_values(kind):
     n_tables = 60  # so that three standard errors, which four columns of noise hardly ever exceed by chance, are little
     found = {"impurity": [], "unbiased": [], "permutation": []}
     for seed in range(n_tables):
@@ -218,7 +218,7 @@ def test_noise_of_many_values_gets_nothing_unless_by_impurity(kind):
     assert impurity[1] < impurity[2] < impurity[3]
 
 
-def test_impurity_is_what_feature_importances_says():
+def test_impurity_equals_feature_importances():
     X, y = load_wine(return_X_y=True)
     forest = small(RandomForestClassifier).fit(X, y)
     found = forest.importances(kind="impurity")
@@ -229,7 +229,7 @@ def test_impurity_is_what_feature_importances_says():
     ).importance.sum() == pytest.approx(1)
 
 
-def test_unbiased_approaches_the_decrease_itself_when_rows_are_many():
+def test_unbiased_approaches_the_impurity_decrease_for_many_rows():
     random = np.random.default_rng(0)
     X = random.integers(0, 3, size=(20000, 2)).astype(float)
     y = X[:, 0] + (X[:, 1] == 2) + random.normal(size=20000) / 10
@@ -243,7 +243,7 @@ def _mean_leaf_impurity(tree):
     return np.average(tree.impurity[leaves], weights=tree.weighted_n_node_samples[leaves])
 
 
-def test_standard_errors_and_z_are_those_of_the_trees():
+def test_standard_errors_and_z_are_over_the_trees():
     forest, X, y = fitted(RandomForestClassifier)
     found = forest.importances(X, y)
     np.testing.assert_allclose(found.importance, found.by_tree.mean(axis=0))
@@ -252,7 +252,7 @@ def test_standard_errors_and_z_are_those_of_the_trees():
     assert np.isnan(found.z[3])
 
 
-def test_more_repeats_bring_the_trees_closer_together():
+def test_more_repeats_reduce_the_standard_error():
     X, y = load_diabetes(return_X_y=True)
     forest = small(RandomForestRegressor, n_estimators=30).fit(X, y)
     one, many = forest.importances(X, y), forest.importances(X, y, n_repeats=10)
@@ -260,7 +260,7 @@ def test_more_repeats_bring_the_trees_closer_together():
     assert np.corrcoef(one.importance, many.importance)[0, 1] > 0.97
 
 
-def test_rows_average_to_the_forest_where_trees_weigh_alike():
+def test_row_importances_average_to_those_of_the_forest():
     X, y = load_iris(return_X_y=True)
     forest = small(RandomForestClassifier, n_estimators=200).fit(X, y)
     found = forest.importances(X, y, by_row=True)
@@ -273,7 +273,7 @@ def test_rows_average_to_the_forest_where_trees_weigh_alike():
 
 
 @pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
-def test_the_same_bits_for_any_number_of_threads_and_frame_library(kind):
+def test_results_are_bit_identical_for_any_number_of_threads_and_frame_library(kind):
     forest, X, y = fitted(kind, n_estimators=13)
     tables = [X, pl.from_pandas(X), pa.Table.from_pandas(X)]
     for name in ("permutation", "unbiased"):
@@ -285,7 +285,7 @@ def test_the_same_bits_for_any_number_of_threads_and_frame_library(kind):
             assert name == "unbiased" or np.array_equal(found.by_row, expected.by_row, equal_nan=True)
 
 
-def test_the_seed_is_the_forests_own_unless_given():
+def test_the_default_seed_is_that_of_the_forest():
     forest, X, y = fitted(RandomForestClassifier)
     assert np.array_equal(forest.importances(X, y).by_tree, forest.importances(X, y).by_tree)
     one, two = (forest.importances(X, y, random_state=seed).by_tree for seed in (1, 2))
@@ -293,7 +293,7 @@ def test_the_seed_is_the_forests_own_unless_given():
     assert np.array_equal(one, forest.importances(X, y, random_state=1).by_tree)
 
 
-def test_pickled_forests_and_reports_give_the_same_numbers():
+def test_pickled_forests_and_results_have_the_same_numbers():
     forest, X, y = fitted(RandomForestClassifier)
     found = forest.importances(X, y)
     again = pickle.loads(pickle.dumps(forest)).importances(X, y)
@@ -302,7 +302,7 @@ def test_pickled_forests_and_reports_give_the_same_numbers():
     assert copy.deepcopy(found).names == found.names
 
 
-def test_sparse_rows_are_judged_like_dense_ones():
+def test_sparse_rows_have_the_same_importances():
     X, y = load_iris(return_X_y=True)
     X = np.where(X > 2.5, X, 0)
     forest = small(RandomForestClassifier).fit(X, y)
@@ -336,7 +336,7 @@ def _stop(*_):
     raise KeyboardInterrupt
 
 
-def test_samples_by_group_are_honoured():
+def test_samples_by_group_are_used():
     X, y, _ = mixed()
     people = np.arange(len(X)) // 4
     forest = small(RandomForestClassifier).fit(X, y, groups=people)
@@ -347,7 +347,7 @@ def test_samples_by_group_are_honoured():
 # ---- refusals ---------------------------------------------------------------------------------------------
 
 
-def test_refusals():
+def test_errors():
     forest, X, y = fitted(RandomForestClassifier)
     for call, message in [
         (lambda: forest.importances(X, y, kind="gain"), "kind must be one of 'permutation', 'unbiased', 'impurity'"),
@@ -373,7 +373,7 @@ def test_refusals():
 
 
 @pytest.mark.parametrize("kind", ["permutation", "unbiased"])
-def test_forests_without_samples_are_refused(kind):
+def test_forests_without_bootstrap_are_rejected(kind):
     X, y, _ = mixed()
     forest = ExtraTreesClassifier(n_estimators=3).fit(X, y)
     with pytest.raises(ValueError, match=r"bootstrap=True, or use spinney\.permutation_importance"):
@@ -382,7 +382,7 @@ def test_forests_without_samples_are_refused(kind):
         through_bytes(small(RandomForestClassifier).fit(X, y)).importances(X, y, kind)
 
 
-def test_a_criterion_of_ones_own_is_refused():
+def test_a_user_criterion_is_rejected():
     X, _, y = mixed()
     own = spinney.LossCriterion(lambda y, constant: (y - constant) ** 2)
     forest = small(RandomForestRegressor, criterion=own, n_estimators=2, max_depth=2).fit(X, y)
@@ -390,14 +390,14 @@ def test_a_criterion_of_ones_own_is_refused():
         forest.importances(X, y)
 
 
-def test_no_row_out_of_bag_is_said():
+def test_no_out_of_bag_rows_is_an_error():
     X, y = [[0.0], [1.0]], [0, 1]
     forest = RandomForestClassifier(n_estimators=1, random_state=0, replace=False, max_samples=2).fit(X, y)
     with pytest.raises(ValueError, match="none is out of bag"):
         forest.importances(X, y)
 
 
-def test_columns_that_no_tree_uses_cost_nothing():
+def test_unused_columns_have_importance_zero():
     random = np.random.default_rng(0)
     X = random.normal(size=(2000, 3))
     wide = np.hstack([X, np.zeros((2000, 500))])
@@ -426,7 +426,7 @@ def test_frames():
     assert repr(found) == "<Importances: permutation, 4 columns, 7 trees>"
 
 
-def test_pictures():
+def test_plots():
     forest, X, y = fitted(RandomForestClassifier)
     found = forest.importances(X, y, by_row=True)
     bars = found.plot()

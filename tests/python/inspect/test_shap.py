@@ -1,4 +1,4 @@
-"""Shapley values: against their definition, against another program, and in all that a user may pass."""
+"""SHAP values of trees and forests: agreement with the definition and the package shap, inputs and plots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ mpl.use("agg")
 
 
 def next_of(model: Any, X: Any, row: int) -> Any:
-    """Where a row goes from each node, by the tree's arrays."""
+    """Return the child of each node for a row, from the tree's arrays."""
     from spinney._data import read_table
     from spinney._data.schema import column_values
 
@@ -58,7 +58,7 @@ def mixed(seed: int, n_rows: int = 90) -> tuple[Any, Any]:
 
 @examples(4)
 @given(st.integers(0, 10_000), st.integers(2, 14))
-def test_values_and_interactions_are_those_of_the_definition(seed: int, leaves: int) -> None:
+def test_values_and_interactions_agree_with_the_definition(seed: int, leaves: int) -> None:
     X, y = table(seed, n_rows=50)
     model = spinney.DecisionTreeRegressor(max_leaf_nodes=leaves).fit(X, y)
     explained = model.shap_values(X[:2], interactions=True)
@@ -106,7 +106,7 @@ def test_surrogates_decide_for_the_column_of_the_split(fallback: str) -> None:
 
 
 def routed(model: Any, row: Any, node: int) -> int:
-    """Next node by the lists of splits: the split itself, then its surrogates, then the fallback."""
+    """Return the next node: by the primary split, then its surrogates, then the fallback."""
     tree, splits = model.tree_, model.tree_.splits
     flags = int(tree.engine.flags[node])
     for s in range(splits["begin"][node], splits["begin"][node + 1]):
@@ -123,7 +123,7 @@ def routed(model: Any, row: Any, node: int) -> int:
     return int(tree.children_left[node] if flags & 1 else tree.children_right[node])
 
 
-def test_a_column_that_comes_again_and_again_on_one_path() -> None:
+def test_a_column_that_is_split_repeatedly_on_one_path() -> None:
     rng = np.random.default_rng(0)
     X = np.c_[np.arange(64), rng.integers(0, 3, 64)].astype(float)
     model = spinney.DecisionTreeRegressor().fit(X, rng.normal(size=64))
@@ -139,7 +139,7 @@ def test_a_column_that_comes_again_and_again_on_one_path() -> None:
 
 @examples(3)
 @given(st.integers(0, 10_000))
-def test_columns_that_are_not_known_come_from_the_background(seed: int) -> None:
+def test_unknown_columns_come_from_the_background(seed: int) -> None:
     X, y = table(seed, n_rows=60, n_columns=4)
     forest = spinney.ExtraTreesRegressor(n_estimators=3, max_depth=4, random_state=seed).fit(X, y)
     rows, background = X[:3], X[20:25]
@@ -184,7 +184,7 @@ def test_a_background_of_rows_that_surrogates_place(fallback: str) -> None:
 
 @examples(5)
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from([1, 2, 3]))
-def test_parts_sum_to_the_whole(seed: int, n_rows: int, n_outputs: int) -> None:
+def test_values_sum_to_the_prediction(seed: int, n_rows: int, n_outputs: int) -> None:
     X, y = table(seed, n_rows=60)
     target = np.column_stack([y * (k + 1) + X[:, k].clip(-9, 9, where=~np.isnan(X[:, k])) for k in range(n_outputs)])
     target = np.nan_to_num(target)
@@ -207,7 +207,7 @@ def test_long_paths_of_different_columns_stay_exact(n: int) -> None:
 
 
 def by_leaves(tree: Any, row: Any) -> Any:
-    """Shapley values leaf by leaf, where no column comes twice on a path: the integral that defines the weights."""
+    """Return Shapley values leaf by leaf, if no column occurs twice on a path, from the integral of the weights."""
     nodes, weights = np.polynomial.legendre.leggauss(120)
     t, weights = (1 + nodes) / 2, weights / 2
     out = np.zeros(len(row))
@@ -225,14 +225,14 @@ def by_leaves(tree: Any, row: Any) -> Any:
     return out
 
 
-def test_forests_grown_to_the_end() -> None:
+def test_forests_with_pure_leaves() -> None:
     X, y = table(9, n_rows=500, n_columns=12)
     forest = spinney.ExtraTreesRegressor(n_estimators=4, max_features=1, random_state=0).fit(X, y)
     assert max(tree.get_depth() for tree in forest.estimators_) > 15
     np.testing.assert_allclose(forest.shap_values(X).predictions, forest.predict(X), rtol=0, atol=1e-12)
 
 
-def test_rows_do_not_notice_each_other_or_the_threads() -> None:
+def test_values_do_not_depend_on_other_rows_or_threads() -> None:
     X, y = table(5, n_rows=300)
     forest = spinney.RandomForestClassifier(n_estimators=12, random_state=0).fit(X, y > 1)
     whole = forest.shap_values(X, interactions=True)
@@ -245,7 +245,7 @@ def test_rows_do_not_notice_each_other_or_the_threads() -> None:
     assert whole.values.tobytes() == forest.shap_values(X).values.tobytes()
 
 
-def test_columns_that_no_split_asks_for_add_nothing() -> None:
+def test_columns_without_splits_have_zero_values() -> None:
     X, y = table(2)
     X[:, 4] = 1.0
     explained = spinney.DecisionTreeRegressor(max_depth=3).fit(X, y).shap_values(X, interactions=True)
@@ -260,7 +260,7 @@ def test_a_single_leaf() -> None:
     assert explained.base_value == 3.0
 
 
-def test_weights_are_the_cover() -> None:
+def test_sample_weights_are_used() -> None:
     X, y = table(4, n_rows=60, missing=0)
     weight = np.random.default_rng(0).integers(1, 4, 60)
     weighted = spinney.DecisionTreeRegressor(max_depth=3).fit(X, y, sample_weight=weight).shap_values(X)
@@ -283,16 +283,16 @@ def test_classes() -> None:
     np.testing.assert_allclose(explained.values.sum(axis=2), 0, atol=1e-12)
     gentoo = explained.output("Gentoo")
     np.testing.assert_array_equal(gentoo.values, explained.values[:, :, 2])
-    with pytest.raises(ValueError, match="Say which output to explain: one of 'Adelie'"):
+    with pytest.raises(ValueError, match="Pass the output to explain: one of 'Adelie'"):
         explained.output()
-    with pytest.raises(ValueError, match="Say which output"):
+    with pytest.raises(ValueError, match="Pass the output"):
         explained.output("Emperor")
     assert explained.data[0, 0] == "Torgersen"
     assert gentoo.text_of(0, 0) == "Torgersen"
     assert gentoo.text_of(3, 1) == "missing"
 
 
-def test_classes_of_several_outputs_are_a_list() -> None:
+def test_multi_output_classification_returns_a_list() -> None:
     X, y = table(6)
     target = np.column_stack([y > 1, np.digitize(y, [-1, 0, 1])])
     tree = spinney.DecisionTreeClassifier(max_depth=4).fit(X, target)
@@ -302,12 +302,12 @@ def test_classes_of_several_outputs_are_a_list() -> None:
     assert [part.output_names for part in explained] == [[0, 1], [0, 1, 2, 3]]
 
 
-def test_one_class_only() -> None:
+def test_a_single_class() -> None:
     explained = spinney.DecisionTreeClassifier().fit([[1], [2]], ["a", "a"]).shap_values([[1]])
     assert explained.output("a").predictions.tolist() == [1.0]
 
 
-def test_frames_of_all_kinds_say_the_same() -> None:
+def test_results_do_not_depend_on_the_frame_library() -> None:
     import polars as pl
     import pyarrow as pa
 
@@ -320,7 +320,7 @@ def test_frames_of_all_kinds_say_the_same() -> None:
         np.testing.assert_array_equal(found.numbers, expected.numbers)
 
 
-def test_the_result_is_handy() -> None:
+def test_methods_of_the_result() -> None:
     X, y = table(7)
     model = spinney.DecisionTreeRegressor(max_depth=3).fit(X, y)
     explained = model.shap_values(X, interactions=True)
@@ -334,13 +334,13 @@ def test_the_result_is_handy() -> None:
     assert explained.base_values.shape == (80,)
     back = pickle.loads(pickle.dumps(explained))
     np.testing.assert_array_equal(back.values, explained.values)
-    with pytest.raises(ValueError, match="one output only"):
+    with pytest.raises(ValueError, match="only one output"):
         explained.output(1)
-    with pytest.raises(IndexError, match="pick rows"):
+    with pytest.raises(IndexError, match="selects rows"):
         explained[0, 1]
 
 
-def test_a_loaded_model_explains_alike(tmp_path: Any) -> None:
+def test_a_loaded_model_has_the_same_values(tmp_path: Any) -> None:
     X, y = mixed(1)
     model = spinney.RandomForestRegressor(n_estimators=4, random_state=0).fit(X, y)
     model.save(tmp_path / "model.spinney")
@@ -348,7 +348,7 @@ def test_a_loaded_model_explains_alike(tmp_path: Any) -> None:
     assert again.values.tobytes() == model.shap_values(X).values.tobytes()
 
 
-def test_an_unfitted_model_says_so() -> None:
+def test_an_unfitted_model_is_rejected() -> None:
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
@@ -390,7 +390,7 @@ def test_explanations_for_the_shap_package() -> None:
     mpl.pyplot.close("all")
 
 
-def test_an_explanation_of_classes_is_sliced_by_their_names() -> None:
+def test_an_explanation_of_classes_is_indexed_by_class() -> None:
     pytest.importorskip("shap")
     X, _ = mixed(2)
     y = np.resize(["low", "middle", "high"], len(X))
@@ -403,7 +403,7 @@ def test_an_explanation_of_classes_is_sliced_by_their_names() -> None:
 # ---- pictures ----------------------------------------------------------------------------------------
 
 
-def test_points_show_every_row_of_the_largest_columns() -> None:
+def test_the_point_plot_shows_every_row_of_the_largest_columns() -> None:
     X, y = mixed(3)
     explained = spinney.RandomForestRegressor(n_estimators=5, random_state=0).fit(X, y).shap_values(X)
     ax = explained.plot(max_columns=2)
@@ -414,7 +414,7 @@ def test_points_show_every_row_of_the_largest_columns() -> None:
     mpl.pyplot.close(ax.figure)
 
 
-def test_bars_are_mean_sizes() -> None:
+def test_bars_are_mean_absolute_values() -> None:
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     explained = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y).shap_values(X)
     ax = explained.plot("bars")
@@ -425,7 +425,7 @@ def test_bars_are_mean_sizes() -> None:
 
 
 @pytest.mark.parametrize("max_columns", [2, 3, 10])
-def test_steps_lead_from_the_base_to_the_prediction(max_columns: int) -> None:
+def test_the_row_plot_leads_from_the_base_value_to_the_prediction(max_columns: int) -> None:
     X, y = mixed(4)
     explained = spinney.DecisionTreeRegressor(max_depth=4).fit(X, y).shap_values(X)
     ax = explained.plot_row(5, max_columns=max_columns)
@@ -436,7 +436,7 @@ def test_steps_lead_from_the_base_to_the_prediction(max_columns: int) -> None:
     mpl.pyplot.close(ax.figure)
 
 
-def test_pictures_refuse_nonsense() -> None:
+def test_invalid_plot_options_are_rejected() -> None:
     explained = spinney.DecisionTreeRegressor().fit([[1], [2]], [1, 2]).shap_values([[1]])
     with pytest.raises(ValueError, match="kind must be"):
         explained.plot("pie")

@@ -1,4 +1,4 @@
-"""Shapley values of boosted scores: against their definition, other programs, and all that a user may pass."""
+"""SHAP values of boosting: agreement with the definition and other libraries, offsets, backgrounds and plots."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def small(kind: Any = Regressor, **options: Any) -> Any:
 
 
 def brute_force(model: Any, X: Any, row: int) -> tuple[Any, Any, Any]:
-    """Base value, values and interactions by score, tree by tree."""
+    """Return the base value, values and interactions of each score, tree by tree."""
     known = np.column_stack(column_values(model.schema_, read_table(X), "boosting", "missing"))[row]
     n, k = model.n_features_in_, model.boosting_.n_scores
     base, values, pairs = model.boosting_.start.copy(), np.zeros((n, k)), np.zeros((n, n, k))
@@ -76,7 +76,7 @@ def check_by_definition(model: Any, X: Any, rows: range) -> None:
 
 @examples(4)
 @given(st.integers(0, 10_000), st.integers(2, 10))
-def test_values_are_those_of_the_definition(seed: int, leaves: int) -> None:
+def test_values_agree_with_the_definition(seed: int, leaves: int) -> None:
     X, y = numbers(seed)
     check_by_definition(small(max_leaf_nodes=leaves).fit(X, y), X, range(2))
 
@@ -91,7 +91,7 @@ def test_categories_missing_values_and_weights(seed: int) -> None:
     check_by_definition(model, X, range(3))
 
 
-def test_classes_by_definition() -> None:
+def test_multiclass_values_agree_with_the_definition() -> None:
     X, y = numbers(3)
     check_by_definition(small(Classifier, n_estimators=3).fit(X, np.digitize(y, [0, 1])), X, range(2))
 
@@ -102,7 +102,7 @@ def test_classes_by_definition() -> None:
 @pytest.mark.parametrize(
     "loss", ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 )
-def test_parts_sum_to_the_score_of_every_loss(loss: str) -> None:
+def test_values_sum_to_the_score_for_every_loss(loss: str) -> None:
     X, y = numbers(4)
     y = y if loss in ("squared_error", "absolute_error", "huber", "quantile") else np.exp(y / 4)
     model = small(loss=loss, n_estimators=20).fit(X, y)
@@ -114,7 +114,7 @@ def test_parts_sum_to_the_score_of_every_loss(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", ["log_loss", "exponential"])
 @pytest.mark.parametrize("init", ["constant", "zero"])
-def test_two_classes_have_one_score(loss: str, init: str) -> None:
+def test_binary_classification_has_one_score(loss: str, init: str) -> None:
     X, y = numbers(5)
     model = small(Classifier, loss=loss, init=init, n_estimators=20).fit(X, np.where(y > 1, "yes", "no"))
     explained = model.shap_values(X)
@@ -126,7 +126,7 @@ def test_two_classes_have_one_score(loss: str, init: str) -> None:
     assert explained.of == half + "log-odds of class yes"
 
 
-def test_several_classes_have_a_score_each() -> None:
+def test_multiclass_has_one_score_per_class() -> None:
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     model = small(Classifier, n_estimators=15).fit(X, y)
     explained = model.shap_values(X, interactions=True)
@@ -136,11 +136,11 @@ def test_several_classes_have_a_score_each() -> None:
     gentoo = explained.output("Gentoo")
     np.testing.assert_array_equal(gentoo.values, explained.values[:, :, 2])
     assert explained.interactions.shape == (344, 7, 7, 3)
-    with pytest.raises(ValueError, match="Say which output to explain: one of 'Adelie'"):
+    with pytest.raises(ValueError, match="Pass the output to explain: one of 'Adelie'"):
         explained.output()
 
 
-def test_an_offset_is_no_column() -> None:
+def test_an_offset_is_added_to_the_base_value() -> None:
     X, y = numbers(6)
     offset = np.linspace(-1, 1, len(y))
     model = small(loss="poisson", n_estimators=20).fit(X, np.exp(y / 4), offset=offset)
@@ -167,7 +167,7 @@ def test_offsets_by_class() -> None:
     np.testing.assert_allclose(explained.output(1).predictions, explained.predictions[:, 1], rtol=0, atol=1e-12)
 
 
-def test_columns_that_are_not_known_come_from_the_background() -> None:
+def test_unknown_columns_come_from_the_background() -> None:
     X, y = numbers(7, n_columns=3)
     model = small().fit(X, y)
     rows, background = X[:3], X[20:25]
@@ -204,7 +204,7 @@ def test_the_base_value_is_the_mean_over_the_training_weight() -> None:
     np.testing.assert_allclose(weighted.feature_importances_, repeated.feature_importances_, atol=1e-6)
 
 
-def test_rows_do_not_notice_each_other_the_threads_or_the_frame() -> None:
+def test_values_do_not_depend_on_other_rows_threads_or_frame() -> None:
     import polars as pl
     import pyarrow as pa
 
@@ -235,14 +235,14 @@ def test_sparse_rows_and_models_from_files(tmp_path: Any) -> None:
     assert pickle.loads(pickle.dumps(expected)).values.tobytes() == expected.values.tobytes()
 
 
-def test_an_unfitted_model_says_so() -> None:
+def test_an_unfitted_model_is_rejected() -> None:
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
         Regressor().shap_values([[1.0]])
 
 
-def test_pictures_say_what_is_explained() -> None:
+def test_plot_labels_describe_the_score() -> None:
     X, y = numbers(10)
     explained = small(Classifier).fit(X, y > 1).shap_values(X)
     ax = explained.plot()
@@ -257,7 +257,7 @@ def test_pictures_say_what_is_explained() -> None:
 
 
 def as_shap_trees(model: Any) -> dict[str, Any]:
-    """Return the model as the package shap takes trees of its own."""
+    """Return the model in the format of the package shap."""
     trees = []
     for engine in model.boosting_.trees():
         tree = FittedTree(engine, None, 1)
@@ -326,7 +326,7 @@ def test_a_stream_is_read_once() -> None:
         np.testing.assert_array_equal(found.predictions, fitted.shap_values(table, **options).predictions)
 
 
-def test_the_base_value_is_the_start_and_the_mean_of_each_tree_over_its_rows() -> None:
+def test_the_base_value_is_the_initial_score_plus_the_mean_of_each_tree() -> None:
     X, y = numbers(1)
     for subsample in (0.4, 1.0):
         model = Regressor(n_estimators=5, subsample=subsample, random_state=0).fit(X, y)

@@ -1,4 +1,4 @@
-"""Fits that joblib carries to the workers of a Dask cluster: the same results as here."""
+"""Fits with joblib on a Dask cluster: the same results as on one machine."""
 
 import joblib
 import numpy as np
@@ -18,10 +18,10 @@ pytestmark = [
 
 
 class _OwnThreads(ThreadingBackend):
-    """A backend of this machine that someone has made of joblib's."""
+    """A custom joblib backend on this machine."""
 
 
-def test_one_machine_is_no_cluster():
+def test_local_backends_are_not_distributed():
     assert not is_distributed()
     for backend in ("threading", "loky", "multiprocessing", "sequential"):
         with joblib.parallel_config(backend=backend):

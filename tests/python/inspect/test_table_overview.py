@@ -1,4 +1,4 @@
-"""What a fit keeps of a whole table, beside slow twins in NumPy."""
+"""Statistics of a whole table: agreement with reference implementations in NumPy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def slow_keys(table: _engine.Table, target: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("n", [1, N])
-def test_row_keys_are_those_of_the_slow_twin(n: int, n_jobs: int) -> None:
+def test_row_keys_agree_with_the_reference(n: int, n_jobs: int) -> None:
     table = make_table(n)
     for target in (np.zeros((n, 0)), np.random.default_rng(1).standard_normal((n, 2))):
         assert np.array_equal(row_keys(table.fingerprints(n_jobs), target, table.n_columns), slow_keys(table, target))
@@ -49,7 +49,7 @@ def test_row_keys_are_those_of_the_slow_twin(n: int, n_jobs: int) -> None:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_ranges_are_those_of_the_slow_twin(weighted: bool, n_jobs: int) -> None:
+def test_ranges_agree_with_the_reference(weighted: bool, n_jobs: int) -> None:
     table = make_table()
     weight = (np.random.default_rng(2).random(N) < 0.01).astype(float) if weighted else None
     ranges = ColumnRanges.of(table, weight, n_jobs)
@@ -76,7 +76,7 @@ def test_ranges_are_those_of_the_slow_twin(weighted: bool, n_jobs: int) -> None:
         np.array([7], dtype=np.uint16),
     ],
 )
-def test_labels_close_together_are_counted_as_sorting_would(column: np.ndarray) -> None:
+def test_adjacent_labels_are_counted_as_by_sorting(column: np.ndarray) -> None:
     labels, codes = _factorise(column)
     expected, expected_codes = np.unique(column, return_inverse=True)
     assert labels.dtype == column.dtype

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Schema
+from spinney._data.display import align
 from spinney._estimator.estimator import only_if
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._tree.rpart.record import RpartRecord
@@ -28,18 +29,6 @@ def _number(value: float, digits: int) -> str:
     if value is None or np.isnan(value):
         return "NaN"
     return f"{value:.{digits}g}"
-
-
-def _aligned(rows: list[list[str]], left: int = 0) -> list[str]:
-    """Return rows of cells as lines of text, right-aligned except the first `left` columns."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return [
-        " ".join(
-            cell.ljust(width) if k < left else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 class RpartReport:
@@ -93,7 +82,7 @@ class RpartReport:
             cells = [_number(value, digits) for value in line]
             cells[1] = str(int(line[1]))
             rows.append([str(i), *cells])
-        return _aligned(rows, left=1)
+        return align(rows, gap=" ")
 
     # ---- summary -----------------------------------------------------------------------------------------
 
@@ -121,7 +110,7 @@ class RpartReport:
         order = np.argsort(-importance, kind="stable")
         shown = [k for k in order if percent[k] > 0]
         cells = [[self.schema.names[k] for k in shown], [str(percent[k]) for k in shown]]
-        return ["Variable importance", *_aligned(cells)]
+        return ["Variable importance", *align(cells, left=(), gap=" ")]
 
     def _node_lines(
         self, node: dict[str, Any], splits: list[dict[str, Any]], rows_of: dict[int, int], digits: int
@@ -155,7 +144,7 @@ class RpartReport:
                 ["   probabilities:", *[f"{p:.3f}" for p in node["yprob"]]],
             ]
             head = f"  predicted class={label}  expected loss={_number(loss, digits)}"
-            return [f"{head}  P(node) ={_number(node['nodeprob'], digits)}", *_aligned(rows)]
+            return [f"{head}  P(node) ={_number(node['nodeprob'], digits)}", *align(rows, left=(), gap=" ")]
         if self.record.method == "anova":
             mse = node["dev"] / node["wt"]
             return [f"  mean={_number(node['yval'], digits)}, MSE={_number(mse, digits)}"]

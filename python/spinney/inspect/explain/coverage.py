@@ -1,4 +1,4 @@
-"""How often intervals or sets of classes cover the truth on given rows."""
+"""Empirical coverage of prediction intervals and prediction sets."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CoverageReport:
-    """What `coverage_report` found; prints as text.
+    """Result of `coverage_report`; prints as text.
 
     Attributes
     ----------
     columns : dict of lists
-        One entry for all rows, then one per bin or group: `rows` (in words), `n` (or the weight), `coverage` (share
-        covered), `standard_error` (binomial: the square root of c (1 - c) / n), and `mean_width` of the intervals or
-        `mean_size` of the sets.
+        One entry for all rows, then one per bin or group: `rows` (description), `n` (or the weight), `coverage`
+        (fraction covered), `standard_error` (binomial: the square root of c (1 - c) / n), and `mean_width` of the
+        intervals or `mean_size` of the sets.
     nominal : float
-        The coverage asked for.
+        The nominal coverage.
     size_name : {"mean_width", "mean_size"}
 
     Examples
@@ -64,7 +64,7 @@ class CoverageReport:
         return frame_of(self.columns, backend)
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
-        """Draw the coverage of each bin or group with two standard errors, beside what was asked for.
+        """Plot the coverage of each bin or group with two standard errors, and the nominal coverage.
 
         Parameters
         ----------
@@ -79,16 +79,16 @@ class CoverageReport:
         return draw_coverage(self.columns, self.nominal, ax)
 
     def __repr__(self) -> str:
-        covered, asked = self.columns["coverage"][0], self.nominal
-        return f"<CoverageReport: {100 * covered:.1f}% covered, {100 * asked:g}% asked for>"
+        covered = self.columns["coverage"][0]
+        return f"<CoverageReport: {100 * covered:.1f}% covered, {100 * self.nominal:g}% nominal>"
 
     def __str__(self) -> str:
         head = ["rows", "n", "coverage", "error", "width" if self.size_name == "mean_width" else "size"]
         lines = [
-            [label, f"{n:,.10g}", f"{100 * share:.1f}%", f"±{100 * error:.1f}%", shortest(size, 4)]
-            for label, n, share, error, size in zip(*self.columns.values(), strict=True)
+            [label, f"{n:,.10g}", f"{100 * covered:.1f}%", f"±{100 * error:.1f}%", shortest(size, 4)]
+            for label, n, covered, error, size in zip(*self.columns.values(), strict=True)
         ]
-        return "\n".join([f"Coverage asked for: {100 * self.nominal:g}%", "", *align([head, *lines])])
+        return "\n".join([f"Nominal coverage: {100 * self.nominal:g}%", "", *align([head, *lines])])
 
 
 def coverage_report(
@@ -103,23 +103,23 @@ def coverage_report(
     sample_weight: ColumnLike = None,
     offset: ColumnLike = None,
 ) -> CoverageReport:
-    """Count how often `predict_interval`, or `predict_set` of a classifier, holds the targets of given rows.
+    """Return how often `predict_interval`, or `predict_set` of a classifier, covers the targets of given rows.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Rows that the model has neither been fitted nor calibrated on.
+        Rows that were used neither to fit nor to calibrate the model.
     y : array-like of shape (n_samples,)
         Their targets.
     coverage : float, default=0.9
-        As of `predict_interval` or `predict_set`.
+        As in `predict_interval` or `predict_set`.
     method : str, optional
-        As of `predict_interval` or `predict_set`; None: their default.
+        As in `predict_interval` or `predict_set`; None: their default.
     bins : int, default=5
-        Rows are also counted by that many bins of the prediction, of equal numbers of rows, or by the predicted class;
-        0: not.
+        Also report the coverage by this number of quantile bins of the prediction, or by the predicted class; 0: do
+        not.
     groups : array-like of shape (n_samples,), optional
-        Count by these labels instead.
+        Report the coverage by these labels instead.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows.
     offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
@@ -134,40 +134,41 @@ def coverage_report(
     model: Any = estimator
     if getattr(model, "n_outputs_", 1) > 1:
         raise ValueError("coverage_report is for one output. Fit one model per output.")
-    given = {} if offset is None else {"offset": offset}
+    options = {} if offset is None else {"offset": offset}
     how = {} if method is None else {"method": method}
     if is_classifier(model):
-        sets = model.predict_set(X, coverage, **how, **given)
+        sets = model.predict_set(X, coverage, **how, **options)
         codes = known_codes(y, model.classes_, len(sets)).astype(np.intp)
         covered = sets[np.arange(len(sets)), codes]
         sizes, size_name = sets.sum(axis=1).astype(np.float64), "mean_size"
     else:
-        ends = model.predict_interval(X, coverage, **how, **given)
-        target = read_values(y, len(ends))[:, 0]
-        covered = (ends[:, 0] <= target) & (target <= ends[:, 1])
-        sizes, size_name = ends[:, 1] - ends[:, 0], "mean_width"
-    predicted = np.asarray(model.predict(X, **given)) if bins else None
+        intervals = model.predict_interval(X, coverage, **how, **options)
+        target = read_values(y, len(intervals))[:, 0]
+        covered = (intervals[:, 0] <= target) & (target <= intervals[:, 1])
+        sizes, size_name = intervals[:, 1] - intervals[:, 0], "mean_width"
+    predicted = np.asarray(model.predict(X, **options)) if bins else None
     if predicted is not None and is_classifier(model):
         predicted = predicted.astype(str)
-    given_weight = read_weights(sample_weight, len(covered))
-    weight = np.ones(len(covered)) if given_weight is None else given_weight
-    parts = [("all", np.ones(len(covered), dtype=bool)), *_parts(predicted, groups, bins, len(covered))]
-    lines = [(label, *_measured(covered[m], sizes[m], weight[m])) for label, m in parts if weight[m].sum() > 0]
+    weight = read_weights(sample_weight, len(covered))
+    weight = np.ones(len(covered)) if weight is None else weight
+    subsets = [("all", np.ones(len(covered), dtype=bool)), *_subsets(predicted, groups, bins, len(covered))]
+    lines = [(label, *_measures(covered[m], sizes[m], weight[m])) for label, m in subsets if weight[m].sum() > 0]
     names = ("rows", "n", "coverage", "standard_error", size_name)
     return CoverageReport({name: [line[k] for line in lines] for k, name in enumerate(names)}, coverage, size_name)
 
 
-def _measured(covered: NDArray[np.bool_], sizes: Floats, weight: Floats) -> tuple[float, float, float, float]:
-    """Return the weight of some rows, the share of it that is covered, its standard error, and the mean size."""
+def _measures(covered: NDArray[np.bool_], sizes: Floats, weight: Floats) -> tuple[float, float, float, float]:
+    """Return the weight of some rows, the fraction of it that is covered, its standard error, and the mean size."""
     total = float(weight.sum())
-    share = float((weight * covered).sum() / total)
+    coverage = float((weight * covered).sum() / total)
     n = int(total) if total == int(total) else total
-    return n, share, float(np.sqrt(share * (1 - share) / total)), float(np.average(sizes, weights=weight))
+    return n, coverage, float(np.sqrt(coverage * (1 - coverage) / total)), float(np.average(sizes, weights=weight))
 
 
-def _parts(
+def _subsets(
     predicted: NDArray[Any] | None, groups: ColumnLike, bins: int, n_rows: int
 ) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Return the groups, or the bins of the prediction, with their labels."""
     if groups is not None:
         labels = read_row_groups(groups, n_rows)
         return [(str(label), labels == label) for label in np.unique(labels)]
@@ -176,11 +177,11 @@ def _parts(
     if predicted.dtype.kind != "f":
         return [(str(label), predicted == label) for label in np.unique(predicted)]
     edges = np.unique(np.quantile(predicted, np.linspace(0, 1, bins + 1)[1:-1], method="inverted_cdf"))
-    bin_of = np.searchsorted(edges, predicted, side="left")  # a bin ends at its edge, as the quantile is defined
-    found = []
+    bin_of = np.searchsorted(edges, predicted, side="left")  # a bin includes its upper edge
+    subsets = []
     for k in range(len(edges) + 1):
         members = bin_of == k
         if members.any():
             low, high = shortest(float(predicted[members].min()), 4), shortest(float(predicted[members].max()), 4)
-            found.append((f"predicted {low} to {high}", members))
-    return found
+            subsets.append((f"predicted {low} to {high}", members))
+    return subsets

@@ -1,4 +1,4 @@
-"""How much columns matter: the table of importances, and what a score falls by when a column is permuted."""
+"""Importances of columns: the result as a table and a plot, and permutation importance."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 
 MEASURES = {
-    "impurity": "share in the decrease of the impurity",
-    "unbiased": "decrease of the impurity, unbiased",
-    "error": "rise of the error rate when permuted",
-    "brier": "rise of the Brier score when permuted",
-    "margin": "fall of the margin when permuted",
-    "squared_error": "rise of the squared error when permuted",
-    "absolute_error": "rise of the absolute error when permuted",
-    "gain": "share in the loss that the splits save",
-    "splits": "share in the splits",
-    "loss": "rise of the loss when permuted",
+    "impurity": "fraction of the impurity decrease",
+    "unbiased": "unbiased impurity decrease",
+    "error": "increase in error rate when permuted",
+    "brier": "increase in Brier score when permuted",
+    "margin": "decrease in margin when permuted",
+    "squared_error": "increase in squared error when permuted",
+    "absolute_error": "increase in absolute error when permuted",
+    "gain": "fraction of the loss reduction",
+    "splits": "fraction of the splits",
+    "loss": "increase in loss when permuted",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Importances:
-    """What `importances` of a forest, or of boosting, found; prints as text.
+    """Importances of columns, from `importances` or `permutation_importance`; prints as text.
 
     Attributes
     ----------
@@ -60,30 +60,30 @@ class Importances:
         Columns, or groups of these, in the order of the table.
     kind : {"permutation", "unbiased", "impurity", "gain", "splits"}
     loss : str or None
-        What permutation makes worse; None for the other kinds.
+        Loss or score that permutation changes; None for the other kinds.
     importance, standard_error, z : ndarray of shape (n_names,)
-        Mean over the trees (boosting: over the permutations), its standard error over these, and their ratio (NaN where
-        the error is 0 or not known).
+        Mean over the trees (boosting: over the permutations), its standard error, and their ratio (NaN where the error
+        is 0 or unknown).
     by_tree : ndarray of shape (n_trees, n_names)
-        What the means are of; NaN for trees without out-of-bag rows. Boosting: a row per permutation.
+        Importances of each tree; NaN for trees without out-of-bag rows. Boosting: one row per permutation.
     by_row : ndarray of shape (n_samples, n_names), or None
-        With ``by_row=True``: mean rise of the row's loss over the trees that have not seen it; NaN if all have.
+        With ``by_row=True``: mean increase in the row's loss over its out-of-bag trees; NaN if it has none.
     n_splits : ndarray of shape (n_names,), or None
-        Splits on the columns in all trees; oblique splits count for each of their columns. None: there are no trees to
-        count them in.
+        Number of splits on the columns in all trees; oblique splits count for each of their columns. None: the model
+        has no trees.
     tree_loss : float or None
-        Mean loss of a single tree on its out-of-bag rows, or of a boosted model on the rows given: what permutation
-        adds to.
+        Mean loss of a single tree on its out-of-bag rows, or of a boosted model on the given rows, without
+        permutation.
     unit : {"tree", "permutation", "fold"}
-        What the means are over.
+        Unit over which the means are taken.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from spinney import RandomForestClassifier
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> found = RandomForestClassifier(random_state=0).fit(X, y).importances(X, y)
-    >>> sorted(found.to_frame("pandas")["column"][:2])
+    >>> importances = RandomForestClassifier(random_state=0).fit(X, y).importances(X, y)
+    >>> sorted(importances.to_frame("pandas")["column"][:2])
     ['petal length (cm)', 'petal width (cm)']
     """
 
@@ -104,8 +104,8 @@ class Importances:
 
     @property
     def measure(self) -> str:
-        """What the numbers are, in words."""
-        return MEASURES.get(self.loss or self.kind, f"fall of {self.loss} when permuted")
+        """Description of the numbers."""
+        return MEASURES.get(self.loss or self.kind, f"decrease in {self.loss} when permuted")
 
     @property
     def order(self) -> list[int]:
@@ -123,7 +123,7 @@ class Importances:
         Returns
         -------
         frame
-            `column`, `importance`, `standard_error`, `z`, and `n_splits` of models of trees.
+            `column`, `importance`, `standard_error`, `z`, and `n_splits` for models with trees.
         """
         order = self.order
         columns: dict[str, list[Any]] = {"column": [self.names[j] for j in order]}
@@ -150,18 +150,18 @@ class Importances:
 
     def _known_rows(self) -> Floats:
         if self.by_row is None:
-            raise ValueError("These importances were not measured by row. Ask for importances(X, y, by_row=True).")
+            raise ValueError("These importances have no values by row. Use importances(X, y, by_row=True).")
         return self.by_row
 
     def plot(self, *, style: str = "bar", max_columns: int = 15, ax: Axes | None = None) -> Axes:
-        """Draw the importances, with one standard error to either side.
+        """Plot the importances, with error bars of one standard error.
 
         Parameters
         ----------
         style : {"bar", "box"}, default="bar"
-            Bars, or a box over the trees with its mean and standard error inside.
+            Bars, or a box plot over the trees with the mean and its standard error.
         max_columns : int, default=15
-            Bars at most; the most important are drawn.
+            Maximum number of bars: the most important columns.
         ax : Axes, optional
             Where to draw; None: a new figure.
 
@@ -173,14 +173,14 @@ class Importances:
         return charts.draw_importances(self, style, max_columns, ax)
 
     def plot_rows(self, *, colour: object = None, max_columns: int = 15, ax: Axes | None = None) -> Axes:
-        """Draw the importances of single rows as points, a line of points per column.
+        """Plot the importances of single rows as points, one line of points per column.
 
         Parameters
         ----------
         colour : array-like of shape (n_samples,), optional
             Numbers or labels that colour the rows, such as the target.
         max_columns : int, default=15
-            Lines at most; the most important columns are drawn.
+            Maximum number of lines: the most important columns.
         ax : Axes, optional
             Where to draw; None: a new figure.
 
@@ -210,8 +210,8 @@ class Importances:
             what, score = ("Loss", self.tree_loss) if self.loss == "loss" else (self.loss, -self.tree_loss)
             lines.append(f"{what} of the model: {shortest(score, 4)}")
         largest = np.nanmax(self.standard_error, initial=0.0) or 0.01
-        digits = max(0, 1 - math.floor(math.log10(largest)))  # two of the largest error
-        shown = self.order[:_MOST_LINES]
+        digits = max(0, 1 - math.floor(math.log10(largest)))  # two significant digits of the largest error
+        shown = self.order[:_MAX_LINES]
         rows = align([[short(self.names[j]), f"{self.importance[j]:.{digits}f}"] for j in shown])
         errors = [f" ± {self.standard_error[j]:.{digits}f}" if self._has_errors else "" for j in shown]
         lines += [row + error for row, error in zip(rows, errors, strict=True)]
@@ -220,11 +220,11 @@ class Importances:
         return "\n".join(lines)
 
 
-_MOST_LINES = 30
+_MAX_LINES = 30
 
 
 def count_splits(fitted: ModelOfTrees, schema: Schema) -> NDArray[np.intp]:
-    """Count the splits on each column; oblique splits count for each of their columns."""
+    """Return the number of splits on each column; oblique splits count for each of their columns."""
     counts = fitted.split_counts(schema.n_split_features)
     return counts if schema.pool is None else schema.pool.uses(counts)
 
@@ -248,77 +248,77 @@ def permutation_importance(
     random_state: object = 0,
     n_jobs: int | None = None,
 ) -> Importances:
-    """Find what a score falls by when the values of a column, or of several together, change places among the rows.
+    """Return the decrease in a score when the values of a column, or of several together, are permuted.
 
     Parameters
     ----------
     model : estimator
         Of spinney, scikit-learn, LightGBM or any library. Fitted, unless there is `cv`.
     X : table of shape (n_samples, n_features)
-        Rows that the model has not seen; or those that it was fitted on, with `cv` or out of bag.
+        Held-out rows; or the training rows, with `cv` or out of bag.
     y : array-like of shape (n_samples,)
         Their target.
     rows : {"given", "out_of_bag"}, default="given"
-        "given": the rows as they are. "out_of_bag": `X` and `y` are what a forest of spinney was fitted on, and each
-        row is judged by the trees that have not seen it.
+        "given": the rows as they are. "out_of_bag": `X` and `y` are the training data of a forest of spinney, and each
+        row is predicted by its out-of-bag trees.
     cv : int, splitter or list of (train, test) positions, optional
-        Fit copies of the model to parts of the rows, and permute the rest of each. The standard error is over the
-        folds.
+        Fit copies of the model on the training rows of each fold, and permute its test rows. The standard error is
+        over the folds.
     scoring : str, callable or None, default=None
-        A scorer as scikit-learn's; None: the model's own score.
+        A scorer as in scikit-learn; None: the model's `score`.
     groups : list of lists of columns, or dict of these, optional
-        Columns that are permuted together, by name or position. Other columns stand alone.
+        Columns that are permuted together, by name or position. Other columns are permuted one by one.
     n_repeats : int, default=5
-        Permutations of each column; the standard error is over these.
+        Number of permutations of each column; the standard error is over these.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in the score (with `cv` also in the fits).
     random_state : int, RandomState or None, default=0
-        Seed of the permutations. With the same seed the numbers are those of scikit-learn.
+        Seed of the permutations. The results equal those of scikit-learn with the same seed.
     n_jobs : int, optional
-        Threads over the columns; None: one, which leaves threads to the model. The numbers are the same for any.
+        Threads over the columns; None: one, so that the model can use threads. It does not affect the results.
 
     Returns
     -------
     Importances
-        The numbers, with `to_frame` and `plot`; `by_tree` has a row for each permutation, or fold.
+        Has `to_frame` and `plot`; `by_tree` has one row per permutation, or fold.
 
     See Also
     --------
-    sklearn.inspection.permutation_importance : The same numbers for given rows.
-    RandomForestClassifier.importances : Out of bag for each tree, with other losses.
+    sklearn.inspection.permutation_importance : The same for given rows.
+    RandomForestClassifier.importances : Out-of-bag importances of each tree, with other losses.
 
     Examples
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
     >>> model = spinney.RandomForestClassifier(random_state=0).fit(X, y)
-    >>> found = spinney.permutation_importance(model, X, y, rows="out_of_bag")
-    >>> found.names[found.order[0]]
+    >>> importances = spinney.permutation_importance(model, X, y, rows="out_of_bag")
+    >>> importances.names[importances.order[0]]
     'bill_length_mm'
     """
     if rows not in ("given", "out_of_bag"):
         raise ValueError(f"rows must be 'given' or 'out_of_bag', not {rows!r}.")
     if cv is not None and rows == "out_of_bag":
-        raise ValueError("cv fits models of its own, which judge rows held out. Leave one of cv and rows out.")
+        raise ValueError("cv and rows='out_of_bag' exclude each other. Leave one of them out.")
     require_whole("n_repeats", n_repeats)
     table = pick_table(X)
     schema = model.schema_ if hasattr(model, "schema_") else Schema.learn(read_table(table.native))
     names, columns = read_column_groups(groups, schema)
     expected = schema.names if schema.has_names else None
     order = match_columns(table.names, table.n_columns, expected, schema.n_features, type(model).__name__)
-    places = columns if order is None else [[order[j] for j in group] for group in columns]
+    positions = columns if order is None else [[order[j] for j in group] for group in columns]
     weight = read_weights(sample_weight, table.n_rows)
     target = np.asarray(y)
     if len(target) != table.n_rows:
         raise ValueError(f"y has {len(target)} values, but X has {table.n_rows} rows.")
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max + 1)
-    plan = _Plan(table, columns, places, int(n_repeats), int(seed), n_jobs, target, weight, scoring)
+    plan = _Permutations(table, columns, positions, int(n_repeats), int(seed), n_jobs, target, weight, scoring)
     n_splits = None
     if cv is not None:
         base, draws = plan.over_folds(model, cv)
     else:
         check_fitted(model)
-        base, draws = plan.out_of_bag(model) if rows == "out_of_bag" else plan.falls(model)
+        base, draws = plan.out_of_bag(model) if rows == "out_of_bag" else plan.decreases(model)
         if isinstance(model, TableEstimator) and isinstance(model._fitted, ModelOfTrees):
             counts = count_splits(model._fitted, model.schema_)
             n_splits = np.array([counts[group].sum() for group in columns], dtype=np.intp)
@@ -326,17 +326,17 @@ def permutation_importance(
     error = draws.std(axis=0, ddof=1) / np.sqrt(n_draws) if n_draws > 1 else np.full(len(names), np.nan)
     z = np.divide(mean, error, out=np.full(len(names), np.nan), where=error > 0)
     unit = "permutation" if cv is None else "fold"
-    loss = _name(model, scoring)
+    loss = _score_name(model, scoring)
     return Importances(names, "permutation", loss, mean, error, z, draws, None, n_splits, -base, unit)
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """Which columns are permuted, by their places in the schema and in the table, and how the result is scored."""
+class _Permutations:
+    """The columns to permute, by their positions in the schema and in the table, and how to score predictions."""
 
     table: PickTable
     columns: list[list[int]]
-    places: list[list[int]]
+    positions: list[list[int]]
     n_repeats: int
     seed: int
     n_jobs: int | None
@@ -344,72 +344,72 @@ class _Plan:
     weight: Floats | None
     scoring: object
 
-    def falls(self, model: object, rows: Rows | None = None) -> tuple[float, Floats]:
-        """Score of some rows (None: all), and what it falls by, by permutation and group.
+    def decreases(self, model: object, rows: Rows | None = None) -> tuple[float, Floats]:
+        """Return the score of some rows (None: all), and its decrease by permutation and group.
 
-        Models of spinney's trees are asked about all permutations together: a row goes down a tree once, and again
-        only for columns that it was asked on its way.
+        Models of spinney's trees predict all permutations together: a row passes through a tree once, and again only
+        for columns on its path.
         """
-        part = self.table if rows is None else pick_table(self.table.take(rows))
-        score, orders = self._scorer(model, rows), self._orders(part.n_rows)
-        base = score(model, part.native)
+        table = self.table if rows is None else pick_table(self.table.take(rows))
+        score, orders = self._scorer(model, rows), self._orders(table.n_rows)
+        base = score(model, table.native)
         has_name = self.scoring is None or isinstance(self.scoring, str)
-        if has_name and self.n_repeats <= _MOST_DRAWS and _is_walked(model):
-            every, answers = np.arange(part.n_rows), _exchanged(model, part.native, self.columns, orders)
-            return base, np.array([[base - score(one, every) for one in group] for group in answers]).T
-        return base, self._falls_by_group(base, part, orders, lambda X: score(model, X))
+        if has_name and self.n_repeats <= _MAX_PERMUTATIONS and _predicts_permutations(model):
+            all_rows, predictions = np.arange(table.n_rows), _permuted(model, table.native, self.columns, orders)
+            return base, np.array([[base - score(one, all_rows) for one in group] for group in predictions]).T
+        return base, self._decreases_by_group(base, table, orders, lambda X: score(model, X))
 
     def out_of_bag(self, model: object) -> tuple[float, Floats]:
-        """As `falls`, by the trees that have not seen a row."""
+        """Return the same as `decreases`, from the out-of-bag trees of each row."""
         if not hasattr(model, "_judge_unseen"):
             raise ValueError(
                 f"rows='out_of_bag' needs a forest of spinney that was fitted on X, not {type(model).__name__}. Pass "
-                "rows that the model has not seen, or cv=5."
+                "held-out rows, or cv=5."
             )
         judged, answer = model._judge_unseen(self.table.native, self.y, self.weight)
         score, orders = self._scorer(model, judged), self._orders(self.table.n_rows)
         base = score(answer(self.table.native), judged)
-        return base, self._falls_by_group(base, self.table, orders, lambda X: score(answer(X), judged))
+        return base, self._decreases_by_group(base, self.table, orders, lambda X: score(answer(X), judged))
 
     def over_folds(self, model: object, cv: object) -> tuple[float, Floats]:
-        """Mean score over the folds, and what it falls by, by fold and group."""
+        """Return the mean score over the folds, and its decrease by fold and group."""
         bases, draws = [], []
         splitter = check_cv(cv, self.y, classifier=is_classifier(model))
         for train, test in splitter.split(np.zeros((len(self.y), 1)), self.y):
             weights = {} if self.weight is None else {"sample_weight": self.weight[train]}
             fitted = clone(model).fit(self.table.take(train), self.y[train], **weights)
-            base, falls = self.falls(fitted, np.asarray(test))
+            base, decreases = self.decreases(fitted, np.asarray(test))
             bases.append(base)
-            draws.append(falls.mean(axis=0))
+            draws.append(decreases.mean(axis=0))
         return float(np.mean(bases)), np.array(draws)
 
     def _scorer(self, model: object, rows: Rows | None) -> Callable[[Any, Any], float]:
-        """Return the score of predictions of a model for some rows."""
-        scorer, some = check_scoring(model, scoring=self.scoring), slice(None) if rows is None else rows
-        weights = {} if self.weight is None else {"sample_weight": self.weight[some]}
-        return lambda asked, X: float(scorer(asked, X, self.y[some], **weights))
+        """Return a function that scores predictions for some rows."""
+        scorer, chosen = check_scoring(model, scoring=self.scoring), slice(None) if rows is None else rows
+        weights = {} if self.weight is None else {"sample_weight": self.weight[chosen]}
+        return lambda predictor, X: float(scorer(predictor, X, self.y[chosen], **weights))
 
-    def _falls_by_group(
-        self, base: float, part: PickTable, orders: list[Rows], score: Callable[[Any], float]
+    def _decreases_by_group(
+        self, base: float, table: PickTable, orders: list[Rows], score: Callable[[Any], float]
     ) -> Floats:
         def of_group(g: int) -> list[float]:
-            return [base - score(part.with_columns(dict.fromkeys(self.places[g], order))) for order in orders]
+            return [base - score(table.with_columns(dict.fromkeys(self.positions[g], order))) for order in orders]
 
-        n_threads = 1 if self.n_jobs is None else count_threads(self.n_jobs, len(self.places))
-        return np.array(list(in_order(of_group, len(self.places), n_threads))).T
+        n_threads = 1 if self.n_jobs is None else count_threads(self.n_jobs, len(self.positions))
+        return np.array(list(in_order(of_group, len(self.positions), n_threads))).T
 
     def _orders(self, n_rows: int) -> list[Rows]:
-        """Permutations, each of the one before, as in scikit-learn."""
+        """Return the permutations, each of the previous one, as in scikit-learn."""
         random = np.random.RandomState(self.seed)
-        turn, order, found = np.arange(n_rows), np.arange(n_rows), []
+        shuffled, order, orders = np.arange(n_rows), np.arange(n_rows), []
         for _ in range(self.n_repeats):
-            random.shuffle(turn)
-            order = order[turn]
-            found.append(order)
-        return found
+            random.shuffle(shuffled)
+            order = order[shuffled]
+            orders.append(order)
+        return orders
 
 
-def _name(model: object, scoring: object) -> str:
+def _score_name(model: object, scoring: object) -> str:
     if isinstance(scoring, str):
         return scoring
     if scoring is not None:
@@ -419,11 +419,12 @@ def _name(model: object, scoring: object) -> str:
 
 Known = KnownProba | KnownValues
 
-_MOST_DRAWS = 64
-_MOST_ANSWERS = 1 << 22  # numbers held at a time: 32 MB
+_MAX_PERMUTATIONS = 64  # that are predicted together
+_MAX_PREDICTIONS = 1 << 22  # numbers in memory at a time: 32 MB
 
 
-def _is_walked(model: object) -> bool:
+def _predicts_permutations(model: object) -> bool:
+    """Return whether a model can predict all permutations together."""
     if not isinstance(model, TableEstimator) or not isinstance(model, (ClassifierMixin, RegressorMixin)):
         return False
     fitted: Any = model._fitted
@@ -433,16 +434,14 @@ def _is_walked(model: object) -> bool:
     return type(fitted) is not FittedTree or fitted.splits is None
 
 
-def _exchanged(
-    model: BaseEstimator, X: TableLike, groups: list[list[int]], orders: list[Rows]
-) -> Iterator[list[Known]]:
-    """Predict a table with the columns of each group in each of some orders; predictions are picked by row numbers."""
+def _permuted(model: BaseEstimator, X: TableLike, groups: list[list[int]], orders: list[Rows]) -> Iterator[list[Known]]:
+    """Yield the predictions for each group of columns in each of some orders."""
     others, columns = np.array(orders, dtype=np.uint32), model._columns(X)
     width = getattr(model._fitted, "n_scores", len(getattr(model, "classes_", (0,))))
-    at_once = max(1, _MOST_ANSWERS // max(1, others.size * width))
-    for begin in range(0, len(groups), at_once):
-        found = model._fitted.exchanged(columns, others, groups[begin : begin + at_once], model._n_threads)
-        for of_group in found:
+    batch_size = max(1, _MAX_PREDICTIONS // max(1, others.size * width))
+    for begin in range(0, len(groups), batch_size):
+        batch = model._fitted.exchanged(columns, others, groups[begin : begin + batch_size], model._n_threads)
+        for of_group in batch:
             yield [_known(model, np.ascontiguousarray(flat)) for flat in of_group]
 
 

@@ -1,8 +1,8 @@
-"""How much each column moves each prediction: Shapley values.
+"""SHAP values: the contribution of each column to each prediction.
 
-What a model predicts for a row is parted among the columns. Starting from the base value, the prediction when no column
-is known, each column adds its Shapley value: the mean of what it adds over all orders in which the columns may become
-known. Where a split asks for a column that is not known, both ways are taken in proportion to the training weight.
+Starting from the base value, the prediction when no column is known, each column adds its Shapley value: its mean
+contribution over all orders in which the columns may become known. At a split on an unknown column both children are
+followed, in proportion to the training weight.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from spinney._data.display import Backend, frame_of, plural, shortest
 from spinney._data.schema import column_values
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import batches_of
+from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.charts import explanation as charts
 from spinney.inspect.explain.target_model import cells_of_feature, text_of_value
@@ -33,25 +34,25 @@ _BY_ROW = ("values", "numbers", "interactions", "offset")
 
 @dataclass(frozen=True, eq=False)
 class ShapValues:
-    """What each column adds to each prediction; made by the method ``shap_values`` of a model.
+    """Contributions of the columns to predictions, returned by the method ``shap_values`` of a model.
 
-    `numpy.asarray` gives `values`, brackets pick rows, and `output` picks a class or an output.
+    `numpy.asarray` returns `values`, indexing selects rows, and `output` selects a class or an output.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
-        What each column adds. With `base_value`, they sum to the prediction: for classifiers, the class shares; for
-        gradient boosting, the scores (log-odds, the logarithm of a mean, or the value itself: see `of`).
+        Contribution of each column. With `base_value`, they sum to the prediction: for classifiers, the class
+        probabilities; for boosting, the scores (log-odds, the logarithm of a mean, or the value itself: see `of`).
     base_value : float or ndarray of shape (n_outputs,)
-        The prediction when no column is known: the mean over the training weight, or over the background. Where each
-        tree drew rows of its own, each tree's mean is over those.
+        The prediction when no column is known: the mean over the training weight, or over the background. If trees
+        were fitted on different samples, the mean of each tree is over its sample.
     of : str
-        What is explained, in words.
+        Description of the explained predictions.
     offset : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
-        What is added to the scores of each row before any column speaks (gradient boosting).
+        Offset of the scores of each row (gradient boosting).
     interactions : ndarray of shape (n_rows, n_features, n_features) or (…, n_outputs), or None
-        What pairs of columns add together, half in either place, with what each adds alone on the diagonal. Each row of
-        a matrix sums to the column's value.
+        Interaction of each pair of columns, half in either place, with the main effects on the diagonal. Each row of a
+        matrix sums to the column's value.
     feature_names : list of str
         The columns.
     output_names : list or None
@@ -103,7 +104,7 @@ class ShapValues:
 
     @property
     def predictions(self) -> Floats:
-        """What is explained, (n_rows,) or (n_rows, n_outputs): the base value and all that the columns add."""
+        """Explained predictions, (n_rows,) or (n_rows, n_outputs): the base value plus all contributions."""
         return np.asarray(self.values.sum(axis=1) + self.base_values)
 
     @property
@@ -114,12 +115,12 @@ class ShapValues:
 
     @property
     def importances(self) -> Floats:
-        """Mean size of each column's values, (n_features,) or (n_features, n_outputs)."""
+        """Mean absolute value of each column, (n_features,) or (n_features, n_outputs)."""
         return np.asarray(np.abs(self.values).mean(axis=0))
 
     @property
     def data(self) -> NDArray[Any]:
-        """The rows, with categories by name and dates as datetimes; what is missing of these is None."""
+        """The rows, with names of categories and datetimes; missing ones are None."""
         features = self.schema.features
         if not any(feature.categories or feature.clock for feature in features):
             return self.numbers
@@ -130,7 +131,7 @@ class ShapValues:
         return data
 
     def text_of(self, row: int, column: int) -> str:
-        """Write a value as people read it."""
+        """Return a value as text."""
         number = float(self.numbers[row, column])
         feature = self.schema.features[column]
         if feature.kind == "boolean" and not np.isnan(number):
@@ -138,27 +139,27 @@ class ShapValues:
         return text_of_value(feature, number)
 
     def is_category(self, column: int) -> bool:
-        """Whether a column holds categories."""
+        """Return whether a column has categories."""
         return bool(self.schema.features[column].categories)
 
-    # ---- parts -----------------------------------------------------------------------------------------
+    # ---- selection -----------------------------------------------------------------------------------------
 
     def __getitem__(self, rows: Any) -> ShapValues:
-        """Pick rows: a position, a slice, a list of positions or one bool per row."""
+        """Select rows: a position, a slice, a list of positions or one bool per row."""
         if isinstance(rows, (int, np.integer)):
             at = range(len(self))[rows]
             rows = slice(at, at + 1)
         elif isinstance(rows, tuple):
-            raise IndexError("Brackets pick rows. Use output() for an output and .values for single numbers.")
+            raise IndexError("Indexing selects rows. Use output() for an output and .values for single numbers.")
         return _with_arrays(self, _BY_ROW, lambda array: array[rows])
 
     def of_outputs(self, outputs: int | slice, names: list[Any] | None, of: str) -> ShapValues:
-        """Return what explains one output, or some of them, with their names and what they are in words."""
-        picked = _with_arrays(self, ("values", "interactions", "offset"), lambda array: array[..., outputs])
-        return replace(picked, base_value=self.base_value[outputs], output_names=names, of=of)
+        """Return the values of one output, or of some, with their names and description."""
+        selected = _with_arrays(self, ("values", "interactions", "offset"), lambda array: array[..., outputs])
+        return replace(selected, base_value=self.base_value[outputs], output_names=names, of=of)
 
     def output(self, name: object = None) -> ShapValues:
-        """Pick one class or output.
+        """Return the values of one class or output.
 
         Parameters
         ----------
@@ -168,11 +169,11 @@ class ShapValues:
         Returns
         -------
         ShapValues
-            The part that explains this output, with `values` of shape (n_rows, n_features).
+            With `values` of shape (n_rows, n_features).
         """
         if self.output_names is None:
             if name is not None:
-                raise ValueError(f"There is one output only, so that {name!r} cannot be picked. Leave it out.")
+                raise ValueError(f"There is only one output, so {name!r} cannot be selected. Leave it out.")
             return self
         if name is None and len(self.output_names) <= 2:
             k = len(self.output_names) - 1
@@ -180,34 +181,34 @@ class ShapValues:
             k = self.output_names.index(name)
         else:
             known = ", ".join(repr(n) for n in self.output_names[:10])
-            raise ValueError(f"Say which output to explain: one of {known}{', …' * (len(self.output_names) > 10)}.")
+            raise ValueError(f"Pass the output to explain: one of {known}{', …' * (len(self.output_names) > 10)}.")
         of = self.of.replace("of the class", f"of class {self.output_names[k]}")
         return replace(self.of_outputs(k, None, of), base_value=float(self.base_value[k]))
 
-    # ---- elsewhere -------------------------------------------------------------------------------------
+    # ---- conversion -------------------------------------------------------------------------------------
 
     def to_frame(self, backend: Backend | None = None, *, output: object = None) -> Any:
-        """Lay the values out as a table.
+        """Return the values as a frame.
 
         Parameters
         ----------
         backend : {"pandas", "polars"}, optional
             Library of the frame; None: the one that is installed, pandas first.
         output : class label or number of an output, optional
-            As for `output`.
+            As in `output`.
 
         Returns
         -------
         frame
-            One row per row: its base value, what each column adds, and the prediction, to which these sum.
+            One row per row: the base value, the contribution of each column, and their sum, the prediction.
         """
-        picked = self.output(output)
-        columns = {"(base)": picked.base_values.tolist()}
-        columns |= {name: picked.values[:, j].tolist() for j, name in enumerate(self.feature_names)}
-        return frame_of(columns | {"(prediction)": picked.predictions.tolist()}, backend)
+        selected = self.output(output)
+        columns = {"(base)": selected.base_values.tolist()}
+        columns |= {name: selected.values[:, j].tolist() for j, name in enumerate(self.feature_names)}
+        return frame_of(columns | {"(prediction)": selected.predictions.tolist()}, backend)
 
     def to_explanation(self) -> Any:
-        """Return the values as a ``shap.Explanation``, for the plots of that package.
+        """Return the values as a ``shap.Explanation``, for the plots of the package shap.
 
         Returns
         -------
@@ -222,7 +223,7 @@ class ShapValues:
         rows = {"data": self.numbers, "display_data": self.data, "feature_names": self.feature_names}
         return shap.Explanation(self.values, base_values=self.base_values, output_names=names, **rows)
 
-    # ---- pictures --------------------------------------------------------------------------------------
+    # ---- plots --------------------------------------------------------------------------------------
 
     def plot(
         self,
@@ -232,16 +233,17 @@ class ShapValues:
         max_columns: int = 15,
         ax: Axes | None = None,
     ) -> Axes:
-        """Draw what the columns add, over all rows.
+        """Plot the contributions of the columns over all rows.
 
         Parameters
         ----------
         kind : {"points", "bars"}, default="points"
-            A point per row and column, coloured by the value of the column; or a bar per column: the mean size.
+            A point per row and column, coloured by the value of the column; or a bar per column: the mean absolute
+            value.
         output : class label or number of an output, optional
-            As for `output`. Without it, bars show all outputs, stacked.
+            As in `output`. Without it, bars show all outputs, stacked.
         max_columns : int, default=15
-            Columns at most: those whose values are largest on average.
+            Maximum number of columns: those with the largest mean absolute value.
         ax : Axes, optional
             Where to draw; None: a new figure.
 
@@ -252,22 +254,22 @@ class ShapValues:
         """
         if kind not in ("points", "bars"):
             raise ValueError(f"kind must be 'points' or 'bars', not {kind!r}.")
-        charts.require_columns(max_columns)
+        require_whole("max_columns", max_columns)
         if kind == "bars":
             return charts.draw_bars(self if output is None else self.output(output), max_columns, ax)
         return charts.draw_points(self.output(output), max_columns, ax)
 
     def plot_row(self, row: int = 0, *, output: object = None, max_columns: int = 10, ax: Axes | None = None) -> Axes:
-        """Draw the way from the base value to the prediction of one row, column by column.
+        """Plot the contributions from the base value to the prediction of one row.
 
         Parameters
         ----------
         row : int, default=0
             Position of the row.
         output : class label or number of an output, optional
-            As for `output`.
+            As in `output`.
         max_columns : int, default=10
-            Steps at most: the smallest are drawn as one.
+            Maximum number of contributions: the smallest are shown as one.
         ax : Axes, optional
             Where to draw; None: a new figure.
 
@@ -276,7 +278,7 @@ class ShapValues:
         Axes
             The axes drawn on.
         """
-        charts.require_columns(max_columns)
+        require_whole("max_columns", max_columns)
         return charts.draw_row(self.output(output)[row], max_columns, ax)
 
 
@@ -289,56 +291,54 @@ def explain(
     of: str = "prediction",
     offset: Floats | None = None,
 ) -> ShapValues | list[ShapValues]:
-    """Explain the predictions of a fitted model; `model._shap_sums` says how its trees are summed.
+    """Return the SHAP values of a fitted model for a table, from the sums over trees of `model._shap_sums`.
 
-    The table has been read by the caller, once: a stream cannot be read again.
-    `of` is what they sum to, in words, and `offset`, (n_rows, n_outputs), is added to it.
+    `of` describes the explained predictions, and `offset`, (n_rows, n_outputs), is added to them.
     """
     columns = model.schema_.encode(table, unseen=model.unseen, estimator=type(model).__name__)
     if model.schema_.pool is not None:
         raise ValueError(
-            "shap_values follows single columns through the trees, and the splits of this model are oblique. Fit with "
-            "oblique=None, or ask which columns matter overall: a forest's importances(X, y, 'unbiased'), or "
-            "spinney.permutation_importance on held-out rows."
+            "shap_values needs splits on single columns, but the splits of this model are oblique. Fit with "
+            "oblique=None, or use a forest's importances(X, y, 'unbiased') or spinney.permutation_importance on "
+            "held-out rows."
         )
     if model._fitted.has_linear_leaves:
         raise ValueError(
-            "shap_values parts what a leaf says among the columns that lead to it, and the leaves of this model are "
-            "lines (linear_leaves=True). Fit with linear_leaves=False, or ask spinney.permutation_importance or "
-            "spinney.partial_dependence."
+            "shap_values needs constant leaves, but this model has linear leaves. Fit with linear_leaves=False, or use "
+            "spinney.permutation_importance or spinney.partial_dependence."
         )
     numbers = column_values(model.schema_, table, type(model).__name__, model.unseen)
-    unknown = None if background is None else model._columns(background)
-    base, values, pairs = model._shap_sums(columns, unknown, interactions)
+    background_columns = None if background is None else model._columns(background)
+    base, values, pairs = model._shap_sums(columns, background_columns, interactions)
     shape, outputs = (columns.n_rows, model.schema_.n_features), list(range(len(base)))
     by_output, rows = values.reshape(*shape, len(base)), np.column_stack(numbers)
-    found = pairs.reshape(*shape, shape[1], len(base)) if interactions else None
-    explained = ShapValues(by_output, base, model.schema_, rows, outputs, found, of, offset)
+    by_pair = pairs.reshape(*shape, shape[1], len(base)) if interactions else None
+    explained = ShapValues(by_output, base, model.schema_, rows, outputs, by_pair, of, offset)
     classes = getattr(model, "classes_", None)
     if classes is None or (len(base) == 1 and len(classes) == 2):  # boosting has one score for two classes
         return explained.output(0) if len(base) == 1 else explained
     if not isinstance(classes, list):
         return _outputs(explained, slice(0, len(base)), classes)
-    parts = zip(model._fitted.explained_columns, classes, strict=True)
-    return [_outputs(explained, columns_of, names) for columns_of, names in parts]
+    outputs_and_names = zip(model._fitted.explained_columns, classes, strict=True)
+    return [_outputs(explained, columns_of, names) for columns_of, names in outputs_and_names]
 
 
-def joined(parts: Sequence[ShapValues | list[ShapValues]]) -> ShapValues | list[ShapValues]:
-    """Put the values of some rows below those of others: of all batches of a stream."""
-    first = parts[0]
+def joined(batches: Sequence[ShapValues | list[ShapValues]]) -> ShapValues | list[ShapValues]:
+    """Return the concatenated SHAP values of batches of rows."""
+    first = batches[0]
     if isinstance(first, list):
-        return [_below([part[k] for part in parts if isinstance(part, list)]) for k in range(len(first))]
-    return _below([part for part in parts if isinstance(part, ShapValues)])
+        return [_concatenated([batch[k] for batch in batches if isinstance(batch, list)]) for k in range(len(first))]
+    return _concatenated([batch for batch in batches if isinstance(batch, ShapValues)])
 
 
-def _below(parts: list[ShapValues]) -> ShapValues:
-    names = [name for name in _BY_ROW if getattr(parts[0], name) is not None]
-    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return replace(parts[0], **joined)
+def _concatenated(batches: list[ShapValues]) -> ShapValues:
+    names = [name for name in _BY_ROW if getattr(batches[0], name) is not None]
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in names}
+    return replace(batches[0], **arrays)
 
 
 def _with_arrays(explained: ShapValues, names: Sequence[str], change: Callable[[Floats], Floats]) -> ShapValues:
-    """Return the same with some of its arrays changed, if they are there."""
+    """Return a copy with some of its arrays changed; those that are None stay None."""
     arrays = {name: getattr(explained, name) for name in names}
     new: dict[str, Any] = {name: change(array) for name, array in arrays.items() if array is not None}
     return replace(explained, **new)
@@ -347,36 +347,36 @@ def _with_arrays(explained: ShapValues, names: Sequence[str], change: Callable[[
 def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> ShapValues:
     if columns.stop - columns.start == 1 < len(names):  # boosting has one score for two classes
         return replace(explained.output(columns.start), of=f"log-odds of class {names[1]}")
-    of = "share of the class" if explained.of == "prediction" else explained.of
+    of = "probability of the class" if explained.of == "prediction" else explained.of
     return explained.of_outputs(columns, names.tolist(), of)
 
 
 def shap_values(
     model: TableEstimator, X: TableLike, *, interactions: bool = False, background: object = None
 ) -> ShapValues | list[ShapValues]:
-    """Part each prediction among the columns: Shapley values by TreeSHAP.
+    """Return the contribution of each column to each prediction: Shapley values by TreeSHAP.
 
-    Starting from the base value, the mean prediction over the training weight, each column adds its value; together
-    they are the prediction (for classifiers, the class shares). Where a tree asks for a column that is not known
-    yet, both ways are taken in proportion to the training weight. Where a surrogate decides because the value of
-    the split's own column is missing, its decision counts as that column's.
+    The base value, the mean prediction over the training weight, and the values of all columns sum to the prediction
+    (for classifiers, the class probabilities). At a split on a column that is not known yet, both children are
+    followed in proportion to the training weight. If a surrogate decides because the split column is missing, its
+    decision counts as that column's.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Rows.
     interactions : bool, default=False
-        Also compute what pairs of columns add together: n_features² numbers per row.
+        Also compute the interactions of pairs of columns: n_features² numbers per row.
     background : table of shape (n_background, n_features), optional
-        Rows that columns take their values from while they are not known (interventional values); the result is
-        the mean over these rows, the base value their mean prediction. The time grows with their number: some
-        hundred typical rows do. None: both ways by training weight, as above.
+        Rows that supply the values of unknown columns (interventional values); the result is the mean over these
+        rows, the base value their mean prediction. The time grows with their number: a few hundred typical rows
+        suffice. None: both children by training weight, as above.
 
     Returns
     -------
     ShapValues
-        Has `values`, `base_value` and, if asked for, `interactions`; a list of these, one per output, for a
-        classifier with several outputs.
+        Has `values`, `base_value` and optionally `interactions`; a list of these, one per output, for a classifier
+        with several outputs.
     """
     check_is_fitted(model)
     batches = batches_of(X, model.schema_)
