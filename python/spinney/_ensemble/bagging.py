@@ -1,10 +1,8 @@
-"""Bagging: members fitted to samples of the rows and columns, and the mean of their predictions."""
+"""Bagging: members are fitted to samples of the rows and columns, and their predictions averaged."""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -24,10 +22,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
-import spinney._engine as _engine
 from spinney._data.arguments import argument_array
 from spinney._data.reproducible import any_order_sum, log
-from spinney._data.select import PickTable, pick_table
+from spinney._data.select import PickTable, Places, pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.bagged_members import (
     Bag,
@@ -36,37 +33,47 @@ from spinney._ensemble.bagged_members import (
     Metric,
     OutOfBag,
     Output,
-    Places,
-    Sampling,
-    Stratum,
     ValueOutput,
     Values,
     Weights,
-    count_columns,
-    count_drawn,
     mean_loss,
     metric_value,
-    row_strata,
 )
-from spinney._ensemble.members import LARGEST_SEED, matched_table, routed_metadata, take_input_tags, takes_weights
-from spinney._estimator.estimator import About, Estimator, class_name, class_named, only_if, opening, unfitted
+from spinney._ensemble.ensemble import BaseEnsemble, fingerprint_of, loaded_template, saved_template
+from spinney._ensemble.members import LARGEST_SEED, routed_metadata, set_input_tags, takes_weights
+from spinney._ensemble.sampling import Sampling, Stratum, count_columns, count_drawn, row_strata
+from spinney._estimator.estimator import About, Estimator, only_if
 from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.parallel import Progress, count_threads, in_order
 from spinney._estimator.parameters import COUNT, estimator, parameter
 from spinney._estimator.rows import RowFingerprint, refuse_other_rows
-from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
+from spinney._estimator.table_estimator import SequenceOfMembers
 from spinney._estimator.target import check_same_target, read_classes, read_values, read_weights
 from spinney._forest.growing import MOST_MEMBERS, batch_size, has_settled
-from spinney._model.file.codec import array_from_json, array_to_json
-from spinney._model.file.container import field, refuse
-from spinney._model.file.values import labels_from_json, labels_to_json
-from spinney._model.saving.members import read_columns
-from spinney._model.saving.saved_model import FileOfTrees, SavedModel
+from spinney._model.file.codec import (
+    Field,
+    SavedState,
+    array,
+    integer,
+    listed,
+    nullable,
+    numbers,
+    optional,
+    saved_fields,
+    score,
+)
+from spinney._model.file.container import refuse
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+_SAVED: dict[str, Field] = {
+    "columns": listed(nullable(numbers(np.intp, least=0, below="n_features_in_")), "n_members"),
+    "oob_score_": optional(score()),
+    "oob_curve_": optional(array("float64", "n_members", finite=False)),
+}
 
 
 def parameters_of_member(kind: type[BaseEstimator]) -> dict[str, str]:
-    """Say of the parameters of the usual member that they belong there."""
+    """Return an advice for each parameter of the default member: pass it to the member."""
     return {
         name: f"It belongs to the members: estimator={kind.__name__}({name}=...)."
         for name in inspect.signature(kind).parameters
@@ -74,8 +81,8 @@ def parameters_of_member(kind: type[BaseEstimator]) -> dict[str, str]:
 
 
 @estimator
-class BaseBagging(SequenceOfMembers, Estimator):
-    """Fits members to samples of the rows and columns."""
+class BaseBagging(SequenceOfMembers, BaseEnsemble):
+    """Members that are fitted to samples of the rows and columns."""
 
     estimator: BaseEstimator | None = parameter(HasMethods(["fit", "predict"]), None, default=None, kw_only=False)
     n_estimators: int | str = parameter(COUNT, StrOptions({"auto"}), default=10, kw_only=False)
@@ -93,26 +100,27 @@ class BaseBagging(SequenceOfMembers, Estimator):
 
     _seed_stream: RandomState = dataclass_field(init=False)
     _oob_name: ClassVar[str]  # attribute of the out-of-bag predictions
-    _kind: ClassVar[str] = "bagging"  # what model files call it
+    _kind: ClassVar[str] = "bagging"
+    _saved: ClassVar[SavedState] = saved_fields(**_SAVED)
 
-    # ---- what differs between classes and values -----------------------------------------------------
+    # ---- differences between classification and regression -------------------------------------------
 
     @abstractmethod
     def _default_estimator(self) -> Estimator:
-        """Return the member if none is given."""
+        """Return the default member."""
 
     @abstractmethod
     def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
-        """Check y; return it as members see it, and what members predict."""
+        """Check y; return the target of the members, and how their predictions are averaged."""
 
     @property
     @abstractmethod
     def _output(self) -> Output:
-        """What members predict."""
+        """How predictions of members are averaged."""
 
     @abstractmethod
     def _methods(self) -> dict[str, str]:
-        """Return which method of the members each method of the ensemble calls."""
+        """Return the method of the members that each method of the ensemble calls."""
 
     @property
     def _stratified(self) -> bool | str:
@@ -141,14 +149,14 @@ class BaseBagging(SequenceOfMembers, Estimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Rows are drawn in proportion to their weights, whatever the members; a row of weight 0 is never drawn. Where
-            nothing is drawn, because every member gets all rows, the members get the weights.
+            Rows are drawn in proportion to their weights, whatever the members; a row of weight 0 is never drawn. If
+            every member gets all rows, the weights are passed to the members.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are drawn together, or left out together; `max_samples` then counts groups.
         strata : array-like of shape (n_samples,), optional
-            From the rows of each label their share of the sample is drawn, so that none is over-represented.
+            Samples are drawn from the rows of each label in proportion to their number.
         **fit_params : dict
-            For `fit` of the members; what has one value per row is cut to the rows drawn.
+            For `fit` of the members; arguments with one value per row are cut to the rows drawn.
 
         Returns
         -------
@@ -157,7 +165,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         """
         self._validate_params()
         if isinstance(self.oob_score, str):
-            get_scorer(self.oob_score)  # so that a wrong name is found before the members are fitted
+            get_scorer(self.oob_score)  # refuses an unknown name before the members are fitted
         table = self._table_of_fit(X)
         target, output = self._read_target(y, table.n_rows)
         weight = read_weights(sample_weight, table.n_rows)
@@ -176,21 +184,17 @@ class BaseBagging(SequenceOfMembers, Estimator):
         oob = OutOfBag(table.n_rows) if needs_oob else None
         job = MemberFit(template, table, target, weight, sampling, fit_params)
         self._add_members(job, bag, stream, output, oob)
-        found = {} if oob is None else self._oob_attributes(oob, target, weight, output)
-        for name in ("feature_names_in_", "oob_score_", "oob_curve_", self._oob_name):
+        oob_attributes = {} if oob is None else self._oob_attributes(oob, target, weight, output)
+        for name in ("oob_score_", "oob_curve_", self._oob_name):
             self.__dict__.pop(name, None)
-        self.__dict__.update(output.attributes | found)
-        if table.names is not None:
-            self.feature_names_in_ = np.array(table.names, dtype=object)
-        self.n_features_in_, self._column_names = table.n_columns, table.names
+        self.__dict__.update(output.attributes | oob_attributes)
+        self._set_table(table)
         self.estimator_, self.estimators_, self._draws = template, bag.estimators, bag.draws
-        self._set_columns([plan.draw(seed)[0] for plan, seed in bag.draws], [p.takes_all_columns for p, _ in bag.draws])
-        self._row_fingerprint = self._row_print_of(table, target) if sampling.leaves_rows_out else None
+        self.estimators_features_ = [plan.draw(seed)[0] for plan, seed in bag.draws]
+        self._takes_all_columns = [plan.takes_all_columns for plan, _ in bag.draws]
+        self._row_fingerprint = self._row_fingerprint_of(table, target) if sampling.leaves_rows_out else None
         self._seed_stream = deepcopy(stream)
         return self
-
-    def _set_columns(self, columns: list[Places], are_all: list[bool]) -> None:
-        self.estimators_features_, self._takes_all_columns = columns, are_all
 
     def _unfitted_member(self) -> BaseEstimator:
         return self._default_estimator() if self.estimator is None else self.estimator
@@ -201,10 +205,10 @@ class BaseBagging(SequenceOfMembers, Estimator):
     def _strata(self, target: NDArray[Any], strata: ArrayLike | None, n_rows: int) -> NDArray[np.intp] | None:
         """Return the stratum of each row."""
         if strata is not None and self._stratified:
-            raise ValueError("strata and stratified both say what to draw from. Pass one of them.")
+            raise ValueError("strata and stratified exclude each other. Pass one of them.")
         if strata is None and not self._stratified:
             return None
-        labels = target if strata is None else read_row_labels(strata, n_rows)
+        labels = target if strata is None else read_strata(strata, n_rows)
         return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
 
     def _plan(
@@ -215,52 +219,51 @@ class BaseBagging(SequenceOfMembers, Estimator):
         groups: ArrayLike | None,
         weight: Weights,
     ) -> Sampling:
+        """Return how the rows and columns of members are sampled."""
         eligible = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
         labels = None if groups is None else read_row_groups(groups, table.n_rows)
         units, rows_of = row_strata(strata, labels, eligible)
-        sizes = [len(part) for part in units]
+        sizes = [len(own) for own in units]
         what = "row" if groups is None else "group"
         numbers = count_drawn(self.max_samples, sizes, self.bootstrap, self._stratified == "balanced", what)
-        chance = None
+        unit_weight = None
         if weight is not None and (self.bootstrap or numbers != sizes):
-            chance = weight if rows_of is None else np.array([any_order_sum(weight[rows]) for rows in rows_of])
+            unit_weight = weight if rows_of is None else np.array([any_order_sum(weight[rows]) for rows in rows_of])
         elif weight is not None and not takes_weights(template):
             raise ValueError(
                 f"{type(template).__name__} takes no sample_weight, and every member gets all rows, so that the "
                 "weights would have no effect. Set bootstrap=True or lower max_samples."
             )
+        probability = [None if unit_weight is None else unit_weight[own] / unit_weight[own].sum() for own in units]
         return Sampling(
             table.n_rows,
             table.n_columns,
             self.bootstrap,
-            [
-                Stratum(part, number, None if chance is None else chance[part] / chance[part].sum())
-                for part, number in zip(units, numbers, strict=True)
-            ],
+            [Stratum(*stratum) for stratum in zip(units, numbers, probability, strict=True)],
             rows_of,
             count_columns(self.max_features, table.n_columns),
             self.bootstrap_features,
         )
 
     @property
-    def _goes_on(self) -> bool:
+    def _is_warm(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "estimators_")
 
     def _table_of_fit(self, X: TableLike) -> PickTable:
-        """Return the table; for a warm start, with the columns in the order that the members know."""
+        """Return the training table; for a warm start, with its columns in the order of the first fit."""
         table = pick_table(X)
-        return self._matched(X) if self._goes_on and table.n_columns == self.n_features_in_ else table
+        return self._matched(X) if self._is_warm and table.n_columns == self.n_features_in_ else table
 
     def _retained(self, sampling: Sampling, output: Output) -> Bag:
-        """Return the members that a warm start goes on from; none for another fit."""
-        if not self._goes_on:
+        """Return the members that a warm start retains; none without a warm start."""
+        if not self._is_warm:
             return Bag([], [])
         check_same_target(output.attributes, self.__dict__)
         old = self._bag()
         before, n_old = old.draws[0][0], len(old.estimators)
         if (sampling.n_rows, sampling.n_columns) != (before.n_rows, before.n_columns):
             raise ValueError(
-                f"warm_start goes on from a table of {before.n_rows} rows and {before.n_columns} columns; X has "
+                f"warm_start continues a fit to {before.n_rows} rows and {before.n_columns} columns; X has "
                 f"{sampling.n_rows} and {sampling.n_columns}. Pass the same table, or set warm_start=False."
             )
         if not isinstance(self.n_estimators, str) and n_old > self.n_estimators:
@@ -277,7 +280,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         return Bag(list(old.estimators), list(old.draws))
 
     def _add_members(self, job: MemberFit, bag: Bag, stream: RandomState, output: Output, oob: OutOfBag | None) -> None:
-        """Add members until there are as many as asked for, or until their error has settled."""
+        """Add members until there are n_estimators, or with "auto" until the out-of-bag error has settled."""
         is_auto = self.n_estimators == "auto"
         n_wanted = MOST_MEMBERS if is_auto else int(self.n_estimators)
         if oob is not None:
@@ -298,43 +301,41 @@ class BaseBagging(SequenceOfMembers, Estimator):
 
     def _fitted_members(self, job: MemberFit, stream: RandomState, n: int) -> Iterator[tuple[int, BaseEstimator]]:
         seeds = stream.randint(LARGEST_SEED, size=n).tolist()
-        found = in_order(lambda k: job.fit(k, seeds[k]), n, count_threads(self.n_jobs, n))
-        yield from zip(seeds, found, strict=True)
+        members = in_order(lambda k: job.fit(k, seeds[k]), n, count_threads(self.n_jobs, n))
+        yield from zip(seeds, members, strict=True)
 
     def _evaluate(self, job: MemberFit, bag: Bag, output: Output, oob: OutOfBag) -> None:
-        """Bring the out-of-bag errors up to date."""
-        for left_out, predicted in bag.out_of_bag(job.table, output, self.n_jobs, len(oob.curve)):
-            oob.add(left_out, predicted)
-            mean = oob.mean
+        """Add the out-of-bag errors of new members."""
+        for mean in bag.out_of_bag(oob, job.table, output, self.n_jobs, len(oob.curve)):
             oob.curve.append(mean_loss(output.losses(job.target, mean), mean, job.weight))
             if self.n_estimators == "auto":
                 oob.smooth.append(mean_loss(output.smooth_losses(job.target, mean), mean, job.weight))
 
-    # ---- rows that members have not seen -------------------------------------------------------------
+    # ---- out-of-bag errors ---------------------------------------------------------------------------
 
     @property
     def estimators_samples_(self) -> list[Places]:
-        """Rows that each member was fitted to; those drawn twice are there twice. Drawn again at every call."""
+        """Rows of each member's sample; repeated rows are repeated. Drawn again at every call."""
         return [sampling.draw(seed)[1] for sampling, seed in self._bag().draws]
 
     def _bag(self) -> Bag:
         check_is_fitted(self)
         if "_draws" not in self.__dict__:
-            raise AttributeError("A model file does not keep which rows were drawn. Pickle the model, or fit it again.")
+            raise AttributeError("Model files do not save the samples of members. Pickle the model, or fit it again.")
         return Bag(self.estimators_, self._draws)
 
     def _oob_attributes(self, oob: OutOfBag, target: NDArray[Any], weight: Weights, output: Output) -> dict[str, Any]:
-        mean = oob.mean
+        mean = oob.value
         has_value = ~np.isnan(mean[:, 0])
         if not has_value.all():
             warnings.warn(
                 f"Some inputs do not have OOB scores: {int((~has_value).sum())} rows are in the samples of all members "
-                "and left out of the score. More members leave fewer such rows.",
+                "and are not part of the score. Fit more members.",
                 UserWarning,
                 stacklevel=3,
             )
         if not has_value.any():
-            raise ValueError("No row is out of bag: every member has seen all rows. Fit more members.")
+            raise ValueError("No row is out of bag: every sample contains all rows. Fit more members.")
         metric = None if isinstance(self.oob_score, (bool, np.bool_)) else self.oob_score
         score = metric_value(output, metric, target, mean, weight)
         shown = mean if self._is_class_target else output.predictions(mean)
@@ -348,19 +349,19 @@ class BaseBagging(SequenceOfMembers, Estimator):
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Values:
-        """Error out of bag after the first member, the first two, and so on, by any metric.
+        """Out-of-bag error after the first member, the first two, and so on, by any metric.
 
-        Each row is judged by the members that have not seen it; rows that all of them have seen are left out.
+        Each row is predicted by the members whose sample does not contain it; rows in all samples are left out.
 
         Parameters
         ----------
         X, y : optional
-            What the ensemble was fitted to. Not needed if it was fitted with `oob_score` and `metric` is None.
+            The training rows. Not needed if the ensemble was fitted with `oob_score` and `metric` is None.
         metric : callable, str or None, default=None
-            ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
-            error.
+            ``metric(y, predicted)``, or the name of a scikit-learn scorer; None: fraction of misclassified rows, or
+            mean squared error.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights for the error without a metric, and for scorers; rows of weight 0 are not judged.
+            Weights for the error without a metric, and for scorers; rows of weight 0 are left out.
 
         Returns
         -------
@@ -371,7 +372,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         if X is None or y is None:
             if metric is not None or not hasattr(self, "oob_curve_"):
                 raise ValueError(
-                    "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
+                    "Pass X and y as they were at fit; without them only the curve of oob_score=True is available."
                 )
             return np.array(self.oob_curve_)
         table, bag = self._matched(X), self._bag()
@@ -384,34 +385,26 @@ class BaseBagging(SequenceOfMembers, Estimator):
         target, output = self._read_target(y, table.n_rows)
         self._check_rows(table, target)
         weight = read_weights(sample_weight, table.n_rows)
-        oob, found = OutOfBag(table.n_rows), []
-        for left_out, predicted in bag.out_of_bag(table, output, self.n_jobs):
-            oob.add(left_out, predicted)
-            mean = oob.mean
-            if metric is None:
-                found.append(mean_loss(output.losses(target, mean), mean, weight))
-            else:
-                found.append(metric_value(output, metric, target, mean, weight))
-        return np.array(found)
+        errors = [
+            mean_loss(output.losses(target, mean), mean, weight)
+            if metric is None
+            else metric_value(output, metric, target, mean, weight)
+            for mean in bag.out_of_bag(OutOfBag(table.n_rows), table, output, self.n_jobs)
+        ]
+        return np.array(errors)
 
-    def _row_print_of(self, table: PickTable, target: NDArray[Any]) -> RowFingerprint | None:
+    def _row_fingerprint_of(self, table: PickTable, target: NDArray[Any]) -> RowFingerprint | None:
         return RowFingerprint.of_any(table, target, count_threads(self.n_jobs, table.n_rows))
 
     def _check_rows(self, table: PickTable, target: NDArray[Any]) -> None:
-        """Refuse rows that are not those of the fit, as far as their fingerprint shows."""
+        """Refuse rows whose fingerprint differs from that of the training rows."""
         known: RowFingerprint | None = self.__dict__.get("_row_fingerprint")
-        given = None if known is None else self._row_print_of(table, target)
-        if given != known:
-            is_table = given is None or known is None or given.table != known.table
+        passed = None if known is None else self._row_fingerprint_of(table, target)
+        if passed != known:
+            is_table = passed is None or known is None or passed.table != known.table
             refuse_other_rows("X" if is_table else "y", "ensemble")
 
-    # ---- using ---------------------------------------------------------------------------------------
-
-    def _matched(self, X: TableLike) -> PickTable:
-        """Return the table with its columns as they were at fit."""
-        check_is_fitted(self)
-        return matched_table(X, self._column_names, self.n_features_in_, type(self).__name__)
-
+    # ---- predicting ----------------------------------------------------------------------------------
     def _each(self, X: TableLike, predict: Callable[[BaseEstimator, TableLike], Values]) -> Iterator[Values]:
         """Yield the predictions of the members, in order."""
         table = self._matched(X)
@@ -435,7 +428,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         return np.asarray(sum(self._each(X, partial(self._output.predict, **routed))) / len(self.estimators_))
 
     def predict(self, X: TableLike, **params: Any) -> NDArray[Any]:
-        """Classifiers: class with the highest mean probability or most votes; regressors: mean prediction.
+        """Predict the class with the highest mean probability or most votes; of regressors, the mean prediction.
 
         Parameters
         ----------
@@ -447,7 +440,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Labels, or values.
+            Labels of a classifier, predicted values of a regressor.
         """
         mean = self._mean(X, "predict", params)
         return self._output.predictions(mean)
@@ -470,7 +463,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
 
     @property
     def feature_importances_(self) -> Values:
-        """Mean of the members' importances, which add up to 1; a column that a member lacks has none there."""
+        """Mean of the members' importances, scaled to add up to 1; a member adds nothing to columns it does not use."""
         check_is_fitted(self)
         if not hasattr(self.estimators_[0], "feature_importances_"):
             raise AttributeError(f"Members of type {type(self.estimators_[0]).__name__} have no feature_importances_.")
@@ -482,7 +475,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
     # ---- scikit-learn's routing and tags -------------------------------------------------------------
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what scikit-learn's metadata routing wants to know: what is handed on to which method of the members.
+        """Return scikit-learn's metadata routing: the arguments that are passed on to each method of the members.
 
         Returns
         -------
@@ -496,14 +489,14 @@ class BaseBagging(SequenceOfMembers, Estimator):
         return router.add(estimator=self._unfitted_member(), method_mapping=mapping)
 
     def _routed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the metadata that a method of the members gets."""
+        """Return the metadata for a method of the members."""
         if not params:
             return {}
         return dict(routed_metadata(self, method, params)["estimator"][self._methods()[method]])
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        take_input_tags(tags, [self._unfitted_member()])
+        set_input_tags(tags, [self._unfitted_member()])
         return tags
 
     # ---- files ---------------------------------------------------------------------------------------
@@ -518,7 +511,7 @@ class BaseBagging(SequenceOfMembers, Estimator):
         )
 
     def fingerprint(self) -> str:
-        """Hash of the members, in their order, and of the columns that each sees; members must be models of spinney.
+        """Hash of the members, in their order, and of the columns of each; members must be models of spinney.
 
         Returns
         -------
@@ -526,105 +519,42 @@ class BaseBagging(SequenceOfMembers, Estimator):
             64 hexadecimal digits; the same for every number of threads and kind of table.
         """
         check_is_fitted(self)
-        digest = hashlib.sha256()
-        for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
-            if not hasattr(member, "fingerprint"):
-                raise TypeError(
-                    f"Members of the type {type(member).__name__} have no fingerprint, so the ensemble has none."
-                )
-            digest.update(np.asarray(columns, dtype=np.int64).tobytes() + member.fingerprint().encode())
-        return digest.hexdigest()
+        columns = [np.asarray(columns, dtype=np.int64).tobytes() for columns in self.estimators_features_]
+        return fingerprint_of(self.estimators_, columns)
 
-    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
-        members: list[dict[str, Any]] = []
-        trees: list[_engine.Tree] = []
-        for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
-            if not isinstance(member, TableEstimator) or class_name(member) is None:
-                raise TypeError(
-                    "A model file holds trees, forests and boosting of spinney; the members of this ensemble are of "
-                    f"the type {type(member).__name__}. Pickle the ensemble instead."
-                )
-            header, own = member._file_parts()
-            whole = self._takes_all_columns[len(members)]
-            members.append(header | {"n_trees": len(own), "columns": None if whole else columns.tolist()})
-            trees += own
-        parameters = self.get_params(deep=False)
-        template = parameters.pop("estimator")
-        header = {
-            **opening(self, parameters),
-            "kind": self._kind,
-            "template": None if template is None else opening(template, template.get_params(deep=False)),
-            "classes": labels_to_json(self.classes_) if self._is_class_target else None,
-            "n_outputs": 1 if self._is_class_target else int(self.n_outputs_),
-            "names": self._column_names,
-            "n_features": int(self.n_features_in_),
-            "members": members,
-        }
-        if "oob_score_" in self.__dict__:
-            header["oob_score"] = float(self.oob_score_) if math.isfinite(self.oob_score_) else None
-            header["oob_curve"] = array_to_json(np.asarray(self.oob_curve_, dtype=np.float64))
-        return header, trees
+    def _saved_parameters(self) -> dict[str, Any]:
+        return super()._saved_parameters() | {"estimator": saved_template(self.estimator)}
 
     @classmethod
-    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
-        template = None
-        if header.get("template") is not None:
-            about = field(header, "template", dict)
-            template = unfitted(class_named(about, TableEstimator), about)
-        model = unfitted(cls, header, estimator=template)
-        if (header.get("classes") is not None) != cls._is_class_target:
-            refuse("is damaged: its estimator and its classes do not go together")
-        model.__dict__.update(read_columns(header))
-        if cls._is_class_target:
-            model.classes_ = labels_from_json(header["classes"])
-            model.n_classes_ = len(model.classes_)
-        else:
-            model.n_outputs_ = field(header, "n_outputs", int)
-        model._load_members(field(header, "members", list), file)
-        model.estimator_ = model._template()
-        if "oob_score" in header:
-            score = header["oob_score"]
-            model.oob_score_ = math.nan if score is None else float(field(header, "oob_score", float))
-        if "oob_curve" in header:
-            model.oob_curve_ = array_from_json(header["oob_curve"], ("float64",), (len(model.estimators_),))
-        return model
+    def _loaded_parameters(cls, saved: dict[str, Any]) -> dict[str, Any]:
+        return super()._loaded_parameters(saved) | {"estimator": loaded_template(saved.get("estimator"))}
 
-    def _load_members(self, headers: list[Any], file: _engine.ModelFile) -> None:
-        members: list[Estimator] = []
-        columns, whole, first = [], [], 0
-        for header in headers:
-            if not isinstance(header, dict):
-                refuse("is damaged: a member has no header")
-            n_trees = field(header, "n_trees", int)
-            saved = SavedModel.from_header(header, FileOfTrees(file, first, n_trees))
-            first += n_trees
-            members.append(class_named(header, TableEstimator)._of_saved(header, saved))
-            columns.append(_read_places(header.get("columns"), saved.schema.n_features, self.n_features_in_))
-            whole.append(header.get("columns") is None)
-            if not self._fits(saved):
-                refuse("is damaged: a member does not fit the classes or outputs")
-        if not members or first != file.n_trees:
-            refuse("is damaged: its members do not account for its trees")
-        self.estimators_ = members
-        self._set_columns(columns, whole)
+    def _to_header(self) -> dict[str, Any]:
+        pairs = zip(self.estimators_features_, self._takes_all_columns, strict=True)
+        return self._saved.to_header(self.__dict__ | {"columns": [None if whole else own for own, whole in pairs]})
 
-    def _fits(self, saved: SavedModel) -> bool:
-        """Say whether a member predicts the classes or outputs of the ensemble."""
+    def _set_models(self, header: dict[str, Any], models: list[Estimator]) -> None:
+        found = self._saved.from_header(header, n_features_in_=self.n_features_in_, n_members=len(models))
+        columns: list[Places | None] = found.pop("columns")
+        self.__dict__.update(found)
+        n_columns = [self.n_features_in_ if own is None else len(own) for own in columns]
+        if not models or any(n != model.n_features_in_ for n, model in zip(n_columns, models, strict=True)):
+            refuse("is damaged: it has no members, or the columns of a member are impossible")
+        if not all(self._has_target_of(model) for model in models):
+            refuse("is damaged: a member does not fit the classes or outputs")
+        self.estimators_, self.estimator_ = models, self._template()
+        self._takes_all_columns = [own is None for own in columns]
+        self.estimators_features_ = [np.arange(self.n_features_in_) if own is None else own for own in columns]
+
+    def _has_target_of(self, member: Estimator) -> bool:
+        """Return whether a member predicts the classes or outputs of the ensemble."""
         if not self._is_class_target:
-            return saved.classes is None and saved.model.n_outputs == self.n_outputs_
-        if saved.classes is None or len(saved.classes) != 1:
-            return False
-        return set(saved.classes[0].tolist()) <= set(self.classes_.tolist())
+            return not hasattr(member, "classes_") and getattr(member, "n_outputs_", 1) == self.n_outputs_
+        labels = getattr(member, "classes_", None)
+        return isinstance(labels, np.ndarray) and set(labels.tolist()) <= set(self.classes_.tolist())
 
 
-def _read_places(given: Any, n_own: int, n_all: int) -> Places:
-    found = np.arange(n_all) if given is None else np.array(given)
-    if found.ndim != 1 or found.dtype.kind != "i" or len(found) != n_own or found.min() < 0 or found.max() >= n_all:
-        refuse("is damaged: a member's columns are impossible")
-    return found.astype(np.intp)
-
-
-def read_row_labels(strata: ArrayLike, n_rows: int) -> NDArray[Any]:
+def read_strata(strata: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Check `strata`: one label per row."""
     labels = argument_array(strata, "strata")
     if labels.shape != (n_rows,):
@@ -636,18 +566,18 @@ def _why_no_decisions(model: BaggingClassifier) -> str | None:
     member = model.estimators_[0] if hasattr(model, "estimators_") else model.estimator
     if hasattr(member, "decision_function"):
         return None
-    who = "members" if member is None else type(member).__name__
-    return f"needs members that have one, and {who} have none. Use predict_proba."
+    noun = "decision trees" if member is None else type(member).__name__
+    return f"needs members that have one, and {noun} have none. Use predict_proba."
 
 
 @estimator
 class BaggingClassifier(ClassifierMixin, BaseBagging):
-    """Classifiers fitted to samples of the rows, which vote or average their probabilities.
+    """Classifiers fitted to samples of the rows, whose probabilities are averaged or whose votes are counted.
 
-    Averaging removes much of the variance of members that a small change of the rows changes much, such as deep trees,
-    and leaves their bias. Members run on threads and share the table: none of them copies more than its own sample, and
-    trees copy nothing, because they get the number of times each row was drawn as its weight. (A row drawn twice then
-    counts once for `min_samples_leaf`.) The ensemble is the same for any number of threads.
+    Averaging reduces the variance of unstable members, such as deep trees, and leaves their bias. Members are fitted in
+    parallel on threads that share the table: a member copies at most its sample, and trees copy nothing, because the
+    number of times a row is drawn is its weight. (A row drawn twice then counts once for `min_samples_leaf`.) The
+    ensemble is the same for any number of threads.
 
     References
     ----------
@@ -686,9 +616,9 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
         if y is not None:
             y = column_or_1d(argument_array(y, "y"), warn=True)
-        found = read_classes(y, n_rows)
-        classes = found.classes[0]
-        return classes[found.codes[:, 0]], ClassOutput(classes, self._is_soft)
+        target = read_classes(y, n_rows)
+        classes = target.classes[0]
+        return classes[target.codes[:, 0]], ClassOutput(classes, self._is_soft)
 
     @property
     def _output(self) -> ClassOutput:
@@ -704,12 +634,12 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         return has_probabilities and self.voting != "hard"
 
     def _methods(self) -> dict[str, str]:
-        shares = "predict_proba" if self._is_soft(self._unfitted_member()) else "predict"
-        found = dict.fromkeys(("predict", "predict_proba", "predict_log_proba"), shares)
-        return found | {"decision_function": "decision_function"}
+        method = "predict_proba" if self._is_soft(self._unfitted_member()) else "predict"
+        methods = dict.fromkeys(("predict", "predict_proba", "predict_log_proba"), method)
+        return methods | {"decision_function": "decision_function"}
 
     def predict_proba(self, X: TableLike, **params: Any) -> Values:
-        """Mean of the members' probabilities, or share of their votes.
+        """Mean of the members' class probabilities, or fraction of their votes.
 
         Parameters
         ----------
@@ -757,22 +687,22 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, k)
-            One column for two classes; else one per class or pair of classes, as the members have.
+            One score for two classes; else one column per class or pair of classes, as the members return it.
         """
         routed = self._routed("decision_function", params)
 
         def decide(member: BaseEstimator, rows: TableLike) -> Values:
             if len(member.classes_) != len(self.classes_):
                 raise ValueError(
-                    f"A member's sample holds {len(member.classes_)} of the {len(self.classes_)} classes, so that its "
-                    "decisions cannot be averaged with the others. Fit with stratified=True."
+                    f"A member's sample has {len(member.classes_)} of the {len(self.classes_)} classes, so that its "
+                    "decision function cannot be averaged with the others. Fit with stratified=True."
                 )
             return np.asarray(member.decision_function(rows, **routed))
 
         return np.asarray(sum(self._each(X, decide)) / len(self.estimators_))
 
     def staged_predict_proba(self, X: TableLike) -> Iterator[Values]:
-        """Yield the probabilities by the first member, by the first two, and so on.
+        """Yield the class probabilities of the first member, of the first two, and so on.
 
         Parameters
         ----------
@@ -791,10 +721,10 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
 class BaggingRegressor(RegressorMixin, BaseBagging):
     """Regressors fitted to samples of the rows, whose predictions are averaged.
 
-    Averaging removes much of the variance of members that a small change of the rows changes much, such as deep trees,
-    and leaves their bias. Members run on threads and share the table: none of them copies more than its own sample, and
-    trees copy nothing, because they get the number of times each row was drawn as its weight. (A row drawn twice then
-    counts once for `min_samples_leaf`.) The ensemble is the same for any number of threads.
+    Averaging reduces the variance of unstable members, such as deep trees, and leaves their bias. Members are fitted in
+    parallel on threads that share the table: a member copies at most its sample, and trees copy nothing, because the
+    number of times a row is drawn is its weight. (A row drawn twice then counts once for `min_samples_leaf`.) The
+    ensemble is the same for any number of threads.
 
     References
     ----------
@@ -811,6 +741,7 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     """
 
     _oob_name = "oob_prediction_"
+    _saved = saved_fields(**_SAVED, n_outputs_=integer(least=1, key="n_outputs"))
     _other_library_advice: ClassVar[dict[str, str]] = parameters_of_member(DecisionTreeRegressor)
 
     def _default_estimator(self) -> Estimator:

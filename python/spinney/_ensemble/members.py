@@ -1,11 +1,10 @@
-"""Fits of members side by side: one thread each where there are many, more where there are few."""
+"""Members of ensembles: reading them from parameters, fitting them in parallel, averaging their predictions."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -18,33 +17,28 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import ThreadpoolController
 
-import spinney._engine as _engine
-from spinney._data.columns import match_columns
-from spinney._data.select import PickTable, Places, pick_table
-from spinney._data.types import TableLike
-from spinney._estimator.estimator import Estimator, class_name, class_named, template_from_json, template_to_json
+from spinney._data.select import PickTable, Places
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import row_arguments
 from spinney._estimator.parallel import count_threads, in_order, is_distributed, spread
-from spinney._model.file.container import refuse
-from spinney._model.saving.members import read_models
 from spinney._names import FITTED_BY_COMMAND, estimator_of, public
 
 Result = TypeVar("Result")
 Weights = NDArray[np.float64] | None
-_THREADS = ("n_jobs", "thread_count")  # what parameters for the number of threads are called
+_THREADS = ("n_jobs", "thread_count")  # names of parameters for the number of threads
 
 
 LARGEST_SEED = np.iinfo(np.int32).max
 
 
 def random_state_names(estimator: BaseEstimator) -> list[str]:
-    """Return the parameters that are random states, those of parts of the estimator too."""
+    """Return the names of the parameters that are random states, including those of nested estimators."""
     names = sorted(estimator.get_params(deep=True))
     return [name for name in names if name == "random_state" or name.endswith("__random_state")]
 
 
 def set_random_states(estimator: BaseEstimator, names: list[str], seed: int) -> None:
-    """Set random states that follow from a seed, as scikit-learn's ensembles do for their members."""
+    """Set random states drawn from a seed, as scikit-learn's ensembles do for their members."""
     random = np.random.RandomState(seed)
     states = {name: int(random.randint(LARGEST_SEED)) for name in names}
     if list(states) == ["random_state"]:
@@ -54,7 +48,7 @@ def set_random_states(estimator: BaseEstimator, names: list[str], seed: int) -> 
 
 
 def rows_of(value: Any, rows: Places, n_rows: int) -> Any:
-    """Cut metadata that has one entry per row; leave others alone."""
+    """Return the entries of some rows, if metadata has one entry per row; else the metadata itself."""
     if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != n_rows:
         return value
     if hasattr(value, "iloc"):
@@ -62,102 +56,100 @@ def rows_of(value: Any, rows: Places, n_rows: int) -> Any:
     return np.asarray(value)[rows]
 
 
-def take_input_tags(tags: Tags, members: Sequence[BaseEstimator]) -> None:
-    """Give an ensemble those of scikit-learn's tags of input that all its members have."""
-    own = [get_tags(member).input_tags for member in members]
+def set_input_tags(tags: Tags, members: Sequence[BaseEstimator]) -> None:
+    """Set scikit-learn's input tags of an ensemble to those that all its members have."""
+    of_members = [get_tags(member).input_tags for member in members]
     for name in ("sparse", "allow_nan", "categorical", "string"):
-        setattr(tags.input_tags, name, all(getattr(member, name) for member in own))
+        setattr(tags.input_tags, name, all(getattr(member, name) for member in of_members))
 
 
 def routed_metadata(ensemble: BaseEstimator, method: str, params: dict[str, Any]) -> Bunch:
-    """Return the metadata that the members of an ensemble get, by scikit-learn's routing."""
+    """Return the metadata for the members of an ensemble, by scikit-learn's routing."""
     if not get_config()["enable_metadata_routing"]:
         raise ValueError(
-            f"{method} hands {', '.join(params)} on to members only where metadata routing is on: "
+            f"{method} passes {', '.join(params)} on to members only if metadata routing is enabled: "
             "sklearn.set_config(enable_metadata_routing=True), and members that request it."
         )
     return process_routing(ensemble, method, **params)
 
 
 def takes_weights(estimator: BaseEstimator) -> bool:
-    """Say whether `fit` of an estimator has a parameter sample_weight."""
+    """Return whether `fit` of an estimator has a parameter sample_weight."""
     return bool(has_fit_parameter(estimator, "sample_weight"))
 
 
 def seeded(template: BaseEstimator, random: np.random.RandomState) -> BaseEstimator:
-    """Clone an estimator, and set those of its random states that are None."""
+    """Clone an estimator, and set its random states that are None."""
     estimator = clone(template)
-    given = estimator.get_params(deep=True)
-    open_states = {
-        name: int(random.randint(LARGEST_SEED)) for name in random_state_names(estimator) if given[name] is None
-    }
-    return estimator.set_params(**open_states) if open_states else estimator
+    params = estimator.get_params(deep=True)
+    states = {name: int(random.randint(LARGEST_SEED)) for name in random_state_names(estimator) if params[name] is None}
+    return estimator.set_params(**states) if states else estimator
 
 
-def open_threads(estimator: BaseEstimator) -> list[str]:
-    """Return the parameters, also of parts of an estimator, that leave the number of threads open; not scikit-learn's.
+def unset_threads(estimator: BaseEstimator) -> list[str]:
+    """Return the parameters for the number of threads that are None, including those of nested estimators.
 
-    There, an open number means one.
+    Estimators of scikit-learn are left out: their None means one thread.
     """
-    given = estimator.get_params(deep=True)
-    found = []
-    for name, value in given.items():
-        part, _, last = name.rpartition("__")
-        owner = given.get(part) if part else estimator
+    params = estimator.get_params(deep=True)
+    names = []
+    for name, value in params.items():
+        nested, _, last = name.rpartition("__")
+        owner = params.get(nested) if nested else estimator
         if value is None and last in _THREADS and not type(owner).__module__.startswith("sklearn."):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """How many tasks run side by side, and how many threads each may use.
+class ThreadPlan:
+    """How many tasks run in parallel, and how many threads each may use.
 
-    Estimators of spinney give the same bits for any number of threads, so that they share what there is; others always
-    get one, so that what they give does not depend on `n_jobs`.
+    Estimators of spinney are bit-identical for any number of threads, so they use all that are free; others always get
+    one thread, so that their results do not depend on `n_jobs`.
     """
 
-    n_beside: int
-    n_within: int
+    n_parallel: int
+    n_threads_each: int
 
     @classmethod
-    def of(cls, n_jobs: int | None, n_tasks: int) -> Sharing:
-        """Share the threads of a process out among tasks; on other machines each has one."""
+    def of(cls, n_jobs: int | None, n_tasks: int) -> ThreadPlan:
+        """Distribute the threads of a process over tasks; on a cluster each task has one."""
         if is_distributed():
             return cls(1, 1)
         n_threads = count_threads(n_jobs, 2**20)
-        n_beside = min(n_threads, n_tasks)
-        return cls(n_beside, n_threads // n_beside)
+        n_parallel = min(n_threads, n_tasks)
+        return cls(n_parallel, n_threads // n_parallel)
 
     def prepared(self, template: BaseEstimator) -> BaseEstimator:
-        """Return a clone whose number of threads is set, where it is open."""
+        """Return a clone with its number of threads set, unless the template sets it."""
         estimator = clone(template)
-        n_threads = self.n_within if isinstance(template, Estimator) else 1
-        names = open_threads(template)
+        n_threads = self.n_threads_each if isinstance(template, Estimator) else 1
+        names = unset_threads(template)
         return estimator.set_params(**dict.fromkeys(names, n_threads)) if names else estimator
 
     def run(self, work: Callable[[int], Result], n_tasks: int, has_foreign: bool) -> Iterator[Result]:
-        """Yield the results in order; BLAS and OpenMP, which foreign estimators use, get one thread per task."""
+        """Yield the results in order; BLAS and OpenMP of other libraries get one thread per task."""
         if is_distributed():
             yield from spread(work, list(range(n_tasks)))
             return
-        if self.n_beside == 1 or not has_foreign:
-            yield from in_order(work, n_tasks, self.n_beside)
+        if self.n_parallel == 1 or not has_foreign:
+            yield from in_order(work, n_tasks, self.n_parallel)
             return
         libraries = ThreadpoolController()
         openmp = libraries.select(user_api="openmp")
 
-        def alone(k: int) -> Result:
-            with openmp.limit(limits=1):  # a setting of the thread it is made in
+        def single_threaded(k: int) -> Result:
+            with openmp.limit(limits=1):  # per thread
                 return work(k)
 
-        with libraries.select(user_api="blas").limit(limits=1):  # a setting of the process
-            yield from in_order(alone, n_tasks, self.n_beside)
+        with libraries.select(user_api="blas").limit(limits=1):  # per process
+            yield from in_order(single_threaded, n_tasks, self.n_parallel)
 
 
-def released(member: BaseEstimator, template: BaseEstimator, n_jobs: int | None) -> BaseEstimator:
-    """Give a fitted member back the number of threads of its template; where that is open, those of the ensemble."""
-    names = open_threads(template)
+def reset_threads(member: BaseEstimator, template: BaseEstimator, n_jobs: int | None) -> BaseEstimator:
+    """Reset the number of threads of a fitted member to that of its template, or of the ensemble if that is None."""
+    names = unset_threads(template)
     if names:
         member.set_params(**dict.fromkeys(names, n_jobs if isinstance(template, Estimator) else None))
     return member
@@ -165,16 +157,18 @@ def released(member: BaseEstimator, template: BaseEstimator, n_jobs: int | None)
 
 @dataclass(frozen=True, eq=False)
 class MemberRows:
-    """What members are fitted to; threads share it.
+    """The training rows of members, shared by all threads.
 
     Attributes
     ----------
     table : PickTable
     target, codes : ndarray of shape (n_rows,)
-        Labels or values, and codes of the classes.
+        Labels or numeric target, and class codes.
     weight : ndarray of shape (n_rows,), or None
     groups, time : ndarray of shape (n_rows,), or None
-        Which rows belong together, and their moments: for members that hold rows out by themselves.
+        Groups and times of the rows, for members that hold rows out themselves.
+    classes : ndarray or None
+        Labels in the order of the codes; None in a regression.
     """
 
     table: PickTable
@@ -185,45 +179,68 @@ class MemberRows:
     time: NDArray[Any] | None = None
     classes: NDArray[Any] | None = None
 
-    def with_groups(self, groups: NDArray[Any] | None) -> MemberRows:
-        """Return the same rows with groups."""
-        return replace(self, groups=groups)
-
     @property
     def used(self) -> Places | None:
-        """Rows of positive weight; None: all."""
+        """Rows of positive weight; None for all."""
         return None if self.weight is None or (self.weight > 0).all() else np.flatnonzero(self.weight)
 
     def fit(
         self, member: BaseEstimator, name: str, rows: Places | None, by_code: bool, params: dict[str, Any]
     ) -> BaseEstimator:
-        """Fit a member to some rows; None: to all."""
+        """Fit a member to some rows, or to all rows if they are None."""
         target = self.codes if by_code and self.codes is not None else self.target
-        given = {key: value if rows is None else rows_of(value, rows, len(target)) for key, value in params.items()}
-        if self.weight is not None and takes_weights(member):
-            given["sample_weight"] = self.weight if rows is None else self.weight[rows]
-        groups, time = (one if one is None or rows is None else one[rows] for one in (self.groups, self.time))
-        weight = self.weight if self.weight is None or rows is None else self.weight[rows]
-        given = row_arguments(member, groups, time, weight) | given
+        taken = slice(None) if rows is None else rows
+        params = {key: value if rows is None else rows_of(value, rows, len(target)) for key, value in params.items()}
+        by_row = (self.weight, self.groups, self.time)
+        weight, groups, time = (values if values is None else values[taken] for values in by_row)
+        if weight is not None and takes_weights(member):
+            params["sample_weight"] = weight
+        params = row_arguments(member, groups, time, weight) | params
         try:
-            return member.fit(self.table.take(rows), target if rows is None else target[rows], **given)
+            return member.fit(self.table.take(rows), target[taken], **params)
         except Exception as error:
-            error.add_note(f"This happened while fitting {name!r}, a {type(member).__name__}{self._about(member)}.")
+            hint = "; if it takes numbers only, put it in a pipeline that encodes the other columns"
+            note = f"This happened while fitting {name!r}, a {type(member).__name__}"
+            error.add_note(f"{note}{'' if isinstance(member, Estimator) else hint}.")
             raise
 
-    def _about(self, member: BaseEstimator) -> str:
-        if isinstance(member, Estimator):
-            return ""
-        return ", which gets the table as it is; if it takes numbers alone, put it in a pipeline that encodes others"
+
+class MeanPredictions:
+    """Mean prediction of each row over the models that did not see it.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the table.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+        self._count = np.zeros((n_rows, 1))
+        self._total = np.zeros((n_rows, 1))
+
+    def add(self, rows: Places | NDArray[np.bool_], predicted: NDArray[np.float64]) -> None:
+        """Add the predictions of a model for rows that it did not see, (n, width)."""
+        if not len(predicted):
+            return
+        if self._total.shape[1] != predicted.shape[1]:
+            self._total = np.zeros((self.n_rows, predicted.shape[1]))
+        self._total[rows] += predicted
+        self._count[rows] += 1
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """Mean predictions, (n_rows, width); NaN where no model predicts a row."""
+        return np.where(self._count > 0, self._total / np.maximum(self._count, 1), np.nan)
 
 
 def gets_codes(estimator: BaseEstimator) -> bool:
-    """Say whether a classifier is shown codes of the classes, as in scikit-learn's ensembles; ours see the labels."""
+    """Return whether a classifier gets class codes as its target, as in scikit-learn; spinney's get the labels."""
     return not isinstance(estimator, Estimator)
 
 
 def are_foreign(templates: Sequence[BaseEstimator]) -> bool:
-    """Say whether some of the estimators are of other libraries."""
+    """Return whether any of the estimators is of another library."""
     return not all(isinstance(template, Estimator) for template in templates)
 
 
@@ -231,7 +248,7 @@ DROPPED = "drop"
 
 
 def estimator_of_word(word: str, task: str) -> BaseEstimator:
-    """Return the estimator that a word of ``spinney fit --model`` stands for, with its defaults.
+    """Return the estimator of a word of ``spinney fit --model``, with its default settings.
 
     Parameters
     ----------
@@ -251,31 +268,33 @@ def estimator_of_word(word: str, task: str) -> BaseEstimator:
         raise ValueError(f"There is no model called {word!r}. {hint}")
     name = estimator_of(FITTED_BY_COMMAND[key], task == "Classifier")
     if name is None:
-        raise ValueError(f"{word!r} is no {task.lower()}. Use another model.")
+        raise ValueError(f"{word!r} is not available as a {task.lower()}. Use another model.")
     return public(name)()
 
 
-def read_members(given: Any, what: str = "estimators") -> list[tuple[str, Any]]:
-    """Return names and what stands for the estimators: estimators or words.
+def read_members(members: Any, what: str = "estimators") -> list[tuple[str, Any]]:
+    """Return the members of an ensemble with their names, as estimators or words.
 
     Parameters
     ----------
-    given : list or dict
+    members : list or dict
         Estimators, words, or pairs of a name and one of these; a dict from names to these.
     what : str
-        What the caller calls it.
+        Name of the parameter in errors.
 
     Returns
     -------
     list of (str, estimator or str)
-        What is dropped is left out.
+        Without members that are "drop".
     """
-    if isinstance(given, Mapping):
-        given = list(given.items())
-    if isinstance(given, (str, bytes)) or not isinstance(given, (list, tuple)):
-        raise TypeError(f"{what} must be a list of estimators, names or pairs of both, or a dict. Got {given!r:.100}.")
+    if isinstance(members, Mapping):
+        members = list(members.items())
+    if isinstance(members, (str, bytes)) or not isinstance(members, (list, tuple)):
+        raise TypeError(
+            f"{what} must be a list of estimators, names or pairs of both, or a dict. Got {members!r:.100}."
+        )
     pairs = []
-    for item in given:
+    for item in members:
         pair = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
         if not (pair[0] is None or isinstance(pair[0], str)) or not _can_be_fitted(pair[1]):
             raise TypeError(
@@ -283,16 +302,14 @@ def read_members(given: Any, what: str = "estimators") -> list[tuple[str, Any]]:
                 "'forest', nor a pair of a name and one of these."
             )
         pairs.append(pair)
-    names = _names([name for name, _ in pairs], [estimator for _, estimator in pairs])
+    names = _names(pairs)
     _check_names(names, what)
-    left = [(name, one) for name, (_, one) in zip(names, pairs, strict=True) if not _is_dropped(one)]
-    if not left:
+    is_dropped = [isinstance(member, str) and member == DROPPED for _, member in pairs]
+    named = [(name, member) for name, (_, member) in zip(names, pairs, strict=True)]
+    retained = [pair for pair, dropped in zip(named, is_dropped, strict=True) if not dropped]
+    if not retained:
         raise ValueError(f"{what} has no estimator left. Give at least one.")
-    return left
-
-
-def _is_dropped(estimator: object) -> bool:
-    return isinstance(estimator, str) and estimator == DROPPED
+    return retained
 
 
 def _can_be_fitted(estimator: object) -> bool:
@@ -301,84 +318,25 @@ def _can_be_fitted(estimator: object) -> bool:
     return not isinstance(estimator, type) and hasattr(estimator, "fit") and hasattr(estimator, "predict")
 
 
-def _names(given: list[str | None], estimators: list[object]) -> list[str]:
-    """Return the names given, and for others the word or the class in lower case, numbered where there are several."""
-    own = [
+def _names(pairs: list[tuple[str | None, Any]]) -> list[str]:
+    """Return the names of members; without one, the word or the class in lower case, numbered if it repeats."""
+    names = [
         name if name is not None else one.replace("-", "_") if isinstance(one, str) else type(one).__name__.lower()
-        for name, one in zip(given, estimators, strict=True)
+        for name, one in pairs
     ]
-    several = {name for name, count in Counter(own).items() if count > 1}
+    repeated = {name for name, count in Counter(names).items() if count > 1}
     seen: Counter[str] = Counter()
-    found = []
-    for name, was_given in zip(own, given, strict=True):
+    numbered = []
+    for name, (own_name, _) in zip(names, pairs, strict=True):
         seen[name] += 1
-        found.append(f"{name}-{seen[name]}" if name in several and was_given is None else name)
-    return found
+        numbered.append(f"{name}-{seen[name]}" if name in repeated and own_name is None else name)
+    return numbered
 
 
 def _check_names(names: list[str], what: str) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"Names provided are not unique: {what} has {twice[0]!r} twice. Give each its own name.")
-    odd = [name for name in names if "__" in name]
-    if odd:
-        raise ValueError(f"Estimator names must not contain __: got {odd[0]!r}.")
-
-
-# ---- files ---------------------------------------------------------------------------------------
-
-
-def members_to_json(given: Any) -> Any:
-    """Return members as parameters in a form that files hold: names, and words or estimators without their fit."""
-    if given is None:
-        return None
-    return [[name, one if isinstance(one, str) else template_to_json(one)] for name, one in read_members(given)]
-
-
-def members_from_json(saved: Any) -> Any:
-    """Turn back what `members_to_json` gives."""
-    if saved is None:
-        return None
-    if not isinstance(saved, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in saved):
-        refuse("is damaged: its members as parameters are unusable")
-    found = [(name, one if isinstance(one, str) else template_from_json(one)) for name, one in saved]
-    read_members(found)
-    return found
-
-
-def models_parts(models: Sequence[BaseEstimator]) -> tuple[list[dict[str, Any]], list[_engine.Tree]]:
-    """Return headers and trees of fitted models, which must all be of spinney."""
-    headers: list[dict[str, Any]] = []
-    trees: list[_engine.Tree] = []
-    for model in models:
-        if not isinstance(model, Estimator) or class_name(model) is None:
-            raise TypeError(
-                f"A model file holds models of spinney; one of this ensemble is of the type {type(model).__name__}. "
-                "Pickle the ensemble instead."
-            )
-        header, own = model._file_parts()
-        headers.append({"n_trees": len(own), "model": header})
-        trees += own
-    return headers, trees
-
-
-def models_of(header: dict[str, Any], file: _engine.ModelFile) -> list[Estimator]:
-    """Turn back what `models_parts` gives."""
-    return read_models(header, file, lambda own, trees: class_named(own, Estimator)._from_file(own, trees))
-
-
-def fingerprint_of(models: Sequence[BaseEstimator], identity: bytes) -> str:
-    """Hash fitted models, in their order, and the numbers that turn their predictions into those of an ensemble."""
-    digest = hashlib.sha256(identity)
-    for model in models:
-        if not hasattr(model, "fingerprint"):
-            raise TypeError(f"Models of the type {type(model).__name__} have no fingerprint, so the ensemble has none.")
-        digest.update(model.fingerprint().encode())
-    return digest.hexdigest()
-
-
-def matched_table(X: TableLike, names: list[str] | None, n_columns: int, ensemble: str) -> PickTable:
-    """Return a table with its columns as an ensemble has seen them at fit."""
-    table = pick_table(X)
-    order = match_columns(table.names, table.n_columns, names, n_columns, ensemble)
-    return table if order is None else pick_table(table.take(columns=np.array(order)))
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"Names provided are not unique: {what} has {repeated[0]!r} twice. Give each its own name.")
+    invalid = [name for name in names if "__" in name]
+    if invalid:
+        raise ValueError(f"Estimator names must not contain __: got {invalid[0]!r}.")

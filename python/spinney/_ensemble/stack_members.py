@@ -1,4 +1,4 @@
-"""What a stack is made of: predictions out of fold, members as the models of their folds, and greedy selection."""
+"""Components of a stack: averages of the models of folds, and greedy selection of weights."""
 
 from __future__ import annotations
 
@@ -30,57 +30,28 @@ from spinney._model.predictions import (
 
 Floats = NDArray[np.float64]
 N_STEPS = 100
-_LEAST_SHARE = 2.0**-52  # so that one wrong certainty does not cost an infinite loss
+_MIN_PROBABILITY = 2.0**-52  # so that a single wrong prediction of probability 0 does not make the loss infinite
 
 # ---- out of fold ---------------------------------------------------------------------------------------------------
 
 
-def answers(said: Floats, classes: NDArray[Any] | None) -> NDArray[Any]:
-    """Labels or values that follow from what was said."""
+def predicted_targets(predicted: Floats, classes: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return the labels or values of predictions, (n_rows, width); None for decisions of pairs of classes."""
     if classes is None:
-        return said[:, 0]
-    if said.shape[1] == len(classes):
-        return np.asarray(classes[said.argmax(axis=1)])
-    if len(classes) == 2:
-        return np.asarray(classes[(said[:, 0] > 0).astype(np.intp)])
-    raise ValueError("These decisions are of pairs of classes and name none.")
+        return predicted[:, 0]
+    if predicted.shape[1] == len(classes):
+        return np.asarray(classes[predicted.argmax(axis=1)])
+    return np.asarray(classes[(predicted[:, 0] > 0).astype(np.intp)]) if len(classes) == 2 else None
 
 
-class OutOfFold:
-    """Sums over folds of what one member says of the rows held out.
-
-    Attributes
-    ----------
-    total : ndarray of shape (n_rows, n_values)
-    """
-
-    def __init__(self, n_rows: int) -> None:
-        self._n_rows = n_rows
-        self._count = np.zeros(n_rows)
-        self.total = np.empty((n_rows, 0))
-
-    def add(self, rows: Rows, said: Floats) -> None:
-        """Add what was said of some rows."""
-        if not self.total.shape[1]:
-            self.total = np.zeros((self._n_rows, said.shape[1]))
-        self.total[rows] += said
-        self._count[rows] += 1
-
-    @property
-    def mean(self) -> Floats:
-        """Mean over the folds that held a row out; NaN where none did."""
-        with np.errstate(invalid="ignore"):
-            return self.total / self._count[:, np.newaxis]
-
-
-def folds_among(folds: list[Fold], judged: NDArray[np.bool_]) -> list[tuple[Rows, Rows]]:
-    """Return the folds as splits of the rows that were judged, counted among these."""
-    place = np.cumsum(judged) - 1
-    found = [tuple(place[side[judged[side]]] for side in (fold.train, fold.held_out)) for fold in folds]
-    splits = [(grown_on, held_out) for grown_on, held_out in found if len(grown_on) and len(held_out)]
+def folds_among(folds: list[Fold], has_prediction: NDArray[np.bool_]) -> list[tuple[Rows, Rows]]:
+    """Return the folds as splits of the rows that have an out-of-fold prediction, numbered among these rows."""
+    position = np.cumsum(has_prediction) - 1
+    sides = [[position[side[has_prediction[side]]] for side in (fold.train, fold.held_out)] for fold in folds]
+    splits = [(train, held_out) for train, held_out in sides if len(train) and len(held_out)]
     if not splits:
         raise ValueError(
-            "cv leaves too few rows for a further layer: those held out in one fold must be learned from in another. "
+            "cv leaves too few rows for a further layer: rows held out in one fold must be training rows of another. "
             "Use more folds, or no layers."
         )
     return splits
@@ -93,20 +64,20 @@ def _lacks(method: str) -> Callable[[FoldAverage], str | None]:
     def why(average: FoldAverage) -> str | None:
         if all(hasattr(model, method) for model in average.estimators_):
             return None
-        return f"needs models that have one, and {type(average.estimators_[0]).__name__} has none."
+        return f"needs models that have it, and {type(average.estimators_[0]).__name__} does not."
 
     return why
 
 
 class FoldAverage:
-    """The models of a member's folds; they say their mean.
+    """The models of a member's folds, whose predictions are averaged.
 
     Attributes
     ----------
     estimators_ : list of estimators
         One per fold.
     classes_ : ndarray of shape (n_classes,)
-        Labels, of classifiers.
+        Labels; only of classifiers.
     """
 
     def __init__(self, estimators: list[BaseEstimator], classes: NDArray[Any] | None, by_code: bool) -> None:
@@ -153,13 +124,13 @@ class FoldAverage:
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, k)
-            As those of the models.
+            As the models return it.
         """
         mean = mean_prediction([member_decisions(model, X, self.classes_) for model in self.estimators_])
         return mean[:, 0] if mean.shape[1] == 1 else mean
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Mean of the models' values, or the class with the most votes; of equal ones the first.
+        """Mean of the models' predictions, or the class with the most votes; of equal classes the first.
 
         Parameters
         ----------
@@ -169,12 +140,12 @@ class FoldAverage:
         Returns
         -------
         ndarray of shape (n_samples,)
-            Values or labels.
+            Predicted values or labels.
         """
         if not hasattr(self, "classes_"):
             return mean_prediction([member_values(model, X) for model in self.estimators_])
         codes = [member_codes(model, X, self.classes_, self._by_code) for model in self.estimators_]
-        votes = mean_prediction([onehot(said, len(self.classes_)) for said in codes])
+        votes = mean_prediction([onehot(of_model, len(self.classes_)) for of_model in codes])
         return np.asarray(self.classes_[votes.argmax(axis=1)])
 
     def fingerprint(self) -> str:
@@ -192,51 +163,50 @@ class FoldAverage:
 # ---- greedy selection ----------------------------------------------------------------------------------------------
 
 
-def select(losses_of: Callable[[Floats], float], said: Floats, n_steps: int) -> NDArray[np.intp]:
-    """Count how often each member is taken.
+def select(loss_of: Callable[[Floats], float], predicted: Floats, n_steps: int) -> NDArray[np.intp]:
+    """Return how often each member is selected.
 
-    Each step adds the member whose addition to the mean of those taken so far gives the least loss, the first of equal
-    ones; the best of these means wins, the shortest of equal ones.
+    Each step adds the member that gives the smallest loss of the mean of the selected members, the first of equal
+    ones. The selection after the best step is returned, the shortest of equal ones.
 
     Parameters
     ----------
-    losses_of : callable
-        From a mean of what members say to its loss.
-    said : ndarray of shape (n_members, ...)
-        What each says.
+    loss_of : callable
+        Loss of a mean of predictions.
+    predicted : ndarray of shape (n_members, ...)
+        Predictions of each member.
     n_steps : int
 
     Returns
     -------
     ndarray of shape (n_members,)
     """
-    total, taken = np.zeros_like(said[0]), np.zeros(len(said), dtype=np.intp)
-    best, best_loss = taken, np.inf
+    total, counts = np.zeros_like(predicted[0]), np.zeros(len(predicted), dtype=np.intp)
+    best, best_loss = counts, np.inf
     for step in range(1, n_steps + 1):
-        losses = [losses_of((total + one) / step) for one in said]
+        losses = [loss_of((total + of_member) / step) for of_member in predicted]
         k = int(np.argmin(losses))
-        total = total + said[k]
-        taken = taken.copy()
-        taken[k] += 1
+        total = total + predicted[k]
+        counts = counts.copy()
+        counts[k] += 1
         if losses[k] < best_loss:
-            best, best_loss = taken, losses[k]
+            best, best_loss = counts, losses[k]
     return best
 
 
 class GreedySelection(BaseEstimator):
-    """Weights of members, found by greedy selection on what they say of rows that they have not seen.
+    """Weighted mean of members; the weights are chosen by greedy selection on out-of-fold predictions.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_members,)
         Weights, which add up to 1.
     classes_ : ndarray of shape (n_classes,)
-        Labels, of classifiers.
+        Labels; only of classifiers.
     temperatures_ : list of float, or None
-        By which logarithms of each member's shares are divided before their mean is taken; None: they stay as they are.
+        Temperature of each member: its log-probabilities are divided by it before they are averaged.
     calibration_ : float, Curve or None
-        By which logarithms of the mean shares are divided, or a curve off which they are read; None: they stay as they
-        are.
+        Calibration of the mean probabilities: a temperature, or a calibration curve.
 
     References
     ----------
@@ -258,107 +228,96 @@ class GreedySelection(BaseEstimator):
         temperatures: list[float] | None,
         calibration: Calibration,
     ) -> GreedySelection:
-        """Return a selection that is known already."""
-        found = cls(len(weights))
-        found.weights_, found.temperatures_, found.calibration_ = weights, temperatures, calibration
+        """Return a selection with known weights."""
+        selection = cls(len(weights))
+        selection.weights_, selection.temperatures_, selection.calibration_ = weights, temperatures, calibration
         if classes is not None:
-            found.classes_ = classes
-        return found
+            selection.classes_ = classes
+        return selection
 
-    def to_header(self) -> dict[str, Any]:
-        """Return the header entries of the weights and the calibration."""
-        header: dict[str, Any] = {"weights": self.weights_.tolist()}
-        if self.temperatures_ is not None:
-            header["temperatures"] = self.temperatures_
-        if isinstance(self.calibration_, Curve):
-            header["curve"] = {
-                "predicted": self.calibration_.predicted.tolist(),
-                "observed": self.calibration_.observed.tolist(),
-            }
-        elif self.calibration_ is not None:
-            header["temperature"] = self.calibration_
-        return header
+    def saved_values(self) -> dict[str, Any]:
+        """Return the values that files hold of the weights and the calibration."""
+        name = "curve" if isinstance(self.calibration_, Curve) else "temperature"
+        return {"weights": self.weights_, "temperatures": self.temperatures_, name: self.calibration_}
 
     def identity(self) -> bytes:
-        """Return the numbers that predictions rest on."""
+        """Return the numbers that predictions depend on, for fingerprints."""
         by = self.calibration_
         numbers = b"" if by is None else by.tobytes() if isinstance(by, Curve) else np.float64(by).tobytes()
         temperatures = np.array(self.temperatures_ or [], dtype=np.float64)
         return np.asarray(self.weights_).tobytes() + temperatures.tobytes() + numbers
 
     def fit(
-        self, said: Floats, y: NDArray[Any], sample_weight: Floats | None = None, *, classes: NDArray[Any] | None = None
+        self, X: Floats, y: NDArray[Any], sample_weight: Floats | None = None, *, classes: NDArray[Any] | None = None
     ) -> Self:
-        """Select: by log loss for classes, by squared error for values.
+        """Choose the weights: by log loss in a classification, by squared error in a regression.
 
         Parameters
         ----------
-        said : ndarray of shape (n_samples, n_members * width)
-            What the members say: a value, the share of the second of two classes, or the shares of all classes.
+        X : ndarray of shape (n_samples, n_members * width)
+            Predictions of the members: values, probabilities of the second of two classes, or of all classes.
         y : ndarray of shape (n_samples,)
-            Values, or codes of classes.
+            Numeric target, or class codes.
         sample_weight : ndarray of shape (n_samples,), optional
             Weights.
         classes : ndarray of shape (n_classes,), optional
-            Labels; None: y are values.
+            Labels; None in a regression.
 
         Returns
         -------
         self
-            With weights.
+            The fitted selection.
         """
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
-        parts = said.reshape(len(said), self.n_members, -1)
+        by_member = X.reshape(len(X), self.n_members, -1)
         if classes is None:
-            own = parts[:, :, 0].T
+            relevant = by_member[:, :, 0].T
 
             def loss(mean: Floats) -> float:
                 return float((weight * (mean - y) ** 2).sum())
         else:
             self.classes_ = classes
-            own = all_probabilities(parts)[np.arange(len(y)), :, y.astype(np.intp)].T
+            relevant = all_probabilities(by_member)[np.arange(len(y)), :, y.astype(np.intp)].T
 
             def loss(mean: Floats) -> float:
-                return -float((weight * log(np.maximum(mean, _LEAST_SHARE))).sum())
+                return -float((weight * log(np.maximum(mean, _MIN_PROBABILITY))).sum())
 
-        taken = select(loss, np.ascontiguousarray(own), self.n_steps)
-        self.weights_ = taken / taken.sum()
+        counts = select(loss, np.ascontiguousarray(relevant), self.n_steps)
+        self.weights_ = counts / counts.sum()
         return self
 
-    def _mean(self, said: Floats) -> Floats:
-        parts = said.reshape(len(said), self.n_members, -1)
-        return mean_prediction(
-            tempered_columns(list(parts.transpose(1, 0, 2)), self.temperatures_), self.weights_.tolist()
-        )
+    def _mean(self, X: Floats) -> Floats:
+        by_member = list(X.reshape(len(X), self.n_members, -1).transpose(1, 0, 2))
+        return mean_prediction(tempered_columns(by_member, self.temperatures_), self.weights_.tolist())
 
-    def predict_proba(self, said: Floats) -> Floats:
-        """Weighted mean of the members' shares.
+    def predict_proba(self, X: Floats) -> Floats:
+        """Weighted mean of the members' class probabilities.
 
         Parameters
         ----------
-        said : ndarray of shape (n_samples, n_members * width)
-            What the members say.
+        X : ndarray of shape (n_samples, n_members * width)
+            Predictions of the members.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Shares.
+            Class probabilities.
         """
-        return calibrated(all_probabilities(self._mean(said)), self.calibration_)
+        return calibrated(all_probabilities(self._mean(X)), self.calibration_)
 
-    def predict(self, said: Floats) -> NDArray[Any]:
-        """Weighted mean of the members' values, or the class of the largest mean share.
+    def predict(self, X: Floats) -> NDArray[Any]:
+        """Weighted mean of the members' predictions, or the class of the largest mean probability.
 
         Parameters
         ----------
-        said : ndarray of shape (n_samples, n_members * width)
-            What the members say.
+        X : ndarray of shape (n_samples, n_members * width)
+            Predictions of the members.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Values or labels.
+            Predicted values or labels.
         """
         if not hasattr(self, "classes_"):
-            return self._mean(said)[:, 0]
-        return np.asarray(self.classes_[self.predict_proba(said).argmax(axis=1)])
+            return self._mean(X)[:, 0]
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

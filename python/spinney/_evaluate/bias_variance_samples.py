@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.bagged_members import out_of
+from spinney._ensemble.sampling import out_of
 from spinney._estimator.held_out import read_row_groups, read_time
 from spinney._estimator.target import read_classes, read_values
 from spinney._evaluate.folds import split_latest

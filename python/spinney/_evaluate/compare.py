@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from spinney._data.display import Backend, align, elide, frame_of, one_line, plural, warn
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.members import Sharing, are_foreign, seeded, takes_weights
+from spinney._ensemble.members import ThreadPlan, are_foreign, seeded, takes_weights
 from spinney._estimator.held_out import CrossValidation, Fold
 from spinney._evaluate.folds import LARGEST_SEED, read_cv
 from spinney._evaluate.problem import (
@@ -151,9 +151,9 @@ def compare(
     templates = {name: seeded(estimator, random) for name, estimator in estimators.items()}
     _warn_of_weights(problem, templates)
     plan = _Plan(problem, repeated, fractions, templates, int(random.randint(LARGEST_SEED)))
-    sharing = Sharing.of(n_jobs, len(templates) * len(plan.runs)) if parallel else None
+    threads = ThreadPlan.of(n_jobs, len(templates) * len(plan.runs)) if parallel else None
     with EvaluationProgress(bool(verbose), len(templates) * len(plan.runs), Budget(max_seconds)) as progress:
-        runs = _run(plan, scorers, error_score, n_jobs, sharing, progress)
+        runs = _run(plan, scorers, error_score, n_jobs, threads, progress)
     return _result(plan, runs, list(scorers.metrics), reference, parallel)
 
 
@@ -204,7 +204,7 @@ def _run(
     scorers: Scorers,
     error_score: float | str,
     n_jobs: int | None,
-    sharing: Sharing | None,
+    threads: ThreadPlan | None,
     progress: EvaluationProgress,
 ) -> dict[str, list[Run]]:
     """Return the runs that are done, by model; an interruption or the end of the budget cuts them short."""
@@ -215,11 +215,11 @@ def _run(
         name, fold = jobs[k]
         if budget.is_over():
             return None
-        return runner.run_scored(with_threads(plan.templates[name], n_jobs, sharing), name, fold, scorers, error_score)
+        return runner.run_scored(with_threads(plan.templates[name], n_jobs, threads), name, fold, scorers, error_score)
 
     runs: Iterator[Run | None] = map(work, range(len(jobs)))
-    if sharing is not None:
-        runs = sharing.run(work, len(jobs), are_foreign(list(plan.templates.values())))
+    if threads is not None:
+        runs = threads.run(work, len(jobs), are_foreign(list(plan.templates.values())))
     try:
         for (name, _), run in zip(jobs, runs, strict=False):
             if run is None:

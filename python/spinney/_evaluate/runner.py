@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from spinney._data.types import Floats, TableLike
-from spinney._ensemble.members import MemberRows, Sharing, gets_codes, open_threads
+from spinney._ensemble.members import MemberRows, ThreadPlan, gets_codes, unset_threads
 from spinney._estimator.held_out import Fold
 from spinney._estimator.parallel import Progress, is_distributed, spread
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
@@ -172,11 +172,11 @@ class Runner:
         return Run(fit_seconds, seconds, scores=scores, errors=errors)
 
 
-def with_threads(template: EstimatorLike, n_jobs: int | None, sharing: Sharing | None) -> Any:
+def with_threads(template: EstimatorLike, n_jobs: int | None, threads: ThreadPlan | None) -> Any:
     """Return a clone with its number of threads set, where it is open."""
-    if sharing is not None:
-        return sharing.prepared(template)
-    names = [] if n_jobs is None else open_threads(template)
+    if threads is not None:
+        return threads.prepared(template)
+    names = [] if n_jobs is None else unset_threads(template)
     model = clone(template)
     return model.set_params(**dict.fromkeys(names, n_jobs)) if names else model
 

@@ -227,7 +227,7 @@ def test_a_perfect_member_ends_the_fit_and_decides(capsys):
     assert (model.stopped_, model.n_iter_) == ("perfect", 1)
     assert_array_equal(model.estimator_errors_, [0])
     assert_array_equal(model.estimator_weights_, [1])
-    assert "makes no mistake" in capsys.readouterr().err
+    assert "has no error" in capsys.readouterr().err
 
 
 def test_a_member_that_turns_out_perfect_outvotes_the_others():
@@ -250,7 +250,7 @@ def test_a_member_that_turns_out_perfect_outvotes_the_others():
 
 def test_no_member_better_than_a_guess_ends_the_fit():
     X, y = np.array([[0.0], [0], [1], [1], [2], [2]]), np.array([0, 1, 0, 1, 0, 1])
-    with pytest.warns(UserWarning, match="no better than a guess"):
+    with pytest.warns(UserWarning, match="no better than a random guess"):
         model = spinney.AdaBoostClassifier().fit(X, y)
     assert (model.stopped_, model.n_iter_) == ("chance", 1)
     X, y = np.array([[0.0], [0], [0], [1], [1], [1]]), np.array([0, 0, 1, 1, 1, 0])
@@ -412,7 +412,7 @@ def test_what_cannot_be_is_refused_in_words():
         spinney.AdaBoostRegressor(TheirTree()).fit(X, y)
     with pytest.raises(ValueError, match="one class"):
         fit(spinney.AdaBoostClassifier(), X, np.zeros(60))
-    with pytest.raises(ValueError, match="Give them to the estimator"):
+    with pytest.raises(ValueError, match="Pass them to the estimator"):
         fit(spinney.AdaBoostClassifier(TheirTree(), unseen="error"), X, y)
     with pytest.raises(ValueError, match="go together"):
         spinney.AdaBoostClassifier().fit(X, y, X_val=X)

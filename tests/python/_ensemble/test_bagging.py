@@ -182,7 +182,7 @@ def test_groups_within_strata_are_drawn_from_each():
     for rows in model.estimators_samples_:
         assert np.bincount(y[rows]).tolist() == [75, 25]
         assert (np.ptp(np.bincount(rows, minlength=100).reshape(20, 5), axis=1) == 0).all()
-    with pytest.raises(ValueError, match="holds rows of several strata"):
+    with pytest.raises(ValueError, match="has rows of several strata"):
         model.fit(X, y, groups=np.zeros(100))
 
 
@@ -459,7 +459,7 @@ def test_a_warm_start_adds_members(random_state):
         model.fit(BLURRED, SPECIES)
     with pytest.raises(ValueError, match="n_estimators=2 must be larger or equal"):
         model.set_params(n_estimators=2).fit(BLURRED, SPECIES)
-    with pytest.raises(ValueError, match="goes on from a table of 150 rows and 4 columns; X has 140 and 4"):
+    with pytest.raises(ValueError, match="continues a fit to 150 rows and 4 columns; X has 140 and 4"):
         model.set_params(n_estimators=12).fit(BLURRED[:140], SPECIES[:140])
 
 
@@ -576,7 +576,7 @@ def test_wrong_arguments():
         model.fit(IRIS, SPECIES, strata=[1, 2])
     with pytest.raises(ValueError, match="Pass one of them"):
         spinney.BaggingClassifier(stratified=True).fit(IRIS, SPECIES, strata=SPECIES)
-    with pytest.raises(ValueError, match="Balanced samples would take"):
+    with pytest.raises(ValueError, match="Balanced samples would need"):
         spinney.BaggingClassifier(stratified="balanced", bootstrap=False, max_samples=8).fit([[0]] * 9, [0] * 8 + [1])
     with pytest.raises(TypeError, match="Did you mean 'n_estimators'"):
         spinney.BaggingClassifier(n_estimator=3)
@@ -592,7 +592,7 @@ def test_a_failing_member_is_named():
     with pytest.raises(ValueError, match="class") as caught:
         spinney.BaggingClassifier(SVC(), 30, random_state=0).fit(X, y)
     (note,) = caught.value.__notes__
-    assert "whose sample holds 1 of the 2 classes; stratified=True" in note
+    assert "whose sample has 1 of the 2 classes; stratified=True" in note
     spinney.BaggingClassifier(SVC(), 30, stratified=True, random_state=0).fit(X, y)
 
 

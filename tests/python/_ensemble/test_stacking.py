@@ -212,7 +212,7 @@ def test_members_are_parameters():
 
 
 @pytest.mark.parametrize(
-    ("estimators", "words"),
+    ("estimators", "message"),
     [
         ([], "has no estimator left"),
         (["forst"], "no model called 'forst'. Did you mean 'forest'"),
@@ -223,14 +223,14 @@ def test_members_are_parameters():
         ([spinney.DecisionTreeClassifier], "neither an estimator"),
     ],
 )
-def test_members_that_make_no_sense(estimators, words):
-    with pytest.raises((ValueError, TypeError), match=words):
+def test_invalid_members_are_refused(estimators, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         spinney.StackingClassifier(estimators).fit(WHOLE, PAIR)
 
 
-def test_mistakes_are_said():
+def test_invalid_settings_are_refused():
     fit = spinney.StackingClassifier(["tree"], "greedy", passthrough=True).fit
-    with pytest.raises(ValueError, match="has no use for raw columns"):
+    with pytest.raises(ValueError, match="cannot use the columns of the table"):
         fit(WHOLE, PAIR)
     with pytest.raises(ValueError, match="averages probabilities, and 'ridgeclassifier'"):
         spinney.StackingClassifier([RidgeClassifier(), "tree"], "greedy").fit(WHOLE, PAIR)
@@ -238,11 +238,11 @@ def test_mistakes_are_said():
         spinney.StackingClassifier(["tree"], stack_method="decision_function").fit(WHOLE, PAIR)
     with pytest.raises(ValueError, match="makes no folds, and groups need them"):
         spinney.StackingClassifier(["tree"], cv="prefit").fit(WHOLE, PAIR, groups=np.arange(len(PAIR)))
-    with pytest.raises(ValueError, match="only where metadata routing is on"):
+    with pytest.raises(ValueError, match="only if metadata routing is enabled"):
         spinney.StackingClassifier(["tree"]).fit(WHOLE, PAIR, exposure=VALUES)
     with pytest.raises(ValueError, match="could not convert string to float") as found:
         spinney.StackingClassifier([("line", LogisticRegression())]).fit(pd.DataFrame(TABLE), PAIR)
-    assert "while fitting 'line', a LogisticRegression, which gets the table as it is" in found.value.__notes__[0]
+    assert "while fitting 'line', a LogisticRegression; if it takes numbers only" in found.value.__notes__[0]
     hard = spinney.StackingClassifier(["tree"], RidgeClassifier())
     assert not hasattr(hard, "predict_proba")
     assert hasattr(hard, "decision_function")

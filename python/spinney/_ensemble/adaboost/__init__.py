@@ -1,1 +1,1 @@
-"""AdaBoost: members that look at what the earlier ones got wrong."""
+"""AdaBoost: members that are fitted one after the other to reweighted rows."""

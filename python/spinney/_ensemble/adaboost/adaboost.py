@@ -1,4 +1,4 @@
-"""AdaBoost of classes and of values: members fitted one after the other to what the earlier ones got wrong."""
+"""AdaBoost for classification and regression."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from spinney._model.boosting import FittedBoosting
 if TYPE_CHECKING:
     from spinney.inspect.explain.shap import ShapValues
 
-# ---- classes -----------------------------------------------------------------------------------------------------
+# ---- classification ----------------------------------------------------------------------------------------------
 
 
 def _link(formula: ScoreFormula) -> FittedBoosting:
-    """Return a sum of no trees, which knows how scores become class probabilities."""
+    """Return a boosted model without trees, whose link turns scores into class probabilities."""
     return FittedBoosting([], np.zeros(formula.n_scores), formula.link, [], [formula.n_classes])
 
 
 @estimator
 class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
-    """Weak classifiers fitted one after the other, each looking at what the earlier ones got wrong.
+    """Weak classifiers fitted one after the other, each with larger weights on rows that the earlier misclassified.
 
-    Rows that a member gets wrong weigh more for the next one, and members vote with a weight that follows from their
-    error. By default members are stumps, trees of one split, of which spinney fits hundreds a second; any estimator
-    will do that takes weights, and one that does not is fitted to rows drawn by their weights.
+    The weight of a member's vote depends on its error. By default members are stumps, trees of one split, of which
+    spinney fits hundreds a second. Any estimator may be a member; one that takes no weights is fitted to rows drawn by
+    their weights.
 
     The `decision_function` of two classes is f = Σ α / 2 · h, positive for the second: half its log-odds. For more
-    classes it is a number per class: the sum of the weights of the members that vote for it (``"m1"``, ``"samme"``),
+    classes it has a score per class: the sum of the weights of the members that vote for it (``"m1"``, ``"samme"``),
     or its logarithmic score.
 
     See Also
@@ -99,16 +99,16 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         self.classes_, self.n_classes_ = classes, len(classes)
         self._formula = ScoreFormula(self.algorithm, len(classes))
 
-    def _held_out_loss(self, held: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
+    def _validation_loss(self, validation: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
         assert isinstance(rule, ScoresRule)
         formula, added = rule.formula, rule.added
-        scores = np.zeros((len(held.target), formula.n_scores))
-        codes, weight = held.target.astype(np.intp), held.weights()
-        score = None if self.scoring is None else HeldOutScore(self.scoring, _link(formula), held, [target.labels])
+        scores = np.zeros((len(validation.target), formula.n_scores))
+        codes, weight = validation.target.astype(np.intp), validation.weights()
+        score = self.scoring and HeldOutScore(self.scoring, _link(formula), validation, [target.labels])
 
         def loss(predicted: list[NDArray[Any]], member_weight: float) -> float:
             scores[:] += added(predicted, member_weight)
-            if score is not None:
+            if score:
                 return score(scores)
             return float(weight[formula.codes(scores) != codes].sum() / weight.sum())
 
@@ -119,10 +119,10 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
 
     def _advice_on_chance(self) -> str:
         if self.algorithm == "m1":
-            return "With many classes use algorithm='samme', or members that learn more, such as deeper trees."
-        return "Use members that learn more, such as deeper trees, or see whether X tells anything of y."
+            return "With many classes use algorithm='samme', or stronger members, such as deeper trees."
+        return "Use stronger members, such as deeper trees, and check whether y depends on X at all."
 
-    # ---- using ---------------------------------------------------------------------------------------
+    # ---- predicting ----------------------------------------------------------------------------------
 
     def _staged_scores(self, X: TableLike) -> Iterator[Floats]:
         scores: Any = 0.0
@@ -131,7 +131,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             yield scores
 
     def _scores(self, X: TableLike) -> Floats:
-        """Scores of each row, (n_rows, n_scores)."""
+        """Return the scores of each row, (n_rows, n_scores)."""
         if self._has_trees:
             model = self._fitted
             assert isinstance(model, FittedAdaBoost)
@@ -140,7 +140,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         return scores
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Class with the largest score; of equal ones the first.
+        """Predict the class with the largest score; of equal classes the first.
 
         Parameters
         ----------
@@ -156,11 +156,10 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         return np.asarray(self.classes_.take(self._formula.codes(self._scores(X))))
 
     def predict_proba(self, X: TableLike) -> Floats:
-        """Class probabilities of each row, by the theory of the algorithm.
+        """Class probabilities of each row, by the link of the algorithm.
 
-        For two classes 1 / (1 + exp(-2 f)) of the score f; for votes of several classes, in proportion to the
-        exponential of each class's votes. They rest on the training rows, and are too sure of themselves where these
-        are fitted closely.
+        For two classes 1 / (1 + exp(-2 f)) of the score f; for votes on several classes, in proportion to the
+        exponential of the score of each class. They are overconfident where the training rows are fitted closely.
 
         Parameters
         ----------
@@ -222,33 +221,33 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Yields
         ------
         float
-            Share of the rows that are given their own class.
+            Accuracy of the first rounds.
         """
         for labels in self.staged_predict(X):
             yield float(accuracy_score(y, labels, sample_weight=sample_weight))
 
     def shap_values(self, X: TableLike, *, interactions: bool = False, background: TableLike = None) -> ShapValues:
-        """Part each score among the columns: Shapley values by TreeSHAP. For members that are trees.
+        """Shapley values of the columns for each score, by TreeSHAP; only for members that are trees.
 
-        Starting from the base value, each column adds its value; together they are the score that `decision_function`
-        gives. Where a tree asks for a column that is not known yet, both ways are taken in proportion to the weight of
-        the rows that the tree was grown on, which is another for each tree.
+        The base value plus the values of all columns is the score that `decision_function` returns. Where a split uses
+        a column outside the coalition, both branches are followed in proportion to the weights of the training rows of
+        that tree.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
         interactions : bool, default=False
-            Also compute what pairs of columns add together: n_features² numbers per row.
+            Also compute interaction values of pairs of columns: n_features² numbers per row.
         background : table of shape (n_background, n_features), optional
-            Rows that columns take their values from while they are not known (interventional values); the result is
-            the mean over these rows, the base value their mean score. The time grows with their number: some
-            hundred typical rows do. None: both ways by the weight of the rows, as above.
+            Background rows for interventional values: columns outside the coalition take the values of these rows, and
+            the base value is their mean score. The time grows with their number; some hundred typical rows suffice.
+            None: path-dependent values, as above.
 
         Returns
         -------
         ShapValues
-            Has `values`, `base_value` and, if asked for, `interactions`; with more than two classes, for each class.
+            With `values`, `base_value` and, if requested, `interactions`; with more than two classes, for each class.
         """
         from spinney.inspect.explain.shap import ShapValues, explain
 
@@ -263,7 +262,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     # ---- margins ---------------------------------------------------------------------------------------
 
     def staged_margins(self, X: TableLike, y: ArrayLike) -> Iterator[Floats]:
-        """Margin of each row after each round: how far the vote for its own class is ahead of all others.
+        """Margin of each row after each round: the score of its class less the largest score of another class.
 
         Parameters
         ----------
@@ -275,8 +274,8 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Yields
         ------
         ndarray of shape (n_samples,)
-            Between -1 and 1 for the rows of the fit: the score of the row's own class less the largest of the others,
-            over the most that the rounds could have made of it. Negative where the model is wrong.
+            Between -1 and 1 for the training rows: the margin is divided by the largest margin that the rounds could
+            have given. Negative for misclassified rows.
         """
         check_is_fitted(self)
         reach = 0.0
@@ -285,7 +284,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             yield self._margins(scores, y) / (reach if reach > 0 else 1.0)
 
     def margins(self, X: TableLike, y: ArrayLike) -> Floats:
-        """Margin of each row: how far the vote for its own class is ahead of all others.
+        """Margin of each row: the score of its class less the largest score of another class.
 
         Parameters
         ----------
@@ -297,7 +296,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Returns
         -------
         ndarray of shape (n_samples,)
-            As the last of `staged_margins`.
+            As the last round of `staged_margins`.
         """
         check_is_fitted(self)
         reach = float(np.cumsum(self._reach)[-1])  # in the order of the rounds, as in `staged_margins`
@@ -318,12 +317,12 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Parameters
         ----------
         X, y, sample_weight : as in `fit`
-            The rows of the fit.
+            The training rows.
 
         Yields
         ------
         ndarray of shape (n_samples,)
-            They add up to 1. Where each class has members of its own, (n_samples, n_classes).
+            They add up to 1. Where a round has a member per class, (n_samples, n_classes).
         """
         check_is_fitted(self)
         codes = known_codes(y, self.classes_, len(np.asarray(y)))
@@ -336,20 +335,20 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         )
         yield rule.weights
         for predicted, _ in self._by_round(X):
-            rule.take(rule.judge(predicted))
+            rule.update(rule.evaluate(predicted))
             yield rule.weights
 
 
-# ---- values ------------------------------------------------------------------------------------------------------
+# ---- regression --------------------------------------------------------------------------------------------------
 
 
 @estimator
 class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
-    """Regressors fitted one after the other, each looking at the rows that the earlier ones were far off.
+    """Regressors fitted one after the other, each with larger weights on rows with large errors (AdaBoost.R2).
 
-    AdaBoost.R2. A member's error is the mean of the rows' losses, each as a share of the largest; the prediction is the
-    median of the members' predictions by their weights. Members that take weights get them, where the original draws
-    samples; ``resample=True`` does as the original.
+    The error of a member is its mean loss relative to the largest loss of a row; the prediction is the weighted median
+    of the members' predictions. Members that take weights are fitted with weights; ``resample=True`` draws samples, as
+    the original algorithm does.
 
     See Also
     --------
@@ -376,19 +375,19 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
     def _make_rule(self, rows: LearningRows, target: SingleTarget) -> R2Rule:
         return R2Rule(rows.target, rows.weights(), self.loss, float(self.learning_rate))
 
-    def _held_out_loss(self, held: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
+    def _validation_loss(self, validation: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
         values: list[Floats] = []
         weights: list[float] = []
-        used = held.weights() > 0
-        y, weight = held.target[used], held.weights()[used]
+        used = validation.weights() > 0
+        y, weight = validation.target[used], validation.weights()[used]
         identity = FittedBoosting([], np.zeros(1), "identity", [], None)
-        score = None if self.scoring is None else HeldOutScore(self.scoring, identity, held, None)
+        score = self.scoring and HeldOutScore(self.scoring, identity, validation, None)
 
         def loss(predicted: list[NDArray[Any]], member_weight: float) -> float:
             values.append(predicted[0])
             weights.append(member_weight)
             median = weighted_medians(np.column_stack(values), np.array(weights))
-            if score is not None:
+            if score:
                 return score(median[:, np.newaxis])
             return float(np.average((median[used] - y) ** 2, weights=weight))
 
@@ -398,7 +397,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         return FittedMedian(trees, weights)
 
     def _advice_on_chance(self) -> str:
-        return "Use members that learn more, such as deeper trees, or loss='square'."
+        return "Use stronger members, such as deeper trees, or loss='square'."
 
     def predict(self, X: TableLike) -> Floats:
         """Weighted median of the members' predictions.
@@ -411,7 +410,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Values.
+            Predicted values.
         """
         check_is_fitted(self)
         if self._has_trees:
@@ -431,7 +430,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         Yields
         ------
         ndarray of shape (n_samples,)
-            Values.
+            Predicted values.
         """
         values: list[Floats] = []
         for predicted, _ in self._by_round(X):
@@ -446,7 +445,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         X : table of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
-            Their values.
+            Their targets.
         sample_weight : array-like of shape (n_samples,), optional
             Their weights.
 

@@ -1,68 +1,63 @@
-"""What AdaBoost of classes and of values have in common: rounds, members, files."""
+"""Base of AdaBoost for classification and regression: members, rounds, model files."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.random import RandomState
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._boosting.learning_rows import LearningRows, set_aside
+from spinney._boosting.learning_rows import LearningRows
 from spinney._data import Schema
 from spinney._data.display import plural
-from spinney._data.feature import Unseen
 from spinney._data.select import pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.adaboost.members import AnyMembers, Members, TreeMembers, is_plain_tree
 from spinney._ensemble.adaboost.rules import REASONS, Predict, RoundLoss, Rounds, Rule
-from spinney._ensemble.members import fingerprint_of, models_of, models_parts, take_input_tags
-from spinney._estimator.estimator import (
-    About,
-    class_named,
-    opening,
-    template_from_json,
-    template_to_json,
-    unfitted,
+from spinney._ensemble.ensemble import (
+    ensemble_from_file,
+    ensemble_to_file,
+    fingerprint_of,
+    loaded_template,
+    saved_template,
 )
-from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, estimator, parameter
-from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
-from spinney._estimator.target import SingleTarget, check_held_out, check_scoring, read_weights
+from spinney._ensemble.members import LARGEST_SEED, set_input_tags
+from spinney._ensemble.stagewise import BaseStagewise, Split
+from spinney._estimator.estimator import About
+from spinney._estimator.parameters import COUNT, estimator, parameter
+from spinney._estimator.table_estimator import SequenceOfMembers
+from spinney._estimator.target import SingleTarget
 from spinney._model.adaboost import VOTES, FittedAdaBoost, FittedMedian
-from spinney._model.file.codec import SavedState, numbers, numbers_from_json, word
-from spinney._model.file.container import field as header_field
+from spinney._model.file.codec import SavedState, numbers, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.file.values import labels_to_json
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.model import FittedModel
-from spinney._model.saving.members import check_member, read_ensemble
+from spinney._model.saving.members import check_member
 from spinney._model.saving.saved_model import SavedModel, kind_of
 from spinney._model.tree import FittedTree
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from spinney.inspect.explain import shap as explanations
 
-if TYPE_CHECKING:
-    pass
-
 Floats = NDArray[np.float64]
-_MEMBERS_KIND = "adaboost_members"  # kind of a file whose members are no plain trees
-_OF_ALL_ROUNDS = ("train_score_", "validation_score_")  # those that were dropped included
+_MEMBERS_KIND = "adaboost_members"  # kind of a file whose members are not plain trees
+_MEMBER_WEIGHTS = saved_fields(estimator_weights_=numbers(key="weights"))
+_OF_ALL_ROUNDS = ("train_score_", "validation_score_")  # include rounds after the best
 
 
 @estimator
-class BaseAdaBoost(SequenceOfMembers, TableEstimator):
-    """Members fitted one after the other, each with weights that follow from the earlier ones.
+class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
+    """Members that are fitted one after the other, with weights that depend on the errors of earlier members.
 
-    Members that are plain trees of spinney are held as one model that predicts, `adaboost_`; others as a list.
+    Members that are plain trees of spinney are stored as one fitted model, `adaboost_`; others as a list.
     """
 
     estimator: BaseEstimator | None = parameter(HasMethods(["fit", "predict"]), None, default=None, kw_only=False)
@@ -70,19 +65,6 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
     learning_rate: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
     max_depth: int = parameter(Interval(Integral, 1, None, closed="left"), default=1)
     resample: bool = parameter("boolean", default=False)
-    early_stopping: bool = parameter("boolean", default=False)
-    scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
-    validation_fraction: float | int = parameter(
-        Interval(Real, 0.0, 1.0, closed="neither"), Interval(Integral, 1, None, closed="left"), default=0.1
-    )
-    n_iter_no_change: int = parameter(Interval(Integral, 1, None, closed="left"), default=10)
-    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-7)
-    keep_best: bool = parameter("boolean", default=True)
-    categorical_features: Iterable[Any] | None = parameter("array-like", None, default=None)
-    unseen: Unseen = parameter(UNSEEN, default="missing")
-    random_state: int | RandomState | None = parameter("random_state", default=None)
-    n_jobs: int | None = parameter(N_JOBS, None, default=None)
-    verbose: int = parameter("verbose", default=0)
 
     _model_attribute = "adaboost_"
     _saved: ClassVar[SavedState] = SavedState(
@@ -99,26 +81,26 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
     )
     shap_values = explanations.shap_values
 
-    # ---- what differs between classes and values ---------------------------------------------------
+    # ---- differences between classification and regression -----------------------------------------
 
     @abstractmethod
     def _make_rule(self, rows: LearningRows, target: SingleTarget) -> Rule:
-        """Return the algorithm, at its start."""
+        """Return the algorithm before the first round."""
 
     @abstractmethod
-    def _held_out_loss(self, held: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
-        """Return how rounds are evaluated by held-out rows."""
+    def _validation_loss(self, validation: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
+        """Return the loss of the validation set after each round."""
 
     @abstractmethod
     def _fitted_of(self, trees: list[_engine.Tree], weights: Floats, schema: Schema) -> FittedModel:
-        """Return what predicts, if members are trees."""
+        """Return the fitted model of members that are trees."""
 
     @abstractmethod
     def _advice_on_chance(self) -> str:
-        """Say what to do if the first member is no better than a guess."""
+        """Return what to do if the first member is no better than a random guess."""
 
     def _set_classes(self, classes: NDArray[Any] | None) -> None:
-        """Set the fitted attributes that follow from the classes."""
+        """Set the fitted attributes of the classes."""
         return
 
     @property
@@ -128,7 +110,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
 
     @property
     def _n_of_round(self) -> int:
-        """Members of a round."""
+        """Number of members of a round."""
         return 1
 
     @property
@@ -137,18 +119,18 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         return self._algorithm in ("median", "gentle", "logit")
 
     def _member_classes(self, classes: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Return the classes that members separate; None: they predict values."""
+        """Return the classes of the members; None if they are regressors."""
         return None if self._fits_values else classes
 
     def _predict_by(self, members: Members) -> Predict:
-        """Return what gives the predictions of a member as the algorithm takes them."""
+        """Return the function that predicts with a member: class codes, class probabilities or values."""
         return members.codes if self._algorithm in VOTES else members.values
 
     def _check_member(self, template: BaseEstimator) -> None:
         """Refuse members that the algorithm cannot use."""
         name, algorithm = type(template).__name__, f"algorithm={self._algorithm!r}"
         if self._fits_values and is_classifier(template):
-            what = algorithm if self._is_class_target else "AdaBoost of numbers"
+            what = algorithm if self._is_class_target else type(self).__name__
             raise ValueError(f"{what} needs regressors, and {name} is a classifier. Pass a regressor.")
         if not self._fits_values and is_regressor(template):
             raise ValueError(
@@ -156,7 +138,9 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
                 "or 'logit'."
             )
         if self._algorithm == "real" and not hasattr(template, "predict_proba"):
-            raise ValueError(f"{algorithm} needs probabilities, and {name} has no predict_proba. Use 'samme'.")
+            raise ValueError(
+                f"{algorithm} needs probabilities, and {name} has no predict_proba. Use algorithm='samme'."
+            )
 
     @property
     def _classes(self) -> NDArray[Any] | None:
@@ -164,70 +148,33 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
 
     # ---- fitting -------------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: TableLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        X_val: TableLike = None,
-        y_val: ArrayLike | None = None,
-        sample_weight_val: ArrayLike | None = None,
-    ) -> Self:
-        """Boost.
+    def _encode(self, X: TableLike) -> Members:
+        """Return the members, which read the training table."""
+        template, name = self._template(), type(self).__name__
+        if is_plain_tree(template) and not self.resample:
+            return TreeMembers.of(X, self.categorical_features, self.unseen, name, template=template)
+        if self.categorical_features is not None or self.unseen != "missing":
+            raise ValueError(
+                "categorical_features and unseen need members that are plain decision trees of spinney, with "
+                "resample=False. Pass them to the estimator instead."
+            )
+        table = pick_table(X)
+        return AnyMembers(template, table.names, table.n_columns, self.resample, name, table)
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Trees of spinney take strings, categories, booleans and missing values as they are; other
-            members get tables of the same kind.
-        y : array-like of shape (n_samples,)
-            Target.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the first round. A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
-        groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together (early stopping).
-        time : array-like of shape (n_samples,), optional
-            Moments, numbers or dates: the latest rows are held out (early stopping).
-        X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
-            Held-out rows, for early stopping and the learning curve.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        self._check_parameters()
-        check_scoring(self.scoring)
-        check_held_out(X_val, y_val, {"sample_weight_val": sample_weight_val}, groups, self.early_stopping, time)
-        members = self._start_members(X, self._template())
-        n_rows = members.table.n_rows
-        target = SingleTarget.read(y, n_rows, "AdaBoost", self._is_class_target)
-        rows = LearningRows(members.table, target.values, read_weights(sample_weight, n_rows), given=X)
-        held: LearningRows | None = None
-        if X_val is not None and y_val is not None:
-            table: Any = members.read(X_val)
-            known = target.encode_other_rows(y_val, table.n_rows, "AdaBoost", "y_val")
-            held = LearningRows(table, known, read_weights(sample_weight_val, table.n_rows), given=X_val)
+    def _fit_rows(
+        self, encoded: Members, target: SingleTarget, rows: LearningRows, validation: LearningRows | None, split: Split
+    ) -> None:
         seeds = check_random_state(self.random_state)
-        if held is None and self.early_stopping:
-            seed = int(seeds.randint(np.iinfo(np.int32).max))
-            rows, held = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
-        rows, held = members.used(rows), None if held is None else members.used(held)
+        if validation is None and self.early_stopping:
+            rows, validation = split(int(seeds.randint(LARGEST_SEED)))
+        rows, validation = encoded.used(rows), None if validation is None else encoded.used(validation)
         rule = self._make_rule(rows, target)
-        members = replace(members, table=rows.columns, classes=self._member_classes(target.classes))
+        members = replace(encoded, table=rows.columns, classes=self._member_classes(target.classes))
         rounds = Rounds(self, rule, members, seeds)
-        if held is not None:
-            rounds.hold_out(held.columns, self._held_out_loss(held, rule, target))
+        if validation is not None:
+            rounds.validate_by(validation.columns, self._validation_loss(validation, rule, target))
         rounds.run()
-        self._keep(members, rounds, target.classes)
-        return self
-
-    def _n_folds_held_out(self) -> int:
-        return 2 if self.early_stopping else 0
+        self._set_fitted(members, rounds, target.classes)
 
     def _template(self) -> BaseEstimator:
         kind = DecisionTreeRegressor if self._fits_values else DecisionTreeClassifier
@@ -237,20 +184,8 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
             template.n_jobs = self.n_jobs
         return template
 
-    def _start_members(self, X: TableLike, template: BaseEstimator) -> Members:
-        name = type(self).__name__
-        if is_plain_tree(template) and not self.resample:
-            return TreeMembers.of(X, template, self.categorical_features, self.unseen, name)
-        if self.categorical_features is not None or self.unseen != "missing":
-            raise ValueError(
-                "categorical_features and unseen are for members that are plain decision trees of spinney, fitted by "
-                "weights. Give them to the estimator itself."
-            )
-        table = pick_table(X)
-        return AnyMembers(template, table.names, table.n_columns, self.resample, name, table)
-
-    def _keep(self, members: Members, rounds: Rounds, classes: NDArray[Any] | None) -> None:
-        """Set the fitted attributes, all at once, when nothing can fail any more."""
+    def _set_fitted(self, members: Members, rounds: Rounds, classes: NDArray[Any] | None) -> None:
+        """Replace the fitted attributes, after everything that can fail."""
         for name in [name for name in self.__dict__ if name.endswith("_") and not name.startswith("_")]:
             del self.__dict__[name]
         for name in ("_members", "_column_names"):
@@ -272,49 +207,36 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
 
     # ---- files ---------------------------------------------------------------------------------------
 
+    def _saved_parameters(self) -> dict[str, Any]:
+        return super()._saved_parameters() | {"estimator": saved_template(self.estimator)}
+
+    @classmethod
+    def _loaded_parameters(cls, saved: dict[str, Any]) -> dict[str, Any]:
+        return super()._loaded_parameters(saved) | {"estimator": loaded_template(saved.get("estimator"))}
+
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
-        parameters = self.get_params(deep=False)
-        template = parameters.pop("estimator")
         if self._has_trees:
-            saved = self._saved_model()
-            about = None if template is None else opening(template, template.get_params(deep=False))
-            header = opening(self, parameters) | {"template": about} | self._to_header() | saved.header()
-            return header, saved.model.trees()
-        headers, trees = models_parts(self._members)
-        header = {
-            **opening(self, parameters),
-            "kind": _MEMBERS_KIND,
-            "template": None if template is None else template_to_json(template),
-            "classes": None if self._classes is None else labels_to_json(self._classes),
-            "names": self._column_names,
-            "n_features": int(self.n_features_in_),
-            "members": [str(number) for number in range(len(headers))],
-            "models": headers,
-            "weights": self.estimator_weights_.tolist(),
-        }
-        return header | self._to_header(), trees
+            return super()._file_parts()
+        header, trees = ensemble_to_file(self, _MEMBERS_KIND, self._members)
+        return header | _MEMBER_WEIGHTS.to_header(self) | self._to_header(), trees
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
         if kind_of(header) != _MEMBERS_KIND:
             return super()._from_file(header, file)
-        template = None if header.get("template") is None else template_from_json(header["template"])
-        model, frame = unfitted(cls, header, estimator=template), read_ensemble(header)
-        if ("classes_" in frame) != cls._is_class_target:
-            refuse("is damaged: its estimator and its classes do not go together")
-        model.__dict__.update((name, value) for name, value in frame.items() if name != "_names")
-        model._set_classes(frame.get("classes_"))
-        model._members = models_of(header, file)
-        weights = numbers_from_json(header_field(header, "weights", list), "weights")
-        model.estimator_weights_, model.n_iter_ = weights, len(weights)
+        model, members = ensemble_from_file(cls, header, file)
+        model._members = members
+        model._set_classes(model._classes)
+        found = _MEMBER_WEIGHTS.from_header(header) | cls._saved.from_header(header)
+        weights = found.pop("estimator_weights_")
         if not len(weights) or len(model._members) != model._n_of_round * len(weights):
             refuse("is damaged: its weights do not fit its members")
-        found = cls._saved.from_header(header)
         cls._check_curves(found, len(weights))
-        of_values = model._member_classes(model._classes) is None
+        target = {} if model._member_classes(model._classes) is None else {"classes_": model.classes_}
         for member in model._members:
-            check_member(member, {"n_features_in_": frame["n_features_in_"]} if of_values else frame)
-        model.__dict__.update(found | {"estimator_": model._template()})
+            check_member(member, {"n_features_in_": model.n_features_in_} | target)
+        fitted = {"estimator_weights_": weights, "n_iter_": len(weights), "estimator_": model._template()}
+        model.__dict__.update(found | fitted)
         return model
 
     @classmethod
@@ -327,17 +249,14 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         for name, curve in found.items():
             n = n_rounds if isinstance(curve, str) else len(curve)
             if n < n_rounds or (n > n_rounds and name not in _OF_ALL_ROUNDS):
-                refuse("is damaged: the record of its rounds does not fit the model")
+                refuse("is damaged: its learning curves do not fit the number of rounds")
 
     @classmethod
     def _of_saved(cls, header: dict[str, Any], saved: SavedModel) -> Self:
         model = super()._of_saved(header, saved)
-        if header.get("template") is not None:
-            about = header_field(header, "template", dict)
-            model.estimator = unfitted(class_named(about, TableEstimator), about)
         model.estimator_ = model._template()
         if not is_plain_tree(model.estimator_):
-            refuse("is damaged: its members are not what its parameters ask for")
+            refuse("is damaged: its parameters do not describe its members, which are trees")
         return model
 
     def fingerprint(self) -> str:
@@ -350,22 +269,23 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         """
         if self._has_trees:
             return super().fingerprint()
-        return fingerprint_of(self._members, self._algorithm.encode() + self.estimator_weights_.tobytes())
+        prefix = self._algorithm.encode() + self.estimator_weights_.tobytes()
+        return fingerprint_of(self._members, [prefix, *[b""] * (len(self._members) - 1)])
 
     # ---- members -------------------------------------------------------------------------------------
 
     @property
     def _has_trees(self) -> bool:
-        """Whether the members are held as one model of trees."""
+        """Whether the members are stored as one model of trees."""
         check_is_fitted(self)
         return self._model_attribute in self.__dict__
 
     @property
     def _fitted(self) -> FittedAdaBoost | FittedMedian:
-        """What predicts, if members are trees."""
+        """The fitted model of members that are trees."""
         if not self._has_trees:
             raise TypeError(
-                "This works with members that are plain decision trees of spinney; those of this model are of the type "
+                "This needs members that are plain decision trees of spinney; those of this model are of the type "
                 f"{type(self.estimator_).__name__}."
             )
         fitted: FittedAdaBoost | FittedMedian = self.__dict__[self._model_attribute]
@@ -373,7 +293,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
 
     @property
     def estimators_(self) -> Sequence[BaseEstimator]:
-        """The members, in the order of the rounds; with a member per class, by round and class."""
+        """The members in the order of the rounds; where a round has a member per class, by round and class."""
         if not self._has_trees:
             return self._members
         trees = self._fitted.trees()
@@ -392,7 +312,9 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
         check_is_fitted(self)
         name = type(self).__name__
         if self._has_trees:
-            members: Members = TreeMembers(self.estimator_, self.schema_, self.unseen, name)
+            members: Members = TreeMembers(
+                schema=self.schema_, unseen=self.unseen, owner=name, template=self.estimator_
+            )
         else:
             members = AnyMembers(self.estimator_, self._column_names, self.n_features_in_, self.resample, name)
         table = members.read(X)
@@ -404,7 +326,7 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Mean of the members' importances by their weights; they add up to 1."""
+        """Weighted mean of the members' importances; they add up to 1."""
         if self._has_trees:
             return np.asarray(self._fitted.importances(self.n_features_in_))
         if not hasattr(self._members[0], "feature_importances_"):
@@ -426,15 +348,15 @@ class BaseAdaBoost(SequenceOfMembers, TableEstimator):
                 lines[label] = f"{size[name]:.4g}"
         sentence = ", ".join([rounds, *(f"{label} {text}" for label, text in list(lines.items())[1:])])
         trees = self.estimators_ if self._has_trees else None
-        why = "" if self._has_trees else "The members are no trees of spinney. Look at its estimators_ in Python."
+        why = "" if self._has_trees else "The members are not trees of spinney. Look at its estimators_ in Python."
         return About("AdaBoost", size, lines, sentence, trees, why, self._title_of_tree, self._has_trees)
 
     def _title_of_tree(self, t: int) -> str:
         weight = self.estimator_weights_[t // self._n_of_round]
-        return f"Round {t // self._n_of_round + 1} of {self.n_iter_}, of weight {weight:.4g}"
+        return f"Round {t // self._n_of_round + 1} of {self.n_iter_}, weight {weight:.4g}"
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         if self.estimator is not None:
-            take_input_tags(tags, [self.estimator])
+            set_input_tags(tags, [self.estimator])
         return tags

@@ -1,9 +1,9 @@
-"""What AdaBoost asks of each round's members, and what it makes of their answers. No table, no tree, no estimator.
+"""The algorithms of AdaBoost, apart from tables and estimators: targets and weights of members, and their errors.
 
-For two classes y = ±1 the scores are f = Σ ηₜ hₜ and the rows' weights are proportional to exp(-y f). Z is the factor
-by which a round changes the mean of exp(-y f), so that this mean is the product of all Z, and the training error, which
-it bounds, is no larger. Votes of several classes have the same bound, with +1 for right and -1 for wrong in place of
-y h.
+For two classes y = ±1 the scores are f = Σ ηₜ hₜ and the weights of the rows are proportional to exp(-y f). Z is the
+factor by which a round changes the mean of exp(-y f), so that this mean is the product of all Z and an upper bound of
+the training error. For votes on several classes the same bound holds, with +1 for correct and -1 for incorrect votes in
+place of y h.
 """
 
 from __future__ import annotations
@@ -21,62 +21,63 @@ from numpy.typing import NDArray
 from spinney._data.display import warn
 from spinney._data.reproducible import dot, exp, log, log_sum_exp
 from spinney._ensemble.adaboost.members import Members
+from spinney._ensemble.members import LARGEST_SEED
 from spinney._estimator.parallel import Progress
 from spinney._model.adaboost import VOTES, ScoreFormula
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-_NOTHING = 1e-12  # a round that changes the loss, or beats a guess, by less than this has learned nothing
-_LEAST_WEIGHT, _MOST_VALUE = 1e-10, 4.0  # of working responses (LogitBoost)
+_NEGLIGIBLE = 1e-12  # smaller improvements of the loss, or of the error of a random guess, count as none
+_MIN_WEIGHT, _MAX_RESPONSE = 1e-10, 4.0  # of working responses (LogitBoost)
 
 
 # why rounds end
 PERFECT, CHANCE, SETTLED, DONE = "perfect", "chance", "settled", "done"
 REASONS = {
-    DONE: "as many rounds as were asked for.",
-    PERFECT: "the last member makes no mistake.",
-    CHANCE: "the next member would be no better than a guess.",
-    SETTLED: "the held-out rows no longer improve.",
+    DONE: "reached n_estimators.",
+    PERFECT: "the last member has no error.",
+    CHANCE: "the next member would be no better than a random guess.",
+    SETTLED: "the validation loss no longer improves.",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What a round comes to.
+    """The result of one round.
 
     Attributes
     ----------
     error : float
-        ε: weighted share of the rows that the round's members get wrong.
+        ε: weighted error of the round's members.
     weight : float
-        α, by which what members say is multiplied.
+        α: weight of the round's members.
     factor : float
-        Z: by how much the round multiplies the mean loss.
+        Z: factor by which the round multiplies the mean loss.
     reach : float
-        The most by which the round moves the margin of a training row.
-    said : list of ndarray
-        What the members say.
+        Largest change of the margin of a training row.
+    predicted : list of ndarray
+        Predictions of the members.
     ended : str
-        Why this is the last round: `PERFECT`, or `CHANCE`, and then the round itself is worth nothing; "": it is not.
+        Reason to stop after this round (`PERFECT`) or before it (`CHANCE`); "" to continue.
     """
 
     error: float
     weight: float
     factor: float
     reach: float
-    said: list[NDArray[Any]]
+    predicted: list[NDArray[Any]]
     ended: str = ""
 
 
 class ScoresRule(ABC):
-    """Of classes: what members say is added up to scores.
+    """Classification: predictions of members are added up to scores.
 
     Attributes
     ----------
     formula : ScoreFormula
-        How what members say becomes scores.
+        Scores of predictions.
     scores : ndarray of shape (n_rows, n_scores)
-        Of the training rows.
+        Scores of the training rows.
     """
 
     first_loss: float = 1.0  # before the first round
@@ -90,38 +91,38 @@ class ScoresRule(ABC):
         self._weight: Floats = self._start
         self._used = self._start > 0
         self._rate = learning_rate
-        # is the class of a column the row's own? 1 if so, else -1; for two classes, of the second alone
+        # 1 where the class of a column is the row's class, else -1; for two classes there is a column for the second
         self._signs = np.where(codes[:, np.newaxis] == np.arange(formula.n_classes)[-formula.n_scores :], 1.0, -1.0)
 
     @property
     def weights(self) -> Floats:
-        """Weights of the rows for the next round, which add up to 1; by class where each has members of its own."""
+        """Weights of the rows for the next round, which add up to 1; by class where a round has a member per class."""
         return self._weight
 
-    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+    def member_targets(self) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield the target and the weights, 1 on average, of each member of the next round."""
         yield self._targets, per_row(self._weight)
 
     @abstractmethod
-    def judge(self, said: list[NDArray[Any]]) -> Step:
-        """Weigh a round by what its members say."""
+    def evaluate(self, predicted: list[NDArray[Any]]) -> Step:
+        """Return the error and the weight of a round, given the predictions of its members."""
 
     @abstractmethod
-    def take(self, step: Step) -> None:
-        """Make a round part of the state."""
+    def update(self, step: Step) -> None:
+        """Update scores and weights after a round."""
 
-    def added(self, said: list[NDArray[Any]], weight: float) -> Floats:
-        """Return what the members of a round add to the scores of some rows, (n_rows, n_scores)."""
-        return np.asarray(np.hstack([self.formula.scores(values, weight) for values in said]))
+    def added(self, predicted: list[NDArray[Any]], weight: float) -> Floats:
+        """Return the contribution of a round to the scores of some rows, (n_rows, n_scores)."""
+        return np.asarray(np.hstack([self.formula.scores(values, weight) for values in predicted]))
 
     @property
     def training_error(self) -> float:
-        """Share of the training rows, by weight, that are given another class than their own."""
+        """Weighted training error."""
         wrong = self.formula.codes(self.scores) != self._codes
         return float(self._start.take(np.flatnonzero(wrong)).sum())
 
     def _reach(self, added: Floats) -> float:
-        """Most by which the difference between two classes is moved, over the rows that count."""
+        """Return the largest change of the difference between two scores, over rows of positive weight."""
         moved = added[self._used]
         if moved.shape[1] == 1:
             return 2.0 * float(np.abs(moved).max())
@@ -139,28 +140,28 @@ class VotesRule(ScoresRule):
     def __init__(self, formula: ScoreFormula, codes: Codes, weight: Floats, learning_rate: float) -> None:
         super().__init__(formula, codes, weight, learning_rate)
         self._total = 0.0
-        self._wrong = np.array([], dtype=np.intp)  # rows that the member judged last gets wrong
+        self._wrong = np.array([], dtype=np.intp)  # rows that the last member misclassifies
 
-    def judge(self, said: list[NDArray[Any]]) -> Step:
-        """Weigh a member by its error."""
-        self._wrong = np.flatnonzero(said[0] != self._codes)
+    def evaluate(self, predicted: list[NDArray[Any]]) -> Step:
+        """Return the weight of a member, which depends on its error."""
+        self._wrong = np.flatnonzero(predicted[0] != self._codes)
         error = float(self._weight.take(self._wrong).sum())
         guess = 0.5 if self.formula.algorithm == "m1" else 1.0 - 1.0 / self.formula.n_classes
-        ended = CHANCE if error > guess - _NOTHING else "" if error > 0 else PERFECT
+        ended = CHANCE if error > guess - _NEGLIGIBLE else "" if error > 0 else PERFECT
         if ended == CHANCE:
             weight = 1.0
         elif error > 0:
             prior = 0.0 if self.formula.algorithm == "m1" else float(log(self.formula.n_classes - 1.0))
             weight = self._rate * (float(log((1 - error) / error)) + prior)
         else:
-            weight = 1.0 + self._total  # without end, by the theory: it outvotes all others
+            weight = 1.0 + self._total  # infinite by the theory: it outvotes all others
         factor = (1 - error) * float(exp(-weight / 2)) + error * float(exp(weight / 2))
-        return Step(error, weight, factor, weight, said, ended)
+        return Step(error, weight, factor, weight, predicted, ended)
 
-    def take(self, step: Step) -> None:
-        """Raise the weights of the rows that the member gets wrong."""
+    def update(self, step: Step) -> None:
+        """Increase the weights of misclassified rows."""
         votes = self.formula.scores(np.arange(self.formula.n_classes), step.weight)  # by class
-        self.scores += votes.take(step.said[0], axis=0)
+        self.scores += votes.take(step.predicted[0], axis=0)
         self._total += step.weight
         weight = self._weight.copy()
         weight.put(self._wrong, self._weight.take(self._wrong) * float(exp(step.weight)))
@@ -168,32 +169,32 @@ class VotesRule(ScoresRule):
 
 
 class RealRule(ScoresRule):
-    """Real AdaBoost, SAMME.R: members give class probabilities, whose logarithms are added."""
+    """Real AdaBoost (SAMME.R): logarithms of the members' class probabilities are added."""
 
     def _margins(self, added: Floats) -> Floats:
         if self.formula.n_scores == 1:
             return np.asarray((added * self._signs)[:, 0])
         return np.asarray(np.take_along_axis(added, self._codes[:, np.newaxis], axis=1)[:, 0])
 
-    def judge(self, said: list[NDArray[Any]]) -> Step:
-        """Weigh a member by what it does to the loss."""
-        wrong = np.flatnonzero(said[0].argmax(axis=1) != self._codes)
+    def evaluate(self, predicted: list[NDArray[Any]]) -> Step:
+        """Return the effect of a member on the loss."""
+        wrong = np.flatnonzero(predicted[0].argmax(axis=1) != self._codes)
         error = float(self._weight.take(wrong).sum())
-        added = self.added(said, self._rate)
+        added = self.added(predicted, self._rate)
         factor = dot(self._weight, exp(-self._margins(added)))
-        ended = CHANCE if factor > 1 - _NOTHING else PERFECT if error == 0 else ""
-        return Step(error, self._rate, factor, self._reach(added), said, ended)
+        ended = CHANCE if factor > 1 - _NEGLIGIBLE else PERFECT if error == 0 else ""
+        return Step(error, self._rate, factor, self._reach(added), predicted, ended)
 
-    def take(self, step: Step) -> None:
-        """Reweight the rows by how sure the member is of their classes."""
-        added = self.added(step.said, step.weight)
+    def update(self, step: Step) -> None:
+        """Reweight the rows by the probability of their class."""
+        added = self.added(step.predicted, step.weight)
         self.scores += added
         weight = self._weight * exp(-self._margins(added))
         self._weight = weight / weight.sum()
 
 
 class GentleRule(ScoresRule):
-    """Gentle AdaBoost: members are fitted to y = ±1 by least squares, one for each class if there are several."""
+    """Gentle AdaBoost: members are fitted to y = ±1 by least squares, one per class if there are several."""
 
     def __init__(self, formula: ScoreFormula, codes: Codes, weight: Floats, learning_rate: float) -> None:
         super().__init__(formula, codes, weight, learning_rate)
@@ -204,24 +205,24 @@ class GentleRule(ScoresRule):
         """Weights of the rows for the next round."""
         return _columns_to_one(self._loss)
 
-    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+    def member_targets(self) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield y = ±1 for each class, with the weights of that class."""
         for k in range(self.formula.n_scores):
             yield self._signs[:, k], per_row(self._loss[:, k])
 
-    def judge(self, said: list[NDArray[Any]]) -> Step:
-        """Weigh the members by what they do to the loss."""
-        values, signs = np.column_stack(said), self._signs
+    def evaluate(self, predicted: list[NDArray[Any]]) -> Step:
+        """Return the effect of the members on the loss."""
+        values, signs = np.column_stack(predicted), self._signs
         wrong = (values * signs <= 0) & (self._loss > 0)
         error = float((self._loss * wrong).sum() / self._loss.sum())
-        added = self.added(said, self._rate)
+        added = self.added(predicted, self._rate)
         factor = float((self._loss * exp(-added * signs)).sum() / self._loss.sum())
-        ended = CHANCE if factor > 1 - _NOTHING else PERFECT if (values == signs)[self._used].all() else ""
-        return Step(error, self._rate, factor, self._reach(added), said, ended)
+        ended = CHANCE if factor > 1 - _NEGLIGIBLE else PERFECT if (values == signs)[self._used].all() else ""
+        return Step(error, self._rate, factor, self._reach(added), predicted, ended)
 
-    def take(self, step: Step) -> None:
+    def update(self, step: Step) -> None:
         """Reweight the rows by their margins."""
-        added = self.added(step.said, step.weight)
+        added = self.added(step.predicted, step.weight)
         self.scores += added
         self._loss = self._loss * exp(-added * self._signs)
 
@@ -232,15 +233,15 @@ class LogitRule(ScoresRule):
     @property
     def weights(self) -> Floats:
         """Weights of the rows for the next round."""
-        return _columns_to_one(self._start[:, np.newaxis] * self._spread(self._shares()))
+        return _columns_to_one(self._start[:, np.newaxis] * self._variance(self._proba()))
 
     @staticmethod
-    def _spread(shares: Floats) -> Floats:
-        """Variance of each class, kept from 0."""
-        return np.maximum(shares * (1.0 - shares), _LEAST_WEIGHT)
+    def _variance(proba: Floats) -> Floats:
+        """Return the variance of each class indicator, at least a small number."""
+        return np.maximum(proba * (1.0 - proba), _MIN_WEIGHT)
 
-    def _shares(self) -> Floats:
-        """Probability of each column's class."""
+    def _proba(self) -> Floats:
+        """Return the probability of the class of each column."""
         if self.formula.n_scores == 1:
             return 1.0 / (1.0 + exp(-2.0 * self.scores))
         return exp(self.scores - log_sum_exp(self.scores)[:, np.newaxis])
@@ -251,54 +252,54 @@ class LogitRule(ScoresRule):
         return self._loss(np.zeros(self.scores.shape))
 
     def _loss(self, scores: Floats) -> float:
-        """Mean log-loss."""
+        """Return the mean log loss."""
         if self.formula.n_scores == 1:
             margins = -2.0 * (scores * self._signs)[:, 0]
             return dot(self._start, np.maximum(margins, 0.0) + log(1.0 + exp(-np.abs(margins))))
         own = np.take_along_axis(scores, self._codes[:, np.newaxis], axis=1)[:, 0]
         return dot(self._start, log_sum_exp(scores) - own)
 
-    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+    def member_targets(self) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield the working responses of each class and their weights."""
-        shares, is_own = self._shares(), (self._signs + 1.0) / 2.0
+        proba, is_own = self._proba(), (self._signs + 1.0) / 2.0
         for k in range(self.formula.n_scores):
-            spread = self._spread(shares[:, k])
-            response = np.clip((is_own[:, k] - shares[:, k]) / spread, -_MOST_VALUE, _MOST_VALUE)
-            yield response, per_row(self._start * spread)
+            variance = self._variance(proba[:, k])
+            response = np.clip((is_own[:, k] - proba[:, k]) / variance, -_MAX_RESPONSE, _MAX_RESPONSE)
+            yield response, per_row(self._start * variance)
 
-    def judge(self, said: list[NDArray[Any]]) -> Step:
-        """Weigh the members by what they do to the deviance."""
-        values = np.column_stack(said)
-        weight = self._start[:, np.newaxis] * self._spread(self._shares())
+    def evaluate(self, predicted: list[NDArray[Any]]) -> Step:
+        """Return the effect of the members on the deviance."""
+        values = np.column_stack(predicted)
+        weight = self._start[:, np.newaxis] * self._variance(self._proba())
         error = float((weight * (values * self._signs <= 0)).sum() / weight.sum())
-        added = self.added(said, self._rate)
+        added = self.added(predicted, self._rate)
         before, after = self._loss(self.scores), self._loss(self.scores + added)
-        ended = CHANCE if after > before * (1 - _NOTHING) else PERFECT if after < _NOTHING else ""
-        return Step(error, self._rate, after / before, self._reach(added), said, ended)
+        ended = CHANCE if after > before * (1 - _NEGLIGIBLE) else PERFECT if after < _NEGLIGIBLE else ""
+        return Step(error, self._rate, after / before, self._reach(added), predicted, ended)
 
-    def take(self, step: Step) -> None:
-        """Move the scores."""
-        self.scores += self.added(step.said, step.weight)
+    def update(self, step: Step) -> None:
+        """Update the scores."""
+        self.scores += self.added(step.predicted, step.weight)
 
 
 def _columns_to_one(weight: Floats) -> Floats:
-    """Return weights whose columns add up to 1; without columns, if there is one."""
+    """Return weights whose columns add up to 1; a single column as a vector."""
     weight = weight / weight.sum(axis=0)
     return np.asarray(weight[:, 0]) if weight.shape[1] == 1 else weight
 
 
 def make_rule(formula: ScoreFormula, codes: Codes, weight: Floats, learning_rate: float) -> ScoresRule:
-    """Return the rule of an algorithm."""
+    """Return an algorithm before the first round."""
     kinds: dict[str, type[ScoresRule]] = {"real": RealRule, "gentle": GentleRule, "logit": LogitRule}
     kind = VotesRule if formula.algorithm in VOTES else kinds[formula.algorithm]
     return kind(formula, codes, weight, learning_rate)
 
 
 class R2Rule:
-    """AdaBoost.R2: values; a member's error is its mean loss, each loss being a share of the largest."""
+    """AdaBoost.R2 for regression: the error of a member is its mean loss, relative to the largest loss."""
 
-    first_loss = None  # there is no loss that rounds multiply
-    training_error = None  # the median of all rounds is not worked out at each of them
+    first_loss = None  # no loss is a product of the rounds' factors
+    training_error = None  # the median of all members is not computed in each round
 
     def __init__(self, y: Floats, weight: Floats, loss: str, learning_rate: float) -> None:
         self._y = y
@@ -308,40 +309,40 @@ class R2Rule:
         self._rate = learning_rate
         self._total = 0.0
 
-    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
-        """Yield the values, with weights that are higher where earlier members were far off."""
+    def member_targets(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield the target, with larger weights where earlier members have larger errors."""
         yield self._y, per_row(self._weight)
 
-    def _losses(self, said: NDArray[Any]) -> Floats:
-        distance = np.abs(self._y - said)
+    def _losses(self, predicted: NDArray[Any]) -> Floats:
+        distance = np.abs(self._y - predicted)
         most = float(distance[self._used].max())
-        share = np.minimum(distance / most if most > 0 else np.zeros(len(distance)), 1.0)
+        relative = np.minimum(distance / most if most > 0 else np.zeros(len(distance)), 1.0)
         if self._loss == "square":
-            return np.asarray(share**2)
-        return 1.0 - exp(-share) if self._loss == "exponential" else share
+            return np.asarray(relative**2)
+        return 1.0 - exp(-relative) if self._loss == "exponential" else relative
 
-    def judge(self, said: list[NDArray[Any]]) -> Step:
-        """Weigh a member by its mean loss."""
-        losses = self._losses(said[0])
+    def evaluate(self, predicted: list[NDArray[Any]]) -> Step:
+        """Return the weight of a member, which depends on its mean loss."""
+        losses = self._losses(predicted[0])
         error = dot(self._weight, losses)
-        ended = CHANCE if error > 0.5 - _NOTHING else PERFECT if error <= 0 else ""
+        ended = CHANCE if error > 0.5 - _NEGLIGIBLE else PERFECT if error <= 0 else ""
         if ended:
             weight = 1.0 if ended == CHANCE else 1.0 + self._total
         else:
             weight = self._rate * float(log((1 - error) / error))
         factor = dot(self._weight, exp(-weight * (1.0 - losses)))
-        return Step(error, weight, factor, weight, said, ended)
+        return Step(error, weight, factor, weight, predicted, ended)
 
-    def take(self, step: Step) -> None:
-        """Lower the weights of the rows that the member comes close to."""
+    def update(self, step: Step) -> None:
+        """Decrease the weights of rows with a small loss."""
         self._total += step.weight
-        weight = self._weight * exp(-step.weight * (1.0 - self._losses(step.said[0])))
+        weight = self._weight * exp(-step.weight * (1.0 - self._losses(step.predicted[0])))
         self._weight = weight / weight.sum()
 
 
 Rule = ScoresRule | R2Rule
-RoundLoss = Callable[[list[NDArray[Any]], float], float]  # of a round's predictions and its weight
-Predict = Callable[[Any, Any], NDArray[Any]]  # from a member and a table to what the algorithm takes of it
+RoundLoss = Callable[[list[NDArray[Any]], float], float]  # loss, given a round's predictions and its weight
+Predict = Callable[[Any, Any], NDArray[Any]]  # predictions of a member for a table
 
 
 class BoostedEstimator(Protocol):
@@ -359,36 +360,36 @@ class BoostedEstimator(Protocol):
 
 
 class Rounds:
-    """The rounds of one fit, and what is remembered of them.
+    """The rounds of one fit.
 
     Attributes
     ----------
     members : list of lists
         By round.
     steps : list of Step
-        By round; what members said is dropped.
-    train_curve, held_out_curve : list of float
+        By round, without the predictions.
+    train_curve, validation_curve : list of float
         Error after each round.
     stopped : str
-        Why there are no more.
+        Reason for the end of the fit.
     """
 
     def __init__(self, owner: BoostedEstimator, rule: Rule, members: Members, seeds: RandomState) -> None:
         self._owner, self._rule, self._fits, self._seeds = owner, rule, members, seeds
         self._predict = owner._predict_by(members)
-        self._held_out: tuple[Any, RoundLoss] | None = None
+        self._validation: tuple[Any, RoundLoss] | None = None
         self.members: list[list[Any]] = []
         self.steps: list[Step] = []
         self.train_curve: list[float] = []
-        self.held_out_curve: list[float] = []
+        self.validation_curve: list[float] = []
         self.stopped = DONE
 
-    def hold_out(self, table: Any, loss: RoundLoss) -> None:
-        """Evaluate all rounds so far by rows that they are not fitted to."""
-        self._held_out = table, loss
+    def validate_by(self, table: Any, loss: RoundLoss) -> None:
+        """Evaluate each round on a validation set."""
+        self._validation = table, loss
 
     def run(self) -> None:
-        """Boost until the rounds are done, or there is nothing more to gain."""
+        """Run rounds until n_estimators is reached, or a round ends the fit."""
         owner = self._owner
         with Progress("rounds", owner.n_estimators, bool(owner.early_stopping), 0, owner.verbose) as progress:
             while len(self.steps) < owner.n_estimators and self._advance():
@@ -397,37 +398,36 @@ class Rounds:
             print(f"{len(self.steps)} rounds: {REASONS[self.stopped]}", file=sys.stderr, flush=True)
 
     def _advance(self) -> bool:
-        """Do one round; False if it is the last."""
-        largest = np.iinfo(np.int32).max
-        members, said = [], []
-        for target, weight in self._rule.asks():
-            members.append(self._fits.fit(target, weight, int(self._seeds.randint(largest))))
-            said.append(self._predict(members[-1], self._fits.table))
-        step = self._rule.judge(said)
+        """Run one round; return whether to continue."""
+        members, predicted = [], []
+        for target, weight in self._rule.member_targets():
+            members.append(self._fits.fit(target, weight, int(self._seeds.randint(LARGEST_SEED))))
+            predicted.append(self._predict(members[-1], self._fits.table))
+        step = self._rule.evaluate(predicted)
         if step.ended:
             self.stopped = step.ended
         if step.ended == CHANCE and self.steps:
             return False
         if step.ended == CHANCE:
             warn(
-                f"The first member errs on {step.error:.3g} of the weight, no better than a guess, so that there is "
-                f"nothing to boost: the model is this member alone. {self._owner._advice_on_chance()}"
+                f"The weighted error of the first member is {step.error:.3g}, no better than a random guess: the model "
+                f"is this member alone. {self._owner._advice_on_chance()}"
             )
-        self._rule.take(step)
+        self._rule.update(step)
         self.members.append(members)
-        self.steps.append(replace(step, said=[]))
+        self.steps.append(replace(step, predicted=[]))
         error = self._rule.training_error
         if error is not None:
             self.train_curve.append(error)
-        if self._held_out is not None:
-            table, loss = self._held_out
-            self.held_out_curve.append(loss([self._predict(member, table) for member in members], step.weight))
-            if self._owner.early_stopping and self._has_settled():
+        if self._validation is not None:
+            table, loss = self._validation
+            self.validation_curve.append(loss([self._predict(member, table) for member in members], step.weight))
+            if self._owner.early_stopping and self._has_stalled():
                 self.stopped = SETTLED
         return self.stopped == DONE
 
-    def _has_settled(self) -> bool:
-        curve, patience = self.held_out_curve, int(self._owner.n_iter_no_change)
+    def _has_stalled(self) -> bool:
+        curve, patience = self.validation_curve, int(self._owner.n_iter_no_change)
         if len(curve) <= patience:
             return False
         return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._owner.tol)
@@ -436,13 +436,13 @@ class Rounds:
         note = f", error of the last member {self.steps[-1].error:.4g}"
         if self.train_curve:
             note += f", of all {self.train_curve[-1]:.4g}"
-        return note + (f", held out {self.held_out_curve[-1]:.4g}" if self.held_out_curve else "")
+        return note + (f", validation {self.validation_curve[-1]:.4g}" if self.validation_curve else "")
 
     @property
     def retained(self) -> list[Step]:
-        """Rounds of the model: up to the best by the held-out rows, if it stops by them."""
-        if self.held_out_curve and self._owner.early_stopping and self._owner.keep_best:
-            return self.steps[: int(np.argmin(self.held_out_curve)) + 1]
+        """Rounds of the model: with early stopping, up to the round of the lowest validation loss."""
+        if self.validation_curve and self._owner.early_stopping and self._owner.keep_best:
+            return self.steps[: int(np.argmin(self.validation_curve)) + 1]
         return self.steps
 
     def curves(self) -> dict[str, Floats | str]:
@@ -459,6 +459,6 @@ class Rounds:
             found["train_losses_"] = first * np.cumprod(factors)
         if self.train_curve:
             found["train_score_"] = np.array(self.train_curve)
-        if self._held_out is not None:
-            found["validation_score_"] = np.array(self.held_out_curve)
+        if self._validation is not None:
+            found["validation_score_"] = np.array(self.validation_curve)
         return found

@@ -1,32 +1,31 @@
-"""Functional boosting of classes and of values."""
+"""Functional boosting for classification and regression."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import RandomState
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.evaluation import HeldOutScore
-from spinney._boosting.learning_rows import LearningRows, set_aside
+from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._boosting.options.recipe import fixed
 from spinney._boosting.settings import RoundSettings, callbacks_of
-from spinney._data import Schema, read_table
+from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.display import plural
-from spinney._data.feature import Unseen
 from spinney._data.select import pick_table
 from spinney._data.types import TableLike
+from spinney._ensemble.ensemble import matched_table
 from spinney._ensemble.functional.learners.weak import LearningTable, WeakLearner
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
@@ -43,16 +42,13 @@ from spinney._ensemble.functional.stages import (
     learners_to_json,
     read_learners,
 )
-from spinney._ensemble.members import matched_table
+from spinney._ensemble.members import LARGEST_SEED
+from spinney._ensemble.stagewise import BaseStagewise, EncodedTable, Split
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About
-from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, estimator, parameter
-from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.parameters import COUNT, estimator, parameter
 from spinney._estimator.target import (
     SingleTarget,
-    check_held_out,
-    check_scoring,
-    read_weights,
 )
 from spinney._model.file.codec import SavedState, integer, numbers, words
 from spinney._model.file.container import refuse
@@ -64,8 +60,8 @@ Floats = NDArray[np.float64]
 
 
 @estimator
-class BaseFunctionalBoosting(WithShapes, TableEstimator):
-    """Functional boosting of classes or values."""
+class BaseFunctionalBoosting(WithShapes, BaseStagewise):
+    """Boosting of any weak learners, for any differentiable loss."""
 
     learners: Any = parameter(
         StrOptions(set(BY_NAME)),
@@ -80,21 +76,8 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
     learning_rate: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=0.1)
     step: str = parameter(StrOptions({"line_search", "fixed"}), default="line_search")
     subsample: float = parameter(Interval(Real, 0.0, 1.0, closed="right"), default=1.0)
-    early_stopping: bool = parameter("boolean", default=False)
-    scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
-    validation_fraction: float | int = parameter(
-        Interval(Real, 0.0, 1.0, closed="neither"), Interval(Integral, 1, None, closed="left"), default=0.1
-    )
-    n_iter_no_change: int = parameter(Interval(Integral, 1, None, closed="left"), default=10)
-    tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-7)
-    keep_best: bool = parameter("boolean", default=True)
-    categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
-    unseen: Unseen = parameter(UNSEEN, default="missing")
-    verbose: int = parameter("verbose", default=0)
     callbacks: Any = parameter(callable, list, tuple, None, default=None)
     keep_interrupted: bool = parameter("boolean", default=False)
-    random_state: int | RandomState | None = parameter("random_state", default=None)
-    n_jobs: int | None = parameter(N_JOBS, None, default=None)
 
     functions_: FittedFunctions = field(init=False)
     _model_attribute = "functions_"
@@ -110,7 +93,7 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
         },
     )
 
-    # ---- what differs between classes and values ---------------------------------------------------
+    # ---- differences between classification and regression -----------------------------------------
 
     @abstractmethod
     def _make_loss(self, n_classes: int | None) -> FunctionalLoss:
@@ -118,85 +101,46 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
 
     @abstractmethod
     def _predicted(self, scores: Floats) -> NDArray[Any]:
-        """Turn scores, (n_rows, n_scores), into predictions."""
+        """Return the predictions of scores, (n_rows, n_scores)."""
 
     # ---- fitting -------------------------------------------------------------------------------------
 
-    def fit(
+    def _encode(self, X: TableLike) -> EncodedTable:
+        return EncodedTable.of(X, self.categorical_features, self.unseen, type(self).__name__)
+
+    def _fit_rows(
         self,
-        X: TableLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        X_val: TableLike = None,
-        y_val: ArrayLike | None = None,
-        sample_weight_val: ArrayLike | None = None,
-    ) -> Self:
-        """Fit one function after the other.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
-        y : array-like of shape (n_samples,)
-            Target.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
-        groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together (early stopping).
-        time : array-like of shape (n_samples,), optional
-            Moments, numbers or dates: the latest rows are held out (early stopping).
-        X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
-            Held-out rows, for early stopping and the learning curve.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        self._check_parameters()
-        check_scoring(self.scoring, self.callbacks)
-        check_held_out(X_val, y_val, {"sample_weight_val": sample_weight_val}, groups, self.early_stopping, time)
-        learners, table = read_learners(self.learners), read_table(X)
-        schema = self._learn_schema(table)
-        target = SingleTarget.read(y, table.n_rows, "boosting", self._is_class_target)
-        loss = self._make_loss(target.n_classes)
-        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        rows = LearningRows(columns, target.values, read_weights(sample_weight, table.n_rows), given=X)
+        encoded: EncodedTable,
+        target: SingleTarget,
+        rows: LearningRows,
+        validation: LearningRows | None,
+        split: Split,
+    ) -> None:
+        learners, loss = read_learners(self.learners), self._make_loss(target.n_classes)
         loss.check(rows, "y")
         target.require_rows(rows.weights())
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        validation: LearningRows | None = None
-        if X_val is not None and y_val is not None:
-            held = read_table(X_val)
-            known = target.encode_other_rows(y_val, held.n_rows, "boosting", "y_val")
-            encoded = schema.encode(held, unseen=self.unseen, estimator=type(self).__name__)
-            validation = LearningRows(encoded, known, read_weights(sample_weight_val, held.n_rows), given=X_val)
-            loss.check(validation, "y_val")
+        seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
+        columns, schema, X = rows.columns, encoded.schema, rows.given
         held_out: HeldOutRows | None = None
-        if validation is None and self.early_stopping:
-            rows, aside = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
-            held_out = HeldOutRows(aside, None)
+        if validation is not None:
+            loss.check(validation, "y_val")
+        elif self.early_stopping:
+            rows, set_aside = split(seed)
+            held_out = HeldOutRows(set_aside, None)
         design = Design.learn(columns, schema, rows.weights())
         inputs = Inputs(columns, design, self._n_threads, pick_table(X).native)
         if validation is not None:
-            own = Inputs(validation.columns, design, self._n_threads, self._native(X_val, schema))
-            held_out = HeldOutRows(validation, own)
+            native = self._native(validation.given, schema)
+            held_out = HeldOutRows(validation, Inputs(validation.columns, design, self._n_threads, native))
         dictionary = Dictionary(learners, LearningTable(inputs, schema, rows.weights(), seed))
         steps = StepSettings(float(self.learning_rate), self.step == "line_search", float(self.subsample), seed)
         stages = Stages(dictionary, loss, rows, held_out, steps)
         n_classes = None if target.n_classes is None else [target.n_classes]
         member = self._run(stages, FittedFunctions.empty(stages.start, loss.link, design, n_classes), target.classes)
-        self._keep(member, _made(stages, member.n_kept(), inputs, loss.link, n_classes), stages, target.classes)
+        model = fitted_functions(stages, member.n_kept(), inputs, loss.link, n_classes)
+        self._set_fitted(member, model, stages, target.classes)
         self._set_schema(schema)
         self._seed = seed
-        return self
-
-    def _n_folds_held_out(self) -> int:
-        return 2 if self.early_stopping else 0
 
     def _run(self, stages: Stages, empty: FittedFunctions, classes: NDArray[Any] | None) -> FunctionMember:
         held_out, score = stages.held_out, None
@@ -219,10 +163,10 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
         FunctionRounds(settings, recipe, [member], None, unused).run()
         return member
 
-    def _keep(
+    def _set_fitted(
         self, member: FunctionMember, model: FittedFunctions, stages: Stages, classes: NDArray[Any] | None
     ) -> None:
-        """Set the fitted attributes, all at once, when nothing can fail any more."""
+        """Set the fitted attributes, after everything that can fail."""
         self.__dict__.pop("validation_score_", None)
         self.functions_ = model
         self.n_iter_ = model.n_rounds
@@ -247,7 +191,7 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
     def _check_saved(cls, found: dict[str, Any], model: FittedModel) -> None:
         assert isinstance(model, FittedFunctions)
         if len(found["learners_"]) != len(model.parts):
-            refuse("is damaged: its weak learners are not those of its steps")
+            refuse("is damaged: its weak learners do not fit its steps")
         if any(isinstance(curve, np.ndarray) and len(curve) < model.n_rounds for curve in found.values()):
             refuse("is damaged: its learning curve is shorter than the model")
 
@@ -274,13 +218,13 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
             size,
             lines,
             sentence,
-            why_no_trees="the model is a sum of functions of several kinds. Use its shapes in Python.",
+            why_no_trees="the model is a sum of functions. Use its shapes in Python.",
         )
 
-    # ---- using ---------------------------------------------------------------------------------------
+    # ---- predicting ----------------------------------------------------------------------------------
 
     def _native(self, X: TableLike, schema: Schema) -> Any:
-        """Return the caller's table with its columns as they were at fit."""
+        """Return the caller's table with its columns in the order of the training table."""
         names = schema.names if schema.has_names else None
         return matched_table(X, names, schema.n_features, type(self).__name__).native
 
@@ -296,21 +240,6 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
     def _staged_scores(self, X: TableLike) -> Iterator[Floats]:
         inputs = self._inputs(X)
         yield from self.functions_.staged_scores(inputs)
-
-    def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels or values.
-        """
-        return self._predicted(self._scores(X))
 
     def staged_predict(self, X: TableLike) -> Iterator[NDArray[Any]]:
         """Predict each row after each round.
@@ -330,9 +259,9 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
 
     @property
     def chosen_(self) -> list[dict[str, Any]]:
-        """What each round has added: learner, columns by name, factor; with several classes, for each of them."""
+        """The functions that each round has added: learner, column names and factor; for each class if several."""
         check_is_fitted(self)
-        model, names, found = self.functions_, self.schema_.names, []
+        model, names, entries = self.functions_, self.schema_.names, []
         for round_ in range(model.n_rounds):
             for k in range(model.n_scores):
                 entry: dict[str, Any] = {"round": round_ + 1, "learner": self.learners_[model.part_of[round_, k]]}
@@ -340,12 +269,12 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
                     entry["class"] = self.classes_[k]
                 entry["columns"] = [names[j] for j in model.features(round_, k)]
                 entry["factor"] = float(model.factors[round_, k])
-                found.append(entry)
-        return found
+                entries.append(entry)
+        return entries
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each column in the squared slopes that the functions explain; those of a step share alike."""
+        """Fraction of the explained squared gradient by column; columns of one function get equal parts."""
         check_is_fitted(self)
         model, total = self.functions_, np.zeros(self.n_features_in_)
         for round_ in range(model.n_rounds):
@@ -356,8 +285,10 @@ class BaseFunctionalBoosting(WithShapes, TableEstimator):
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
 
 
-def _made(stages: Stages, n_rounds: int, inputs: Inputs, link: str, n_classes: list[int] | None) -> FittedFunctions:
-    """Return the model of the first rounds, with the means that its shapes are drawn without."""
+def fitted_functions(
+    stages: Stages, n_rounds: int, inputs: Inputs, link: str, n_classes: list[int] | None
+) -> FittedFunctions:
+    """Return the model of the first rounds, with the means by which shape functions are centred."""
     dictionary, start, weight = stages.dictionary, stages.start, stages.weight
     part_of = np.array(stages.part_of[:n_rounds], dtype=np.int32).reshape(-1, len(start))
     used = np.bincount(part_of.ravel(), minlength=len(dictionary.fitters)).tolist()
@@ -385,15 +316,16 @@ def _made(stages: Stages, n_rounds: int, inputs: Inputs, link: str, n_classes: l
 
 @estimator
 class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
-    """Boosting of any weak learners, for any loss of classes.
+    """Classification by boosting of any weak learners, for any differentiable loss.
 
-    Scores start at the constants of least loss. Each round fits every weak learner to the negative slopes of the loss
-    by least squares, takes the one that explains most, finds how far to go, and adds that, times the learning rate.
-    With more than two classes there is a score for each, and a round adds a function to every one of them.
+    Scores start at the constants of the smallest loss. Each round fits every weak learner to the negative gradient of
+    the loss by least squares, selects the learner that explains most of it, finds the step length by a line search, and
+    adds the function times step length and learning rate. With more than two classes each class has a score, and a
+    round adds a function to each.
 
     See Also
     --------
-    FunctionalBoostingRegressor : The same for numbers.
+    FunctionalBoostingRegressor : The same for regression.
     GradientBoostingClassifier : Boosted trees, much faster and with more options.
 
     Examples
@@ -409,6 +341,7 @@ class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
         StrOptions({"log_loss", "exponential"}), HasMethods(["loss", "gradient"]), callable, default="log_loss"
     )
     _is_class_target = True
+    predict = table_estimator.predict_labels
     predict_proba = table_estimator.predict_proba
     predict_log_proba = table_estimator.predict_log_proba
     decision_function = table_estimator.decision_function
@@ -439,14 +372,15 @@ class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
 
 @estimator
 class FunctionalBoostingRegressor(RegressorMixin, BaseFunctionalBoosting):
-    """Boosting of any weak learners, for any loss of a number.
+    """Regression by boosting of any weak learners, for any differentiable loss.
 
-    Scores start at the constant of least loss. Each round fits every weak learner to the negative slopes of the loss by
-    least squares, takes the one that explains most, finds how far to go, and adds that, times the learning rate.
+    Scores start at the constant of the smallest loss. Each round fits every weak learner to the negative gradient of
+    the loss by least squares, selects the learner that explains most of it, finds the step length by a line search, and
+    adds the function times step length and learning rate.
 
     See Also
     --------
-    FunctionalBoostingClassifier : The same for classes.
+    FunctionalBoostingClassifier : The same for classification.
     GradientBoostingRegressor : Boosted trees, much faster and with more options.
 
     Examples
@@ -465,6 +399,7 @@ class FunctionalBoostingRegressor(RegressorMixin, BaseFunctionalBoosting):
     quantile: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.5)
     huber_share: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.9)
     tweedie_power: float = parameter(Interval(Real, 1.0, 2.0, closed="neither"), default=1.5)
+    predict = table_estimator.predict_values
 
     def _make_loss(self, n_classes: int | None) -> FunctionalLoss:
         parameters = {"quantile": self.quantile, "huber_share": self.huber_share, "tweedie_power": self.tweedie_power}

@@ -370,10 +370,10 @@ class ForeignFitter(Fitter):
         member = clone(self._estimator)
         set_random_states(member, self._states, int(self._random.randint(LARGEST_SEED)))
         rows: NDArray[np.intp] = np.flatnonzero(weight > 0)
-        are_costs_equal = bool((weight[rows] == weight[rows[0]]).all())
-        if not are_costs_equal and not self._takes_weights:
+        are_weights_equal = bool((weight[rows] == weight[rows[0]]).all())
+        if not are_weights_equal and not self._takes_weights:
             rows = self._random.choice(rows, len(rows), p=weight[rows] / weight[rows].sum())
-        weighted = {"sample_weight": weight[rows]} if not are_costs_equal and self._takes_weights else {}
+        weighted = {"sample_weight": weight[rows]} if not are_weights_equal and self._takes_weights else {}
         member.fit(self._table.take(rows), residual[rows], **weighted)
         values = np.asarray(member.predict(self._inputs.native), dtype=np.float64).reshape(len(residual))
         return Candidate(values, lambda: self.steps.members.append(member))

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from spinney._data.file_readers import MAX_BYTES, ReadTable, read_file
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.stack_members import OutOfFold
+from spinney._ensemble.members import MeanPredictions
 from spinney._ensemble.stacking import weighted_stack
 from spinney._evaluate.folds import LARGEST_SEED
 from spinney._evaluate.problem import Models
@@ -224,11 +224,11 @@ class Finish:
         return predictions if self.session.whole.classes is not None else np.asarray(predictions[:, 0])
 
     def _out_of_fold(self, trial: Trial) -> Floats:
-        found = OutOfFold(self.session.train.n_rows)
+        mean = MeanPredictions(self.session.train.n_rows)
         for k in range(self.n_repeats):
             for fold, predictions in zip(self.session.folds.repeats[k], trial.predictions(k), strict=True):
-                found.add(fold.held_out, predictions)
-        return found.mean
+                mean.add(fold.held_out, predictions)
+        return mean.value
 
     def _recalibrate(self, best: Trial, calibration: Calibrated) -> None:
         """Put the calibrated predictions of each fold in the place of the best model's own."""

@@ -46,33 +46,35 @@ def read_models(header: dict[str, Any], file: Any, read: Callable[[dict[str, Any
     return found
 
 
-_COLUMNS = saved_fields(
+TABLE = saved_fields(
     n_features_in_=integer(least=1, key="n_features"),
     _column_names=nullable(words("n_features_in_", key="names")),
+    classes_=nullable(labels(key="classes")),
 )
-_MEMBERS = saved_fields(classes_=nullable(labels(key="classes")), _names=words("n_members", key="members"))
+NAMES = saved_fields(_names=words("n_members", key="members"))
 
 
-def read_columns(header: dict[str, Any]) -> dict[str, Any]:
-    """Read the columns of an ensemble, as fitted attributes."""
-    found = _COLUMNS.from_header(header)
+def read_table_attributes(header: dict[str, Any]) -> dict[str, Any]:
+    """Read the columns and the classes of an ensemble, as fitted attributes."""
+    found = TABLE.from_header(header)
     if found["_column_names"] is not None:
         found["feature_names_in_"] = np.array(found["_column_names"], dtype=object)
-    return found
+    if found["classes_"] is None:
+        del found["classes_"]
+        return found
+    if (np.sort(found["classes_"]) != found["classes_"]).any():
+        refuse("is damaged: its classes are not in order")
+    return found | {"n_classes_": len(found["classes_"])}
 
 
 def read_ensemble(header: dict[str, Any]) -> dict[str, Any]:
     """Read the columns, the classes and the names of the members of an ensemble, as fitted attributes."""
-    found = read_columns(header) | _MEMBERS.from_header(header)
-    classes, members = found["classes_"], found["_names"]
-    if not members or len(set(members)) < len(members):
-        refuse("is damaged: its members have no names")
-    if classes is None:
-        del found["classes_"]
-        return found
-    if len(classes) < 2 or (np.sort(classes) != classes).any():
-        refuse("is damaged: its classes are not in order")
-    return found | {"n_classes_": len(classes)}
+    found = read_table_attributes(header) | NAMES.from_header(header)
+    if not found["_names"] or len(set(found["_names"])) < len(found["_names"]):
+        refuse("is damaged: its members have no names, or two have the same name")
+    if found.get("n_classes_", 2) < 2:
+        refuse("is damaged: it has fewer than two classes")
+    return found
 
 
 def check_member(member: object, ensemble: dict[str, Any]) -> None:
