@@ -1,4 +1,4 @@
-// A sum of trees as Python holds it.
+// A sum of trees held by Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "growing.h"
+#include "growth_options.h"
 #include "predict/additive.h"
 #include "table.h"
 
@@ -18,7 +18,8 @@ struct AdditiveHandle {
       : additive(std::move(forest), n_outputs), n_categories(std::move(categories)) {}
 
   void check(const TableHandle& table) const {
-    if (categories_of(table.table) != n_categories) throw nanobind::value_error("the table does not fit the trees");
+    if (categories_of(table.table) != n_categories)
+      throw nanobind::value_error("The table does not match the columns of the trees.");
   }
 
   const Additive additive;

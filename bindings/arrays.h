@@ -1,4 +1,4 @@
-// Arrays between NumPy and the engine.
+// Conversion between NumPy arrays and the engine.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -21,17 +21,17 @@ using Codes2 = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::de
 
 template <class T>
 inline Array<T> own(std::vector<T> values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Array<T>(kept->data(), {kept->size()}, owner);
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Array<T>(owned->data(), {owned->size()}, owner);
 }
 
 using Doubles2Out = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
 
 inline Doubles2Out own_rows(std::vector<double> values, std::size_t width) {
-  auto* kept = new std::vector<double>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  return Doubles2Out(kept->data(), {kept->size() / width, width}, owner);
+  auto* owned = new std::vector<double>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  return Doubles2Out(owned->data(), {owned->size() / width, width}, owner);
 }
 
 }  // namespace spinney

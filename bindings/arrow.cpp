@@ -1,4 +1,4 @@
-// Arrow C streams and arrays, out of their capsules and into NumPy arrays.
+// Reads Arrow C streams and arrays from capsules into NumPy arrays.
 #include "data/arrow.h"
 
 #include <nanobind/ndarray.h>
@@ -53,7 +53,7 @@ static nb::object array(const void* data, std::size_t n, nb::dlpack::dtype type,
   return nb::ndarray<nb::numpy, nb::ro>(data, {n}, owner, {}, type).cast();
 }
 
-// Text that claims to be UTF-8, as a str.
+// Converts text that should be UTF-8 to a str.
 static nb::object text(const std::string& bytes, const std::string& fault) {
   nb::object found = nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "strict"));
   if (found.is_valid()) return found;
@@ -67,9 +67,8 @@ static nb::list values_of(const ArrowColumn& column) {
       [&](const auto& values) {
         for (const auto& value : values) {
           if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>)
-            list.append(
-                text(value, "Column '" + column.name +
-                                "' holds text that is not UTF-8. Decode it to strings with the encoding it has."));
+            list.append(text(value, "Column '" + column.name +
+                                        "' holds text that is not UTF-8. Decode it to strings with its encoding."));
           else if constexpr (std::is_same_v<std::decay_t<decltype(values)>, std::vector<bool>>)
             list.append(nb::bool_(static_cast<bool>(value)));
           else
@@ -80,7 +79,7 @@ static nb::list values_of(const ArrowColumn& column) {
   return list;
 }
 
-// (name, kind, format, values or codes, missing, categories, ordered); what a kind does not have is None.
+// (name, kind, format, values or codes, missing, categories, ordered); None for fields that a kind does not have.
 static nb::tuple as_tuple(ArrowColumn&& source, std::size_t n_rows) {
   static constexpr const char* kinds[] = {"number", "boolean", "coded", "missing", "refused"};
   auto held = std::make_unique<ArrowColumn>(std::move(source));

@@ -24,10 +24,10 @@ namespace nb = nanobind;
 
 namespace spinney {
 
-// Python runs signal handlers on its main thread alone. The others need not take the GIL to learn nothing.
+// Python runs signal handlers on its main thread only. Other threads need not take the GIL to check.
 static bool may_see_signals() { return platform::on_first_thread(); }
 
-// How a thread that sees no signals is told to stop: it obeys a flag that another thread raises.
+// Stops the calls of a thread that receives no signals: another thread raises the flag.
 struct StopFlag {
   std::shared_ptr<std::atomic<bool>> raised = std::make_shared<std::atomic<bool>>(false);
 };
@@ -41,8 +41,8 @@ bool python_wants_stop() {
   return PyErr_CheckSignals() != 0;
 }
 
-// Is the interpreter shutting down? The stable ABI does not say so: there the last thing that Python does before it
-// shuts down is to raise a flag.
+// Returns whether the interpreter is shutting down. The stable ABI has no such query: there a flag is raised in the
+// last step before the shutdown.
 #if defined(Py_LIMITED_API)
 static std::atomic<bool> interpreter_ends = false;
 static bool is_finalizing() { return interpreter_ends.load(std::memory_order_relaxed); }
@@ -88,28 +88,28 @@ void init_base(nb::module_& m) {
 #endif
   m.def(
       "instruction_set", [] { return spinney::name_of(spinney::isa()); },
-      "Instruction set that the kernels use; from the first use on it stays the same.");
+      "Instruction set of the kernels, fixed at the first use.");
   m.def("available_threads", &spinney::available_threads,
-        "Threads that the hardware, the affinity mask and the CPU quota of the container leave to this "
+        "Number of threads available by hardware, affinity mask and the CPU quota of the container to this "
         "process.");
   m.def(
       "resolve_threads", [](std::optional<int> n_jobs) { return spinney::resolve_threads(n_jobs.value_or(0)); },
       nb::arg("n_jobs").none() = nb::none(),
-      "Threads for an estimator's n_jobs. None: SPINNEY_NUM_THREADS, else all available but no more than\n"
+      "Number of threads for an estimator's n_jobs. None: SPINNEY_NUM_THREADS, else all available up to\n"
       "OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.");
   m.def("log", &spinney::each<spinney::log_of>, nb::arg("values"),
-        "Natural logarithm of each number, with the same bits on every machine.");
+        "Natural logarithm of each number, bit-identical on every machine.");
   m.def("exp", &spinney::each<spinney::exp_of>, nb::arg("values"),
-        "Exponential of each number, with the same bits on every machine.");
+        "Exponential of each number, bit-identical on every machine.");
   using spinney::StopFlag;
-  nb::class_<StopFlag>(m, "StopFlag", "Stops the engine's calls on threads that do not see signals.")
+  nb::class_<StopFlag>(m, "StopFlag", "Stops the engine's calls on threads that receive no signals.")
       .def(nb::init<>())
       .def(
           "obey", [](const StopFlag& self) { spinney::obeyed_flag = self.raised; },
-          "Let the calls of this thread stop with a RuntimeError once the flag is raised.")
+          "Stop the calls of this thread with a RuntimeError once the flag is raised.")
       .def(
           "request", [](const StopFlag& self) { self.raised->store(true, std::memory_order_relaxed); },
           "Raise the flag.");
   m.def("_spin", &spinney::spin, nb::arg("seconds"), nb::arg("n_jobs"),
-        "Burns time through the pool; used by the tests of interruption and fork.");
+        "Keep the pool busy; for tests of interruption and fork.");
 }

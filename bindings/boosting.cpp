@@ -15,7 +15,7 @@
 #include "base/threads.h"
 #include "boost/statistics.h"
 #include "boosting_handles.h"
-#include "growing.h"
+#include "growth_options.h"
 #include "interrupt.h"
 #include "learn/members.h"
 #include "module.h"
@@ -31,10 +31,10 @@ namespace {
 
 void check_classes(const double* target, std::size_t n, std::uint32_t n_classes) {
   for (std::size_t r = 0; r < n; ++r)
-    if (!(target[r] >= 0) || target[r] >= n_classes) throw nb::value_error("no such class");
+    if (!(target[r] >= 0) || target[r] >= n_classes) throw nb::value_error("A class code is out of range.");
 }
 
-// Rows that learn, or are held out, with what keeps their arrays alive.
+// Training or validation rows, with the owners of their arrays.
 struct RowsOwner {
   nb::object table;
   std::optional<Doubles2> target;
@@ -49,7 +49,7 @@ struct RowsOwner {
     const std::size_t n = handle.table.n_rows;
     if (target->shape(0) != params.losses.size() || target->shape(1) != n || (weight && weight->shape(0) != n) ||
         scores.shape(0) != n_scores || scores.shape(1) != n)
-      throw nb::value_error("table, target, weight and scores differ in rows");
+      throw nb::value_error("table, target, weight and scores have different numbers of rows.");
     for (std::size_t p = 0; p < params.losses.size(); ++p)
       if (params.losses[p].loss == Loss::multinomial)
         check_classes(target->data() + p * n, n, params.losses[p].n_scores);
@@ -63,7 +63,7 @@ struct RowsOwner {
   }
 };
 
-// Codes, with what keeps their table alive.
+// Codes, with the owner of their table.
 struct CodedTableHandle {
   nb::object owner;
   std::shared_ptr<const CodedTable> coded;
@@ -72,7 +72,8 @@ struct CodedTableHandle {
 void code_table(CodedTableHandle* self, const TableHandle& table, const std::optional<Doubles1>& weight,
                 const BoostingOptions& options) {
   new (self) CodedTableHandle;
-  if (weight && weight->shape(0) != table.table.n_rows) throw nb::value_error("table and weight differ in rows");
+  if (weight && weight->shape(0) != table.table.n_rows)
+    throw nb::value_error("table and weight have different numbers of rows.");
   self->owner = nb::find(table);
   const double* weights = weight ? weight->data() : nullptr;
   const BoostingParams& params = options.params;
@@ -99,26 +100,27 @@ void start(BoostingHandle* self, const TableHandle& table, Doubles2 target, std:
   const BoostingParams& params = options.params;
   check_columns(params, table.table.n_columns());
   BoostingRows rows = self->rows.read(table, std::move(target), std::move(weight), scores, params);
-  BoostingRows later;
+  BoostingRows validation;
   if (held_out) {
-    auto& [other, later_target, later_weight, later_scores] = *held_out;
+    auto& [other, validation_target, validation_weight, validation_scores] = *held_out;
     if (other == nullptr || categories_of(other->table) != categories_of(table.table))
-      throw nb::value_error("the tables differ in columns");
-    later = self->held_out.read(*other, std::move(later_target), std::move(later_weight), later_scores, params);
+      throw nb::value_error("The tables have different columns.");
+    validation = self->held_out.read(*other, std::move(validation_target), std::move(validation_weight),
+                                     validation_scores, params);
   }
   self->n_categories = categories_of(table.table);
   self->boosting = run_interruptible([&](Interrupt& interrupt) {
-    return std::make_unique<Boosting>(std::move(rows), std::move(later), params, first_round, interrupt,
+    return std::make_unique<Boosting>(std::move(rows), std::move(validation), params, first_round, interrupt,
                                       coded == nullptr ? nullptr : coded->coded);
   });
 }
 
 Doubles2Out copy_scores(const std::vector<RowVector<double>>& scores) {
   const std::size_t n = scores.empty() ? 0 : scores[0].size();
-  auto* kept = new std::vector<double>;
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  for (const auto& s : scores) kept->insert(kept->end(), s.begin(), s.end());
-  return Doubles2Out(kept->data(), {scores.size(), n}, owner);
+  auto* owned = new std::vector<double>;
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  for (const auto& s : scores) owned->insert(owned->end(), s.begin(), s.end());
+  return Doubles2Out(owned->data(), {scores.size(), n}, owner);
 }
 
 nb::bytes out_of_bag(const BoostingHandle& self) {
@@ -137,11 +139,11 @@ std::vector<std::size_t> n_dropped(const BoostingHandle& self) {
 
 std::vector<TreeHandle*> refit_round(BoostingHandle& self, const std::vector<const TreeHandle*>& trees, double decay) {
   const std::size_t n_scores = self.boosting->rows().scores.size();
-  if (trees.size() != n_scores) throw nb::value_error("a round has a tree for each score");
+  if (trees.size() != n_scores) throw nb::value_error("A round must have one tree for each score.");
   for (const TreeHandle* tree : trees)
     if (tree == nullptr || tree->n_categories != self.n_categories || tree->tree.value_width != 1 ||
-        !tree->tree.lines.empty())
-      throw nb::value_error("the trees are not those of such a table");
+        !tree->tree.linear_leaves.empty())
+      throw nb::value_error("The trees do not match the columns of the table.");
   std::vector<Tree> found = run_interruptible([&](Interrupt& interrupt) {
     const Table& table = *self.boosting->rows().table;
     std::vector<std::uint32_t> leaf(table.n_rows);
@@ -161,7 +163,7 @@ void set_gradients(BoostingHandle& self, const Doubles2& gradients, const Double
   const std::size_t n_scores = self.boosting->rows().scores.size(), n = self.boosting->rows().table->n_rows;
   for (const Doubles2* given : {&gradients, &hessians})
     if (given->shape(0) != n_scores || given->shape(1) != n)
-      throw nb::value_error("one number by score column and row");
+      throw nb::value_error("Pass one number for each score column and row.");
   nb::gil_scoped_release release;
   self.boosting->set_gradients(gradients.data(), hessians.data());
 }
@@ -173,38 +175,39 @@ std::vector<CategoryStatistic> read_statistics(const Statistics& given,
   std::vector<CategoryStatistic> statistics;
   for (const auto& [source, of_category, of_missing, of_unseen] : given) {
     if (source + given.size() >= n_categories.size() || of_category.shape(0) != n_categories[source])
-      throw nb::value_error("a statistic needs a column of categories, and a number for each of them");
+      throw nb::value_error("A statistic needs a category column and a number for each category.");
     statistics.push_back({source, {of_category.data(), of_category.shape(0)}, of_missing, of_unseen});
   }
   return statistics;
 }
 
-// A booster's trees as a model has them: with their values times the factor of their score, and without the table's last
-// columns, where these are statistics of others.
-class KeptTrees {
+// A booster's trees in their final form: values multiplied by the factor of their score, and without the table's last
+// columns if these are statistics of others.
+class ModelTrees {
  public:
-  KeptTrees(const BoostingHandle& booster, const std::vector<double>& factors, const Statistics& given,
-            std::optional<std::uint32_t> n_rounds)
+  ModelTrees(const BoostingHandle& booster, const std::vector<double>& factors, const Statistics& given,
+             std::optional<std::uint32_t> n_rounds)
       : trees_(booster.boosting->trees()),
         factors_(factors),
         n_scores_(booster.boosting->rows().scores.size()),
         statistics_(read_statistics(given, booster.n_categories)),
         n_categories_(booster.n_categories) {
-    if (!factors.empty() && factors.size() != n_scores_) throw nb::value_error("factors: one for each score");
+    if (!factors.empty() && factors.size() != n_scores_)
+      throw nb::value_error("factors must have one number for each score.");
     n_categories_.resize(n_categories_.size() - statistics_.size());
     n_trees_ = n_rounds ? std::min(trees_.size(), *n_rounds * n_scores_) : trees_.size();
-    worth_ = booster.boosting->worths(static_cast<std::uint32_t>(n_rounds_kept()));
+    round_weights_ = booster.boosting->round_weights(static_cast<std::uint32_t>(n_rounds_used()));
   }
 
   std::size_t n_trees() const { return n_trees_; }
-  std::size_t n_rounds_kept() const { return n_trees_ / n_scores_; }
+  std::size_t n_rounds_used() const { return n_trees_ / n_scores_; }
   const std::vector<std::uint32_t>& n_categories() const { return n_categories_; }
 
   Tree tree(std::size_t t) const {
     Tree tree = trees_[t];
-    for (const double factor : {worth_[t / n_scores_], factors_.empty() ? 1.0 : factors_[t % n_scores_]}) {
+    for (const double factor : {round_weights_[t / n_scores_], factors_.empty() ? 1.0 : factors_[t % n_scores_]}) {
       for (double& value : tree.value) value *= factor;
-      tree.lines.multiply(factor);
+      tree.linear_leaves.multiply(factor);
     }
     restore_categories(tree, n_categories_.size(), statistics_);
     return tree;
@@ -217,15 +220,15 @@ class KeptTrees {
   const std::vector<CategoryStatistic> statistics_;
   std::vector<std::uint32_t> n_categories_;
   std::size_t n_trees_ = 0;
-  std::vector<double> worth_;
+  std::vector<double> round_weights_;
 };
 
 std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, const std::vector<double>& factors,
                                   const Statistics& given, std::optional<std::uint32_t> n_rounds) {
-  const KeptTrees kept(self, factors, given, n_rounds);
+  const ModelTrees model(self, factors, given, n_rounds);
   std::vector<TreeHandle*> trees;
-  for (std::size_t t = first; t < kept.n_trees(); ++t)
-    trees.push_back(new TreeHandle(kept.tree(t), kept.n_categories()));
+  for (std::size_t t = first; t < model.n_trees(); ++t)
+    trees.push_back(new TreeHandle(model.tree(t), model.n_categories()));
   return trees;
 }
 
@@ -233,38 +236,39 @@ std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first,
 AdditiveHandle* add_up_in_turns(const std::vector<const BoostingHandle*>& boosters, const std::vector<double>& factors,
                                 const std::vector<Statistics>& statistics, const std::vector<std::uint32_t>& n_rounds) {
   if (boosters.empty() || statistics.size() != boosters.size() || n_rounds.size() != boosters.size())
-    throw nb::value_error("statistics and a number of rounds for each booster, of which there is one at least");
-  std::vector<KeptTrees> kept;
+    throw nb::value_error("Pass statistics and a number of rounds for each of at least one booster.");
+  std::vector<ModelTrees> models;
   std::size_t most = 0;
-  kept.reserve(boosters.size());
+  models.reserve(boosters.size());
   for (std::size_t i = 0; i < boosters.size(); ++i) {
-    if (boosters[i] == nullptr) throw nb::value_error("a booster is None");
-    kept.emplace_back(*boosters[i], factors, statistics[i], n_rounds[i]);
-    if (kept[i].n_categories() != kept[0].n_categories()) throw nb::value_error("the boosters differ in their columns");
-    most = std::max(most, kept[i].n_rounds_kept());
+    if (boosters[i] == nullptr) throw nb::value_error("A booster is None.");
+    models.emplace_back(*boosters[i], factors, statistics[i], n_rounds[i]);
+    if (models[i].n_categories() != models[0].n_categories())
+      throw nb::value_error("The boosters have different columns.");
+    most = std::max(most, models[i].n_rounds_used());
   }
   const std::size_t n_scores = boosters[0]->boosting->rows().scores.size();
   Forest forest;
   for (std::size_t r = 0; r < most; ++r)
-    for (const KeptTrees& of : kept)
-      for (std::size_t k = 0; k < n_scores && r < of.n_rounds_kept(); ++k) forest.add(of.tree(r * n_scores + k));
-  return new AdditiveHandle(std::move(forest), n_scores, kept[0].n_categories());
+    for (const ModelTrees& of : models)
+      for (std::size_t k = 0; k < n_scores && r < of.n_rounds_used(); ++k) forest.add(of.tree(r * n_scores + k));
+  return new AdditiveHandle(std::move(forest), n_scores, models[0].n_categories());
 }
 
-void advance_handles(const std::vector<BoostingHandle*>& handles, const std::vector<Settling*>& settlings,
+void advance_handles(const std::vector<BoostingHandle*>& handles, const std::vector<EarlyStopping*>& stoppings,
                      std::uint32_t n_rounds, bool keeps_best, int n_jobs) {
-  if (handles.empty() || (!settlings.empty() && settlings.size() != handles.size()))
-    throw nb::value_error("there is one rule for each booster, or none, and at least one booster");
+  if (handles.empty() || (!stoppings.empty() && stoppings.size() != handles.size()))
+    throw nb::value_error("Pass at least one booster, and one stopping rule for each or none.");
   std::vector<Runner> runners;
   for (std::size_t i = 0; i < handles.size(); ++i) {
-    Settling* const settling = settlings.empty() ? nullptr : settlings[i];
-    if (handles[i] == nullptr || (settling == nullptr && !settlings.empty()))
-      throw nb::value_error("None is neither a booster nor a rule");
+    EarlyStopping* const stopping = stoppings.empty() ? nullptr : stoppings[i];
+    if (handles[i] == nullptr || (stopping == nullptr && !stoppings.empty()))
+      throw nb::value_error("A booster or a stopping rule is None.");
     for (const Runner& earlier : runners) {
-      if (earlier.booster == handles[i]->boosting.get()) throw nb::value_error("a booster is named twice");
-      if (settling != nullptr && earlier.settling == settling) throw nb::value_error("a rule is named twice");
+      if (earlier.booster == handles[i]->boosting.get()) throw nb::value_error("A booster occurs twice.");
+      if (stopping != nullptr && earlier.stopping == stopping) throw nb::value_error("A stopping rule occurs twice.");
     }
-    runners.push_back({handles[i]->boosting.get(), &handles[i]->log, settling, n_rounds, keeps_best});
+    runners.push_back({handles[i]->boosting.get(), &handles[i]->log, stopping, n_rounds, keeps_best});
   }
   const int n_threads = resolve_threads(n_jobs);
   run_interruptible([&](Interrupt& interrupt) { advance_together(runners, n_threads, interrupt); });
@@ -285,7 +289,7 @@ Doubles2Out round_losses(const BoostingHandle& self, std::size_t first) {
 
 void init_boosting(nb::module_& m) {
   using namespace spinney;
-  nb::class_<CodedTableHandle>(m, "CodedTable", "A table in codes, for boosters that learn from different rows of it.")
+  nb::class_<CodedTableHandle>(m, "CodedTable", "A binned table, for boosters that learn from different rows of it.")
       .def("__init__", &code_table, "table"_a, "weight"_a.none(), "options"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
       .def("__init__", &start, "table"_a, "target"_a, "weight"_a.none(), "scores"_a, "held_out"_a.none(), "options"_a,
@@ -297,9 +301,9 @@ void init_boosting(nb::module_& m) {
               for (std::uint32_t i = 0; i < n_rounds; ++i) self.boosting->advance(interrupt);
             });
           },
-          "n_rounds"_a, "Grow the trees of more rounds. After an interruption the rounds done stay.")
+          "n_rounds"_a, "Grow the trees of more rounds. Finished rounds survive an interruption.")
       .def("set_gradients", &set_gradients, "gradients"_a, "hessians"_a,
-           "Gradients and hessians at the present scores, by score column and row, for a loss from outside.")
+           "Set gradients and hessians at the current scores, by score column and row, for an external loss.")
       .def("training_loss", [](const BoostingHandle& self) { return self.boosting->training_loss(); })
       .def(
           "out_of_bag_loss",
@@ -307,45 +311,47 @@ void init_boosting(nb::module_& m) {
             const Boosting::OutOfBagLoss loss = self.boosting->out_of_bag_loss();
             return std::tuple(loss.before, loss.after);
           },
-          "Mean loss, before and after the last round, of the rows that it did not draw.")
-      .def("out_of_bag", &out_of_bag, "A byte by row: 1 if the last round did not draw it, or it has no weight.")
+          "Mean out-of-bag loss before and after the last round.")
+      .def("out_of_bag", &out_of_bag, "By row: 1 if it is out of bag in the last round or has no weight.")
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows().scores); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out().scores); })
       .def(
           "best_scores", [](const BoostingHandle& self) { return copy_scores(self.log.best_scores); },
-          "Scores of the rows held out after the round of their least loss, where `advance_together` has kept them.")
+          "Scores of the validation set after the round with its lowest loss, if `advance_together` has saved them.")
       .def("round_losses", &round_losses, "first"_a,
-           "Losses after each round that `advance_together` has done, from one on, a row each: of the rows learned "
-           "from, "
-           "those held out, those out of bag before and after.")
-      .def(
-          "trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, "statistics"_a = Statistics{},
-          "n_rounds"_a = nb::none(), nb::rv_policy::take_ownership,
-          "Copies of the trees, their values multiplied by the factor of their score, if any; of the first rounds, as "
-          "they were after these, if their number is given. `statistics` are the table's last columns, which the trees "
-          "are not to know of: each the place of a column of categories, a number for each of these, for missing ones "
-          "and for those not seen.")
+           "Losses after each round of `advance_together` from `first` on, one row per round: training, "
+           "validation, "
+           "out of bag before and after.")
+      .def("trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, "statistics"_a = Statistics{},
+           "n_rounds"_a = nb::none(), nb::rv_policy::take_ownership,
+           "Copies of the trees, with values multiplied by the factor of their score, if any; of the first rounds, as "
+           "they were after these, if their number is given. `statistics` are the table's last columns, which are "
+           "replaced: each the index of a category column, a number for each category, for missing values "
+           "and for unseen categories.")
       .def("refit_round", &refit_round, "trees"_a, "decay"_a, nb::rv_policy::take_ownership,
-           "The trees of one round with their leaves set anew by the rows of this booster, to `decay` as they were.")
-      .def_prop_ro("n_dropped", &n_dropped, "How many earlier rounds each has dropped.")
+           "The trees of one round with leaves refitted on the rows of this booster; `decay` is the weight of the old "
+           "values.")
+      .def_prop_ro("n_dropped", &n_dropped, "Number of earlier rounds that each round has dropped.")
       .def("scores_to_fit", &scores_to_fit, "Scores without the rounds that the next one drops.")
       .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });
-  nb::class_<Settling>(m, "Settling", "When losses no longer fall.")
+  nb::class_<EarlyStopping>(m, "Settling", "A stopping rule: losses no longer decrease.")
       .def(
           "__init__",
-          [](Settling* self, std::uint32_t patience, double tol, double worth, bool of_present) {
-            new (self) Settling(SettlingRule{patience, tol, worth, of_present});
+          [](EarlyStopping* self, std::uint32_t patience, double tol, double min_relative_decrease, bool of_best) {
+            new (self) EarlyStopping(EarlyStoppingRule{patience, tol, min_relative_decrease, of_best});
           },
           "patience"_a, "tol"_a, "worth"_a, "of_present"_a)
-      .def("add", &Settling::add, "loss"_a)
-      .def_prop_ro("is_best", &Settling::is_best, "Whether the last loss is below all before it.")
-      .def_prop_ro("is_settled", &Settling::is_settled, "Whether the least loss has hardly fallen for a while.");
+      .def("add", &EarlyStopping::add, "loss"_a)
+      .def_prop_ro("is_best", &EarlyStopping::is_best, "Whether the last loss is the lowest so far.")
+      .def_prop_ro("is_settled", &EarlyStopping::is_stopped,
+                   "Whether the lowest loss has hardly decreased for `patience` losses.");
   m.def("advance_together", &advance_handles, "members"_a, "settlings"_a, "n_rounds"_a, "keeps_best"_a, "n_jobs"_a,
-        "At most so many more rounds of each, and at least one: until its held-out loss has settled by its rule, which "
+        "Perform at least one and at most n_rounds more rounds of each, until its stopping rule applies to the "
+        "validation loss. The rule "
         "is "
-        "None where the caller judges.");
+        "None if the caller decides.");
   m.def("add_up_in_turns", &add_up_in_turns, "boosters"_a, "factors"_a, "statistics"_a, "n_rounds"_a,
-        "The first trees of several boosters, as `Boosting.trees` gives them, in one sum: a round of each, then the "
+        "The first trees of several boosters, as by `Boosting.trees`, in one sum: a round of each, then the "
         "next.");
 }

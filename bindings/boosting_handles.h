@@ -1,4 +1,4 @@
-// Options of boosting as Python holds them.
+// Options of boosting held by Python.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct BoostingOptions {
   BoostingParams params;
 };
 
-// Throws unless what is said of columns fits a table of so many.
+// Throws unless the options by column match a table of n_columns.
 void check_columns(const BoostingParams& params, std::size_t n_columns);
 
 }  // namespace spinney

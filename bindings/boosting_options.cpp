@@ -33,7 +33,8 @@ template <class T>
 T take(const nb::kwargs& given, const char* name) {
   if (!given.contains(name)) refuse_type(std::string("BoostingOptions: ") + name + " is missing");
   T value;
-  if (!nb::try_cast<T>(given[name], value)) refuse_type(std::string("BoostingOptions: ") + name + " has another type");
+  if (!nb::try_cast<T>(given[name], value))
+    refuse_type(std::string("BoostingOptions: ") + name + " has the wrong type");
   return value;
 }
 
@@ -51,31 +52,31 @@ void take_list(const nb::kwargs& given, const char* name, std::vector<T>& to) {
 }
 
 // By loss: its name, its parameter, number of scores, weight in the sum.
-void take_list(const nb::kwargs& given, const char* name, std::vector<LossPart>& to) {
-  using Given = std::vector<std::tuple<std::string, double, std::uint32_t, double>>;
-  for (const auto& [loss_name, parameter, n_scores, weight] : take<Given>(given, name)) {
+void take_list(const nb::kwargs& given, const char* name, std::vector<LossComponent>& to) {
+  using Entries = std::vector<std::tuple<std::string, double, std::uint32_t, double>>;
+  for (const auto& [loss_name, parameter, n_scores, weight] : take<Entries>(given, name)) {
     const Loss loss = loss_named(loss_name);
-    if (n_scores < 1 || (n_scores > 1 && !traits_of(loss).has_scores() && !traits_of(loss).is_outside))
-      throw nb::value_error("losses: this one has one score");
+    if (n_scores < 1 || (n_scores > 1 && !traits_of(loss).has_scores() && !traits_of(loss).is_external))
+      throw nb::value_error("losses: this loss has one score.");
     to.push_back({loss, parameter, n_scores, weight});
   }
-  if (to.empty()) throw nb::value_error("losses: at least one");
+  if (to.empty()) throw nb::value_error("losses must not be empty.");
 }
 
-// By split: its column, threshold, categories that go left, and the places of its child splits (0: none).
+// By split: its column, threshold, categories that go left, and the indices of its child splits (0: none).
 void take_list(const nb::kwargs& given, const char* name, std::vector<ForcedSplit>& to) {
-  using Given =
+  using Entries =
       std::vector<std::tuple<std::uint32_t, double, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>>;
-  const auto splits = take<Given>(given, name);
+  const auto splits = take<Entries>(given, name);
   for (const auto& [feature, threshold, codes, left, right] : splits) {
-    for (const std::uint32_t below : {left, right})  // each is named once at most, and after its parent
+    for (const std::uint32_t below : {left, right})  // each child occurs at most once, and after its parent
       if (below != 0 && (below <= to.size() || below >= splits.size()))
-        throw nb::value_error("forced_splits: no such split");
+        throw nb::value_error("forced_splits: a child split does not exist.");
     to.push_back({feature, threshold, codes, left, right});
   }
 }
 
-// By name alone and without defaults, so that an option that is misspelt or forgotten is an error.
+// Keyword-only and without defaults, so that a misspelt or forgotten option is an error.
 void init_options(BoostingOptions* self, const nb::kwargs& given) {
   BoostingParams p;
 #define SPINNEY_TAKE(to, kind, name, bounds) \
@@ -90,9 +91,10 @@ void init_options(BoostingOptions* self, const nb::kwargs& given) {
   SPINNEY_TREE_LISTS(SPINNEY_TAKE_LIST_OF_TREE)
   p.tree.seed = take<std::uint64_t>(given, "seed");
   p.tree.n_threads = resolve_threads(take<int>(given, "n_jobs"));
-  if (given.size() != n_options) refuse_type("BoostingOptions: there is no such option");
+  if (given.size() != n_options) refuse_type("BoostingOptions: there is an unknown option");
   const std::size_t n_monotone = p.monotonic_cst.size();
-  if (n_monotone > 1 && n_monotone != p.n_scores()) throw nb::value_error("monotonic_cst: for all scores, or by score");
+  if (n_monotone > 1 && n_monotone != p.n_scores())
+    throw nb::value_error("monotonic_cst: pass constraints for all scores or by score.");
   new (self) BoostingOptions{std::move(p)};
 }
 
@@ -128,7 +130,7 @@ void check_list(const char* name, const std::vector<ForcedSplit>& splits, std::s
   for (const ForcedSplit& split : splits) refuse_unless(split.feature < n_columns, name, ": no such column");
 }
 
-void check_list(const char*, const std::vector<LossPart>&, std::size_t) {}
+void check_list(const char*, const std::vector<LossComponent>&, std::size_t) {}
 
 }  // namespace
 
@@ -143,12 +145,12 @@ void check_columns(const BoostingParams& params, std::size_t n_columns) {
 
 void init_boosting_options(nb::module_& m) {
   using namespace spinney;
-  nb::class_<BoostingOptions>(m, "BoostingOptions", "How rounds of trees are to learn.")
+  nb::class_<BoostingOptions>(m, "BoostingOptions", "Options of gradient boosting.")
       .def("__init__", &init_options, nb::sig(signature));
-  nb::class_<OptionTraits>(m, "OptionTraits", "What is to be known of an option that is a number.")
+  nb::class_<OptionTraits>(m, "OptionTraits", "The description of a numeric option.")
       .def_ro("name", &OptionTraits::name, nb::sig("def name(self) -> str"))
       .def_ro("type", &OptionTraits::type, nb::sig("def type(self) -> str"), "float, int or bool.")
-      .def_ro("text", &OptionTraits::text, nb::sig("def text(self) -> str"), "What it does, in a sentence.")
+      .def_ro("text", &OptionTraits::text, nb::sig("def text(self) -> str"), "Description in one sentence.")
       .def_prop_ro("low", [](const OptionTraits& self) { return self.bounds.low; })
       .def_prop_ro("high", [](const OptionTraits& self) { return self.bounds.high; })
       .def_prop_ro(
@@ -160,7 +162,7 @@ void init_boosting_options(nb::module_& m) {
           nb::sig("def closed(self) -> str"), "Ends that belong to the interval: both, left, right or neither.")
       .def_prop_ro(
           "off_at_zero", [](const OptionTraits& self) { return self.bounds.off_at_zero; },
-          "Whether 0, though out of bounds, switches it off.");
+          "Whether 0, although out of bounds, disables it.");
   m.def("boosting_options", &known_options, nb::rv_policy::reference,
-        nb::sig("def boosting_options() -> list[OptionTraits]"), "The table of options that are numbers.");
+        nb::sig("def boosting_options() -> list[OptionTraits]"), "The table of numeric options.");
 }

@@ -1,4 +1,4 @@
-// Tables: views of the caller's columns, with their owners kept alive.
+// Tables: views of the caller's columns that keep their owners alive.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -35,7 +35,7 @@ using Bytes1 = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::device::cpu>;
 using Starts1 = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Codes1 = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::device::cpu>;
 
-// A view of the caller's own memory: a converted copy would be gone when the engine reads it.
+// A view of the caller's memory: a converted copy would be freed before the engine reads it.
 template <class Array>
 static Array view(nb::handle values) {
   return nb::cast<Array>(values, false);
@@ -69,23 +69,23 @@ static DType dtype_of(nb::dlpack::dtype type) {
           return DType::u64;
       }
   }
-  throw nb::type_error("a number column must be float32, float64, bool or an integer of 8 to 64 bits");
+  throw nb::type_error("A number column must be float32, float64, bool or an integer of 8 to 64 bits.");
 }
 
 static void require_rows(std::size_t got, std::size_t expected) {
   if (got != expected)
     throw nb::value_error(
-        ("a column of " + std::to_string(got) + " rows does not fit a table of " + std::to_string(expected)).c_str());
+        ("A column of " + std::to_string(got) + " rows does not fit a table of " + std::to_string(expected)).c_str());
 }
 
-// look() at so many of the caller's numbers. Other threads of Python go on meanwhile, unless they are just a few.
-template <class Look>
-static void look_at(std::size_t n, Look&& look) {
+// Calls read_values() for n of the caller's numbers, without the GIL unless n is small.
+template <class Read>
+static void read_without_gil(std::size_t n, Read&& read_values) {
   constexpr std::size_t few = 1 << 16;
   if (n <= few)
-    look();
+    read_values();
   else
-    run_interruptible([&](Interrupt&) { look(); });
+    run_interruptible([&](Interrupt&) { read_values(); });
 }
 
 void TableHandle::add_number(nb::object values, nb::object missing) {
@@ -123,17 +123,17 @@ void TableHandle::add_matrix(nb::object values) {
 void TableHandle::add_category(nb::object codes, std::uint32_t n_categories) {
   const auto array = view<Codes1>(codes);
   require_rows(array.shape(0), table.n_rows);
-  if (n_categories == 0) throw nb::value_error("a category column needs at least one category");
+  if (n_categories == 0) throw nb::value_error("A category column needs at least one category.");
   Column c;
   c.dtype = DType::i32;
   c.data = reinterpret_cast<const std::byte*>(array.data());
   c.stride = array.stride(0) * 4;
   c.n_categories = n_categories;
-  look_at(table.n_rows, [&] {
+  read_without_gil(table.n_rows, [&] {
     for (std::size_t r = 0; r < table.n_rows; ++r) {
       const std::int32_t code = array.data()[static_cast<std::ptrdiff_t>(r) * array.stride(0)];
       if (code < -1 || code > static_cast<std::int64_t>(n_categories))
-        throw nb::value_error("a category code is out of range");
+        throw nb::value_error("A category code is out of range.");
     }
   });
   owners.push_back(codes);
@@ -144,7 +144,7 @@ static void require_ascending(const std::int32_t* rows, std::size_t n, std::size
   std::int64_t last = -1;
   for (std::size_t i = 0; i < n; ++i) {
     if (rows[i] <= last || rows[i] >= static_cast<std::int64_t>(n_rows))
-      throw nb::value_error("sparse rows must ascend and lie inside the table");
+      throw nb::value_error("Sparse rows must be ascending and within the table.");
     last = rows[i];
   }
 }
@@ -164,30 +164,32 @@ static Column sparse_column(const std::int32_t* rows, const Array1& values, std:
 void TableHandle::add_sparse(nb::object rows, nb::object values) {
   const auto index = view<Codes1>(rows);
   const auto array = view<Array1>(values);
-  if (index.shape(0) != array.shape(0)) throw nb::value_error("sparse rows and values differ in length");
-  if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("sparse rows must be contiguous");
-  look_at(index.shape(0), [&] { require_ascending(index.data(), index.shape(0), table.n_rows); });
+  if (index.shape(0) != array.shape(0)) throw nb::value_error("Sparse rows and values have different lengths.");
+  if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("Sparse rows must be contiguous.");
+  read_without_gil(index.shape(0), [&] { require_ascending(index.data(), index.shape(0), table.n_rows); });
   table.columns.push_back(sparse_column(index.data(), array, 0, index.shape(0)));
   owners.push_back(rows);
   owners.push_back(values);
 }
 
 void TableHandle::add_csc(nb::object starts, nb::object rows, nb::object values) {
-  const auto given = view<Starts1>(starts);
-  const std::vector<std::int64_t> bounds(given.data(), given.data() + given.shape(0));  // no one changes them meanwhile
+  const auto source = view<Starts1>(starts);
+  const std::vector<std::int64_t> bounds(
+      source.data(),
+      source.data() + source.shape(0));  // a copy, so that other threads cannot change them
   const auto index = view<Codes1>(rows);
   const auto array = view<Array1>(values);
   const auto n_stored = static_cast<std::int64_t>(index.shape(0));
-  if (index.shape(0) != array.shape(0)) throw nb::value_error("sparse rows and values differ in length");
-  if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("sparse rows must be contiguous");
+  if (index.shape(0) != array.shape(0)) throw nb::value_error("Sparse rows and values have different lengths.");
+  if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("Sparse rows must be contiguous.");
   if (bounds.empty() || bounds.front() != 0 || bounds.back() > n_stored)
-    throw nb::value_error("sparse columns must start at 0 and end within the values");
-  if (!std::is_sorted(bounds.begin(), bounds.end())) throw nb::value_error("sparse columns must not overlap");
+    throw nb::value_error("Sparse columns must start at 0 and end within the values.");
+  if (!std::is_sorted(bounds.begin(), bounds.end())) throw nb::value_error("Sparse columns must not overlap.");
   const auto for_each_column = [&](auto body) {
     for (std::size_t j = 0; j + 1 < bounds.size(); ++j)
       body(static_cast<std::size_t>(bounds[j]), static_cast<std::size_t>(bounds[j + 1]));
   };
-  look_at(index.shape(0), [&] {
+  read_without_gil(index.shape(0), [&] {
     for_each_column([&](std::size_t begin, std::size_t end) {
       require_ascending(index.data() + begin, end - begin, table.n_rows);
     });
@@ -200,7 +202,7 @@ void TableHandle::add_csc(nb::object starts, nb::object rows, nb::object values)
 }
 
 const Column& TableHandle::at(std::size_t j) const {
-  if (j >= table.n_columns()) throw nb::index_error("the table has no such column");
+  if (j >= table.n_columns()) throw nb::index_error("The table has no such column.");
   return table.columns[j];
 }
 
@@ -268,11 +270,11 @@ static Bytes map_bytes(const std::shared_ptr<Spill>& spill, int file, std::size_
   return Bytes(static_cast<const std::uint8_t*>(mapped->first), {n_bytes}, owner);
 }
 
-// A copy that lies where the table does; the same array, if that is in memory.
-static nb::object kept(const TableHandle& handle, nb::object given) {
-  const auto array = nb::cast<Doubles1>(given);
+// A copy stored where the table is; the same array, if that is in memory.
+static nb::object spilled(const TableHandle& handle, nb::object source) {
+  const auto array = nb::cast<Doubles1>(source);
   const std::shared_ptr<Spill>& spill = handle.table.spill;
-  if (!spill || array.shape(0) == 0) return given;
+  if (!spill || array.shape(0) == 0) return source;
   auto* copy = new LargeArray<double>(array.shape(0), spill);
   const nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<LargeArray<double>*>(p); });
   std::copy_n(array.data(), array.shape(0), copy->data());
@@ -282,9 +284,9 @@ static nb::object kept(const TableHandle& handle, nb::object given) {
 static Array<double> values_at(const TableHandle& handle, std::size_t j, const Numbers1& rows) {
   const Column column = handle.at(j);  // a copy: other threads may add columns meanwhile
   std::vector<double> out(rows.size());
-  look_at(rows.size(), [&] {
+  read_without_gil(rows.size(), [&] {
     for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows(i) >= handle.table.n_rows) throw nb::index_error("the table has no such row");
+      if (rows(i) >= handle.table.n_rows) throw nb::index_error("The table has no such row.");
     read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double value) { out[i] = value; });
   });
   return own(std::move(out));
@@ -294,8 +296,7 @@ static Array<double> values_at(const TableHandle& handle, std::size_t j, const N
 
 static void init_spill(nb::module_& m) {
   using spinney::Spill;
-  nb::class_<spinney::Checksums>(m, "Checksums",
-                                 "Numbers by which damaged bytes are told from those that were written.")
+  nb::class_<spinney::Checksums>(m, "Checksums", "Checksums that detect damaged bytes.")
       .def(nb::init<>())
       .def(
           "add",
@@ -303,17 +304,17 @@ static void init_spill(nb::module_& m) {
             nb::gil_scoped_release release;
             sums.add(bytes.data(), bytes.shape(0));
           },
-          nb::arg("bytes"), "Some more bytes.")
-      .def("finish", &spinney::Checksums::finish, "All of them; to be called at the end.");
-  nb::class_<Spill>(m, "Spill", "Memory that lies in files of a folder, of which about so many bytes are held.")
+          nb::arg("bytes"), "Add bytes.")
+      .def("finish", &spinney::Checksums::finish, "All checksums; call it after the last byte.");
+  nb::class_<Spill>(m, "Spill", "Memory in files of a folder, of which about `budget` bytes are held.")
       .def(nb::init<std::string, std::size_t>(), nb::arg("folder"), nb::arg("budget"))
       .def("map", &spinney::map_bytes, nb::arg("file"), nb::arg("n_bytes"), nb::arg("checksums"),
-           "The bytes of an open file, to be read, and the checksums of what was written to it.")
+           "Map an open file for reading, with the checksums of its contents.")
       .def("verify", &Spill::verify, nb::call_guard<nb::gil_scoped_release>(),
-           "Raise an exception if files no longer hold what was written to them.")
-      .def("let_go", &Spill::let_go, "Let the pages go; they come again when they are looked at.")
-      .def("touch", &Spill::touch, nb::arg("n_bytes"), "Say that so many bytes are about to be looked at.")
-      .def_prop_ro("n_times_let_go", &Spill::n_times_let_go, "How often pages were let go.");
+           "Raise an exception if files have changed since they were written.")
+      .def("let_go", &Spill::release_pages, "Release the pages; they are read again when needed.")
+      .def("touch", &Spill::touch, nb::arg("n_bytes"), "Announce that n_bytes are about to be read.")
+      .def_prop_ro("n_times_let_go", &Spill::n_releases, "How often pages were released.");
 }
 
 void init_data(nb::module_& m) {
@@ -326,18 +327,18 @@ void init_data(nb::module_& m) {
       .def("add_category", &TableHandle::add_category, nb::arg("codes"), nb::arg("n_categories"))
       .def("add_sparse", &TableHandle::add_sparse, nb::arg("rows"), nb::arg("values"))
       .def("add_csc", &TableHandle::add_csc, nb::arg("starts"), nb::arg("rows"), nb::arg("values"))
-      .def(
-          "pooled", &spinney::pooled, nb::arg("least"), nb::arg("times").none(),
-          "The table with categories that occur less often than this made one, in each column. `times`: how often each "
-          "row is there; None: once.")
+      .def("pooled", &spinney::pooled, nb::arg("least"), nb::arg("times").none(),
+           "The table with categories that occur less often than `least` pooled, in each column. `times`: repetitions "
+           "of each "
+           "row; None: 1.")
       .def(
           "lie_in", [](TableHandle& t, const std::shared_ptr<spinney::Spill>& spill) { t.table.spill = spill; },
-          nb::arg("spill"), "Say that the columns lie in files, where what is made of them may lie too.")
-      .def("kept", &spinney::kept, nb::arg("numbers"),
-           "The same numbers where the columns lie: a copy in files, or the array itself.")
+          nb::arg("spill"), "Declare that the columns, and data derived from them, are stored in files.")
+      .def("kept", &spinney::spilled, nb::arg("numbers"),
+           "The same numbers stored like the columns: a copy in files, or the array itself.")
       .def(
           "copy", [](const TableHandle& t) { return TableHandle(t); },
-          "The same columns, of the same memory, to which others may be added.")
+          "A table with the same columns, sharing their memory, to which others may be added.")
       .def("column", &spinney::column_as_float64, nb::arg("j"),
            "A copy of column j as float64: NaN is missing, a category is its code.")
       .def("values_at", &spinney::values_at, nb::arg("j"), nb::arg("rows"), "Some rows of column j, as by `column`.")

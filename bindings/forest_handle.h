@@ -1,4 +1,4 @@
-// A forest as Python holds it.
+// A forest held by Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,21 +8,22 @@
 #include <vector>
 
 #include "data/sample.h"
-#include "growing.h"
+#include "growth_options.h"
 #include "predict/forest_walk.h"
 #include "table.h"
 #include "tree/forest.h"
 
 namespace spinney {
 
-// A forest with what is needed to walk it. Immutable once made, so threads may share it.
+// A forest with the data needed to walk it. Immutable, so threads may share it.
 struct ForestHandle {
   ForestHandle(Forest f, std::vector<std::uint32_t> categories)
       : forest(std::move(f)), n_categories(std::move(categories)), walker(forest) {}
   ForestHandle(const ForestHandle&) = delete;
 
   void check(const TableHandle& table) const {
-    if (categories_of(table.table) != n_categories) throw nanobind::value_error("the table does not fit the forest");
+    if (categories_of(table.table) != n_categories)
+      throw nanobind::value_error("The table does not match the columns of the forest.");
   }
 
   const Forest forest;

@@ -1,4 +1,4 @@
-// The training rows in the leaves of a forest, and intervals by their errors.
+// The training rows in the leaves of a forest, and prediction intervals.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
@@ -30,20 +30,21 @@ static std::span<const T> span_of(const A& array) {
 
 static void add_tree(LeafRows& self, const Numbers1& leaf, const Doubles1& amount, std::uint32_t n_nodes) {
   if (leaf.shape(0) != self.n_rows() || amount.shape(0) != self.n_rows())
-    throw nb::value_error("a leaf and an amount for each row");
+    throw nb::value_error("Pass a leaf and an amount for each row.");
   for (std::size_t r = 0; r < self.n_rows(); ++r) {
-    if (leaf(r) >= n_nodes) throw nb::value_error("no such leaf");
-    if (!std::isfinite(amount(r))) throw nb::value_error("an amount is not finite");
+    if (leaf(r) >= n_nodes) throw nb::value_error("There is no such leaf.");
+    if (!std::isfinite(amount(r))) throw nb::value_error("An amount is not finite.");
   }
   self.add_tree(span_of<std::uint32_t>(leaf), span_of<double>(amount), n_nodes);
 }
 
 static std::span<const std::uint32_t> checked(const LeafRows& self, const Leaves2& leaf) {
   const std::size_t n_trees = self.n_trees();
-  if (n_trees == 0 || leaf.shape(1) != n_trees) throw nb::value_error("a leaf of each tree for each row");
+  if (n_trees == 0 || leaf.shape(1) != n_trees) throw nb::value_error("Pass a leaf of each tree for each row.");
   for (std::size_t q = 0; q < leaf.shape(0); ++q)
     for (std::size_t t = 0; t < n_trees; ++t)
-      if (leaf(q, t) != LeafRows::left_out && leaf(q, t) >= self.n_nodes(t)) throw nb::value_error("no such leaf");
+      if (leaf(q, t) != LeafRows::left_out && leaf(q, t) >= self.n_nodes(t))
+        throw nb::value_error("There is no such leaf.");
   return span_of<std::uint32_t>(leaf);
 }
 
@@ -52,9 +53,9 @@ static Array<double> quantiles(const LeafRows& self, const Leaves2& leaf, const 
   const auto leaves = checked(self, leaf);
   const auto places = span_of<std::uint32_t>(place);
   if (places.size() != self.n_rows() || target.size() != self.n_rows())
-    throw nb::value_error("a place and a target for each row");
+    throw nb::value_error("Pass a rank and a target for each row.");
   if (std::any_of(places.begin(), places.end(), [&](std::uint32_t p) { return p >= self.n_rows(); }))
-    throw nb::value_error("no such place");
+    throw nb::value_error("A rank is out of range.");
   std::vector<double> out(leaf.shape(0) * levels.size());
   const int n_threads = resolve_threads(n_jobs);
   run_interruptible([&](Interrupt& interrupt) {
@@ -86,9 +87,9 @@ static Doubles2Out jackknife_ends(const Doubles2& by_tree, const Bytes2& unseen,
   Errors errors{by_tree.shape(1), span_of<std::uint8_t>(unseen), span_of<double>(error), {}, needed};
   if (errors.n_trees == 0 || error.size() == 0 || unseen.shape(1) != error.size() ||
       unseen.shape(0) != errors.n_bytes())
-    throw nb::value_error("an error and a bit of each tree for each row");
+    throw nb::value_error("Pass an error and a bit of each tree for each row.");
   if (weight) {
-    if (weight->size() != error.size()) throw nb::value_error("a weight for each row");
+    if (weight->size() != error.size()) throw nb::value_error("Pass a weight for each row.");
     errors.weight = span_of<double>(*weight);
   }
   std::vector<double> out(by_tree.shape(0) * 2);
@@ -106,11 +107,11 @@ void init_forest_leaves(nb::module_& m) {
   using namespace spinney;
   nb::class_<LeafRows>(m, "LeafRows", "The training rows in the leaves of a forest.")
       .def(nb::init<std::size_t>(), "n_rows"_a)
-      .def("add_tree", &add_tree, "leaf"_a, "amount"_a, "n_nodes"_a, "Leaf and weight of each row in the next tree.")
+      .def("add_tree", &add_tree, "leaf"_a, "amount"_a, "n_nodes"_a, "Add a tree: leaf and weight of each row.")
       .def("quantiles", &quantiles, "leaf"_a, "place"_a, "target"_a, "levels"_a, "n_jobs"_a,
-           "Weighted quantiles of the targets for each row of leaves, flat; 2**32 - 1 leaves a tree out.")
+           "Weighted quantiles of the targets for each row of leaves, flat; leaf 2**32 - 1 skips a tree.")
       .def("weights", &weights, "leaf"_a, "n_jobs"_a, "Weights on the training rows: starts, rows, weights.")
       .def("effective_rows", &effective_rows, "leaf"_a, "n_jobs"_a, "1 / sum of squared weights.");
   m.def("jackknife_plus", &jackknife_ends, "by_tree"_a, "unseen"_a, "error"_a, "weight"_a.none(), "needed"_a,
-        "n_jobs"_a, "Lower and upper end for each row of what the trees say.");
+        "n_jobs"_a, "Lower and upper end for each row of tree predictions.");
 }

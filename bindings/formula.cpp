@@ -30,7 +30,7 @@ void make_formula(Formula* self, const Steps& given, std::vector<double> constan
   std::vector<FormulaStep> steps;
   for (const auto& [operation, to, from] : given) {
     FormulaStep step{operation, to, {UINT32_MAX, UINT32_MAX, UINT32_MAX}};
-    if (from.size() > 3) throw nb::value_error("an operation of a formula takes three numbers at most");
+    if (from.size() > 3) throw nb::value_error("An operation of a formula takes at most three numbers.");
     std::copy(from.begin(), from.end(), step.from);
     steps.push_back(step);
   }
@@ -40,7 +40,7 @@ void make_formula(Formula* self, const Steps& given, std::vector<double> constan
 void run_formula(const Formula& self, const Doubles1& target, const Doubles1& score, const DoublesFilled& found,
                  int n_jobs) {
   if (score.shape(0) != target.shape(0) || found.shape(0) != self.n_outputs() || found.shape(1) != target.shape(0))
-    throw nb::value_error("one number for each row and output");
+    throw nb::value_error("Pass one number for each row and output.");
   const int n_threads = resolve_threads(n_jobs);
   nb::gil_scoped_release release;
   self.run(target.data(), score.data(), target.shape(0), n_threads, found.data());

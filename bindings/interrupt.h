@@ -13,20 +13,20 @@
 
 namespace spinney {
 
-// True if a signal handler has raised, say, KeyboardInterrupt; the exception is then pending on this thread.
-// Call it without the GIL.
+// Returns whether a signal handler has raised, for example KeyboardInterrupt; the exception is then pending on this
+// thread. Call it without the GIL.
 bool python_wants_stop();
 
-// Does not return while the interpreter shuts down: taking the GIL would then end the thread in the middle of
-// a C++ call. Only daemon threads come here that late, and the end of the process takes them along.
+// Does not return during interpreter shutdown: taking the GIL would end the thread in the middle of a C++ call. Only
+// daemon threads get here that late, and the end of the process ends them.
 void sleep_if_finalizing();
 
-// f(interrupt) without the GIL, in a way that the user can stop. Where a signal handler has raised, its
-// exception wins over any other outcome. The result must not be a Python object, because f may not make one.
+// Calls f(interrupt) without the GIL, so that the user can interrupt it. If a signal handler has raised, its exception
+// takes precedence. The result must not be a Python object, because f runs without the GIL.
 template <class F>
 auto run_interruptible(F&& f) {
   using Result = std::invoke_result_t<F, Interrupt&>;
-  static_assert(!std::is_reference_v<Result>, "the result would refer to what may be gone");
+  static_assert(!std::is_reference_v<Result>, "the result must not be a reference");
   std::conditional_t<std::is_void_v<Result>, std::monostate, std::optional<Result>> result;
   std::exception_ptr failure;
   {

@@ -1,4 +1,4 @@
-// Trees made of nodes that stand in any order: models of other libraries.
+// Builds trees from nodes in any order, for models of other libraries.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -23,8 +23,8 @@ namespace spinney {
 using Integers1 = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Bytes1 = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-template <class Given>
-static auto spanned(const Given& array) {
+template <class Array>
+static auto spanned(const Array& array) {
   return std::span{array.data(), array.size()};
 }
 
@@ -60,6 +60,7 @@ void init_loose_nodes(nb::module_& m) {
   using namespace spinney;
   m.def("make_tree", &make_tree, "left"_a, "right"_a, "feature"_a, "threshold"_a, "flags"_a, "begin"_a, "codes"_a,
         "weight"_a, "n_rows"_a, "value"_a, "gain"_a.none(), "impurity"_a.none(), "n_categories"_a,
-        "A tree of nodes in any order, from node 0; children below 0 are none. With gains, the value of a split is the "
-        "mean of its children's. ValueError if it is no sound tree.");
+        "Build a tree from nodes in any order, starting at node 0; negative children mean none. With gains, the value "
+        "of a split is the "
+        "mean of its children's. Raises ValueError if the tree is invalid.");
 }

@@ -1,4 +1,4 @@
-// The losses of boosting: the table of them, and what they are at rows.
+// The table of boosting losses, and their values for rows.
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -26,11 +26,11 @@ namespace {
 std::vector<const LossTraits*> known_losses() {
   std::vector<const LossTraits*> found;
   for (const LossTraits& traits : all_losses)
-    if (!traits.is_outside) found.push_back(&traits);
+    if (!traits.is_external) found.push_back(&traits);
   return found;
 }
 
-// A link with a parameter has it behind a space, as Python writes it.
+// The parameter of a link follows after a space, as Python writes it.
 std::string link_of(const std::string& name, double parameter) {
   const LossTraits& traits = traits_of(loss_named(name));
   const bool has_parameter = traits.of_classes() && traits.parameter.name != nullptr;
@@ -39,16 +39,19 @@ std::string link_of(const std::string& name, double parameter) {
 
 void check_rows(const NamedLoss& loss, const Doubles1& target, std::uint32_t n_scores) {
   const std::uint32_t wanted = loss.traits().n_scores;
-  if (n_scores < 1 || (wanted != 0 && n_scores != wanted)) throw nb::value_error("scores: another number of columns");
+  if (n_scores < 1 || (wanted != 0 && n_scores != wanted))
+    throw nb::value_error("scores has the wrong number of columns.");
   for (std::size_t r = 0; wanted == 0 && r < target.shape(0); ++r)
-    if (!(target.data()[r] >= 0) || target.data()[r] >= n_scores) throw nb::value_error("target: no such class");
+    if (!(target.data()[r] >= 0) || target.data()[r] >= n_scores)
+      throw nb::value_error("target: a class code is out of range.");
 }
 
 void check_weight(const std::optional<Doubles1>& weight, const Doubles1& target) {
-  if (weight && weight->shape(0) != target.shape(0)) throw nb::value_error("target and weight differ in rows");
+  if (weight && weight->shape(0) != target.shape(0))
+    throw nb::value_error("target and weight have different numbers of rows.");
 }
 
-// Rows at scores, (n_scores, n_rows), for which the parameter of a loss that bends is found from its fraction.
+// Scores of rows, (n_scores, n_rows); computes delta for losses whose parameter is a fraction.
 struct Query {
   NamedLoss loss;
   ScoredRows rows;
@@ -59,13 +62,13 @@ double bend_at(const NamedLoss& loss, const Doubles1& target, const double* scor
   sizes.reserve(target.shape(0));
   for (std::size_t r = 0; r < target.shape(0); ++r)
     sizes.emplace_back(std::abs(target.data()[r] - scores[r]), weight == nullptr ? 1.0 : weight[r]);
-  return bend_of(loss.loss, loss.parameter, sizes);
+  return delta_of(loss.loss, loss.parameter, sizes);
 }
 
 Query read_query(const std::string& name, double parameter, const Doubles1& target, const Doubles2& scores) {
   const NamedLoss loss{loss_named(name), parameter};
   const auto n_scores = static_cast<std::uint32_t>(scores.shape(0));
-  if (scores.shape(1) != target.shape(0)) throw nb::value_error("target and scores differ in rows");
+  if (scores.shape(1) != target.shape(0)) throw nb::value_error("target and scores have different numbers of rows.");
   check_rows(loss, target, n_scores);
   return {loss, {{target.data(), target.shape(0)}, scores.data(), n_scores}};
 }
@@ -94,12 +97,12 @@ std::tuple<Doubles2Out, Doubles2Out> loss_gradients(const std::string& name, dou
   return {own_rows(std::move(found.gradients), n), own_rows(std::move(found.hessians), n)};
 }
 
-double loss_bend(const std::string& name, double parameter, const Doubles1& target, const Doubles1& score,
-                 const std::optional<Doubles1>& weight) {
+double loss_delta(const std::string& name, double parameter, const Doubles1& target, const Doubles1& score,
+                  const std::optional<Doubles1>& weight) {
   check_weight(weight, target);
   const NamedLoss loss{loss_named(name), parameter};
-  if (!loss.traits().bends) return parameter;
-  if (score.shape(0) != target.shape(0)) throw nb::value_error("target and score differ in rows");
+  if (!loss.traits().has_delta) return parameter;
+  if (score.shape(0) != target.shape(0)) throw nb::value_error("target and score have different numbers of rows.");
   return bend_at(loss, target, score.data(), weight ? weight->data() : nullptr);
 }
 
@@ -109,7 +112,7 @@ Array<double> loss_start(const std::string& name, double parameter, const Double
   check_weight(weight, target);
   const NamedLoss loss{loss_named(name), parameter};
   if (offset && (offset->shape(0) != n_scores || offset->shape(1) != target.shape(0)))
-    throw nb::value_error("offset: (n_scores, n_rows)");
+    throw nb::value_error("offset must have the shape (n_scores, n_rows).");
   check_rows(loss, target, n_scores);
   return own(best_constants(loss, {{target.data(), target.shape(0)},
                                    weight ? weight->data() : nullptr,
@@ -126,46 +129,45 @@ double point_of_balance(const std::function<Doubles1(double)>& terms_at, double 
 }
 
 void init_traits(nb::module_& m) {
-  nb::enum_<LossTargets>(m, "LossTargets", "Targets that a loss is for.")
+  nb::enum_<LossTargets>(m, "LossTargets", "The targets of a loss.")
       .value("real", LossTargets::real)
-      .value("non_negative", LossTargets::non_negative, "At least 0, and some of them above.")
+      .value("non_negative", LossTargets::non_negative, "At least 0, and not all 0.")
       .value("positive", LossTargets::positive)
       .value("classes", LossTargets::classes);
-  nb::enum_<LossUnit>(m, "LossUnit", "What a loss is measured in.")
+  nb::enum_<LossUnit>(m, "LossUnit", "The unit of a loss.")
       .value("none", LossUnit::none)
       .value("target", LossUnit::target)
       .value("target_squared", LossUnit::target_squared);
   nb::class_<LossParameter>(m, "LossParameter", "The parameter of a loss.")
-      .def_ro("name", &LossParameter::name, nb::sig("def name(self) -> str"), "As the estimators call it.")
+      .def_ro("name", &LossParameter::name, nb::sig("def name(self) -> str"), "The estimators' name.")
       .def_ro("preset", &LossParameter::preset, "Default.")
       .def_ro("low", &LossParameter::low)
       .def_ro("high", &LossParameter::high)
-      .def_ro("may_be_bound", &LossParameter::may_be_bound,
-              "Whether it may be as small as `low` and as large as `high`.");
-  nb::class_<LossTraits>(m, "LossTraits", "What is to be known of a loss.")
+      .def_ro("may_be_bound", &LossParameter::may_be_bound, "Whether `low` and `high` are valid values.");
+  nb::class_<LossTraits>(m, "LossTraits", "The description of a loss.")
       .def_ro("name", &LossTraits::name, nb::sig("def name(self) -> str"))
       .def_prop_ro(
           "public_name", [](const LossTraits& t) { return t.public_name == nullptr ? t.name : t.public_name; },
-          nb::sig("def public_name(self) -> str"), "By which the estimators know it.")
-      .def_ro("text", &LossTraits::text, nb::sig("def text(self) -> str | None"), "What it does, for docstrings.")
+          nb::sig("def public_name(self) -> str"), "The estimators' name.")
+      .def_ro("text", &LossTraits::text, nb::sig("def text(self) -> str | None"), "Description for docstrings.")
       .def_prop_ro(
           "parameter", [](const LossTraits& t) { return t.parameter.name == nullptr ? nullptr : &t.parameter; },
           nb::rv_policy::reference, nb::sig("def parameter(self) -> LossParameter | None"))
       .def_ro("targets", &LossTraits::targets)
       .def_ro("link", &LossTraits::link, nb::sig("def link(self) -> str"),
-              "How scores become predictions, without a parameter: see `loss_link`.")
-      .def_ro("n_scores", &LossTraits::n_scores, "Of a row; 0: one for each class.")
+              "The link from scores to predictions, without a parameter: see `loss_link`.")
+      .def_ro("n_scores", &LossTraits::n_scores, "Number of scores per row; 0: one for each class.")
       .def_ro("unit", &LossTraits::unit)
       .def_prop_ro("of_classes", &LossTraits::of_classes)
-      .def_ro("of_two_classes", &LossTraits::of_two_classes, "And never of more.")
+      .def_ro("of_two_classes", &LossTraits::of_two_classes, "Whether it supports two classes only.")
       .def_prop_ro("refits_leaves", &LossTraits::refits_leaves,
                    "Whether leaves take medians or quantiles of residuals instead of steps.")
-      .def_ro("tempers_steps", &LossTraits::tempers_steps)
-      .def_ro("bends", &LossTraits::bends,
-              "Whether it is quadratic up to where a fraction of the residuals lies, and linear beyond.")
+      .def_ro("tempers_steps", &LossTraits::needs_damping)
+      .def_ro("bends", &LossTraits::has_delta,
+              "Whether it is quadratic up to a quantile of the residuals and linear beyond.")
       .def_ro("is_shift_invariant", &LossTraits::is_shift_invariant,
-              "Whether only the distance from score to target matters, so that both may be moved.")
-      .def_prop_ro("is_additive", &LossTraits::is_additive, "Whether leaves are sums over rows, wherever these are.");
+              "Whether only the distance from score to target matters, so that both may be shifted.")
+      .def_prop_ro("is_additive", &LossTraits::is_additive, "Whether leaf values are functions of sums over rows.");
 }
 
 }  // namespace
@@ -178,18 +180,18 @@ void init_losses(nb::module_& m) {
   m.attr("LEAST_DEVIATION") = least_deviation;
   m.def("boosting_losses", &known_losses, nb::rv_policy::reference,
         nb::sig("def boosting_losses() -> list[LossTraits]"), "The table of losses.");
-  m.def("loss_link", &link_of, "name"_a, "parameter"_a, "How scores of a loss become predictions; see `predicted`.");
-  m.def(
-      "loss_rows", &loss_rows, "name"_a, "parameter"_a, "target"_a, "scores"_a,
-      "Loss of each row at its scores, (n_scores, n_rows). The parameter of a loss that bends is where: `loss_bend`.");
+  m.def("loss_link", &link_of, "name"_a, "parameter"_a, "The link from scores to predictions; see `predicted`.");
+  m.def("loss_rows", &loss_rows, "name"_a, "parameter"_a, "target"_a, "scores"_a,
+        "Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: "
+        "`loss_bend`.");
   m.def("loss_value", &loss_value, "name"_a, "parameter"_a, "target"_a, "scores"_a, "weight"_a.none(),
-        "Weighted mean of the same.");
+        "Weighted mean of `loss_rows`.");
   m.def("loss_gradients", &loss_gradients, "name"_a, "parameter"_a, "target"_a, "scores"_a,
-        "Gradients and hessians of the same, by score and row, before weights.");
-  m.def("loss_bend", &loss_bend, "name"_a, "parameter"_a, "target"_a, "score"_a, "weight"_a.none(),
-        "The distance from a row's target at which the loss bends; of a loss that does not, its parameter.");
+        "Gradients and hessians of `loss_rows`, by score and row, without weights.");
+  m.def("loss_bend", &loss_delta, "name"_a, "parameter"_a, "target"_a, "score"_a, "weight"_a.none(),
+        "Delta, the residual at which the loss becomes linear; for other losses, the parameter.");
   m.def("loss_start", &loss_start, "name"_a, "parameter"_a, "target"_a, "weight"_a.none(), "offset"_a.none(),
-        "n_scores"_a, "Constant scores of least loss beside offsets, (n_scores, n_rows). Weights are positive.");
+        "n_scores"_a, "Constant scores of minimum loss with offsets, (n_scores, n_rows). Weights are positive.");
   m.def("balance_point", &point_of_balance, "terms_at"_a, "reach"_a, "base"_a, "scale"_a,
-        "The place at which terms, which rise with it, add up to 0.");
+        "The root of a sum of increasing terms.");
 }

@@ -1,4 +1,4 @@
-// Kernel machines: their dual problems, and what they say of rows.
+// Kernel machines: their dual problems and predictions.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -25,7 +25,7 @@ static Kernel kernel_named(const std::string& name, double gamma, double coef0, 
   if (name == "poly") return {KernelKind::polynomial, gamma, coef0, degree};
   if (name == "rbf") return {KernelKind::rbf, gamma, coef0, degree};
   if (name == "sigmoid") return {KernelKind::sigmoid, gamma, coef0, degree};
-  throw nb::value_error(("no kernel is called " + name).c_str());
+  throw nb::value_error(("Unknown kernel: " + name).c_str());
 }
 
 static std::vector<DualProblem> read_problems(const Numbers1& rows, const Numbers1& ends, const Doubles1& z,
@@ -34,16 +34,16 @@ static std::vector<DualProblem> read_problems(const Numbers1& rows, const Number
   std::vector<DualProblem> problems;
   std::size_t first = 0;
   if (z.size() != rows.size() || lowest.size() != rows.size() || highest.size() != rows.size())
-    throw nb::value_error("rows, z and bounds differ in length");
-  if (side_sums.size() != ends.size()) throw nb::value_error("machines and sums of their sides differ in number");
+    throw nb::value_error("rows, z and bounds have different lengths.");
+  if (side_sums.size() != ends.size()) throw nb::value_error("side_sums must have one number for each machine.");
   for (std::size_t m = 0; m < ends.size(); ++m) {
     const std::size_t end = ends.data()[m];
-    if (end <= first || end > rows.size()) throw nb::value_error("a machine has no rows");
+    if (end <= first || end > rows.size()) throw nb::value_error("A machine has no rows.");
     const auto part = [&](const auto* from) { return std::vector(from + first, from + end); };
     problems.push_back({part(rows.data()), part(z.data()), part(lowest.data()), part(highest.data()), insensitive,
                         side_sums.data()[m]});
     for (const std::uint32_t row : problems.back().rows)
-      if (row >= n_rows) throw nb::value_error("a machine has a row that the table lacks");
+      if (row >= n_rows) throw nb::value_error("A machine has a row that does not exist.");
     first = end;
   }
   return problems;
@@ -56,7 +56,7 @@ static nb::list fit(const Doubles2& terms, const std::string& kernel, double gam
                     int n_jobs) {
   const bool is_given = kernel == "precomputed";
   const std::size_t n_rows = terms.shape(1);
-  if (is_given && terms.shape(0) != n_rows) throw nb::value_error("the kernel matrix is not square");
+  if (is_given && terms.shape(0) != n_rows) throw nb::value_error("The kernel matrix is not square.");
   const Kernel chosen = is_given ? Kernel{} : kernel_named(kernel, gamma, coef0, degree);
   const std::vector<DualProblem> problems =
       read_problems(rows, ends, z, lowest, highest, insensitive, side_sums, n_rows);
@@ -73,7 +73,7 @@ static nb::list fit(const Doubles2& terms, const std::string& kernel, double gam
   for (auto& path : found) {
     nb::list solutions;
     for (DualSolution& s : path)
-      solutions.append(nb::make_tuple(own(std::move(s.beta)), own(std::move(s.pull)), s.intercept, s.violation,
+      solutions.append(nb::make_tuple(own(std::move(s.beta)), own(std::move(s.residual)), s.intercept, s.violation,
                                       s.half_width, s.n_steps, s.is_bounded));
     machines.append(solutions);
   }
@@ -92,13 +92,14 @@ static Doubles2Out decisions(const Doubles2& rows, const Doubles2& vectors, cons
                     {intercepts.data(), intercepts.size()}};
   if (rows.shape(1) != (is_given ? machines.n_vectors : machines.n_terms) ||
       (!is_given && vectors.shape(0) != machines.n_vectors) || parts.shape(1) != 4)
-    throw nb::value_error("rows, support vectors and coefficients do not go together");
+    throw nb::value_error("Rows, support vectors and coefficients have inconsistent shapes.");
   for (std::size_t p = 0; p < parts.shape(0); ++p) {
-    const std::int32_t* part = parts.data() + 4 * p;  // machine, row of the coefficients, first vector, their number
+    const std::int32_t* part =
+        parts.data() + 4 * p;  // machine, row of the coefficients, first vector, number of vectors
     const auto below = [](std::int32_t x, std::size_t n) { return x >= 0 && static_cast<std::size_t>(x) < n; };
     if (!below(part[0], intercepts.size()) || !below(part[1], coefficients.shape(0)) || part[2] < 0 || part[3] < 0 ||
         static_cast<std::size_t>(part[2]) + static_cast<std::size_t>(part[3]) > machines.n_vectors)
-      throw nb::value_error("a machine has support vectors that are not there");
+      throw nb::value_error("A machine has support vectors that do not exist.");
     const auto first = static_cast<std::uint32_t>(part[2]);
     machines.parts.push_back({static_cast<std::uint32_t>(part[0]), first, static_cast<std::uint32_t>(part[3]),
                               coefficients.data() + static_cast<std::size_t>(part[1]) * machines.n_vectors + first});
@@ -113,7 +114,7 @@ static Doubles2Out decisions(const Doubles2& rows, const Doubles2& vectors, cons
 static TermTable table_of(const Doubles2& terms) { return {terms.data(), terms.shape(1), terms.shape(0)}; }
 
 static Array<double> scores(const Doubles2& terms, const Doubles1& weights, int n_jobs) {
-  if (weights.size() != terms.shape(0) + 1) throw nb::value_error("terms and weights do not go together");
+  if (weights.size() != terms.shape(0) + 1) throw nb::value_error("terms and weights have inconsistent shapes.");
   std::vector<double> out(terms.shape(1));
   const int n_threads = resolve_threads(n_jobs);
   run_interruptible(
@@ -123,7 +124,7 @@ static Array<double> scores(const Doubles2& terms, const Doubles1& weights, int 
 
 static void check_factors(const Doubles2& terms, const Doubles1& factors) {
   if (factors.size() != terms.shape(1) || factors.size() == 0)
-    throw nb::value_error("terms and factors do not go together");
+    throw nb::value_error("terms and factors have inconsistent shapes.");
 }
 
 static Array<double> sums(const Doubles2& terms, const Doubles1& factors, int n_jobs) {
@@ -143,7 +144,7 @@ static Doubles2Out products(const Doubles2& terms, const Doubles1& factors, int 
 
 static nb::object solved(const Doubles2& matrix, const Doubles2& right_sides) {
   const std::size_t n = matrix.shape(0);
-  if (matrix.shape(1) != n || right_sides.shape(1) != n) throw nb::value_error("the system is not square");
+  if (matrix.shape(1) != n || right_sides.shape(1) != n) throw nb::value_error("The system is not square.");
   std::vector<double> a(matrix.data(), matrix.data() + n * n);
   std::vector<double> x(right_sides.data(), right_sides.data() + right_sides.size());
   const bool is_solved =
@@ -156,7 +157,7 @@ static nb::tuple perceptron(const Doubles2& rows, const Doubles1& sides, const D
                             double squared_radius, std::size_t max_epochs, bool averaged, bool shuffles,
                             std::uint64_t seed) {
   if (sides.size() != rows.shape(0) || steps.size() != rows.shape(0))
-    throw nb::value_error("rows, sides and steps differ in length");
+    throw nb::value_error("rows, sides and steps have different lengths.");
   const PerceptronOptions options{rate, squared_radius, max_epochs, averaged, shuffles, seed};
   auto end = run_interruptible([&](Interrupt& interrupt) {
     return fit_perceptron(rows.data(), rows.shape(0), rows.shape(1), {sides.data(), sides.size()},
@@ -169,16 +170,16 @@ static nb::tuple perceptron(const Doubles2& rows, const Doubles1& sides, const D
 
 void init_margin(nb::module_& m) {
   using namespace spinney;
-  m.def(
-      "fit_machines", &fit, "terms"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "rows"_a, "ends"_a, "z"_a,
-      "lowest"_a, "highest"_a, "insensitive"_a, "side_sums"_a, "penalties"_a, "tolerance"_a, "cache_size"_a,
-      "max_iter"_a, "shrinking"_a, "is_double"_a, "n_jobs"_a,
-      "For each machine and penalty: coefficients, z less kernel sums, intercept, violation, half the distance of the "
-      "sides' levels, steps, whether bounded.");
+  m.def("fit_machines", &fit, "terms"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "rows"_a, "ends"_a, "z"_a,
+        "lowest"_a, "highest"_a, "insensitive"_a, "side_sums"_a, "penalties"_a, "tolerance"_a, "cache_size"_a,
+        "max_iter"_a, "shrinking"_a, "is_double"_a, "n_jobs"_a,
+        "For each machine and penalty: coefficients, residuals z - K beta, intercept, violation, half the distance of "
+        "the "
+        "sides' levels, steps, whether bounded.");
   m.def("decisions", &decisions, "rows"_a, "vectors"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "coefficients"_a,
-        "parts"_a, "intercepts"_a, "n_jobs"_a, "What machines say of each row, (n_rows, n_machines).");
+        "parts"_a, "intercepts"_a, "n_jobs"_a, "Decision values of each row, (n_rows, n_machines).");
   m.def("weighted_terms", &scores, "terms"_a, "weights"_a, "n_jobs"_a,
-        "Sums of terms (n_terms, n_rows) times weights, and the last weight.");
+        "Sums of terms (n_terms, n_rows) times weights, plus the last weight.");
   m.def("term_sums", &sums, "terms"_a, "factors"_a, "n_jobs"_a,
         "Sum over rows of each term, and of 1, times factors of the rows.");
   m.def("term_products", &products, "terms"_a, "factors"_a, "n_jobs"_a,
@@ -187,5 +188,5 @@ void init_margin(nb::module_& m) {
         "Solutions of a symmetric positive definite system, one per row; None if it is not definite.");
   m.def("fit_perceptron", &perceptron, "rows"_a, "sides"_a, "steps"_a, "rate"_a, "squared_radius"_a, "max_epochs"_a,
         "averaged"_a, "shuffles"_a, "seed"_a,
-        "Weights and intercept, updates, epochs, whether the last had no mistake.");
+        "Weights and intercept, updates, epochs, whether the last epoch had no misclassified row.");
 }

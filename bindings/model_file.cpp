@@ -1,4 +1,4 @@
-// Model files: trees to bytes and back. Whatever comes back is checked before it is used.
+// Model files: converts trees to bytes and back. Everything read is validated.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -38,11 +38,11 @@ struct ModelFile {
   }
 
   TreeHandle* tree(std::uint32_t i, std::vector<std::uint32_t> n_categories) const {
-    if (i >= view.n_trees) throw nb::index_error("no such tree");
+    if (i >= view.n_trees) throw nb::index_error("There is no such tree.");
     const nb::gil_scoped_release unlocked;
     Tree t = unpack(view.arrays_of(i));
     const std::string fault = find_fault(t, n_categories);
-    if (!fault.empty()) throw std::invalid_argument("holds an unusable tree: " + fault);
+    if (!fault.empty()) throw std::invalid_argument("holds an invalid tree: " + fault);
     return new TreeHandle(std::move(t), std::move(n_categories));
   }
 
@@ -56,10 +56,10 @@ void init_model_file(nb::module_& m) {
   using namespace spinney;
   m.attr("MODEL_FORMAT") = newest_format;
   m.def("write_model_file", &write_model_file, "header"_a, "trees"_a);
-  nb::class_<ModelFile>(m, "ModelFile", "The bytes of a model file, whole and with the right checksum.")
+  nb::class_<ModelFile>(m, "ModelFile", "A complete model file with the right checksum.")
       .def(nb::init<nb::bytes>(), "data"_a)
       .def_prop_ro("header", [](const ModelFile& f) { return nb::bytes(f.view.header.data(), f.view.header.size()); })
       .def_prop_ro("n_trees", [](const ModelFile& f) { return f.view.n_trees; })
       .def("tree", &ModelFile::tree, "i"_a, "n_categories"_a,
-           "Tree i, if it is sound and fits columns of so many categories (0: numbers).");
+           "Tree i, if it is valid for columns with n_categories (0: numbers).");
 }

@@ -1,4 +1,5 @@
-// The extension module: a list of registrars, one per file. They check, convert and keep alive; the engine does the work.
+// The extension module: registers the bindings of each file. They check, convert and keep alive; the engine does the
+// work.
 #include "module.h"
 
 #include <cstdlib>
@@ -6,11 +7,11 @@
 #include <new>
 #include <stdexcept>
 
-// The standard library's words for this are "std::bad_alloc".
-static void say_memory_is_short(const std::exception_ptr& thrown, void*) {
+// The standard library's message is "std::bad_alloc".
+static void translate_bad_alloc(const std::exception_ptr& thrown, void*) {
   static constexpr const char* sentence =
-      "There is not enough memory for this. Grow fewer or smaller trees (n_estimators, max_depth, max_leaf_nodes), "
-      "take "
+      "There is not enough memory. Grow fewer or smaller trees (n_estimators, max_depth, max_leaf_nodes), "
+      "use "
       "fewer rows or columns, or use fewer threads (n_jobs).";
   try {
     std::rethrow_exception(thrown);
@@ -23,10 +24,10 @@ static void say_memory_is_short(const std::exception_ptr& thrown, void*) {
 
 NB_MODULE(_engine, m) {
   m.doc() = "The spinney engine.";
-  nanobind::register_exception_translator(say_memory_is_short);
-  // A model that a cache of someone else's holds until the end of the process is no fault, so users hear nothing of it.
-  // Tests ask, and nothing of ours may be left then: handles that can lie on a cycle are traversed
-  // (user_criterion.cpp), the others own arrays, which lead nowhere back.
+  nanobind::register_exception_translator(translate_bad_alloc);
+  // A model that a third-party cache holds until the end of the process is not an error, so users see no warning. Tests
+  // enable leak warnings, and nothing of ours may be left then: handles that can be part of a cycle are traversed
+  // (user_criterion.cpp), the others own arrays without references.
   nanobind::set_leak_warnings(std::getenv("SPINNEY_LEAK_WARNINGS") != nullptr);
   init_arrow(m);
   init_base(m);

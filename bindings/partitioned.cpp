@@ -1,4 +1,4 @@
-// Gradient boosting of rows that are partitioned among processes.
+// Distributed gradient boosting on partitioned rows.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -11,7 +11,7 @@
 
 #include "arrays.h"
 #include "boosting_handles.h"
-#include "growing.h"
+#include "growth_options.h"
 #include "interrupt.h"
 #include "learn/partition.h"
 #include "learn/partitioned_boosting.h"
@@ -26,7 +26,8 @@ namespace spinney {
 
 namespace {
 
-// How columns are cut, as Python stores and sends it: is it of categories, does it lack values, codes, edges.
+// The bins of a column as Python stores and sends them: is it a category column, has it missing values, number of
+// codes, edges.
 using PlainCoding = std::vector<std::tuple<bool, bool, std::uint32_t, std::vector<double>>>;
 
 PlainCoding plain(const Coding& coding) {
@@ -39,14 +40,14 @@ Coding read_coding(const PlainCoding& given) {
   Coding coding;
   for (const auto& [is_category, has_missing, n_codes, edges] : given) {
     if (n_codes < 1 || n_codes > 65536 || (!is_category && n_codes != edges.size() + 1 + has_missing))
-      throw nb::value_error("this is no coding");
+      throw nb::value_error("The coding is invalid.");
     coding.columns.push_back({is_category, has_missing, n_codes > 256, n_codes, edges});
   }
   return coding;
 }
 
 auto rows_for_bins(std::size_t n_rows, const std::optional<Doubles1>& weight) {
-  if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight: one number for each row");
+  if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight must have one number for each row.");
   RowsToLearnFrom found =
       run_interruptible([&](Interrupt&) { return RowsToLearnFrom(n_rows, weight ? weight->data() : nullptr); });
   return std::tuple(own(std::move(found.rows)), own(std::move(found.weights)));
@@ -56,7 +57,7 @@ PlainCoding learn_coding(const TableHandle& sample, const std::optional<Doubles1
                          const std::vector<std::uint8_t>& missing, const BoostingOptions& options) {
   const Table& table = sample.table;
   if (missing.size() != table.n_columns() || (weight && weight->shape(0) != table.n_rows))
-    throw nb::value_error("missing, weight: one entry per column, one per row");
+    throw nb::value_error("missing must have one entry per column, weight one per row.");
   const double* weights = weight ? weight->data() : nullptr;
   const BoostingParams& params = options.params;
   return run_interruptible([&](Interrupt& interrupt) {
@@ -65,7 +66,7 @@ PlainCoding learn_coding(const TableHandle& sample, const std::optional<Doubles1
   });
 }
 
-// Rows in codes, which several partitions may use; their tables may be freed.
+// Coded rows that several partitions may use; their tables may be freed.
 struct CodedRows {
   Table rows;  // no columns
   std::shared_ptr<const CodedTable> coded;
@@ -77,12 +78,13 @@ struct CodedRowsHandle {
 void code_rows(CodedRowsHandle* self, const std::vector<TableHandle*>& given, const PlainCoding& coding,
                const BoostingOptions& options) {
   new (self) CodedRowsHandle{std::make_shared<CodedRows>()};
-  if (given.empty()) throw nb::value_error("tables: one at least");
+  if (given.empty()) throw nb::value_error("tables must not be empty.");
   Coding known = read_coding(coding);
   Table& rows = self->shared->rows;
   std::vector<const Table*> tables;
   for (const TableHandle* one : given) {
-    if (known.columns.size() != one->table.n_columns()) throw nb::value_error("table and coding differ in columns");
+    if (known.columns.size() != one->table.n_columns())
+      throw nb::value_error("table and coding have different columns.");
     tables.push_back(&one->table);
     rows.n_rows += one->table.n_rows;
   }
@@ -91,7 +93,7 @@ void code_rows(CodedRowsHandle* self, const std::vector<TableHandle*>& given, co
   });
 }
 
-// A partition with its own targets and weights.
+// A partition with its targets and weights.
 struct PartitionHandle {
   std::shared_ptr<CodedRows> coded;
   std::vector<double> target, weight, held_weight;
@@ -109,10 +111,10 @@ void make_partition(PartitionHandle* self, const CodedRowsHandle& coded, const D
   const BoostingParams& params = options.params;
   if (target.shape(0) != params.losses.size() || target.shape(1) != n || scores.shape(0) != params.n_scores() ||
       scores.shape(1) != n || (weight && weight->shape(0) != n) || (held_weight && held_weight->shape(0) != n))
-    throw nb::value_error("table, target and weight differ in rows");
+    throw nb::value_error("table, target and weight have different numbers of rows.");
   const auto [first_row, n_all_rows, weight_scale, count_by_weight] = place;
   const TablePlace where{first_row, n_all_rows, weight_scale, count_by_weight};
-  run_interruptible([&](Interrupt&) {  // copies of all rows: whoever holds them answers others meanwhile
+  run_interruptible([&](Interrupt&) {  // copies all rows; the process may answer other requests meanwhile
     self->target.assign(target.data(), target.data() + target.size());
     if (weight) self->weight.assign(weight->data(), weight->data() + n);
     if (held_weight) self->held_weight.assign(held_weight->data(), held_weight->data() + n);
@@ -144,8 +146,8 @@ void start_partitioned(PartitionedHandle* self, const PlainCoding& coding, std::
                        std::size_t n_rows, const std::optional<Doubles1>& weight, const BoostingOptions& options,
                        std::uint32_t n_done, double work_of_message) {
   new (self) PartitionedHandle;
-  if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight: one number for each row");
-  if (n_categories.size() != coding.size()) throw nb::value_error("n_categories: one entry per column");
+  if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight must have one number for each row.");
+  if (n_categories.size() != coding.size()) throw nb::value_error("n_categories must have one entry per column.");
   check_columns(options.params, coding.size());
   self->n_categories = std::move(n_categories);
   Coding known = read_coding(coding);
@@ -155,22 +157,22 @@ void start_partitioned(PartitionedHandle* self, const PlainCoding& coding, std::
   });
 }
 
-// Bytes of Python's, where they are.
-class Lent {
+// A view of a Python bytes object.
+class BorrowedBytes {
  public:
-  explicit Lent(nb::handle owner) {
+  explicit BorrowedBytes(nb::handle owner) {
     if (PyObject_GetBuffer(owner.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
   }
-  Lent(Lent&& other) noexcept : view_(std::exchange(other.view_, Py_buffer{})) {}
-  Lent& operator=(Lent&&) = delete;
-  ~Lent() { PyBuffer_Release(&view_); }  // nothing, if there is none
+  BorrowedBytes(BorrowedBytes&& other) noexcept : view_(std::exchange(other.view_, Py_buffer{})) {}
+  BorrowedBytes& operator=(BorrowedBytes&&) = delete;
+  ~BorrowedBytes() { PyBuffer_Release(&view_); }  // no effect if there is no buffer
   std::string_view bytes() const { return {static_cast<const char*>(view_.buf), static_cast<std::size_t>(view_.len)}; }
 
  private:
   Py_buffer view_;
 };
 
-// An object of Python's whose `send` takes bytes, and whose `receive` returns a list of bytes.
+// A Python object whose `send` takes bytes, and whose `receive` returns a list of bytes.
 class PythonChannel final : public Channel {
  public:
   explicit PythonChannel(const nb::object& channel) : send_(channel.attr("send")), receive_(channel.attr("receive")) {}
@@ -182,20 +184,20 @@ class PythonChannel final : public Channel {
 
   std::vector<std::string_view> receive() override {
     const nb::gil_scoped_acquire lock;
-    lent_.clear();
+    borrowed_.clear();
     std::vector<std::string_view> answers;
-    for (nb::handle answer : receive_()) answers.push_back(lent_.emplace_back(answer).bytes());
+    for (nb::handle answer : receive_()) answers.push_back(borrowed_.emplace_back(answer).bytes());
     return answers;
   }
 
  private:
   nb::object send_, receive_;
-  std::vector<Lent> lent_;
+  std::vector<BorrowedBytes> borrowed_;
 };
 
 void advance(PartitionedHandle& self, const nb::object& channel) {
-  PythonChannel carries(channel);  // is destroyed under the GIL
-  run_interruptible([&](Interrupt& interrupt) { self.boosting->advance(carries, interrupt); });
+  PythonChannel python_channel(channel);  // destroyed with the GIL held
+  run_interruptible([&](Interrupt& interrupt) { self.boosting->advance(python_channel, interrupt); });
 }
 
 std::vector<TreeHandle*> trees_of(const PartitionedHandle& self, std::size_t first,
@@ -224,13 +226,13 @@ nb::bytes request_of(const std::string& name) {
                                                    {"kept_scores", Request::kept_scores}};
   for (const auto& [word, request] : known)
     if (name == word) return nb::bytes(&request, 1);
-  throw nb::value_error("there is no such request");
+  throw nb::value_error("Unknown request.");
 }
 
 double held_out_loss(const nb::list& answers) {
-  std::vector<Lent> lent;
+  std::vector<BorrowedBytes> borrowed;
   std::vector<std::string_view> given;
-  for (nb::handle answer : answers) given.push_back(lent.emplace_back(answer).bytes());
+  for (nb::handle answer : answers) given.push_back(borrowed.emplace_back(answer).bytes());
   return PartitionedBoosting::held_out_loss(given);
 }
 
@@ -241,31 +243,31 @@ double held_out_loss(const nb::list& answers) {
 void init_partitioned(nb::module_& m) {
   using namespace spinney;
   m.def("rows_for_bins", &rows_for_bins, "n_rows"_a, "weight"_a.none(),
-        "Rows that edges of bins are learned from, and what each counts for; nothing: once.");
+        "The rows that bin edges are learned from, and their weights; empty: 1.");
   m.def("learn_coding", &learn_coding, "sample"_a, "weight"_a.none(), "missing"_a, "options"_a,
-        "How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of "
-        "all rows lack values.");
+        "Learn the bins of the columns: is it a category column, has it missing values, number of codes, edges. "
+        "`missing` marks the columns of "
+        "all rows with missing values.");
   m.def("request", &request_of, "name"_a, "A request that partitions answer at any time.");
   m.def("held_out_loss", &held_out_loss, "answers"_a,
-        "Mean loss of the rows held out, by what all partitions say of \"gradients\".");
-  nb::class_<CodedRowsHandle>(m, "CodedRows",
-                              "Rows of a table that is partitioned, in codes; partitions may share them.")
+        "Mean validation loss, from the answers of all partitions to \"gradients\".");
+  nb::class_<CodedRowsHandle>(m, "CodedRows", "Coded rows of a partitioned table; partitions may share them.")
       .def("__init__", &code_rows, "tables"_a, "coding"_a, "options"_a);
-  nb::class_<PartitionHandle>(m, "Partition", "Rows of a table that is partitioned, as one booster has them.")
+  nb::class_<PartitionHandle>(m, "Partition", "The partition of one booster's rows.")
       .def("__init__", &make_partition, "coded"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "scores"_a,
            "options"_a, "place"_a)
       .def("answer", &answer, "request"_a, "Answer a request of `PartitionedBoosting`.");
-  nb::class_<PartitionedHandle>(m, "PartitionedBoosting",
-                                "Gradient boosting of rows that are partitioned to partitions.")
+  nb::class_<PartitionedHandle>(m, "PartitionedBoosting", "Distributed gradient boosting on partitioned rows.")
       .def("__init__", &start_partitioned, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a,
            "n_done"_a, "work_of_message"_a)
       .def("advance", &advance, "channel"_a,
-           "One more round. `channel.send` sends a request to all partitions; `channel.receive` returns their answers "
-           "to the first "
-           "one that it has not returned them of, in the order of their rows.")
+           "Perform one more round. `channel.send` sends a request to all partitions; `channel.receive` returns their "
+           "answers "
+           "to the oldest "
+           "open request, in partition order.")
       .def("trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, nb::rv_policy::take_ownership)
       .def("history", &history, "first"_a,
-           "Requests by which a new partition comes to where the others are, without the first ones.")
+           "The requests from `first` on that bring a new partition to the current state.")
       .def_prop_ro("losses",
                    [](const PartitionedHandle& self) {
                      const PartitionedBoosting& b = *self.boosting;

@@ -1,4 +1,4 @@
-// Rows that share leaves.
+// Random-forest proximities.
 #include "predict/proximity.h"
 
 #include <nanobind/ndarray.h>
@@ -21,7 +21,7 @@ using Leaves2 = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::
 using Starts1 = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Bits2 = nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// Everything that the engine goes by is checked, since it reads without looking.
+// Checks everything that the engine reads without bounds checks.
 static SharedLeaves shared_leaves(const Leaves2& leaf, const Starts1& starts, const Numbers1& others,
                                   std::size_t n_others, bool is_self, const std::optional<Bits2>& bits,
                                   const std::optional<Bits2>& other_bits) {
@@ -34,17 +34,17 @@ static SharedLeaves shared_leaves(const Leaves2& leaf, const Starts1& starts, co
   s.is_self = is_self;
   const std::size_t n_leaves = s.starts.empty() ? 0 : s.starts.size() - 1;
   const auto is_leaf = [&](std::uint32_t l) { return l == SharedLeaves::nowhere || l < n_leaves; };
-  if (s.n_trees == 0 || s.n_trees > 0xffff) throw nb::value_error("between 1 and 65,535 trees, please");
-  if (!std::all_of(s.leaf.begin(), s.leaf.end(), is_leaf)) throw nb::value_error("leaf: no such leaf");
+  if (s.n_trees == 0 || s.n_trees > 0xffff) throw nb::value_error("The number of trees must be between 1 and 65,535.");
+  if (!std::all_of(s.leaf.begin(), s.leaf.end(), is_leaf)) throw nb::value_error("leaf: a leaf does not exist.");
   if (n_leaves == 0 || s.starts.back() != s.others.size() || !std::is_sorted(s.starts.begin(), s.starts.end()))
-    throw nb::value_error("starts do not fit what the leaves hold");
+    throw nb::value_error("starts does not match the contents of the leaves.");
   if (!std::all_of(s.others.begin(), s.others.end(), [&](std::uint32_t o) { return o < n_others; }))
-    throw nb::value_error("others: no such row");
-  if (bits.has_value() != other_bits.has_value()) throw nb::value_error("bits: of both sides or of none");
+    throw nb::value_error("others: a row does not exist.");
+  if (bits.has_value() != other_bits.has_value()) throw nb::value_error("Pass bits and other_bits, or neither.");
   if (bits) {
     s.n_words = bits->shape(1);
     if (other_bits->shape(1) != s.n_words || bits->shape(0) != leaf.shape(0) || other_bits->shape(0) != n_others)
-      throw nb::value_error("bits do not fit the rows");
+      throw nb::value_error("bits and rows have inconsistent shapes.");
     s.bits = {bits->data(), bits->size()};
     s.other_bits = {other_bits->data(), other_bits->size()};
   }

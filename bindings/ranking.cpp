@@ -1,4 +1,4 @@
-// Losses of lists of rows.
+// Ranking losses.
 #include "loss/ranking.h"
 
 #include <nanobind/stl/optional.h>
@@ -54,7 +54,7 @@ class RankedListsHandle {
 
  private:
   void check_scores(const Doubles1& scores) const {
-    if (scores.shape(0) != n_rows_) throw nb::value_error("scores: one number for each row");
+    if (scores.shape(0) != n_rows_) throw nb::value_error("scores must have one number for each row.");
   }
 
   static RankedLists check(const Numbers1& rows, const Numbers1& ends, const Doubles1& gain,
@@ -62,16 +62,16 @@ class RankedListsHandle {
                            std::size_t truncation) {
     const std::size_t n = rows.shape(0);
     if (gain.shape(0) != n || (weight && weight->shape(0) != n))
-      throw nb::value_error("gain, weight: one for each row");
-    if (truncation < 1) throw nb::value_error("truncation: at least 1");
+      throw nb::value_error("gain and weight must have one number for each row.");
+    if (truncation < 1) throw nb::value_error("truncation must be at least 1.");
     std::uint32_t before = 0;
     for (std::size_t i = 0; i < ends.shape(0); ++i) {
-      if (ends.data()[i] <= before || ends.data()[i] > n) throw nb::value_error("a list has no rows");
+      if (ends.data()[i] <= before || ends.data()[i] > n) throw nb::value_error("A list has no rows.");
       before = ends.data()[i];
     }
-    if (before != n) throw nb::value_error("ends: the last one is the number of rows");
+    if (before != n) throw nb::value_error("The last of ends must be the number of rows.");
     for (std::size_t i = 0; i < n; ++i)
-      if (rows.data()[i] >= n_rows) throw nb::value_error("rows: no such row");
+      if (rows.data()[i] >= n_rows) throw nb::value_error("rows: a row does not exist.");
     const auto doubles = [](const Doubles1& from) { return std::vector(from.data(), from.data() + from.shape(0)); };
     return RankedLists(std::vector(rows.data(), rows.data() + n), std::vector(ends.data(), ends.data() + ends.shape(0)),
                        doubles(gain), weight ? doubles(*weight) : std::vector<double>{}, {by_gain, truncation});
@@ -92,8 +92,8 @@ void init_ranking(nb::module_& m) {
                     bool, std::size_t>(),
            nb::kw_only(), "rows"_a, "ends"_a, "gain"_a, "weight"_a.none(), "n_rows"_a, "by_gain"_a, "truncation"_a)
       .def("gradients", &RankedListsHandle::gradients, "scores"_a, "n_jobs"_a,
-           "Gradients and hessians, (1, n_rows), before weights, and the mean loss.")
+           "Gradients and hessians, (1, n_rows), without weights, and the mean loss.")
       .def("mean_loss", &RankedListsHandle::mean_loss, "scores"_a, "n_jobs"_a, "The mean loss at these scores.")
       .def("normalised_gains", &RankedListsHandle::normalised_gains, "scores"_a, "n_jobs"_a,
-           "Normalised discounted gain of each list; NaN if no row of it has any.");
+           "Normalised discounted gain of each list; NaN if it has no gain.");
 }

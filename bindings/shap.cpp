@@ -10,7 +10,7 @@
 #include "arrays.h"
 #include "base/threads.h"
 #include "forest_handle.h"
-#include "growing.h"
+#include "growth_options.h"
 #include "interrupt.h"
 #include "module.h"
 #include "table.h"
@@ -25,10 +25,11 @@ static nb::tuple explain(const SummedTrees& trees, const TableHandle& table, con
                          int n_jobs) {
   const Table* unknown = background == nullptr ? nullptr : &background->table;
   if (unknown != nullptr && categories_of(*unknown) != categories_of(table.table))
-    throw nb::value_error("the background does not fit the table");
-  if (unknown != nullptr && unknown->n_rows == 0) throw nb::value_error("the background has no rows");
-  if (!trees.nodes.lines.empty()) throw nb::value_error("these trees have lines in their leaves");
-  if (trees.turns > 1 && trees.nodes.value_width != 1) throw nb::value_error("trees that take turns have one value");
+    throw nb::value_error("The background and the table have different columns.");
+  if (unknown != nullptr && unknown->n_rows == 0) throw nb::value_error("The background has no rows.");
+  if (!trees.nodes.linear_leaves.empty()) throw nb::value_error("The trees must not have linear leaves.");
+  if (trees.turns > 1 && trees.nodes.value_width != 1)
+    throw nb::value_error("Trees with several outputs in turn must have one value per leaf.");
   const std::size_t n_values = table.table.n_rows * table.table.n_columns() * trees.n_outputs();
   std::vector<double> values(n_values, 0.0), matrices(pairs ? n_values * table.table.n_columns() : 0, 0.0);
   const int n_threads = resolve_threads(n_jobs);
@@ -41,7 +42,8 @@ static nb::tuple explain(const SummedTrees& trees, const TableHandle& table, con
 
 static nb::tuple explain_tree(const TreeHandle& self, const TableHandle& table, const TableHandle* background,
                               bool pairs, int n_jobs) {
-  if (categories_of(table.table) != self.n_categories) throw nb::value_error("the table does not fit the tree");
+  if (categories_of(table.table) != self.n_categories)
+    throw nb::value_error("The table does not match the columns of the tree.");
   const std::uint32_t root[] = {0, static_cast<std::uint32_t>(self.tree.size())};
   return explain({self.tree, root, 1.0, 1}, table, background, pairs, n_jobs);
 }
@@ -63,9 +65,8 @@ static nb::tuple explain_additive(const AdditiveHandle& self, const TableHandle&
 
 void init_shap(nb::module_& m) {
   using namespace spinney;
-  m.def(
-      "shap_of_tree", &explain_tree, "tree"_a, "table"_a, "background"_a.none(), "pairs"_a, "n_jobs"_a,
-      "Value without columns by output; flat values by row, column, output; of pairs by row, column, column, output.");
+  m.def("shap_of_tree", &explain_tree, "tree"_a, "table"_a, "background"_a.none(), "pairs"_a, "n_jobs"_a,
+        "Expected value by output; flat values by row, column, output; of pairs by row, column, column, output.");
   m.def("shap_of_forest", &explain_forest, "forest"_a, "table"_a, "background"_a.none(), "pairs"_a, "scale"_a,
         "n_jobs"_a, "As shap_of_tree, for the sum over the trees times scale.");
   m.def("shap_of_additive", &explain_additive, "additive"_a, "table"_a, "background"_a.none(), "pairs"_a, "n_jobs"_a,

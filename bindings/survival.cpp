@@ -1,4 +1,4 @@
-// Losses of times that may be known in part.
+// Losses for censored times.
 #include "loss/survival.h"
 
 #include <nanobind/stl/optional.h>
@@ -31,14 +31,15 @@ std::span<const double> span_of(const std::optional<Doubles1>& values) {
 }
 
 void check_lengths(std::size_t n, std::size_t other, const std::optional<Doubles1>& weight) {
-  if (other != n || (weight && weight->shape(0) != n)) throw nb::value_error("times and weights differ in length");
+  if (other != n || (weight && weight->shape(0) != n))
+    throw nb::value_error("Times and weights have different lengths.");
 }
 
 void check_scores(const Doubles1& scores, std::size_t n) {
-  if (scores.shape(0) != n) throw nb::value_error("scores: one number for each row");
+  if (scores.shape(0) != n) throw nb::value_error("scores must have one number for each row.");
 }
 
-// body(gradients, hessians): the mean loss, without the lock
+// body(gradients, hessians) returns the mean loss, without the GIL
 template <class Body>
 Found gradients_of(std::size_t n, Body&& body) {
   std::vector<double> gradients(n, 0.0), hessians(n, 0.0);
@@ -83,7 +84,7 @@ TimeDistribution distribution_named(const std::string& name) {
   if (name == "normal") return TimeDistribution::normal;
   if (name == "logistic") return TimeDistribution::logistic;
   if (name == "extreme") return TimeDistribution::extreme;
-  throw nb::value_error("no such distribution");
+  throw nb::value_error("Unknown distribution.");
 }
 
 class TimedRowsHandle {
@@ -114,10 +115,10 @@ class TimedRowsHandle {
   TimedRows rows_;
 };
 
-Array<double> shares_left(const std::string& name, const Doubles1& z) {
+Array<double> survival(const std::string& name, const Doubles1& z) {
   const TimeDistribution distribution = distribution_named(name);
   std::vector<double> found(z.shape(0));
-  for (std::size_t i = 0; i < found.size(); ++i) found[i] = share_left(distribution, z.data()[i]);
+  for (std::size_t i = 0; i < found.size(); ++i) found[i] = survival_at(distribution, z.data()[i]);
   return own(std::move(found));
 }
 
@@ -135,27 +136,27 @@ double concordance_of(const Doubles1& low, const Doubles1& high, const Doubles1&
 
 void init_survival(nb::module_& m) {
   using namespace spinney;
-  nb::class_<CoxRowsHandle>(m, "CoxRows", "Rows whose hazards are proportional.")
+  nb::class_<CoxRowsHandle>(m, "CoxRows", "Rows for Cox's proportional hazards.")
       .def(nb::init<const Doubles1&, const Bytes1&, const std::optional<Doubles1>&, bool>(), "time"_a, "is_event"_a,
            "weight"_a.none(), "is_efron"_a = false)
       .def("gradients", &CoxRowsHandle::gradients, "scores"_a,
-           "Gradients and hessians, (1, n_rows), before weights, and the mean loss.")
+           "Gradients and hessians, (1, n_rows), without weights, and the mean loss.")
       .def("mean_loss", &CoxRowsHandle::mean_loss, "scores"_a, "The mean loss at these scores.")
       .def("baseline", &CoxRowsHandle::baseline, "scores"_a,
-           "Times of events, ascending, and the hazard of a score of 0 up to each.");
-  nb::class_<TimedRowsHandle>(m, "TimedRows", "Rows whose times lie in intervals, for accelerated failure times.")
+           "Event times, ascending, and the cumulative hazard at a score of 0.");
+  nb::class_<TimedRowsHandle>(m, "TimedRows", "Rows with interval-censored times, for accelerated failure times.")
       .def(nb::init<const Doubles1&, const Doubles1&, const std::optional<Doubles1>&, const std::string&>(), "low"_a,
            "high"_a, "weight"_a.none(), "distribution"_a)
       .def("gradients", &TimedRowsHandle::gradients, "scores"_a, "scale"_a, "n_jobs"_a,
-           "Gradients and hessians, (1, n_rows), before weights, and the mean loss.")
+           "Gradients and hessians, (1, n_rows), without weights, and the mean loss.")
       .def("mean_loss", &TimedRowsHandle::mean_loss, "scores"_a, "scale"_a, "n_jobs"_a,
            "The mean loss at these scores.");
-  m.def("shares_left", &shares_left, "distribution"_a, "z"_a,
-        "Share without an event at each z, which is the logarithm of time less the score, over the scale.");
+  m.def("shares_left", &survival, "distribution"_a, "z"_a,
+        "Survival function at each z, the log time minus the score divided by the scale.");
   m.def(
       "time_quantile",
-      [](const std::string& name, double share) { return quantile_of(distribution_named(name), share); },
-      "distribution"_a, "share"_a, "The z at which a share of events has happened.");
+      [](const std::string& name, double probability) { return quantile_of(distribution_named(name), probability); },
+      "distribution"_a, "share"_a, "The quantile of z at a probability.");
   m.def("concordance", &concordance_of, "low"_a, "high"_a, "expected"_a, "weight"_a.none(),
-        "Harrell's concordance of intervals of time and expectations; NaN if no pair can be compared.");
+        "Harrell's concordance of time intervals and predictions; NaN if no pair can be compared.");
 }

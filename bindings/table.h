@@ -1,4 +1,4 @@
-// A table as Python holds it: the engine's views plus the objects that own the memory behind them.
+// A table held by Python: the engine's views with the owners of their memory.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@ namespace spinney {
 
 struct TableHandle {
   explicit TableHandle(std::size_t n_rows) {
-    if (n_rows >= UINT32_MAX) throw std::invalid_argument("a table may have at most 4294967294 rows");
+    if (n_rows >= UINT32_MAX) throw std::invalid_argument("A table may have at most 4294967294 rows.");
     table.n_rows = n_rows;
   }
   void add_number(nanobind::object values, nanobind::object missing);
@@ -27,7 +27,7 @@ struct TableHandle {
 
   Table table;
   std::vector<nanobind::object> owners;
-  std::shared_ptr<const Pools> pools;  // behind columns whose rare categories are one
+  std::shared_ptr<const Pools> pools;  // owner of columns with pooled rare categories
 };
 
 }  // namespace spinney

@@ -1,4 +1,4 @@
-// Trees: growing, walking, pruning, and their arrays as NumPy sees them.
+// Trees: growth, walking, pruning, and their arrays as NumPy arrays.
 #include "tree/tree.h"
 
 #include <nanobind/ndarray.h>
@@ -16,7 +16,7 @@
 
 #include "arrays.h"
 #include "base/threads.h"
-#include "growing.h"
+#include "growth_options.h"
 #include "interrupt.h"
 #include "learn/cart.h"
 #include "module.h"
@@ -33,7 +33,7 @@ using namespace nb::literals;
 
 namespace spinney {
 
-// The nodes where rows rest come with the tree where splits are weighed or there is an index.
+// The node of each training row is available if splits are recorded or there is an index.
 static nb::tuple grow_tree(const TableHandle& table, const std::string& criterion, const nb::object& target,
                            std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
                            const GrowthOptions& options, CartIndex* index) {
@@ -44,8 +44,9 @@ static nb::tuple grow_tree(const TableHandle& table, const std::string& criterio
   auto* handle = new TreeHandle(std::move(cart.tree), categories_of(table.table));
   nb::object tree = nb::cast(handle, nb::rv_policy::take_ownership);
   std::vector<std::uint32_t>& rest = cart.resting_node;
-  // rows of weight 0 had no part in it, and go where any other row would
-  if (index != nullptr && !request.params.weighing.on && std::find(rest.begin(), rest.end(), UINT32_MAX) != rest.end())
+  // rows of weight 0 took no part, and are walked like new rows
+  if (index != nullptr && !request.params.surrogate_params.on &&
+      std::find(rest.begin(), rest.end(), UINT32_MAX) != rest.end())
     run_interruptible([&](Interrupt& interrupt) {
       handle->walker.apply(table.table, request.params.n_threads, interrupt, rest.data());
       return 0;
@@ -58,7 +59,7 @@ static void init_index(CartIndex* self, const TableHandle& table, int n_jobs) {
   run_interruptible([&](Interrupt& interrupt) { new (self) CartIndex(table.table, n_threads, interrupt); });
 }
 
-// The splits weighed at the nodes, flat, by name; None where none were kept.
+// The recorded splits of the nodes, flat, by name; None if there are none.
 static nb::object splits(nb::handle_t<TreeHandle> self) {
   const SplitList& s = nb::cast<const TreeHandle&>(self).tree.splits;
   if (s.empty()) return nb::none();
@@ -79,9 +80,9 @@ static nb::object splits(nb::handle_t<TreeHandle> self) {
   return d;
 }
 
-// The lines of the leaves, flat, by name; None where leaves are values alone.
-static nb::object lines(nb::handle_t<TreeHandle> self) {
-  const LeafLines& l = nb::cast<const TreeHandle&>(self).tree.lines;
+// The linear leaves, flat, by name; None if all leaves are constant.
+static nb::object linear_leaves(nb::handle_t<TreeHandle> self) {
+  const LinearLeaves& l = nb::cast<const TreeHandle&>(self).tree.linear_leaves;
   if (l.empty()) return nb::none();
   nb::dict d;
   const auto view = [&]<class T>(const char* name, const std::vector<T>& values) {
@@ -98,7 +99,8 @@ static nb::object lines(nb::handle_t<TreeHandle> self) {
 }
 
 static Array<std::uint32_t> apply(const TreeHandle& self, const TableHandle& table, int n_jobs) {
-  if (categories_of(table.table) != self.n_categories) throw nb::value_error("the table does not fit the tree");
+  if (categories_of(table.table) != self.n_categories)
+    throw nb::value_error("The table does not match the columns of the tree.");
   std::vector<std::uint32_t> leaf(table.table.n_rows);
   const int n_threads = resolve_threads(n_jobs);
   run_interruptible([&](Interrupt& interrupt) {
@@ -109,7 +111,8 @@ static Array<std::uint32_t> apply(const TreeHandle& self, const TableHandle& tab
 }
 
 static std::uint32_t apply_one(const TreeHandle& self, const Doubles1& row) {
-  if (row.shape(0) != self.n_categories.size()) throw nb::value_error("the row does not have the tree's columns");
+  if (row.shape(0) != self.n_categories.size())
+    throw nb::value_error("The row does not match the columns of the tree.");
   return self.walker.apply_one(row.data());
 }
 
@@ -132,7 +135,7 @@ static Array<std::int32_t> depth(const TreeHandle& self) {
 static std::vector<std::uint32_t> left_categories(const TreeHandle& self, std::size_t node) {
   const Tree& t = self.tree;
   std::vector<std::uint32_t> left;
-  if (node >= t.size()) throw nb::index_error("no such node");
+  if (node >= t.size()) throw nb::index_error("There is no such node.");
   if (t.is_leaf(node) || !(t.flags[node] & Tree::category)) return left;
   const std::uint32_t n = self.n_categories[static_cast<std::size_t>(t.feature[node])];
   for (std::uint32_t code = 0; code < n; ++code)
@@ -140,20 +143,20 @@ static std::vector<std::uint32_t> left_categories(const TreeHandle& self, std::s
   return left;
 }
 
-// The given risk of each node, or the impurities', which `kept` then holds.
+// The given risk of each node, or the impurity risks, which are stored in `computed`.
 static std::span<const double> read_risk(const TreeHandle& self, const std::optional<Doubles1>& risk,
-                                         std::vector<double>& kept) {
-  if (!risk) return kept = impurity_risks(self.tree);
-  if (risk->shape(0) != self.tree.size()) throw nb::value_error("one risk per node");
+                                         std::vector<double>& computed) {
+  if (!risk) return computed = impurity_risks(self.tree);
+  if (risk->shape(0) != self.tree.size()) throw nb::value_error("Pass one risk per node.");
   const std::span<const double> given{risk->data(), self.tree.size()};
   if (std::any_of(given.begin(), given.end(), [](double r) { return std::isnan(r); }))
-    throw nb::value_error("a risk is not a number");
+    throw nb::value_error("A risk is not a number.");
   return given;
 }
 
 static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Doubles1>& given, int n_jobs) {
-  std::vector<double> kept;
-  const std::span<const double> risk = read_risk(self, given, kept);
+  std::vector<double> computed;
+  const std::span<const double> risk = read_risk(self, given, computed);
   const int n_threads = resolve_threads(n_jobs);
   PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree, risk, n_threads); });
   return nb::make_tuple(own(std::move(path.node)), own(std::move(path.alpha)), own(std::move(path.risk)),
@@ -161,18 +164,18 @@ static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Double
 }
 
 static Array<std::uint32_t> first_cuts_of(const TreeHandle& self, const Doubles1& given, const Doubles1& limits) {
-  std::vector<double> kept;
-  const std::span<const double> risk = read_risk(self, given, kept);
+  std::vector<double> computed;
+  const std::span<const double> risk = read_risk(self, given, computed);
   return own(
       run_interruptible([&](Interrupt&) { return first_cuts(self.tree, risk, {limits.data(), limits.shape(0)}); }));
 }
 
 static nb::tuple pruning_turns_of(const TreeHandle& self, const Numbers1& rest, const Numbers1& first_cut,
                                   std::uint32_t n_cuts) {
-  if (first_cut.shape(0) != self.tree.size()) throw nb::value_error("one cut per node");
+  if (first_cut.shape(0) != self.tree.size()) throw nb::value_error("Pass one cut per node.");
   const std::span<const std::uint32_t> nodes{rest.data(), rest.shape(0)};
   for (const std::uint32_t node : nodes)
-    if (node >= self.tree.size()) throw nb::value_error("no such node");
+    if (node >= self.tree.size()) throw nb::value_error("There is no such node.");
   Turns turns = run_interruptible(
       [&](Interrupt&) { return pruning_turns(self.tree, nodes, {first_cut.data(), first_cut.shape(0)}, n_cuts); });
   return nb::make_tuple(own(std::move(turns.row)), own(std::move(turns.node)), own(std::move(turns.begin)),
@@ -180,34 +183,34 @@ static nb::tuple pruning_turns_of(const TreeHandle& self, const Numbers1& rest, 
 }
 
 static TreeHandle* pruned(const TreeHandle& self, double alpha, const std::optional<Doubles1>& given) {
-  std::vector<double> kept;
-  const std::span<const double> risk = read_risk(self, given, kept);
+  std::vector<double> computed;
+  const std::span<const double> risk = read_risk(self, given, computed);
   Tree tree = run_interruptible([&](Interrupt&) { return prune(self.tree, risk, alpha); });
   return new TreeHandle(std::move(tree), self.n_categories);
 }
 
 static TreeHandle* collapsed(const TreeHandle& self, nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig> leaf) {
-  if (leaf.shape(0) != self.tree.size()) throw nb::value_error("one mark per node");
+  if (leaf.shape(0) != self.tree.size()) throw nb::value_error("Pass one mark per node.");
   return new TreeHandle(collapse(self.tree, std::vector<std::uint8_t>(leaf.data(), leaf.data() + leaf.shape(0))),
                         self.n_categories);
 }
 
-// A tree of the same splits whose values are drawn to those of the nodes above.
+// A tree with the same splits and values shrunk towards those of the ancestors.
 static TreeHandle* shrunk(const TreeHandle& self, double strength) {
-  if (!(strength >= 0 && std::isfinite(strength))) throw nb::value_error("a strength is finite and at least 0");
-  if (!self.tree.lines.empty()) throw nb::value_error("lines in leaves are not drawn to the nodes above");
+  if (!(strength >= 0 && std::isfinite(strength))) throw nb::value_error("The strength must be finite and at least 0.");
+  if (!self.tree.linear_leaves.empty()) throw nb::value_error("Linear leaves cannot be shrunk.");
   Tree tree = self.tree;
   shrink(tree, strength);
   return new TreeHandle(std::move(tree), self.n_categories);
 }
 
-// A tree of the same splits that says other things of its nodes.
+// A tree with the same splits and other values, weights and impurities.
 static TreeHandle* with_values(const TreeHandle& self, const Doubles2& value, const Doubles1& weight,
                                const Doubles1& impurity) {
   Tree tree = self.tree;
   const std::size_t n = tree.size();
   if (value.shape(0) != n || value.shape(1) == 0 || weight.shape(0) != n || impurity.shape(0) != n)
-    throw nb::value_error("one row of values, one weight and one impurity per node");
+    throw nb::value_error("Pass one row of values, one weight and one impurity per node.");
   tree.value_width = static_cast<std::uint32_t>(value.shape(1));
   tree.value.assign(value.data(), value.data() + value.size());
   tree.weight.assign(weight.data(), weight.data() + n);
@@ -218,7 +221,7 @@ static TreeHandle* with_values(const TreeHandle& self, const Doubles2& value, co
   return new TreeHandle(std::move(tree), self.n_categories);
 }
 
-// ---- state: as in a model file, and the columns' kinds ---------------------------------------------
+// ---- state: as in a model file, with the columns' kinds --------------------------------------------
 
 static nb::tuple to_state(const TreeHandle& self) {
   std::vector<StoredArray> arrays;
@@ -231,7 +234,7 @@ static void from_state(TreeHandle& self, const std::pair<std::vector<std::uint32
   const auto& [n_categories, file] = state;
   Tree t = unpack(read_model({reinterpret_cast<const unsigned char*>(file.c_str()), file.size()}).arrays_of(0));
   const std::string fault = find_fault(t, n_categories);
-  if (!fault.empty()) throw nb::value_error(("this is not a usable tree: " + fault).c_str());
+  if (!fault.empty()) throw nb::value_error(("The tree is invalid: " + fault).c_str());
   new (&self) TreeHandle(std::move(t), n_categories);
 }
 
@@ -269,7 +272,7 @@ void init_tree(nb::module_& m) {
       .def("pruning_path", &pruning_path, "risk"_a = nb::none(), "n_jobs"_a = 1)
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
-      .def("lines", &lines)
+      .def("lines", &linear_leaves)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
       .def("shrunk", &shrunk, "strength"_a)
       .def("first_cuts", &first_cuts_of, "risk"_a, "limits"_a)
@@ -278,7 +281,7 @@ void init_tree(nb::module_& m) {
       .def("__getstate__", &to_state)
       .def("__setstate__", &from_state);
   m.attr("alpha_rounding") = alpha_rounding;
-  nb::class_<CartIndex>(m, "TreeIndex", "Columns of a table, sorted once for trees with other weights or targets.")
+  nb::class_<CartIndex>(m, "TreeIndex", "Presorted columns of a table, for trees with different weights or targets.")
       .def("__init__", &init_index, "table"_a, "n_jobs"_a);
   m.def("grow_tree", &grow_tree, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a,
         "index"_a.none() = nb::none());

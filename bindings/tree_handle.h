@@ -1,4 +1,4 @@
-// A tree as Python holds it.
+// A tree held by Python.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace spinney {
 
-// A tree with what is needed to walk it. Immutable once made, so threads may share it.
+// A tree with the data needed to walk it. Immutable, so threads may share it.
 struct TreeHandle {
   TreeHandle(Tree t, std::vector<std::uint32_t> categories)
       : tree(std::move(t)), n_categories(std::move(categories)), walker(tree) {}

@@ -1,4 +1,4 @@
-// Users' own criteria: Python objects, and addresses of compiled functions.
+// User-defined criteria: Python objects, and addresses of compiled functions.
 #include "user_criterion.h"
 
 #include <nanobind/nanobind.h>
@@ -19,22 +19,22 @@ namespace spinney {
 using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Groups = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// A copy, because the user's code may keep it.
+// A copy, because the user's code may store it.
 static nb::object copy_of(const double* values, std::size_t n_rows, std::size_t n_columns = 1) {
-  auto* kept = new std::vector<double>(values, values + n_rows * n_columns);
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  if (n_columns == 1) return nb::cast(nb::ndarray<nb::numpy, double>(kept->data(), {n_rows}, owner));
-  return nb::cast(nb::ndarray<nb::numpy, double>(kept->data(), {n_rows, n_columns}, owner));
+  auto* owned = new std::vector<double>(values, values + n_rows * n_columns);
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  if (n_columns == 1) return nb::cast(nb::ndarray<nb::numpy, double>(owned->data(), {n_rows}, owner));
+  return nb::cast(nb::ndarray<nb::numpy, double>(owned->data(), {n_rows, n_columns}, owner));
 }
 
 static Numbers numbers_of(nb::handle object, std::size_t n) {
   auto numbers = nb::cast<Numbers>(object);
-  if (numbers.shape(0) != n) throw nb::value_error("the criterion's array has the wrong length");
+  if (numbers.shape(0) != n) throw nb::value_error("The criterion's array has the wrong length.");
   return numbers;
 }
 
-// Calls the methods evaluate, split and split_groups of a Python object that checks what its user's code returns. What
-// these raise goes through the engine as it is.
+// Calls the methods evaluate, split and split_groups of a Python object that checks the results of the user's code.
+// Their exceptions pass through the engine unchanged.
 class PythonCriterion final : public UserCriterion {
  public:
   PythonCriterion(nb::handle object, std::size_t columns, std::size_t values)
@@ -44,7 +44,7 @@ class PythonCriterion final : public UserCriterion {
     const Locked locked;
     const auto [values, risk] = nb::cast<std::pair<Numbers, double>>(
         object_.attr("evaluate")(copy_of(rows.y, rows.n, n_columns), copy_of(rows.weight, rows.n)));
-    if (values.shape(0) != n_values) throw nb::value_error("the criterion's value has the wrong length");
+    if (values.shape(0) != n_values) throw nb::value_error("The criterion's value has the wrong length.");
     std::copy_n(values.data(), n_values, value);
     return risk;
   }
@@ -64,7 +64,8 @@ class PythonCriterion final : public UserCriterion {
     std::vector<std::uint32_t> sorted(found_order.data(), found_order.data() + found_order.shape(0));
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t g = 0; g < n_groups; ++g)
-      if (sorted.size() != n_groups || sorted[g] != g) throw nb::value_error("the criterion's order is not one");
+      if (sorted.size() != n_groups || sorted[g] != g)
+        throw nb::value_error("The criterion's order is not a permutation of the groups.");
     std::copy_n(found_order.data(), n_groups, order);
     std::copy_n(numbers_of(found, n_groups - 1).data(), n_groups - 1, goodness);
     return true;
@@ -78,7 +79,7 @@ class PythonCriterion final : public UserCriterion {
     Wait() { sleep_if_finalizing(); }
   };
   struct Locked {
-    Wait wait;  // comes first
+    Wait wait;  // must be first
     nb::gil_scoped_acquire gil;
   };
   nb::handle object_;  // kept alive by the UserCriterionHandle
@@ -99,7 +100,7 @@ static UserCriterionHandle* compiled_criterion(std::uintptr_t evaluate, std::uin
                                                         reinterpret_cast<void*>(split_data), n_columns, n_values)};
 }
 
-// An exception that the object keeps may lead back here, through its traceback.
+// An exception stored in the object may refer back to it through its traceback.
 static int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
@@ -120,7 +121,7 @@ static PyType_Slot slots[] = {
 void init_user_criterion(nb::module_& m) {
   using namespace spinney;
   nb::class_<UserCriterionHandle>(m, "UserCriterion", nb::type_slots(slots),
-                                  "A user's criterion, ready for `grow_tree`.");
+                                  "A user-defined criterion for `grow_tree`.");
   m.def("python_criterion", &python_criterion, "object"_a, "n_columns"_a, "n_values"_a);
   m.def("compiled_criterion", &compiled_criterion, "evaluate"_a, "evaluate_data"_a, "split"_a, "split_data"_a,
         "n_columns"_a, "n_values"_a);

@@ -1,4 +1,4 @@
-// A user's criterion as Python hands it over.
+// A user-defined criterion passed from Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@
 namespace spinney {
 
 struct UserCriterionHandle {
-  nanobind::object object;  // what the criterion calls, if that is Python; seen by the garbage collector
+  nanobind::object object;  // the Python object that the criterion calls, if any; visible to the garbage collector
   std::unique_ptr<const UserCriterion> criterion;
 };
 

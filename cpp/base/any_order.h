@@ -1,8 +1,8 @@
 // Sums of doubles whose bits do not depend on the order of the terms.
 //
-// A term becomes two whole numbers, one for what lies above a unit and one for the rest; the units follow from the largest
-// size that a term can have and from how many there are. Whole numbers add up to the same in any order. Together they
-// hold 58 bits and more below the largest term, for 2^32 terms; mostly 80.
+// A term is split into two integers, one for the part above a unit and one for the rest; the units follow from the
+// largest possible size of a term and the number of terms. Integer sums do not depend on the order. Together the two
+// integers hold at least 58 bits below the largest term for 2^32 terms, and usually 80.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace spinney {
 
 class AnyOrderSum {
  public:
-  // `largest` bounds the sizes of the terms, `count` how many there are (a term that is added k times counts as k).
+  // `largest` bounds the size of the terms, `count` their number (a term that is added k times counts as k).
   AnyOrderSum(double largest, double count) {
     const int many = exponent_above(count), coarse = std::clamp(61 - exponent_above(largest) - many, -1000, 1000);
     coarse_ = power_of_two(coarse);
@@ -40,7 +40,7 @@ class AnyOrderSum {
   }
 
  private:
-  // Nodes of a few rows are many: frexp and ldexp would take longer than all the rest.
+  // Most nodes have few rows: frexp and ldexp would take longer than everything else.
   static int exponent_above(double x) {  // x < 2^exponent, x >= 0
     return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52) - 1022;
   }
@@ -48,7 +48,7 @@ class AnyOrderSum {
     return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
   }
 
-  double coarse_ = 1, fine_ = 1, from_coarse_ = 1, from_fine_ = 1;  // units by term, and back
+  double coarse_ = 1, fine_ = 1, from_coarse_ = 1, from_fine_ = 1;  // units by term, and their inverses
   std::int64_t above_ = 0, rest_ = 0;
 };
 

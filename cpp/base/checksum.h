@@ -1,4 +1,4 @@
-// Numbers by which damaged bytes are told from those that were written.
+// Checksums that detect damaged bytes.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace spinney {
 
-// One for each MiB of a run of bytes, which may come in pieces of any size. A change of up to eight bytes next to each other
-// always shows, any other but for one time in 2^64.
+// One checksum per MiB of a sequence of bytes, which may be added in chunks of any size. A change of up to eight
+// adjacent bytes is always detected, any other change with probability 1 - 2^-64.
 class Checksums {
  public:
   void add(const void* bytes, std::size_t n) {
@@ -26,7 +26,7 @@ class Checksums {
     }
   }
 
-  // To be called at the end.
+  // Call it once, after the last byte.
   std::vector<std::uint64_t> finish() {
     if (n_ > 0) close();
     return std::exchange(found_, {});
@@ -51,7 +51,7 @@ class Checksums {
     if (n > 0) std::memcpy(rest_.data(), at, n);
   }
 
-  // Each step can be undone: two words that differ leave sums that do.
+  // Each step is invertible: different words give different sums.
   void mix(const std::uint8_t* at) {
     Words words;
     std::memcpy(words.data(), at, width);
@@ -75,8 +75,8 @@ class Checksums {
   }
 
   Words sums_{};
-  std::array<std::uint8_t, width> rest_{};  // of the segment that is being added
-  std::size_t n_ = 0;                       // its bytes so far
+  std::array<std::uint8_t, width> rest_{};  // bytes of the segment that is being added
+  std::size_t n_ = 0;                       // number of bytes in the segment so far
   std::vector<std::uint64_t> found_;
 };
 

@@ -1,4 +1,4 @@
-// Sixteen words at a time, each to one of two sides by a bit: what AVX-512 does by an instruction, by a table elsewhere.
+// Stable partition of sixteen words at a time by a bit mask: one instruction on AVX-512, a lookup table elsewhere.
 //
 // Internal linkage on purpose: this is compiled once per instruction set and must never be merged by the linker.
 #pragma once
@@ -14,18 +14,18 @@
 #include <cstdint>
 
 #include "base/lanes.h"
-#include "base/parting.h"
+#include "base/partition.h"
 
 namespace spinney {
 namespace {
 
 #if defined(__AVX512BW__)
 
-constexpr std::size_t least_to_compress = 1;  // words: masks leave out the others of sixteen
+constexpr std::size_t least_to_compress = 1;  // words: masks leave out the rest of sixteen
 
 SPINNEY_INLINE __mmask16 first_lanes(std::size_t n) { return static_cast<__mmask16>(n < 16 ? (1u << n) - 1 : 0xffffu); }
 
-// Which of n words, at most 16, are at most `cut`? A bit each.
+// A bit mask of those of n <= 16 words that are at most `cut`.
 SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint32_t* words, std::size_t n, std::uint32_t cut) {
   const __mmask16 here = first_lanes(n);
   return _mm512_mask_cmple_epu32_mask(here, _mm512_maskz_loadu_epi32(here, words),
@@ -37,20 +37,20 @@ SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint16_t* words, std::size_
                                       _mm256_set1_epi16(static_cast<short>(cut)));
 }
 
-// flags[word & 0xffff] of n words. A flag is 0 or 1; three bytes behind the last can be read.
+// flags[word & 0xffff] of n words. A flag is 0 or 1; three bytes past the last flag are readable.
 SPINNEY_INLINE std::uint32_t bits_at(const std::uint8_t* flags, const std::uint32_t* words, std::size_t n) {
   const __mmask16 here = first_lanes(n);
   const __m512i at = _mm512_and_si512(_mm512_maskz_loadu_epi32(here, words), _mm512_set1_epi32(0xffff));
   return _mm512_mask_test_epi32_mask(here, _mm512_mask_i32gather_epi32(at, here, at, flags, 1), _mm512_set1_epi32(1));
 }
 
-// Writes those of n words whose bit is set to `left`, the others to `right`, both in order. Returns how many went left. Of
-// sixteen, either side may be written up to sixteen words long.
-SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t* words, std::size_t n, std::uint32_t bits,
-                                      std::uint32_t* left, std::uint32_t* right) {
+// Writes the words whose bit is set to `left` and the others to `right`, both in order, and returns the number on the
+// left. With n = 16, up to sixteen words may be written to either side.
+SPINNEY_INLINE std::size_t partition_lanes(const std::uint32_t* words, std::size_t n, std::uint32_t bits,
+                                           std::uint32_t* left, std::uint32_t* right) {
   const auto went = static_cast<std::size_t>(__builtin_popcount(bits));
   const auto go = static_cast<__mmask16>(bits);
-  if (n == 16) {  // what is written too far was read already, or is spare
+  if (n == 16) {  // the excess words were read already or are spare
     const __m512i lanes = _mm512_loadu_si512(words);
     _mm512_storeu_si512(left, _mm512_maskz_compress_epi32(go, lanes));
     _mm512_storeu_si512(right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~bits), lanes));
@@ -70,7 +70,7 @@ constexpr std::size_t least_to_compress = 16;
 
 SPINNEY_INLINE std::uint32_t bits_at(const std::uint8_t* flags, const std::uint32_t* words, std::size_t) {
   const auto two = [&](std::size_t i) __attribute__((always_inline)) {
-    std::uint64_t both;  // half the loads, of which there are too many
+    std::uint64_t both;  // half as many loads, which are the bottleneck
     __builtin_memcpy(&both, words + i, sizeof both);
     return (flags[both & 0xffff] | std::uint32_t{flags[both >> 32 & 0xffff]} << 1) << i;
   };
@@ -80,7 +80,7 @@ SPINNEY_INLINE std::uint32_t bits_at(const std::uint8_t* flags, const std::uint3
 
 #if defined(__AVX2__)
 
-// The first n of eight lanes, or all; the others are 0, and nothing of them is read.
+// Loads the first n of eight lanes, or all; the other lanes are 0 and their memory is not read.
 SPINNEY_INLINE __m256i first_of_eight(std::size_t n) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 8 ? static_cast<int>(n) : 8), lane);
@@ -112,7 +112,7 @@ SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint16_t* words, std::size_
   return static_cast<std::uint32_t>(_mm_movemask_epi8(bytes));
 }
 
-// By a byte of bits: the lanes that are set, from the lowest, a byte each.
+// By mask byte: the lanes that are set, in ascending order, one byte each.
 constexpr auto set_lanes = [] {
   std::array<std::uint64_t, 256> lanes{};
   for (std::uint32_t bits = 0; bits < 256; ++bits) {
@@ -123,9 +123,9 @@ constexpr auto set_lanes = [] {
   return lanes;
 }();
 
-// Both sides may be written up to 8 words too far.
-SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t* words, std::size_t, std::uint32_t bits, std::uint32_t* left,
-                                      std::uint32_t* right) {
+// Up to 8 excess words may be written to each side.
+SPINNEY_INLINE std::size_t partition_lanes(const std::uint32_t* words, std::size_t, std::uint32_t bits,
+                                           std::uint32_t* left, std::uint32_t* right) {
   const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)),
                 high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + 8));
   const auto write = [](__m256i v, std::uint32_t set, std::uint32_t* to) __attribute__((always_inline)) {
@@ -152,7 +152,7 @@ SPINNEY_INLINE std::uint32_t bits_of(uint8x16_t flags) {
   v = vpaddq_u8(v, v);
   return vgetq_lane_u16(vreinterpretq_u16_u8(v), 0);
 }
-// Which of sixteen words are at most `cut`? All bits of a byte each, or none.
+// Compares sixteen words with `cut`: 0xff in the byte of each word that is at most `cut`, else 0.
 SPINNEY_INLINE uint8x16_t flags_at_most(const std::uint32_t* words, uint32x4_t cut) {
   const auto four = [&](std::size_t i) __attribute__((always_inline)) {
     return vreinterpretq_u16_u32(vcleq_u32(vld1q_u32(words + i), cut));
@@ -169,12 +169,12 @@ SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint16_t* words, std::size_
                            vreinterpretq_u8_u16(vcleq_u16(vld1q_u16(words + 8), last))));
 }
 
-// By four bits: the bytes of the lanes that are set, from the lowest, and how many there are.
-struct alignas(16) LanesToKeep {
+// By 4-bit mask: the bytes of the lanes that are set, in ascending order, and their number.
+struct alignas(16) LanesToMove {
   std::uint8_t bytes[16];
 };
-constexpr auto lanes_to_keep = [] {
-  std::array<LanesToKeep, 16> all{};
+constexpr auto lanes_to_move = [] {
+  std::array<LanesToMove, 16> all{};
   for (std::uint32_t bits = 0; bits < 16; ++bits) {
     std::uint32_t n = 0;
     for (std::uint32_t lane = 0; lane < 4; ++lane)
@@ -187,12 +187,12 @@ constexpr auto lanes_to_keep = [] {
 }();
 constexpr std::array<std::uint8_t, 16> n_to_keep{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
 
-// Both sides may be written up to 4 words too far.
-SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t* words, std::size_t, std::uint32_t bits, std::uint32_t* left,
-                                      std::uint32_t* right) {
+// Up to 4 excess words may be written to each side.
+SPINNEY_INLINE std::size_t partition_lanes(const std::uint32_t* words, std::size_t, std::uint32_t bits,
+                                           std::uint32_t* left, std::uint32_t* right) {
   const uint32x4_t v[4] = {vld1q_u32(words), vld1q_u32(words + 4), vld1q_u32(words + 8), vld1q_u32(words + 12)};
   const auto write = [](uint32x4_t from, std::uint32_t set, std::uint32_t* to) __attribute__((always_inline)) {
-    vst1q_u32(to, vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(from), vld1q_u8(lanes_to_keep[set].bytes))));
+    vst1q_u32(to, vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(from), vld1q_u8(lanes_to_move[set].bytes))));
   };
   std::size_t n_left = 0;
   const auto part = [&](std::size_t k) __attribute__((always_inline)) {
@@ -206,7 +206,7 @@ SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t* words, std::size_t, s
 }
 
 #endif
-#else  // SSE2 alone has no table lookup: words are parted one by one
+#else  // SSE2 has no table lookup: words are partitioned one by one
 
 constexpr std::size_t least_to_compress = SIZE_MAX;
 
@@ -215,28 +215,28 @@ template <class Word>
 SPINNEY_INLINE std::uint32_t bits_at_most(const Word*, std::size_t, Word) {
   return 0;
 }
-SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t*, std::size_t, std::uint32_t, std::uint32_t*,
-                                      std::uint32_t*) {
+SPINNEY_INLINE std::size_t partition_lanes(const std::uint32_t*, std::size_t, std::uint32_t, std::uint32_t*,
+                                           std::uint32_t*) {
   return 0;
 }
 
 #endif
 
-// Parts words in place, those that go left first, each side in its order; `spare` holds n + 16. Returns how many went left.
-// `bits_left(i, m)` and `goes_left(i)` say the same of words i … i + m - 1, a bit each, and of one.
+// Stable partition in place: the words that go left come first. `spare` holds n + 16 words. Returns the number on the
+// left. `bits_left(i, m)` gives the mask of words i … i + m - 1, `goes_left(i)` the side of one word.
 template <class BitsLeft, class GoesLeft>
-SPINNEY_INLINE std::size_t part_words(std::uint32_t* words, std::size_t n, std::uint32_t* spare,
-                                      [[maybe_unused]] BitsLeft bits_left, GoesLeft goes_left) {
+SPINNEY_INLINE std::size_t partition_words(std::uint32_t* words, std::size_t n, std::uint32_t* spare,
+                                           [[maybe_unused]] BitsLeft bits_left, GoesLeft goes_left) {
   std::size_t n_left = 0, i = 0;
   if constexpr (least_to_compress <= 16)
     for (; i + 16 <= n; i += 16)
-      n_left += part_lanes(words + i, 16, bits_left(i, 16), words + n_left, spare + (i - n_left));
+      n_left += partition_lanes(words + i, 16, bits_left(i, 16), words + n_left, spare + (i - n_left));
   if (least_to_compress == 1 && i < n) {
-    n_left += part_lanes(words + i, n - i, bits_left(i, n - i), words + n_left, spare + (i - n_left));
+    n_left += partition_lanes(words + i, n - i, bits_left(i, n - i), words + n_left, spare + (i - n_left));
     i = n;
   }
-  return part_rest(words, n, spare, i, n_left, i - n_left,
-                   [&](std::size_t at, std::uint32_t) __attribute__((always_inline)) { return goes_left(at); });
+  return partition_rest(words, n, spare, i, n_left, i - n_left,
+                        [&](std::size_t at, std::uint32_t) __attribute__((always_inline)) { return goes_left(at); });
 }
 
 }  // namespace

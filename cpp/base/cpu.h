@@ -6,16 +6,17 @@
 //   const Kernels& kernels_of(OfIsa<Isa::SPINNEY_ISA>) { … }             in kernels_body.cpp
 //   by_isa([](auto isa) -> const Kernels& { return kernels_of(isa); })   where one of them is chosen
 //
-// All else in such a file, and in headers it includes, has internal linkage or is always inlined: the linker must never take
-// a function compiled for wide vectors in place of its plain namesake. tools/check_kernel_objects.cmake holds that.
+// Everything else in such a file, and in the headers it includes, has internal linkage or is always inlined: the linker
+// must never use a function compiled for wide vectors in place of the plain one. tools/check_kernel_objects.cmake
+// checks this.
 #pragma once
 
 namespace spinney {
 
 enum class Isa { base, avx2, avx512 };
 
-// The best the processor offers; the environment variable SPINNEY_ISA (base, avx2, avx512) can only lower it. Throws
-// std::invalid_argument if it says anything else, on any processor.
+// The best instruction set of the processor; the environment variable SPINNEY_ISA (base, avx2, avx512) can only lower
+// it. Throws std::invalid_argument for any other value of the variable, on any processor.
 Isa isa();
 
 const char* name_of(Isa isa);
@@ -23,7 +24,7 @@ const char* name_of(Isa isa);
 template <Isa>
 struct OfIsa {};
 
-// f(OfIsa<…>) of the instruction set in use.
+// Calls f(OfIsa<…>) for the instruction set in use.
 template <class F>
 decltype(auto) by_isa(F&& f) {
   const Isa chosen = isa();
@@ -31,7 +32,7 @@ decltype(auto) by_isa(F&& f) {
   if (chosen == Isa::avx512) return f(OfIsa<Isa::avx512>{});
   if (chosen == Isa::avx2) return f(OfIsa<Isa::avx2>{});
 #endif
-  static_cast<void>(chosen);  // elsewhere there is but one, yet an unknown wish is refused
+  static_cast<void>(chosen);  // other processors have one set, but an unknown value is refused all the same
   return f(OfIsa<Isa::base>{});
 }
 

@@ -1,4 +1,4 @@
-// Drawing columns at random: those that a tree may use, and those that a node tries.
+// Random draws of columns for a tree or for a node.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,10 @@
 
 namespace spinney {
 
-// Puts n_drawn columns, drawn at random, first (or more, in random order). Without weights every order is equally likely; with weights (by column, > 0), each next
-// column is drawn from those left in proportion to its weight. The latter is a race of exponential clocks: the time until
-// a clock of rate w rings is -log(u) / w, and the first of several to ring is each in proportion to its rate.
+// Moves n_drawn randomly drawn columns to the front (or more, in random order). Without weights every order is equally
+// likely; with weights (by column, > 0), each next column is drawn from the remaining ones in proportion to its weight,
+// as a race of exponential clocks: a clock of rate w rings after -log(u) / w, and the probability of ringing first is
+// proportional to the rate.
 inline void shuffle_columns(std::span<std::uint32_t> columns, std::size_t n_drawn, const std::vector<double>& weights,
                             RandomStream random) {
   if (weights.empty()) {

@@ -1,10 +1,8 @@
 // Stopping a long call from outside (Ctrl-C).
 //
-// The caller of a long operation makes one Interrupt on its stack; the operation calls check() every few
-// milliseconds of work, on whatever thread. Only the owner, the thread that made it, ever asks the outside
-// world
-// (`poll`); the other threads look at a flag. While the owner waits inside parallel_for for its helpers, the
-// pool polls on its behalf.
+// The caller of a long operation creates one Interrupt on its stack; the operation calls check() every few milliseconds
+// of work, on any thread. Only the owner, the thread that created it, calls `poll`; the other threads read a flag.
+// While the owner waits inside parallel_for for its helpers, the pool polls on its behalf.
 #pragma once
 
 #include <atomic>
@@ -25,8 +23,8 @@ class Interrupt {
  public:
   static constexpr std::chrono::milliseconds poll_interval{50};
 
-  // poll: has the user asked to stop? Called on the owner thread only, at most every poll_interval; must not
-  // throw.
+  // poll returns whether the user has requested a stop. It is called on the owner thread only, at most every
+  // poll_interval, and must not throw.
   explicit Interrupt(bool (*poll)() = nullptr)
       : poll_(poll), outer_(current_), next_poll_(Clock::now() + poll_interval) {
     current_ = this;
@@ -35,8 +33,9 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // Throws Interrupted once stopped. Any thread. Where calls come fast, the clock is not read: it takes as long as the
-  // split of a small node, and on some machines a call of the system. Every fourth call reads the processor's counter.
+  // Throws Interrupted after a stop. Any thread may call it. When calls follow each other quickly the clock is not
+  // read, because that takes as long as splitting a small node, and is a system call on some machines; every fourth
+  // call reads the processor's counter.
   void check() {
     if (poll_ && std::this_thread::get_id() == owner_ && n_calls_++ % 4 == 0 && ticks() - last_ticks_ >= few_ticks) {
       poll_if_due();
@@ -45,13 +44,13 @@ class Interrupt {
     if (stopped_.load(std::memory_order_relaxed)) throw Interrupted();
   }
 
-  // Asks all to stop. Any thread.
+  // Requests a stop. Any thread may call it.
   void request() { stopped_.store(true, std::memory_order_relaxed); }
 
   // The innermost Interrupt that this thread owns, or null.
   static Interrupt* of_this_thread() { return current_; }
 
-  // Asks the outside world if poll_interval has passed. Owner only; throws nothing.
+  // Polls if poll_interval has passed. Owner only; never throws.
   void poll_if_due() {
     if (!poll_ || stopped_.load(std::memory_order_relaxed)) return;
     if (Clock::now() < next_poll_) return;
@@ -61,12 +60,12 @@ class Interrupt {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::uint64_t few_ticks = 1 << 18;  // 11 milliseconds of the slowest counter, of 24 MHz
+  static constexpr std::uint64_t few_ticks = 1 << 18;  // 11 milliseconds of the slowest counter (24 MHz)
 
   bool (*poll_)();
   Interrupt* outer_;
   const std::thread::id owner_ = std::this_thread::get_id();
-  Clock::time_point next_poll_;  // the owner's alone, as what follows
+  Clock::time_point next_poll_;  // this member and those below belong to the owner
   std::uint64_t last_ticks_ = ticks();
   unsigned n_calls_ = 0;
   std::atomic<bool> stopped_{false};

@@ -1,9 +1,9 @@
-// Fixed groups of lanes, held in as many registers as the instruction set needs.
+// Groups of a fixed number of lanes, held in as many registers as the instruction set needs.
 //
-// Where numbers are summed, the bits of the result rest on the order of the additions. So kernels are written for a fixed
-// number of lanes, whatever the register: eight doubles are one register of AVX-512, two of AVX2 and four of NEON or SSE2.
-// A plain `vector_size(64)` will not do: where registers are narrower, GCC takes selections apart into single numbers, 4 to 15
-// times as slow.
+// The result of a floating-point sum depends on the order of the additions, so kernels use a fixed number of lanes for
+// every instruction set: eight doubles are one AVX-512 register, two AVX2 registers or four NEON or SSE2 registers. A
+// plain `vector_size(64)` is not used because GCC splits selections into scalars where registers are narrower, which is
+// 4 to 15 times slower.
 //
 // Internal linkage on purpose: this is compiled once per instruction set and must never be merged by the linker.
 #pragma once
@@ -34,7 +34,7 @@ constexpr std::size_t register_bytes = 32;
 constexpr std::size_t register_bytes = 16;
 #endif
 
-// Halves of halves down to a register, not an array of registers: GCC would keep an array in memory.
+// Recursive halves down to one register, because GCC would store an array of registers in memory.
 template <class T, std::size_t n, bool is_register = n * sizeof(T) <= register_bytes>
 struct Lanes {
   static constexpr bool fits = false;
@@ -48,7 +48,7 @@ struct Lanes<T, n, true> {
   Part part;
 };
 
-// What a comparison gives: all bits of a lane, or none.
+// The result of a comparison: all bits of a lane are set, or none.
 template <class T>
 using Flag = std::conditional_t<
     sizeof(T) == 8, std::int64_t,
@@ -56,7 +56,7 @@ using Flag = std::conditional_t<
 template <class T, std::size_t n>
 using Flags = Lanes<Flag<T>, n>;
 
-// f of each register. A group may be of other lanes than the result if they are as wide.
+// Applies f to each register. The groups may have other lane types than the result if these have the same width.
 template <class Result, class F, class... Groups>
 SPINNEY_INLINE Result each(F f, const Groups&... groups) {
   if constexpr (Result::fits)
@@ -68,7 +68,7 @@ SPINNEY_INLINE Result each(F f, const Groups&... groups) {
 template <std::size_t n, class T>
 SPINNEY_INLINE Lanes<T, n> every(T x) {
   if constexpr (Lanes<T, n>::fits)
-    return {x - typename Lanes<T, n>::Part{}};  // which keeps the sign of 0
+    return {x - typename Lanes<T, n>::Part{}};  // keeps the sign of 0
   else
     return {every<n / 2>(x), every<n / 2>(x)};
 }
@@ -144,7 +144,7 @@ SPINNEY_INLINE Lanes<T, n> select(const Flags<T, n>& flags, const Lanes<T, n>& y
       [](auto f, auto y, auto x) __attribute__((always_inline)) {
 #if defined(__AVX512F__)
         return f ? y : x;
-#else  // spares the comparison of the flags with 0
+#else  // avoids comparing the flags with 0
         using Bits = decltype(f);
         return (decltype(y))((f & (Bits)y) | (~f & (Bits)x));
 #endif
@@ -160,7 +160,7 @@ SPINNEY_INLINE Lanes<T, n> smaller(const Lanes<T, n>& a, const Lanes<T, n>& b) {
   return each<Lanes<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return y < x ? y : x; }, a, b);
 }
 
-// As static_cast of each lane.
+// Converts each lane as static_cast does.
 template <class To, class T, std::size_t n>
 SPINNEY_INLINE Lanes<To, n> convert(const Lanes<T, n>& a) {
   if constexpr (Lanes<T, n>::fits && Lanes<To, n>::fits) {
@@ -180,8 +180,8 @@ SPINNEY_INLINE Lanes<To, n> convert(const Lanes<T, n>& a) {
   }
 }
 
-// The same of whole numbers of 64 bits, for which x86 has no instruction before AVX-512: the upper 16 bits and the lower 48
-// become the last bits of two doubles, whose sum, less what was added to either, is rounded once.
+// The same for 64-bit integers, for which x86 has no instruction before AVX-512: the upper 16 bits and the lower 48
+// become the last bits of two doubles; subtracting the added constants leaves a sum that is rounded once.
 template <std::size_t n>
 SPINNEY_INLINE Lanes<double, n> to_doubles(const Lanes<std::int64_t, n>& a) {
 #if defined(__x86_64__) && !defined(__AVX512DQ__)
@@ -189,8 +189,8 @@ SPINNEY_INLINE Lanes<double, n> to_doubles(const Lanes<std::int64_t, n>& a) {
       [](auto x) __attribute__((always_inline)) {
         typedef std::uint64_t Bits __attribute__((vector_size(sizeof x)));
         typedef double Numbers __attribute__((vector_size(sizeof x)));
-        const Bits shifted = (Bits)x ^ (std::uint64_t{1} << 63);             // by 2^63, so as not to be negative
-        const Bits high = ((shifted >> 48) << 32) + 0x4438000000000000u;     // 1.5 2^68, whose last bit is 2^16
+        const Bits shifted = (Bits)x ^ (std::uint64_t{1} << 63);             // add 2^63, so that no value is negative
+        const Bits high = ((shifted >> 48) << 32) + 0x4438000000000000u;     // 1.5 * 2^68, whose last bit is 2^16
         const Bits low = (shifted & 0xffffffffffffu) | 0x4330000000000000u;  // 2^52, whose last bit is 1
         return ((Numbers)high - (0x1.8p68 + 0x1p63 + 0x1p52)) + (Numbers)low;
       },
@@ -200,7 +200,7 @@ SPINNEY_INLINE Lanes<double, n> to_doubles(const Lanes<std::int64_t, n>& a) {
 #endif
 }
 
-// The same of whole numbers from 0 to 2^52 - 1: two quick instructions anywhere.
+// The same for integers from 0 to 2^52 - 1: two fast instructions on every processor.
 template <std::size_t n>
 SPINNEY_INLINE Lanes<double, n> small_to_doubles(const Lanes<std::int64_t, n>& a) {
   return each<Lanes<double, n>>(
@@ -220,7 +220,8 @@ SPINNEY_INLINE auto fold_register(Vector v, Op op, std::index_sequence<i...>) {
                          op, std::make_index_sequence<sizeof...(i) / 2>{});
 }
 
-// Lane i with lane i + n / 2, the halves of what that gives in the same way, and so on: the same order for any register.
+// Folds the lanes: lane i is added to lane i + n / 2, then the halves of the result, and so on. The order is the same
+// for every register width.
 template <class T, std::size_t n, class Op>
 SPINNEY_INLINE T fold(const Lanes<T, n>& v, Op op) {
   if constexpr (Lanes<T, n>::fits)
@@ -241,7 +242,7 @@ SPINNEY_INLINE T smallest_of(const Lanes<T, n>& v) {
   return fold(v, [](auto a, auto b) __attribute__((always_inline)) { return b < a ? b : a; });
 }
 
-// Whether any flag is set.
+// Returns whether any flag is set.
 template <class T, std::size_t n>
 SPINNEY_INLINE bool any_of(const Lanes<T, n>& flags) {
   if constexpr (!Lanes<T, n>::fits) {
@@ -268,7 +269,7 @@ SPINNEY_INLINE bool any_of(const Lanes<T, n>& flags) {
 }
 
 #if defined(__AVX2__)
-// A bit for each flag of 4 or 8 bytes of a register.
+// A bit mask of the 4- or 8-byte flags of a register.
 template <class Part>
 SPINNEY_INLINE std::uint32_t bits_of(const Part& flags) {
   constexpr bool is_short = sizeof(flags[0]) == 4;
@@ -284,7 +285,7 @@ SPINNEY_INLINE std::uint32_t bits_of(const Part& flags) {
 }
 #endif
 
-// How many flags of 4 or 8 bytes are set.
+// The number of 4- or 8-byte flags that are set.
 template <class T, std::size_t n>
 SPINNEY_INLINE std::uint32_t count_of(const Lanes<T, n>& flags) {
 #if defined(__AVX2__)
@@ -294,7 +295,7 @@ SPINNEY_INLINE std::uint32_t count_of(const Lanes<T, n>& flags) {
     return count_of(flags.low) + count_of(flags.high);
 #else
   if constexpr (!Lanes<T, n>::fits)
-    return count_of(flags.low + flags.high);  // each lane counts its own, as a negative number
+    return count_of(flags.low + flags.high);  // each lane counts its flags as a negative number
 #if defined(__aarch64__)
   else if constexpr (sizeof flags.part == 16 && sizeof(T) == 4)
     return static_cast<std::uint32_t>(-vaddvq_s32((int32x4_t)flags.part));
@@ -306,7 +307,7 @@ SPINNEY_INLINE std::uint32_t count_of(const Lanes<T, n>& flags) {
 #endif
 }
 
-// The low and the high half of each word.
+// The low and the high halves of the words.
 template <std::size_t n>
 struct Halves {
   Lanes<std::int32_t, n> low, high;
@@ -325,7 +326,7 @@ SPINNEY_INLINE Halves<n> halves_of(const Lanes<std::uint64_t, n>& v) {
   }
 }
 
-// ---- rough arithmetic: the last bits differ between instruction sets, so that no result may rest on them ------------
+// ---- rough arithmetic: the last bits differ between instruction sets, so no result may depend on them --------------
 
 // a * b + c, rounded once or twice.
 template <std::size_t n>
@@ -355,12 +356,12 @@ SPINNEY_INLINE Lanes<float, n> rough_multiply_subtract(const Lanes<float, n>& a,
 #endif
 }
 
-// a / b, off by 2^-14 of it at most; b is normal, and so is 1 / b.
+// a / b with a relative error of at most 2^-14; b and 1 / b are normal numbers.
 template <std::size_t n>
 SPINNEY_INLINE Lanes<float, n> rough_ratio(const Lanes<float, n>& a, const Lanes<float, n>& b) {
 #if defined(__aarch64__)
   return each<Lanes<float, n>>(
-      [](auto x, auto y) __attribute__((always_inline)) {  // an estimate of 8 bits, and one step of Newton's
+      [](auto x, auto y) __attribute__((always_inline)) {  // an 8-bit estimate and one Newton step
         const float32x4_t divisor = (float32x4_t)y, estimate = vrecpeq_f32(divisor);
         return vmulq_f32(vmulq_f32((float32x4_t)x, estimate), vrecpsq_f32(divisor, estimate));
       },
@@ -370,7 +371,7 @@ SPINNEY_INLINE Lanes<float, n> rough_ratio(const Lanes<float, n>& a, const Lanes
 #endif
 }
 
-// The larger of two numbers; neither is NaN, and which 0 is larger is not said.
+// The larger of two numbers, neither of them NaN. For two zeros the sign of the result is unspecified.
 template <std::size_t n>
 SPINNEY_INLINE Lanes<float, n> larger_number(const Lanes<float, n>& a, const Lanes<float, n>& b) {
 #if defined(__aarch64__)

@@ -1,4 +1,4 @@
-// Arrays that are read here and there: where the system grants large pages, a look-up seldom has to find its page first.
+// Arrays with random access: large pages, where the system grants them, avoid most address translations.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,14 @@
 
 namespace spinney {
 
-// Asks for large pages where a run of memory covers them: the rest may belong to others. A refusal changes nothing but the
-// speed.
-void ask_for_large_pages(void* first, std::size_t n_bytes);
+// Requests large pages for those that lie entirely within the given memory. A refusal affects speed only.
+void request_large_pages(void* first, std::size_t n_bytes);
 
-// Memory that begins a cache line. Large pages come from the system and go back to it at once.
+// Memory aligned to a cache line. Large arrays come from the system and are returned to it immediately.
 void* allocate_large(std::size_t n_bytes);
 void free_large(void* first, std::size_t n_bytes);
 
-// Elements are not set to anything.
+// Elements are uninitialised.
 template <class T>
 class LargeArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -29,18 +28,18 @@ class LargeArray {
   explicit LargeArray(std::size_t n)
       : size_(n), data_(static_cast<T*>(allocate_large(n * sizeof(T))), Free{n * sizeof(T), nullptr}) {}
 
-  // In a file, if there is a place for it.
+  // Stored in a file if `spill` is not null.
   LargeArray(std::size_t n, const std::shared_ptr<Spill>& spill)
       : size_(n),
         data_(static_cast<T*>(spill && n > 0 ? spill->allocate(n * sizeof(T)) : allocate_large(n * sizeof(T))),
               Free{n * sizeof(T), n > 0 ? spill : nullptr}) {}
 
-  // All elements are written: those in a file are to stay what they are.
+  // Marks the elements as final: those in a file must not change any more.
   void seal() const {
     if (data_ && data_.get_deleter().spill) data_.get_deleter().spill->seal(data_.get());
   }
 
-  // Copies elements that lie in a file; fetch_ahead: they will be copied soon.
+  // Copies elements that lie in a file; `fetch_ahead` announces that they will be copied soon.
   void read(std::size_t first, std::size_t n, T* to) const {
     data_.get_deleter().spill->read(data_.get(), first * sizeof(T), n * sizeof(T), to);
   }

@@ -1,4 +1,4 @@
-// The engine's logarithm and exponential for every double; each kernel's own arguments stay within a smaller range.
+// The engine's logarithm and exponential for every double; kernels use restricted ranges.
 #pragma once
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Logarithms and exponentials built from IEEE operations alone, so that they give the same bits on every machine.
+// Logarithms and exponentials built from IEEE operations alone, so that they are bit-identical on every machine.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@ namespace spinney {
 
 // Internal linkage on purpose: these are compiled once per instruction set and must never be merged by the linker.
 
-// A positive normal number x as 2^e m, m in [sqrt(1/2), sqrt(2)).
+// Splits a positive normal number x into 2^e m, m in [sqrt(1/2), sqrt(2)).
 struct Scaled {
   double e, m;
 };
@@ -47,7 +47,8 @@ inline constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e
   return e * ln2_high + (2.0 * s + (2.0 * s * z * p + e * ln2_low));
 }
 
-// The same to 0.55 units in the last place, nearly as the C libraries have it: s and the sum with the rest of their digits.
+// The same to 0.55 units in the last place, nearly as accurate as C libraries: s and the sum carry their rounding
+// errors.
 [[gnu::always_inline]] static inline double log_nearest(double x) {
   const auto [e, m] = scaled(x);
   const double below = m - 1.0, above = m + 1.0, above_rest = m - (above - 1.0);
@@ -59,13 +60,13 @@ inline constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e
 
 [[gnu::always_inline]] static inline double x_log_x(double x) { return x * log_ieee(x); }
 
-// e^x for |x| <= 700; larger arguments are cut to that.
+// e^x for |x| <= 700; larger arguments are clipped.
 // x = k ln 2 + r, |r| <= ln 2 / 2; e^r by its series; 2^k by the exponent's bits.
 [[gnu::always_inline]] static inline double exp_ieee(double x) {
   constexpr double shift = 0x1.8p52;
   x = x < -700.0 ? -700.0 : x;
   x = x > 700.0 ? 700.0 : x;
-  const double shifted = x * 1.4426950408889634 + shift;  // its low bits are the nearest integer
+  const double shifted = x * 1.4426950408889634 + shift;  // the low bits are the nearest integer
   const double k = shifted - shift, r = (x - k * ln2_high) - k * ln2_low;
   double p = 1.0 / 6227020800.0;
   p = p * r + 1.0 / 479001600.0;
@@ -81,7 +82,7 @@ inline constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e
   p = p * r + 0.5;
   p = p * r + 1.0;
   p = p * r + 1.0;
-  const std::int64_t scale = std::bit_cast<std::int64_t>(shifted) << 52;  // k mod 2^12, in the exponent's place
+  const std::int64_t scale = std::bit_cast<std::int64_t>(shifted) << 52;  // k mod 2^12, shifted to the exponent
   return std::bit_cast<double>(std::bit_cast<std::int64_t>(p) + scale);
 }
 

@@ -1,4 +1,4 @@
-// Messages between processes that share a fit: numbers and runs of numbers, one after another.
+// Messages between the processes of a distributed fit: a sequence of numbers and arrays of numbers.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class MessageWriter {
     bytes_.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   }
   template <class T>
-  void put_run(const std::vector<T>& values) {  // with its length
+  void put_run(const std::vector<T>& values) {  // preceded by the length
     put<std::uint64_t>(values.size());
     put_all(std::span<const T>(values));
   }
@@ -48,16 +48,16 @@ class MessageReader {
   }
   template <class T>
   std::vector<T> get_some(std::size_t n) {
-    if (n > left() / sizeof(T)) throw std::invalid_argument("a message ends too soon");
+    if (n > left() / sizeof(T)) throw std::invalid_argument("The message is truncated.");
     std::vector<T> values(n);
     copy(values.data(), n * sizeof(T));
     return values;
   }
-  // Adds the next numbers to those there.
+  // Adds the next numbers of the message to `sums`.
   template <class T>
   void add_to(std::span<T> sums) {
-    if (sums.size() > left() / sizeof(T)) throw std::invalid_argument("a message ends too soon");
-    const char* from = bytes_.data() + at_;  // at any byte
+    if (sums.size() > left() / sizeof(T)) throw std::invalid_argument("The message is truncated.");
+    const char* from = bytes_.data() + at_;  // unaligned
     for (std::size_t i = 0; i < sums.size(); ++i) {
       T value;
       std::memcpy(&value, from + i * sizeof(T), sizeof(T));
@@ -73,7 +73,7 @@ class MessageReader {
 
  private:
   void copy(void* to, std::size_t n) {
-    if (n > left()) throw std::invalid_argument("a message ends too soon");
+    if (n > left()) throw std::invalid_argument("The message is truncated.");
     if (n > 0) std::memcpy(to, bytes_.data() + at_, n);
     at_ += n;
   }

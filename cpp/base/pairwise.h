@@ -1,4 +1,4 @@
-// Sums of doubles as NumPy has them: in eight lanes up to 128 numbers, by halves beyond.
+// Sums of doubles in the order NumPy uses: in eight lanes up to 128 numbers, by halves above that.
 #pragma once
 
 #include <cstddef>

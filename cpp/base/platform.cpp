@@ -39,8 +39,7 @@ namespace spinney::platform {
 
 namespace {
 
-// No streams: their locales may clash with those of another copy of the C++ library that some other extension module has
-// brought into the process.
+// No streams: their locales may clash with those of another copy of the C++ library loaded by another extension module.
 std::string all_of(std::FILE* opened) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(opened, std::fclose);
   std::string text;
@@ -50,30 +49,32 @@ std::string all_of(std::FILE* opened) {
   return text;
 }
 
-[[noreturn]] void cannot_open(const std::string& path, const std::string& said) {
-  throw std::runtime_error("cannot open " + path + ": " + said);
+[[noreturn]] void cannot_open(const std::string& path, const std::string& reason) {
+  throw std::runtime_error("cannot open " + path + ": " + reason);
 }
 
-[[noreturn]] void cannot_make(const std::string& folder, std::size_t n_bytes, const std::string& said) {
-  throw std::runtime_error("cannot make a file of " + std::to_string(n_bytes) + " bytes in " + folder + ": " + said +
-                           ". Name a folder with more room.");
+[[noreturn]] void cannot_make(const std::string& folder, std::size_t n_bytes, const std::string& reason) {
+  throw std::runtime_error("cannot make a file of " + std::to_string(n_bytes) + " bytes in " + folder + ": " + reason +
+                           ". Choose a folder on a disk with more free space.");
 }
 
-// To look at what is missing would end the process.
+// Accessing the missing part would end the process.
 [[noreturn]] void too_short() {
-  throw std::runtime_error("a temporary file is shorter than what was written to it. Name a folder on another disk.");
+  throw std::runtime_error("A temporary file is shorter than expected. Choose a folder on another disk.");
 }
 
-[[noreturn]] void cannot_map(const std::string& said) { throw std::runtime_error("cannot map a file: " + said); }
+[[noreturn]] void cannot_map(const std::string& reason) { throw std::runtime_error("cannot map a file: " + reason); }
 
 }  // namespace
 
 double number_of(const char* begin, const char* end) {
   double value = 0;
-#if defined(__cpp_lib_to_chars) && !defined(__APPLE__)  // macOS before 26 reads no floating-point numbers this way
+#if defined(__cpp_lib_to_chars) && \
+    !defined(__APPLE__)  // macOS before 26 cannot parse floating-point numbers with from_chars
   std::from_chars(begin, end, value);
 #else
-  value = std::strtod(std::string(begin, end).c_str(), nullptr);  // without a point a locale has no say
+  value = std::strtod(std::string(begin, end).c_str(),
+                      nullptr);  // there is no decimal point, so the locale does not matter
 #endif
   return value;
 }
@@ -82,7 +83,7 @@ double number_of(const char* begin, const char* end) {
 
 namespace {
 
-std::string said() { return std::system_category().message(static_cast<int>(GetLastError())); }
+std::string reason() { return std::system_category().message(static_cast<int>(GetLastError())); }
 
 std::wstring wide(const std::string& text) {
   const int n = static_cast<int>(text.size());
@@ -91,7 +92,7 @@ std::wstring wide(const std::string& text) {
   return words;
 }
 
-// Closes what is not kept.
+// Closes a handle unless it is released.
 struct Handle {
   explicit Handle(HANDLE opened) : handle(opened) {}
   ~Handle() {
@@ -106,26 +107,26 @@ struct Handle {
 MappedFile view_of(Handle& file, std::size_t n_bytes, DWORD protection, DWORD access) {
   const Handle section(CreateFileMappingW(file.handle, nullptr, protection, static_cast<DWORD>(n_bytes >> 32),
                                           static_cast<DWORD>(n_bytes), nullptr));
-  if (section.handle == nullptr) cannot_map(said());
+  if (section.handle == nullptr) cannot_map(reason());
   void* const first = MapViewOfFile(section.handle, access, 0, 0, n_bytes);
-  if (first == nullptr) cannot_map(said());
+  if (first == nullptr) cannot_map(reason());
   return {first, n_bytes, file.keep()};
 }
 
-// A container's share of all processors, in whole ones; 0 if there is none.
+// The container's CPU limit in whole processors; 0 if there is no limit.
 int n_of_quota() {
   JOBOBJECT_CPU_RATE_CONTROL_INFORMATION rate{};
   constexpr DWORD capped = JOB_OBJECT_CPU_RATE_CONTROL_ENABLE | JOB_OBJECT_CPU_RATE_CONTROL_HARD_CAP;
   if (!QueryInformationJobObject(nullptr, JobObjectCpuRateControlInformation, &rate, sizeof rate, nullptr)) return 0;
   if ((rate.ControlFlags & capped) != capped) return 0;
-  const DWORD n = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS), parts = 10'000;  // the rate is in parts of all
+  const DWORD n = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS), parts = 10'000;  // the rate is in units of 1/10000
   return static_cast<int>(std::max<DWORD>(1, (rate.CpuRate * n + parts - 1) / parts));
 }
 
 }  // namespace
 
 int n_granted_processors() {
-  DWORD_PTR ours = 0, all = 0;  // both 0 where a process has more than 64
+  DWORD_PTR ours = 0, all = 0;  // both are 0 for a process with more than 64 processors
   const int n_of_mask = GetProcessAffinityMask(GetCurrentProcess(), &ours, &all)
                             ? std::popcount(static_cast<unsigned long long>(ours))
                             : 0;
@@ -143,7 +144,7 @@ void sleep_for_ever() {
 
 void run_in_forked_children(void (*)()) {}
 
-void call_without_signals(FunctionRef<void()> f) { f(); }  // here a signal comes on a thread of its own
+void call_without_signals(FunctionRef<void()> f) { f(); }  // Windows delivers signals on a separate thread
 
 void* map_pages(std::size_t n_bytes) {
   void* const first = VirtualAlloc(nullptr, n_bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
@@ -153,7 +154,7 @@ void* map_pages(std::size_t n_bytes) {
 
 void unmap_pages(void* first, std::size_t) { VirtualFree(first, 0, MEM_RELEASE); }
 
-void ask_for_large_pages(void*, std::size_t) {}  // they need a privilege that few accounts have
+void request_large_pages(void*, std::size_t) {}  // large pages need a privilege that few accounts have
 
 MappedFile map_file(int file, std::size_t n_bytes) {
   const auto given = reinterpret_cast<HANDLE>(_get_osfhandle(file));
@@ -161,9 +162,9 @@ MappedFile map_file(int file, std::size_t n_bytes) {
   if (!GetFileSizeEx(given, &size) || static_cast<std::size_t>(size.QuadPart) < n_bytes) too_short();
   HANDLE other = nullptr;
   if (!DuplicateHandle(GetCurrentProcess(), given, GetCurrentProcess(), &other, 0, FALSE, DUPLICATE_SAME_ACCESS))
-    cannot_map(said());
-  Handle kept(other);
-  return view_of(kept, n_bytes, PAGE_READONLY, FILE_MAP_READ);
+    cannot_map(reason());
+  Handle owned(other);
+  return view_of(owned, n_bytes, PAGE_READONLY, FILE_MAP_READ);
 }
 
 MappedFile map_new_file(const std::string& folder, std::size_t n_bytes) {
@@ -172,11 +173,11 @@ MappedFile map_new_file(const std::string& folder, std::size_t n_bytes) {
       folder + "\\spinney-" + std::to_string(GetCurrentProcessId()) + "-" + std::to_string(n_made++);
   Handle file(CreateFileW(wide(path).c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr, CREATE_NEW,
                           FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, nullptr));
-  if (file.handle == INVALID_HANDLE_VALUE) cannot_open(path, said());
+  if (file.handle == INVALID_HANDLE_VALUE) cannot_open(path, reason());
   LARGE_INTEGER size;
   size.QuadPart = static_cast<LONGLONG>(n_bytes);
   if (!SetFilePointerEx(file.handle, size, nullptr, FILE_BEGIN) || !SetEndOfFile(file.handle))
-    cannot_make(folder, n_bytes, said());
+    cannot_make(folder, n_bytes, reason());
   return view_of(file, n_bytes, PAGE_READWRITE, FILE_MAP_WRITE);
 }
 
@@ -185,10 +186,10 @@ void unmap(const MappedFile& mapped) {
   CloseHandle(mapped.file);
 }
 
-// To unlock pages that are not locked takes them out of the working set.
-void let_go(const MappedFile& mapped) { VirtualUnlock(mapped.first, mapped.n_bytes); }
+// Unlocking pages that are not locked removes them from the working set.
+void release_pages(const MappedFile& mapped) { VirtualUnlock(mapped.first, mapped.n_bytes); }
 
-// What was written to a view need not be what ReadFile sees.
+// ReadFile need not see data written through a view.
 void read(const MappedFile& mapped, std::size_t first, std::size_t n_bytes, void* to) {
   std::memcpy(to, static_cast<const std::byte*>(mapped.first) + first, n_bytes);
 }
@@ -199,12 +200,12 @@ void fetch_ahead(const MappedFile&, std::size_t, std::size_t) {}
 
 namespace {
 
-std::string said(int error) { return std::generic_category().message(error); }
+std::string reason(int error) { return std::generic_category().message(error); }
 
-// A file that closes itself; what is mapped stays.
+// Closes the file descriptor; the mapping stays valid.
 struct OpenFile {
   OpenFile(int opened, const std::string& path) : number(opened) {
-    if (number < 0) cannot_open(path, said(errno));
+    if (number < 0) cannot_open(path, reason(errno));
   }
   ~OpenFile() {
     if (number >= 0) close(number);
@@ -215,7 +216,7 @@ struct OpenFile {
   int number;
 };
 
-// 0, or the system's number of what went wrong.
+// 0, or the system's error number.
 int reserve(int file, std::size_t n_bytes) {
   const auto size = static_cast<off_t>(n_bytes);
 #if defined(__linux__)
@@ -229,7 +230,7 @@ int reserve(int file, std::size_t n_bytes) {
 
 MappedFile view_of(int file, std::size_t n_bytes, int protection) {
   void* const first = mmap(nullptr, n_bytes, protection, MAP_SHARED, file, 0);
-  if (first == MAP_FAILED) cannot_map(said(errno));
+  if (first == MAP_FAILED) cannot_map(reason(errno));
   return {first, n_bytes};
 }
 
@@ -286,10 +287,10 @@ void call_without_signals(FunctionRef<void()> f) {
   f();
 }
 
-// More than is asked for is mapped, so that a large page begins in it; what lies around is given back.
+// Maps more than requested, so that a large page starts inside, and returns the excess.
 void* map_pages(std::size_t n_bytes) {
-  const std::size_t n_asked = n_bytes + large_page;
-  void* const mapped = mmap(nullptr, n_asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::size_t n_requested = n_bytes + large_page;
+  void* const mapped = mmap(nullptr, n_requested, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   auto* const begin = static_cast<std::byte*>(mapped);
   const std::size_t n_before = (large_page - reinterpret_cast<std::uintptr_t>(begin) % large_page) % large_page;
@@ -300,7 +301,7 @@ void* map_pages(std::size_t n_bytes) {
 
 void unmap_pages(void* first, std::size_t n_bytes) { munmap(first, n_bytes); }
 
-void ask_for_large_pages([[maybe_unused]] void* first, [[maybe_unused]] std::size_t n_bytes) {
+void request_large_pages([[maybe_unused]] void* first, [[maybe_unused]] std::size_t n_bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   madvise(first, n_bytes, MADV_HUGEPAGE);
 #endif
@@ -317,7 +318,7 @@ MappedFile map_new_file(const std::string& folder, std::size_t n_bytes) {
   OpenFile file(mkstemp(path.data()), path);
   unlink(path.c_str());
   fcntl(file.number, F_SETFD, FD_CLOEXEC);
-  if (const int error = reserve(file.number, n_bytes)) cannot_make(folder, n_bytes, said(error));
+  if (const int error = reserve(file.number, n_bytes)) cannot_make(folder, n_bytes, reason(error));
   MappedFile mapped = view_of(file.number, n_bytes, PROT_READ | PROT_WRITE);
   mapped.number = file.keep();
   return mapped;
@@ -328,14 +329,14 @@ void unmap(const MappedFile& mapped) {
   if (mapped.number >= 0) close(mapped.number);
 }
 
-void let_go(const MappedFile& mapped) { madvise(mapped.first, mapped.n_bytes, MADV_DONTNEED); }
+void release_pages(const MappedFile& mapped) { madvise(mapped.first, mapped.n_bytes, MADV_DONTNEED); }
 
 void read(const MappedFile& mapped, std::size_t first, std::size_t n_bytes, void* to) {
   auto* out = static_cast<std::byte*>(to);
   while (n_bytes > 0) {
     const ssize_t n = pread(mapped.number, out, n_bytes, static_cast<off_t>(first));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw std::runtime_error("cannot read a temporary file: " + said(errno));
+    if (n < 0) throw std::runtime_error("cannot read a temporary file: " + reason(errno));
     if (n == 0) too_short();
     first += static_cast<std::size_t>(n);
     out += n;

@@ -1,6 +1,6 @@
-// What only the operating system can do. The one place of the engine that knows which system it is: Linux, macOS, Windows.
+// Everything that depends on the operating system (Linux, macOS, Windows). No other file of the engine does.
 //
-// Paths are UTF-8. Errors of files are std::runtime_error with what the system said.
+// Paths are UTF-8. File errors are std::runtime_error with the system's error message.
 #pragma once
 
 #include <cstddef>
@@ -12,66 +12,67 @@ namespace spinney::platform {
 
 // ---- processors and threads
 
-// Processors that an affinity mask, or on Windows a job's quota, leaves to this process; 0 where nothing limits it.
+// The number of processors that an affinity mask, or on Windows a job's quota, leaves to this process; 0: no limit.
 int n_granted_processors();
 
-// All of a small file; empty if there is none.
+// The contents of a small file; empty if it does not exist.
 std::string text_of(const std::string& path);
 
-// Is this the thread that the process began with? Where that cannot be known: yes.
+// Returns whether this is the main thread of the process; true if that is unknown.
 bool on_first_thread();
 
 [[noreturn]] void sleep_for_ever();
 
-// f runs in every child that this process forks. Nothing forks on Windows.
+// Registers f to run in every forked child process. There is no fork on Windows.
 void run_in_forked_children(void (*f)());
 
-// Calls f. Threads that it starts take no signals but those they cause themselves, which crash reporters and profilers want:
-// the others go to the threads of the application, so that they interrupt its system calls.
+// Calls f. Threads started by f block all signals except those they raise themselves, which crash reporters and
+// profilers need. The application's threads receive the others, which then interrupt their system calls.
 void call_without_signals(FunctionRef<void()> f);
 
 // ---- memory
 
-// A large page of the processor, or what the system would call one.
+// The size of a large page of the processor, or of the unit that the system manages.
 inline constexpr std::size_t large_page = std::size_t{1} << 21;
 
-// Memory of its own pages, aligned to large ones where the system has them. Goes back to the system at once.
+// Pages that contain no other memory, aligned to large pages where the system has them, returned immediately when
+// freed.
 void* map_pages(std::size_t n_bytes);
 void unmap_pages(void* first, std::size_t n_bytes);
 
-// Asks for large pages from `first` on, where one begins and n_bytes are whole ones. A refusal changes nothing but the speed.
-void ask_for_large_pages(void* first, std::size_t n_bytes);
+// Requests large pages for n_bytes from `first` on, both multiples of a large page. A refusal affects speed only.
+void request_large_pages(void* first, std::size_t n_bytes);
 
 // ---- files in memory
 
 struct MappedFile {
   void* first = nullptr;
   std::size_t n_bytes = 0;
-  void* file = nullptr;  // kept open on Windows
-  int number = -1;       // of a new file, elsewhere; the mapping of another lives without it
+  void* file = nullptr;  // open on Windows only
+  int number = -1;       // file descriptor of a new file, not on Windows; mappings of existing files do not need it
 };
 
-// The first bytes of an open file, by its number, to be read; at least one. The caller may close it.
+// Maps the first bytes (at least one) of an open file for reading. The caller may close the file.
 MappedFile map_file(int file, std::size_t n_bytes);
 
-// A new file of zeros in `folder`, to be written and read; it has no name, or vanishes with the mapping. Its space is asked
-// for at once: a full disk is an error here, and would end the process later.
+// Creates a file of zeros in `folder` for writing and reading. It has no name or vanishes with the mapping. Its disk
+// space is reserved immediately: a full disk is an error here instead of ending the process at a later write.
 MappedFile map_new_file(const std::string& folder, std::size_t n_bytes);
 
 void unmap(const MappedFile& mapped);
 
-// Pages may leave the memory; they come back from the file.
-void let_go(const MappedFile& mapped);
+// Drops pages from memory; they are read from the file again when needed.
+void release_pages(const MappedFile& mapped);
 
-// Copies some bytes of a new file without mapping their pages: those that are looked at once are cheaper to copy.
+// Copies bytes of a new file without mapping their pages, which is cheaper for bytes that are read once.
 void read(const MappedFile& mapped, std::size_t first, std::size_t n_bytes, void* to);
 
-// These bytes will be read soon: the system may fetch them meanwhile.
+// Announces that these bytes will be read soon, so that the system can fetch them.
 void fetch_ahead(const MappedFile& mapped, std::size_t first, std::size_t n_bytes);
 
 // ---- numbers
 
-// What digits, perhaps with a sign before and an exponent behind, stand for: the nearest double. No point, no spaces.
+// Parses digits with an optional sign and exponent, without a decimal point or spaces, to the nearest double.
 double number_of(const char* begin, const char* end);
 
 }  // namespace spinney::platform

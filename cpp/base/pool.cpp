@@ -30,9 +30,8 @@ void pause_cpu() {
 #endif
 }
 
-// Yields between looks: on a busy machine the thread that this one waits for may be queued for the same core,
-// and would otherwise lose all of spin_time (a slow call, 90th percentile, takes 4 µs; without yielding 24
-// µs).
+// Yields between polls: on a busy machine the awaited thread may be queued for the same core and would otherwise lose
+// all of spin_time (90th percentile of a slow call: 4 µs with yielding, 24 µs without).
 template <class Condition>
 void spin_until(Condition condition) {
   const auto end = std::chrono::steady_clock::now() + spin_time;
@@ -45,7 +44,7 @@ void spin_until(Condition condition) {
   } while (std::chrono::steady_clock::now() < end);
 }
 
-// One parallel_for: lives on the caller's stack until the last worker has left it.
+// One parallel_for: it lives on the caller's stack until the last worker has left.
 struct Job {
   Job(const Tasks& job_tasks, int seats) : tasks(job_tasks), n_free_seats(seats) {}
 
@@ -73,10 +72,10 @@ struct Job {
   alignas(64) std::atomic<std::size_t> next_task{0};
 
   // Written under the pool's mutex.
-  alignas(64) std::atomic<int> n_inside{0};  // pool threads at work on this job
+  alignas(64) std::atomic<int> n_inside{0};  // pool threads working on this job
   int n_free_seats;
   int next_worker = 1;
-  Job* next = nullptr;  // in the pool's queue
+  Job* next = nullptr;  // next job in the pool's queue
   std::condition_variable all_left;
 
   std::mutex failure_mutex;
@@ -88,7 +87,7 @@ class Pool {
  public:
   void run(Job& job);
 
-  Pool* abandoned = nullptr;  // the pool that a fork left behind
+  Pool* abandoned = nullptr;  // the pool of the parent process after a fork
 
  private:
   void open(Job& job);
@@ -100,20 +99,19 @@ class Pool {
 
   std::mutex mutex_;
   std::condition_variable seat_offered_;
-  Job* first_job_ = nullptr;          // the jobs that still have tasks to hand out
+  Job* first_job_ = nullptr;          // the jobs with tasks left to hand out
   std::atomic<int> n_free_seats_{0};  // in all jobs; written under the mutex
   int n_threads_ = 0;
-  int n_searching_ = 0;  // threads awake that will look for a seat before they sleep
+  int n_searching_ = 0;  // threads that are awake and will look for a seat before they sleep
   int n_sleeping_ = 0;
 };
 
-// A plain pointer, not a function-level static: the guard of a static could be held by another thread at a
-// fork.
+// A plain pointer instead of a function-level static: another thread could hold the guard of a static during a fork.
 constinit std::atomic<Pool*> current_pool{nullptr};
 constinit Pool* abandoned_pools = nullptr;
 
-// The threads are gone and the mutex may be locked for ever: never touch the old pool again. It stays
-// reachable, so that leak checkers keep quiet.
+// After a fork the threads are gone and the mutex may stay locked: the old pool is never used again. It stays
+// reachable, so that leak checkers do not report it.
 void abandon_pool_in_child() {
   Pool* old = current_pool.exchange(nullptr);
   if (!old) return;
@@ -133,7 +131,7 @@ Pool* the_pool() {
   return pool;
 }
 
-// As many threads as the system grants: fewer than wanted is slower, not wrong.
+// Starts as many threads as the system grants: fewer are slower, but not wrong.
 void Pool::grow(int n_wanted) {
   if (n_threads_ >= n_wanted) return;
   try {
@@ -168,7 +166,7 @@ void Pool::close(Job& job) {
   if (job.n_inside.load(std::memory_order_relaxed) > 0) wait_for_helpers(job, lock);
 }
 
-// The lock is held again at the end, so no helper is still about to touch the job.
+// The lock is held again at the end, so that no helper can still access the job.
 void Pool::wait_for_helpers(Job& job, std::unique_lock<std::mutex>& lock) {
   const auto all_left = [&] { return job.n_inside.load(std::memory_order_relaxed) == 0; };
   lock.unlock();
@@ -190,9 +188,9 @@ void Pool::run(Job& job) {
     job.work(0);
   }
   if (current_pool.load(std::memory_order_relaxed) == this) return close(job);
-  // A task has forked, and this is the child: the helpers exist in the parent only.
+  // A task has forked and this is the child process: the helpers exist in the parent only.
   if (job.n_inside.load(std::memory_order_relaxed) > 0)
-    throw std::runtime_error("the process was forked inside a parallel loop, which the child cannot finish");
+    throw std::runtime_error("The process was forked inside a parallel loop, which the child process cannot finish.");
 }
 
 Job* Pool::take_seat(int& worker) {
@@ -207,7 +205,7 @@ Job* Pool::take_seat(int& worker) {
   return nullptr;
 }
 
-// The life of a pool thread. It counts as searching from before it starts.
+// The main function of a pool thread, which counts as searching before it starts.
 void Pool::work() {
   inside_task = true;
   std::unique_lock lock(mutex_);
@@ -229,7 +227,8 @@ void Pool::work() {
     }
     lock.unlock();
     job->work(worker);
-    if (current_pool.load(std::memory_order_relaxed) != this) return;  // forked by a task: no pool in the child
+    if (current_pool.load(std::memory_order_relaxed) != this)
+      return;  // forked by a task: the child process has no pool
     lock.lock();
     ++n_searching_;
     if (job->n_inside.fetch_sub(1, std::memory_order_relaxed) == 1) job->all_left.notify_one();

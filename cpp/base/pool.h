@@ -1,12 +1,12 @@
-// The one way to run things in parallel: a loop over tasks, shared with the threads of one process-wide pool.
+// Parallel loops over tasks, run by one process-wide thread pool.
 //
-// Life of a call: the caller offers seats (n_threads - 1) to the pool, works on its own tasks as worker 0
-// and, when no task is left, withdraws the seats nobody took and waits for those who did. A thread that was
-// too slow to sit down is never waited for, so a busy machine costs no more than the missing help. Several
-// threads may call at once: they share the pool's threads, and each finishes alone if none is free.
+// A call offers n_threads - 1 seats to the pool and works on tasks as worker 0. When no task is left, it withdraws the
+// seats that no thread took and waits for the threads that did. It never waits for a thread that was too slow to take a
+// seat, so a busy machine costs no more than the missing help. Several threads may call at once: they share the pool's
+// threads, and each finishes alone if none is free.
 //
-// The pool starts no thread before one is needed, keeps them asleep between calls, and is left behind at
-// exit. A forked child starts with an empty pool.
+// The pool starts threads when they are first needed, lets them sleep between calls, and is abandoned at exit. A forked
+// child starts with an empty pool.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct Tasks {
 
 void run_in_pool(const Tasks& tasks, int n_threads);
 
-// True on the pool's threads, and on any thread while it runs a task.
+// True on the pool's threads, and on any thread that runs a task.
 inline constinit thread_local bool inside_task = false;
 
 class InsideTask {
@@ -48,8 +48,8 @@ class InsideTask {
 // that threw reaches the caller. Lower tasks have then all run, so which exception that is does not depend on
 // n_threads.
 //
-// A call from inside a task runs inline, as worker 0: scratch per worker must be sized per call, not shared
-// with the enclosing one. With n_threads <= 1 or n_tasks <= 1 the call runs inline too and touches no pool.
+// A call from inside a task runs inline as worker 0: scratch per worker must be sized per call, not shared with the
+// enclosing call. With n_threads <= 1 or n_tasks <= 1 the call also runs inline and uses no pool.
 template <class Body>
 void parallel_for(std::size_t n_tasks, int n_threads, Body&& body) {
   if (n_threads <= 1 || n_tasks <= 1 || detail::inside_task) {
@@ -64,10 +64,10 @@ void parallel_for(std::size_t n_tasks, int n_threads, Body&& body) {
   detail::run_in_pool(tasks, n_threads);
 }
 
-// Below this, waking a thread costs more than it saves.
+// For less work, waking a thread costs more than it saves.
 inline constexpr double worth_a_wake_up_ns = 50'000;
 
-// parallel_for for work that may be small: inline when all tasks together take less than worth_a_wake_up_ns.
+// parallel_for for work that may be small: runs inline if all tasks together take less than worth_a_wake_up_ns.
 template <class Body>
 void parallel_for_if_worth(double estimated_ns, std::size_t n_tasks, int n_threads, Body&& body) {
   parallel_for(n_tasks, estimated_ns < worth_a_wake_up_ns ? 1 : n_threads, body);

@@ -1,11 +1,11 @@
-// Random numbers as a function of what they are for (seed, tree, node, column), never of the order of the calls.
+// Random numbers as a function of their purpose (seed, tree, node, column), never of the order of the calls.
 #pragma once
 
 #include <cstdint>
 
 namespace spinney {
 
-inline std::uint64_t scramble(std::uint64_t x) {  // a bijection whose output bits all depend on all input bits
+inline std::uint64_t scramble(std::uint64_t x) {  // a bijection; every output bit depends on every input bit
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
@@ -26,7 +26,8 @@ class RandomStream {
       __extension__ using Wide = unsigned __int128;
       const Wide product = static_cast<Wide>(x) * n;
       const auto low = static_cast<std::uint64_t>(product);
-      if (low >= n || low >= (0 - n) % n) return static_cast<std::uint64_t>(product >> 64);  // n first: no division
+      if (low >= n || low >= (0 - n) % n)
+        return static_cast<std::uint64_t>(product >> 64);  // comparing with n first avoids a division
     }
   }
 

@@ -59,9 +59,9 @@ void Spill::verify() {
   lock.unlock();
   for (const Mapped& m : all)
     if (!m.sums.empty() && sums_of(m.file) != m.sums)
-      throw std::runtime_error("a temporary file in " + folder_ +
-                               " no longer holds what was written to it, so that no model is made of it. Check the "
-                               "disk and the memory of this machine, or name another folder, and fit again.");
+      throw std::runtime_error("A temporary file in " + folder_ +
+                               " has changed since it was written, so the fit was stopped. Check the "
+                               "disk and the memory of this machine, or choose another folder, and fit again.");
 }
 
 void Spill::free(void* first) {
@@ -71,11 +71,11 @@ void Spill::free(void* first) {
   mapped_.erase(at);
 }
 
-void Spill::let_go() {
+void Spill::release_pages() {
   const std::lock_guard lock(mutex_);
-  if (touched_.exchange(0, std::memory_order_relaxed) == 0) return;  // another thread was first
-  for (const Mapped& m : mapped_) platform::let_go(m.file);
-  n_let_go_.fetch_add(1, std::memory_order_relaxed);
+  if (touched_.exchange(0, std::memory_order_relaxed) == 0) return;  // another thread was faster
+  for (const Mapped& m : mapped_) platform::release_pages(m.file);
+  n_releases_.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace spinney

@@ -1,7 +1,7 @@
-// Memory that lies in files: for tables that are larger than the memory there is.
+// Memory backed by files, for tables that are larger than memory.
 //
-// Pages of a file come when they are looked at, and may be let go at any time: what was written is still in the file. Who
-// looks at many says so, and from time to time all are let go, so that not many are held at once.
+// Pages of a file are loaded when they are accessed and can be released at any time, because the data stay in the file.
+// Callers announce large reads with `touch`, and all pages are released from time to time to limit memory.
 #pragma once
 
 #include <algorithm>
@@ -19,48 +19,48 @@ namespace spinney {
 
 class Spill {
  public:
-  // Files are made in `folder`; they vanish with the memory. About `budget` bytes of pages are held.
+  // Files are created in `folder` and vanish with the memory. About `budget` bytes of pages are held.
   Spill(std::string folder, std::size_t budget) : folder_(std::move(folder)), budget_(budget) {}
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
 
-  // An open file, to be read. Not an empty one. `sums` are the checksums of what was written to it.
+  // Maps an open, non-empty file for reading. `sums` are the checksums of its contents.
   void* map(int file, std::size_t n_bytes, std::vector<std::uint64_t> sums);
 
-  // Zeros, to be written and read.
+  // Allocates zeros for writing and reading.
   void* allocate(std::size_t n_bytes);
 
-  // What was allocated is written, and will not change any more.
+  // Marks allocated memory as final.
   void seal(const void* first);
 
-  // Throws if what was mapped or sealed is no longer what it was: a disk or its memory is damaged.
+  // Throws if mapped or sealed data have changed, because the disk or the memory is damaged.
   void verify();
 
   void free(void* first);
 
-  // Copies some bytes of what was allocated, without mapping its pages; fetch_ahead: they will be copied soon.
+  // Copies bytes of an allocation without mapping its pages; fetch_ahead announces such a copy.
   void read(const void* first, std::size_t offset, std::size_t n_bytes, void* to);
   void fetch_ahead(const void* first, std::size_t offset, std::size_t n_bytes);
 
-  // So many bytes are about to be looked at.
+  // Announces that n_bytes are about to be read.
   void touch(std::size_t n_bytes) {
-    if (touched_.fetch_add(n_bytes, std::memory_order_relaxed) + n_bytes > budget_) let_go();
+    if (touched_.fetch_add(n_bytes, std::memory_order_relaxed) + n_bytes > budget_) release_pages();
   }
 
-  // The same of `n` elements, ascending, that lie `span` bytes apart: a page brings its neighbours along.
+  // The same for `n` elements in ascending order, `span` bytes apart: adjacent elements may share a page.
   void touch_some(std::size_t n, std::size_t span) { touch(std::min(span, n * n_brought)); }
 
-  void let_go();
+  void release_pages();
 
   std::size_t budget() const { return budget_; }
-  std::size_t n_times_let_go() const { return n_let_go_.load(std::memory_order_relaxed); }
+  std::size_t n_releases() const { return n_releases_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::size_t n_brought = 65536;
 
   struct Mapped {
     platform::MappedFile file;
-    std::vector<std::uint64_t> sums;  // empty: not known
+    std::vector<std::uint64_t> sums;  // empty: unknown
   };
 
   void* keep(const platform::MappedFile& file, std::vector<std::uint64_t> sums = {});
@@ -70,7 +70,7 @@ class Spill {
 
   const std::string folder_;
   const std::size_t budget_;
-  std::atomic<std::size_t> touched_ = 0, n_let_go_ = 0;
+  std::atomic<std::size_t> touched_ = 0, n_releases_ = 0;
   std::mutex mutex_;
   std::vector<Mapped> mapped_;
 };

@@ -1,4 +1,4 @@
-// Vectors whose elements may lie in files.
+// Vectors whose elements may be stored in files.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class SpillAllocator {
   std::shared_ptr<Spill> spill_;  // null: in memory
 };
 
-// A number for each row.
+// One number per row.
 template <class T>
 using RowVector = std::vector<T, SpillAllocator<T>>;
 

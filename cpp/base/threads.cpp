@@ -18,13 +18,13 @@ namespace {
 using detail::no_limit;
 using platform::text_of;
 
-// Whole threads for a quota of `quota` µs of CPU time in every `period` µs.
+// The number of threads, rounded up, for a quota of `quota` µs of CPU time in every `period` µs.
 int threads_of_quota(double quota, double period) {
   if (!(quota > 0) || !(period > 0)) return no_limit;
   return static_cast<int>(std::clamp(std::ceil(quota / period), 1.0, static_cast<double>(no_limit)));
 }
 
-// The next number of a text, which it is taken from; 0 if what comes next is none.
+// Removes the next number from a text and returns it; 0 if the text does not continue with a number.
 long long take_number(std::string_view& text) {
   const auto first = text.find_first_not_of(" \t\n");
   text.remove_prefix(first == std::string_view::npos ? text.size() : first);
@@ -50,9 +50,9 @@ int v1_limit(const std::string& folder) {
                           static_cast<double>(take_number(rest_of_period)));
 }
 
-// A quota binds all groups below it, so the tightest one on the way up to the mount point counts. A container
-// may see itself under its host's path, which does not exist inside: walking up then ends at the mount point,
-// which is the container's own group. A path with ".." lies outside what is mounted.
+// A quota applies to all groups below it, so the tightest one on the path up to the mount point counts. A container may
+// see itself under its host's path, which does not exist inside: walking up then ends at the mount point, which is the
+// container's group. A path with ".." is outside the mount.
 int tightest(int (*limit_of)(const std::string&), const std::string& mount, std::string path) {
   if (path.find("/..") != std::string::npos) path.clear();
   int limit = no_limit;
@@ -74,7 +74,7 @@ bool names_cpu(std::string_view controllers) {
   return false;
 }
 
-// A whole number of at least 1 that makes up all of `text` (spaces around it aside), else 0.
+// Parses a whole number of at least 1, with optional spaces around it; 0 for any other text.
 int positive_number(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return 0;
@@ -94,7 +94,7 @@ int default_threads() {
                                 "'; set it to a whole number of at least 1, or unset it.");
   }
   const int available = available_threads();
-  const char* omp = std::getenv("OMP_NUM_THREADS");  // "8" or, for nested levels, "8,2"; not ours to complain about
+  const char* omp = std::getenv("OMP_NUM_THREADS");  // "8" or, for nested levels, "8,2"; invalid values are ignored
   if (!omp) return available;
   const std::string_view levels(omp);
   const int cap = positive_number(levels.substr(0, levels.find(',')));

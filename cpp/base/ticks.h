@@ -1,4 +1,4 @@
-// The processor's counter: how time goes by, in units that differ from processor to processor (24 MHz to 5 GHz).
+// The processor's counter, a clock whose unit differs between processors (24 MHz to 5 GHz).
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace spinney {
 
-// Cheaper than a clock, of which it takes a fifth. Reads on two processors need not agree.
+// Five times as fast as reading a clock. Values read on different processors need not agree.
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();

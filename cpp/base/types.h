@@ -1,4 +1,4 @@
-// Words every part of the engine shares.
+// Types used throughout the engine.
 #pragma once
 
 #include <cstddef>

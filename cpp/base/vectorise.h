@@ -1,8 +1,8 @@
-// A hint to the compiler, the same word for gcc and clang.
+// A vectorisation hint with one name for gcc and clang.
 #pragma once
 
-// Before a loop whose rounds touch no memory that another round writes, so that it may be vectorised without proving it.
-// The result is the same with or without.
+// Put it before a loop whose iterations do not write to memory of other iterations: it may then be vectorised without a
+// proof. The result is the same with or without the hint.
 #if defined(__clang__)
 #define SPINNEY_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else

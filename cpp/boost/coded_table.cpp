@@ -33,8 +33,8 @@ WeightScale weight_scale(std::span<const Row> rows, const double* weight, std::s
 
 namespace {
 
-// Where a few rows hold nearly all the weight, bins of equal weight would leave the others hardly an edge: there no row
-// counts for more than eight times the usual weight.
+// Where a few rows hold nearly all the weight, bins of equal weight would leave hardly any edges for the others, so
+// weights are clipped at eight times the median weight.
 std::vector<double> clipped(std::size_t n_rows, const double* weight) {
   std::vector<double> found;
   if (weight == nullptr) return found;
@@ -44,10 +44,10 @@ std::vector<double> clipped(std::size_t n_rows, const double* weight) {
   return found;
 }
 
-Coding learn_coding(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins,
+Coding learn_coding(const Table& table, const Table* validation, const double* weight, std::uint32_t max_bins,
                     const std::vector<ForcedSplit>& forced, int n_threads, Interrupt& interrupt) {
   const std::vector<double> less = clipped(table.n_rows, weight);
-  Coding coding = Coding::learn(table, later, less.empty() ? weight : less.data(), max_bins, n_threads, interrupt);
+  Coding coding = Coding::learn(table, validation, less.empty() ? weight : less.data(), max_bins, n_threads, interrupt);
   force_edges(coding, forced);
   return coding;
 }
@@ -64,7 +64,7 @@ RowsToLearnFrom::RowsToLearnFrom(std::size_t n_rows, const double* weight)
 CodedTable::CodedTable(std::span<const Table* const> tables, const Table& rows, Coding known, int n_threads,
                        Interrupt& interrupt)
     : table(&rows),
-      later_table(&rows),
+      validation_table(&rows),
       coding(std::move(known)),
       codes(encode(tables, coding, n_threads, interrupt)),
       tiles(coding, codes, n_threads, interrupt) {}
@@ -72,11 +72,11 @@ CodedTable::CodedTable(std::span<const Table* const> tables, const Table& rows, 
 CodedTable::CodedTable(const Table& first, const Table* second, const double* weight, std::uint32_t max_bins,
                        bool lists_columns, const std::vector<ForcedSplit>& forced, int n_threads, Interrupt& interrupt)
     : table(&first),
-      later_table(second),
+      validation_table(second),
       coding(learn_coding(first, second, weight, max_bins, forced, n_threads, interrupt)),
       codes(encode(first, coding, lists_columns, n_threads, interrupt)),
-      later(second == nullptr || second == &first ? Codes{}
-                                                  : encode(*second, coding, lists_columns, n_threads, interrupt)),
+      validation(second == nullptr || second == &first ? Codes{}
+                                                       : encode(*second, coding, lists_columns, n_threads, interrupt)),
       tiles(coding, codes, n_threads, interrupt) {}
 
 }  // namespace spinney

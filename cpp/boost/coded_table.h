@@ -1,4 +1,4 @@
-// A table in codes, ready for trees of boosting to be grown on any of its rows.
+// A binned table, ready for boosted trees to be grown on any of its rows.
 #pragma once
 
 #include <algorithm>
@@ -14,36 +14,36 @@
 
 namespace spinney {
 
-// A table in codes, and another one coded the same way if there is one (`later` may be null, or the same table). Boosters
-// that learn from different rows of the table share them.
+// A table in bin codes, and optionally a second table with the same coding (`validation` may be null or the same
+// table). Boosters that learn from different rows of the table share them.
 struct CodedTable {
-  CodedTable(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, bool lists_columns,
-             const std::vector<ForcedSplit>& forced, int n_threads, Interrupt& interrupt);
+  CodedTable(const Table& table, const Table* validation, const double* weight, std::uint32_t max_bins,
+             bool lists_columns, const std::vector<ForcedSplit>& forced, int n_threads, Interrupt& interrupt);
 
-  // The codes of tables, one below the other, whose columns are not kept, by a coding that was learned before. `rows` has as
-  // many rows.
+  // Codes vertically stacked tables by a known coding, without retaining their columns. `rows` has the total number of
+  // rows.
   CodedTable(std::span<const Table* const> tables, const Table& rows, Coding known, int n_threads,
              Interrupt& interrupt);
 
   const Table* table;
-  const Table* later_table;
+  const Table* validation_table;
   Coding coding;
-  Codes codes, later;
+  Codes codes, validation;
   Tiles tiles;
 };
 
-// How a table is cut if edges are learned from these rows alone, with these weights, which are clipped where a few rows
-// hold nearly all of it; null: all count once.
+// Learns the bins from these rows only. Weights are clipped where a few rows hold nearly all of them; null: every row
+// counts once.
 struct RowsToLearnFrom {
   RowsToLearnFrom(std::size_t n_rows, const double* weight);
   std::vector<Row> rows;
-  std::vector<double> weights;  // of these rows; empty: none
+  std::vector<double> weights;  // by row of `rows`; empty: every row counts once
 };
 
-// Rows of positive weight; all of them if `weight` is null.
+// The rows of positive weight; all rows if `weight` is null.
 std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight);
 
-// The same, where they are kept.
+// The same, stored in memory or in a file as the table is.
 template <class Rows>
 void take_rows_of_weight(std::size_t n_rows, const double* weight, Rows& rows) {
   std::size_t n = n_rows;
@@ -56,13 +56,13 @@ void take_rows_of_weight(std::size_t n_rows, const double* weight, Rows& rows) {
   }
 }
 
-// What weights are summed in units of, and what a row counts for among them (0: for itself): see `count_by_weight`.
+// The unit in which weights are summed, and the weight a row counts as (0: its actual weight); see `count_by_weight`.
 struct WeightScale {
   double scale, count_by_weight;
 };
 WeightScale weight_scale(std::span<const Row> rows, const double* weight, std::size_t n_rows, int n_bits);
 
-// The usual weight, where a few rows hold nearly all of it; else 0.
+// The median weight if a few rows hold nearly all of it, else 0.
 double usual_weight(std::span<const Row> rows, const double* weight);
 
 }  // namespace spinney

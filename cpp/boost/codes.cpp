@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t block_rows = 512;
 
-// What rows count for together, if it is the same in whatever order they are added up: each counts for a whole number.
+// The total weight of the rows if every weight is a whole number, so that the sum does not depend on the order.
 std::optional<double> whole_total(std::span<const Row> rows, const double* weight) {
   if (weight == nullptr) return static_cast<double>(rows.size());
   double total = 0;
@@ -28,7 +28,7 @@ std::optional<double> whole_total(std::span<const Row> rows, const double* weigh
   return total < 0x1p53 ? std::optional(total) : std::nullopt;
 }
 
-// Marks the columns that lack a value in some row, block by block: a table kept row by row is read once.
+// Marks the columns with missing values, block by block, so that a row-major table is read once.
 void mark_missing(const Table& table, const double* weight, int n_threads, std::vector<std::uint8_t>& missing) {
   const std::size_t n_blocks = (table.n_rows + block_rows - 1) / block_rows;
   std::vector<std::vector<std::uint8_t>> found(static_cast<std::size_t>(n_threads),
@@ -52,7 +52,7 @@ void mark_missing(const Table& table, const double* weight, int n_threads, std::
     for (std::size_t f = 0; f < mine.size(); ++f) missing[f] |= mine[f];
 }
 
-// The same of sparse columns.
+// The same for sparse columns.
 void mark_missing_stored(const Table& table, const double* weight, int n_threads, std::vector<std::uint8_t>& missing) {
   std::size_t n_stored = 0;
   for (const Column& column : table.columns) n_stored += column.n_sparse;
@@ -65,7 +65,7 @@ void mark_missing_stored(const Table& table, const double* weight, int n_threads
   });
 }
 
-// Cuts columns side by side, on one thread.
+// Learns the bins of several columns on one thread.
 class ColumnCutter {
  public:
   ColumnCutter(const Table& table, std::span<const Row> rows, const double* weight, std::uint32_t max_bins)
@@ -85,7 +85,7 @@ class ColumnCutter {
   }
 
  private:
-  // Block by block: a table kept row by row is read once.
+  // Block by block, so that a row-major table is read once.
   void read_keys(std::size_t begin, std::size_t end) {
     keys_.resize(end - begin);
     const auto is_read = [](const Column& c) { return has_short_keys(c) && !c.is_sparse(); };
@@ -122,7 +122,7 @@ class ColumnCutter {
   const std::span<const Row> rows_;
   const double* weight_;
   const std::uint32_t max_bins_;
-  const std::optional<double> whole_;  // what the rows count for together, if each does for a whole number
+  const std::optional<double> whole_;  // total weight of the rows if every weight is a whole number
   ColumnSorter sorter_;
   std::vector<std::vector<std::uint32_t>> keys_;
   std::vector<std::uint32_t> spare_;
@@ -141,7 +141,7 @@ std::vector<Row> Coding::rows_to_learn_from(std::size_t n_rows, const double* we
   return some;
 }
 
-Coding Coding::learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins,
+Coding Coding::learn(const Table& table, const Table* validation, const double* weight, std::uint32_t max_bins,
                      int n_threads, Interrupt& interrupt) {
   std::vector<std::uint8_t> missing(table.n_columns(), 0);
   const auto mark = [&](const Table& some, const double* weights) {
@@ -149,7 +149,7 @@ Coding Coding::learn(const Table& table, const Table* later, const double* weigh
     mark_missing_stored(some, weights, n_threads, missing);
   };
   mark(table, weight);
-  if (later != nullptr) mark(*later, nullptr);
+  if (validation != nullptr) mark(*validation, nullptr);
   return learn(table, rows_to_learn_from(table.n_rows, weight), weight, missing, max_bins, n_threads, interrupt);
 }
 
@@ -173,15 +173,15 @@ Coding Coding::learn(const Table& table, const std::vector<Row>& rows, const dou
 
 namespace {
 
-// A sparse column is listed if it is not 0 in no more than one in so many rows.
+// A sparse column is listed if at most one in this many rows is non-zero.
 constexpr std::size_t least_rows_an_entry = 8;
 
-// Codes of one column that is not listed, for a block of rows.
+// Codes one column that is not listed, for a block of rows.
 class ColumnCoder {
  public:
   ColumnCoder(const Column& column, const CodedColumn& coded) : column_(column), coded_(coded), search_(coded.edges) {}
 
-  // Rows rows[0] … rows[0] + n - 1.
+  // The rows are rows[0] … rows[0] + n - 1.
   void code(const Row* rows, std::size_t n, std::uint32_t* out) const {
     if (coded_.is_category) {
       const std::uint32_t last = coded_.n_codes - 1;
@@ -196,7 +196,7 @@ class ColumnCoder {
   }
 
  private:
-  template <class T>  // that has all the column's values
+  template <class T>  // a type that holds all values of the column
   void code_numbers(const Row* rows, std::size_t n, std::uint32_t* out) const {
     std::array<T, block_rows> values;
     read_rows(column_, rows, n, [&](std::size_t i, double v) { values[i] = static_cast<T>(v); });
@@ -216,10 +216,11 @@ void store(const std::uint32_t* codes, std::size_t n, std::uint8_t* column, std:
   for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Code>(codes[i]);
 }
 
-// Codes of the values that sparse columns store, on one thread.
+// Codes the stored values of sparse columns on one thread.
 class ColumnLister {
  public:
-  // Those that are not the code of 0 go to `rows` and `codes`, where there is room for all; their number to list.end.
+  // Writes the entries whose code differs from that of 0 to `rows` and `codes`, which have room for all, and their
+  // number to list.end.
   void list(const Column& column, const CodedColumn& coded, Codes::List& list, Row* rows, std::uint16_t* codes) {
     const EdgeSearch search(coded.edges);
     const double zero = 0;
@@ -245,7 +246,7 @@ class ColumnLister {
   std::vector<std::uint32_t> found_;
 };
 
-// Gives each column its place, for as many rows as there are codes of.
+// Assigns each column its position for the number of coded rows.
 void lay_out(const Table& table, const Coding& coding, bool lists_columns, Codes& codes) {
   std::size_t n_bytes = 0, n_listed = 0;
   codes.lists.resize(table.n_columns());
@@ -282,11 +283,11 @@ void list_columns(const Table& table, const Coding& coding, Codes& codes, int n_
   });
 }
 
-// The columns that are not listed, for the rows of a table, the first of which is row `first` of the codes.
+// The columns that are not listed, for the rows of one table; its first row is row `first` of the codes.
 void code_rows(const Table& table, const Coding& coding, std::size_t first, Codes& codes, int n_threads,
                Interrupt& interrupt) {
   std::vector<ColumnCoder> coders;
-  std::vector<std::size_t> columns;  // of the coders
+  std::vector<std::size_t> columns;  // by coder
   for (std::size_t f = 0; f < table.n_columns(); ++f) {
     if (codes.lists[f].is_listed) continue;
     coders.emplace_back(table.columns[f], coding.columns[f]);

@@ -8,14 +8,14 @@ namespace spinney {
 
 namespace {
 
-std::size_t share_of(std::size_t n, double share) {
-  return std::clamp<std::size_t>(static_cast<std::size_t>(share * static_cast<double>(n) + 0.5),
+std::size_t fraction_of(std::size_t n, double fraction) {
+  return std::clamp<std::size_t>(static_cast<std::size_t>(fraction * static_cast<double>(n) + 0.5),
                                  std::min<std::size_t>(n, 1), n);
 }
 
-std::vector<std::uint32_t> draw(std::vector<std::uint32_t> columns, double share, const std::vector<double>& weights,
+std::vector<std::uint32_t> draw(std::vector<std::uint32_t> columns, double fraction, const std::vector<double>& weights,
                                 std::uint64_t key) {
-  const std::size_t n = share_of(columns.size(), share);
+  const std::size_t n = fraction_of(columns.size(), fraction);
   if (n == columns.size()) return columns;
   shuffle_columns(columns, n, weights, RandomStream(key));
   columns.resize(n);

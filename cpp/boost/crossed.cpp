@@ -15,7 +15,7 @@ constexpr std::size_t block = 256;
 
 using RunningSums = std::array<Packed, CrossedLane::most_codes + 1>;
 
-// Sums from the first cell on, then their differences: no branch depends on how many cells there are to a sum.
+// Prefix sums, then their differences, so that no branch depends on the number of cells per sum.
 void take_differences(const RunningSums& sums, const std::vector<std::uint16_t>& ends, Packed* out) {
   Packed before = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -42,9 +42,9 @@ void CrossedLane::read(std::size_t begin, std::size_t end, std::uint16_t* out) c
   std::copy(rows_.data() + begin, rows_.data() + end, out);
 }
 
-// body(first row, keys, how many) for blocks of rows, until it returns false. A key is the code of the lane and the column.
-// Some blocks from all over the table come first, and then once more: rows are often in order of time, and columns constant
-// for long.
+// Calls body(first row, keys, number of rows) for blocks of rows until it returns false. A key combines the codes of
+// the lane and the column. Some blocks from all over the table come first, and are repeated later: rows are often
+// ordered by time, with columns that stay constant for long.
 template <class Body>
 void CrossedLane::for_each_key(std::uint32_t column, Body&& body) const {
   const std::uint32_t n_more = n_codes_of(column);
@@ -61,7 +61,8 @@ void CrossedLane::for_each_key(std::uint32_t column, Body&& body) const {
   }
 }
 
-// Do the first rows show no more combinations than they would of `most`? Two in the same slot count once.
+// Returns whether the first rows show no more combinations than expected for `most` combinations. Keys that share a
+// slot count once.
 bool CrossedLane::may_be_few(std::uint32_t column, std::uint32_t most) const {
   std::array<std::uint8_t, 4096> slots{};
   double n_rows = 0, n_found = 0;
@@ -73,7 +74,7 @@ bool CrossedLane::may_be_few(std::uint32_t column, std::uint32_t most) const {
   return n_found <= most * (1 - exp_ieee(-n_rows / most)) + block / 16.0;
 }
 
-// By key: does it occur? Empty if more than `most` do. They are counted now and then.
+// By key: whether it occurs. Empty if more than `most` keys occur, which is checked from time to time.
 std::vector<std::uint8_t> CrossedLane::find_keys(std::uint32_t column, std::uint32_t most) const {
   std::vector<std::uint8_t> occurs(std::size_t{n_codes_} * n_codes_of(column), 0);
   const auto are_few = [&] { return std::accumulate(occurs.begin(), occurs.end(), std::uint32_t{0}) <= most; };
@@ -96,18 +97,20 @@ bool CrossedLane::add(std::uint32_t column, std::uint32_t most) {
   if (occurs.empty()) return false;
   const std::uint32_t n_more = n_codes_of(column);
   std::vector<std::uint16_t> numbers(occurs.size()), theirs;
-  Addition addition;
+  AddedColumn added_column;
   for (std::uint32_t key = 0; key < occurs.size(); ++key) {
     numbers[key] = static_cast<std::uint16_t>(theirs.size());
     if (occurs[key]) theirs.push_back(static_cast<std::uint16_t>(key % n_more));
-    if (key % n_more == n_more - 1) addition.ends.push_back(static_cast<std::uint16_t>(theirs.size()));
+    if (key % n_more == n_more - 1) added_column.ends.push_back(static_cast<std::uint16_t>(theirs.size()));
   }
-  addition.ends_ordered.assign(n_more, 0);
-  for (const std::uint16_t code : theirs) ++addition.ends_ordered[code];
-  std::partial_sum(addition.ends_ordered.begin(), addition.ends_ordered.end(), addition.ends_ordered.begin());
-  addition.order.resize(theirs.size());
-  std::iota(addition.order.begin(), addition.order.end(), std::uint16_t{0});
-  std::stable_sort(addition.order.begin(), addition.order.end(), [&](auto a, auto b) { return theirs[a] < theirs[b]; });
+  added_column.ends_ordered.assign(n_more, 0);
+  for (const std::uint16_t code : theirs) ++added_column.ends_ordered[code];
+  std::partial_sum(added_column.ends_ordered.begin(), added_column.ends_ordered.end(),
+                   added_column.ends_ordered.begin());
+  added_column.order.resize(theirs.size());
+  std::iota(added_column.order.begin(), added_column.order.end(), std::uint16_t{0});
+  std::stable_sort(added_column.order.begin(), added_column.order.end(),
+                   [&](auto a, auto b) { return theirs[a] < theirs[b]; });
 
   std::vector<std::uint16_t> rows(codes_->n_rows);
   for_each_key(column, [&](std::size_t begin, const std::uint32_t* keys, std::size_t n) {
@@ -117,29 +120,29 @@ bool CrossedLane::add(std::uint32_t column, std::uint32_t most) {
   rows_ = std::move(rows);
   n_codes_ = static_cast<std::uint32_t>(theirs.size());
   columns_.push_back(column);
-  additions_.push_back(std::move(addition));
+  added_columns_.push_back(std::move(added_column));
   return true;
 }
 
-// Column by column, the last first: without it the lane has fewer cells.
+// Column by column in reverse order: without its last column the lane has fewer cells.
 void CrossedLane::sum_up(const Packed* lane, Packed* cells) const {
   Packed* end = cells;
   for (const std::uint32_t f : columns_) end += n_codes_of(f);
   RunningSums sums, sums_ordered;
   std::array<Packed, most_codes> left;
   sums[0] = sums_ordered[0] = 0;
-  for (std::size_t a = additions_.size(); a-- > 0; lane = left.data()) {
-    const Addition& addition = additions_[a];
-    const std::size_t n = addition.order.size();
-    const std::uint16_t* order = addition.order.data();
+  for (std::size_t a = added_columns_.size(); a-- > 0; lane = left.data()) {
+    const AddedColumn& added_column = added_columns_[a];
+    const std::size_t n = added_column.order.size();
+    const std::uint16_t* order = added_column.order.data();
     Packed sum = 0, sum_ordered = 0;
     for (std::size_t i = 0; i < n; ++i) {
       sums[i + 1] = sum += lane[i];
       sums_ordered[i + 1] = sum_ordered += lane[order[i]];
     }
-    end -= addition.ends_ordered.size();
-    take_differences(sums_ordered, addition.ends_ordered, end);
-    take_differences(sums, addition.ends, a == 0 ? cells : left.data());
+    end -= added_column.ends_ordered.size();
+    take_differences(sums_ordered, added_column.ends_ordered, end);
+    take_differences(sums, added_column.ends, a == 0 ? cells : left.data());
   }
 }
 

@@ -1,4 +1,4 @@
-// A lane of several columns of few codes, with one for each combination of theirs that occurs.
+// A lane that holds several columns with few codes: it has one code per combination that occurs.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class CrossedLane {
  public:
   static constexpr std::uint32_t most_codes = 1024;
 
-  // `codes` are needed until the last row is read.
+  // `codes` must stay valid until the last row is read.
   CrossedLane(const Coding& coding, const Codes& codes, std::uint32_t column);
 
-  // Takes one more column unless there were more than `most` combinations then; at most most_codes.
+  // Adds a column unless there would be more than `most` combinations; at most most_codes.
   bool add(std::uint32_t column, std::uint32_t most);
 
   const std::vector<std::uint32_t>& columns() const { return columns_; }
@@ -26,15 +26,15 @@ class CrossedLane {
   void read(std::size_t begin, std::size_t end, std::uint16_t* out) const;
   void forget_rows() { rows_ = {}; }
 
-  // The columns' cells, one column after the other, as sums of those of the lane.
+  // The cells of the columns, one column after the other, as sums of the lane's cells.
   void sum_up(const Packed* lane, Packed* cells) const;
 
  private:
-  // What adding a column did. Codes are numbered by the code that there was before, then by the column's.
-  struct Addition {
-    std::vector<std::uint16_t> ends;          // by code before: the last of those that it has become, plus one
-    std::vector<std::uint16_t> order;         // codes, by the column's
-    std::vector<std::uint16_t> ends_ordered;  // by code of the column
+  // The effect of adding a column. New codes are ordered by the previous code, then by the column's code.
+  struct AddedColumn {
+    std::vector<std::uint16_t> ends;          // by previous code: one past the last new code derived from it
+    std::vector<std::uint16_t> order;         // new codes, ordered by the column's code
+    std::vector<std::uint16_t> ends_ordered;  // by code of the column: end of its range in `order`
   };
 
   std::uint32_t n_codes_of(std::uint32_t column) const { return coding_->columns[column].n_codes; }
@@ -48,7 +48,7 @@ class CrossedLane {
   const Codes* codes_;
   std::vector<std::uint32_t> columns_;
   std::uint32_t n_codes_;
-  std::vector<Addition> additions_;
+  std::vector<AddedColumn> added_columns_;
   std::vector<std::uint16_t> rows_;  // codes by row; empty while there is one column
 };
 

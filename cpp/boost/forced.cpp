@@ -5,8 +5,8 @@
 
 namespace spinney {
 
-// One more code if there is room, else the nearest edge that is not itself asked for makes way.
-static void force_edge(CodedColumn& column, double threshold, const std::vector<double>& asked) {
+// Adds an edge if there is a free code; else replaces the nearest edge that is not forced.
+static void force_edge(CodedColumn& column, double threshold, const std::vector<double>& forced) {
   const auto at = std::lower_bound(column.edges.begin(), column.edges.end(), threshold);
   if (at != column.edges.end() && *at == threshold) return;
   const bool has_room = column.is_wide ? column.n_codes < 0xffff : column.n_codes < 256;
@@ -17,7 +17,7 @@ static void force_edge(CodedColumn& column, double threshold, const std::vector<
   }
   double* nearest = nullptr;
   for (double& edge : column.edges)
-    if (std::find(asked.begin(), asked.end(), edge) == asked.end() &&
+    if (std::find(forced.begin(), forced.end(), edge) == forced.end() &&
         (nearest == nullptr || std::abs(edge - threshold) < std::abs(*nearest - threshold)))
       nearest = &edge;
   if (nearest != nullptr) *nearest = threshold;
@@ -28,27 +28,27 @@ void force_edges(Coding& coding, const std::vector<ForcedSplit>& splits) {
   for (const ForcedSplit& split : splits) {
     CodedColumn& column = coding.columns[split.feature];
     if (column.is_category) continue;
-    std::vector<double> asked;
+    std::vector<double> forced;
     for (const ForcedSplit& other : splits)
-      if (other.feature == split.feature) asked.push_back(other.threshold);
-    force_edge(column, split.threshold, asked);
+      if (other.feature == split.feature) forced.push_back(other.threshold);
+    force_edge(column, split.threshold, forced);
   }
 }
 
-BoostSplit forced_split(const ForcedSplit& asked, const Coding& coding, const Codes& codes, std::span<const Row> rows,
+BoostSplit forced_split(const ForcedSplit& forced, const Coding& coding, const Codes& codes, std::span<const Row> rows,
                         const Packed* pairs, const SplitSearch& search, Units units, const Bounds& bounds) {
-  const CodedColumn& column = coding.columns[asked.feature];
+  const CodedColumn& column = coding.columns[forced.feature];
   BoostSplit split;
-  split.feature = asked.feature;
+  split.feature = forced.feature;
   split.is_category = column.is_category;
-  split.left_codes = asked.left_codes;
+  split.left_codes = forced.left_codes;
   if (!column.is_category)
-    split.cut = static_cast<std::uint32_t>(std::lower_bound(column.edges.begin(), column.edges.end(), asked.threshold) -
-                                           column.edges.begin());
+    split.cut = static_cast<std::uint32_t>(
+        std::lower_bound(column.edges.begin(), column.edges.end(), forced.threshold) - column.edges.begin());
   Packed total = 0, left = 0, missing = 0;
   codes.touch(rows);
   for (const Row r : rows) {
-    const std::uint32_t code = codes.code(coding, asked.feature, r);
+    const std::uint32_t code = codes.code(coding, forced.feature, r);
     total += pairs[r];
     if (column.has_missing && code + 1 == column.n_codes) {
       missing += pairs[r];
@@ -58,11 +58,13 @@ BoostSplit forced_split(const ForcedSplit& asked, const Coding& coding, const Co
       left += pairs[r];
     }
   }
-  const auto worth = [&](Packed sum) {
-    return search.worth(static_cast<double>(gradient_of(sum)) * units.gradient,
-                        static_cast<double>(hessian_of(sum)) * units.hessian, bounds, 0);
+  const auto score_of_node = [&](Packed sum) {
+    return search.score_of_node(static_cast<double>(gradient_of(sum)) * units.gradient,
+                                static_cast<double>(hessian_of(sum)) * units.hessian, bounds, 0);
   };
-  const auto saves = [&](Packed side) { return worth(side) + worth(total - side) - worth(total); };
+  const auto saves = [&](Packed side) {
+    return score_of_node(side) + score_of_node(total - side) - score_of_node(total);
+  };
   split.missing_left = split.saw_missing && saves(left + missing) > saves(left);
   if (split.missing_left) left += missing;
   split.gain = saves(left);

@@ -1,4 +1,4 @@
-// The first splits of every tree, as the user gives them.
+// Forced splits: the user's first splits of every tree.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace spinney {
 
-// Gives each threshold an edge of its own: the forced cuts are exact, whatever the bins are.
+// Adds an edge for each threshold, so that forced splits are exact whatever the bins are.
 void force_edges(Coding& coding, const std::vector<ForcedSplit>& splits);
 
-// A forced split of a node, as its rows make it. Rows without a value go where it saves more.
-BoostSplit forced_split(const ForcedSplit& asked, const Coding& coding, const Codes& codes, std::span<const Row> rows,
+// Evaluates a forced split on the rows of a node. Rows with a missing value go to the side with the larger gain.
+BoostSplit forced_split(const ForcedSplit& forced, const Coding& coding, const Codes& codes, std::span<const Row> rows,
                         const Packed* pairs, const SplitSearch& search, Units units, const Bounds& bounds);
 
 }  // namespace spinney

@@ -1,9 +1,9 @@
-// The grower of boosted trees: leaf by leaf, level by level, with one split for all nodes of a level, or with forced splits
-// first; in leaves of one value or of several. The rows of the tree are behind the calls of boost/rows.h.
+// Grows boosted trees best-first, depth-wise, with one split per level (symmetric), or with forced splits first; leaves
+// have one value or several. The rows are accessed through the calls of boost/rows.h.
 //
-// The leaf with the largest gain is split next. A large leaf is split by all threads together; while leaves are small each
-// thread splits one, and takes those that are likely to come next ahead of their turn. Where rows are best read for several
-// leaves at once, all leaves whose turn may come are one batch. None of this changes the tree.
+// The leaf with the largest gain is split next. All threads together split a large leaf; while leaves are small, each
+// thread splits one and speculatively splits leaves that are likely to come next. Where rows are best read for several
+// leaves at once, all leaves that may be split soon form one batch. None of this changes the tree.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 #include "base/interrupt.h"
 #include "base/pool.h"
-#include "boost/growing.h"
+#include "boost/growing_tree.h"
 #include "boost/rows.h"
 
 namespace spinney {
@@ -31,7 +31,7 @@ class TreeGrower : public Rows::Growth {
  public:
   using Leaf = typename Growth::Leaf;
 
-  // `of_rows`: what the rows are made of besides the tree.
+  // `of_rows`: further arguments for the rows of the tree.
   template <class... OfRows>
   TreeGrower(const Coding& coding, const BoostParams& params, std::uint64_t key, typename Growth::Terms terms,
              int n_threads, Interrupt& interrupt, OfRows&&... of_rows)
@@ -43,7 +43,7 @@ class TreeGrower : public Rows::Growth {
   BoostedTree grow()
     requires PresentRows<Rows>
   {
-    auto root = planted(rows_.n_rows());
+    auto root = is_root_built(rows_.n_rows());
     alone_ns_ = std::clamp(rows_.estimated_ns() / (4.0 * n_threads_), 100'000.0, 500'000.0);
     if constexpr (Rows::takes_given_splits) {
       if (params_.symmetric) return grow_levels(std::move(root));
@@ -70,29 +70,29 @@ class TreeGrower : public Rows::Growth {
       Growth::settle;
   using Growth::heap_, Growth::n_leaves_, Growth::params_;
 
-  std::unique_ptr<Leaf> planted(std::size_t n_rows) {
+  std::unique_ptr<Leaf> is_root_built(std::size_t n_rows) {
     auto root = Growth::make_root(n_rows);
-    rows_.plant(*root);
+    rows_.init_root(*root);
     return root;
   }
 
-  // Carries out the best splits of leaves; one that leaves too few rows on a side has no children.
-  void carry_out(std::span<LeafSplit<Leaf>> splits, Crew crew) {
-    rows_.partition(splits, crew);
+  // Applies the best splits of leaves; a split that leaves too few rows on a side produces no children.
+  void carry_out(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
+    rows_.partition(splits, team);
     for (LeafSplit<Leaf>& split : splits) {
       const Leaf& leaf = *split.leaf;
       if (Growth::has_too_few(leaf, split.n_left)) continue;
       split.left = make_child(leaf, true, split.n_left);
       split.right = make_child(leaf, false, split.n_left);
-      split.left->made_by = split.right->made_by = crew.worker;
+      split.left->made_by = split.right->made_by = team.worker;
       Growth::bound(leaf, *split.left, *split.right);
     }
-    rows_.histograms(splits, crew);
+    rows_.histograms(splits, team);
     if (params_.symmetric || is_forcing_) return;
     for (LeafSplit<Leaf>& split : splits) {
       if (!split.left) continue;
       for (Leaf* child : {split.left.get(), split.right.get()})
-        if (!(child->best.gain > 0)) rows_.release(*child, crew.worker);
+        if (!(child->best.gain > 0)) rows_.release(*child, team.worker);
     }
   }
 
@@ -109,12 +109,14 @@ class TreeGrower : public Rows::Growth {
   void release(Leaf& leaf) override { rows_.release(leaf, leaf.made_by); }
   void rejoin(Leaf& leaf) override { rows_.rejoin(leaf, leaf.left->n()); }
 
-  Crew crew_for(const Leaf& leaf) const { return {rows_.estimated_ns(leaf) < worth_a_wake_up_ns ? 1 : n_threads_, 0}; }
+  ThreadTeam team_for(const Leaf& leaf) const {
+    return {rows_.estimated_ns(leaf) < worth_a_wake_up_ns ? 1 : n_threads_, 0};
+  }
 
   void split_next() {
     Leaf& next = *heap_.front();
     LeafSplit<Leaf> split{.leaf = &next, .searches = n_to_come() > 1};
-    carry_out({&split, 1}, crew_for(next));
+    carry_out({&split, 1}, team_for(next));
     settle(split);
   }
 
@@ -149,7 +151,7 @@ class TreeGrower : public Rows::Growth {
       });
       const std::size_t n_before = n_leaves_;
       level = split_level(std::move(level), best);
-      if (n_leaves_ == n_before) break;  // every node had fewer rows on a side than the hessian indicated
+      if (n_leaves_ == n_before) break;  // every node had fewer rows on a side than its hessian indicated
     }
     for (auto& leaf : level) finish(*leaf);
     return Growth::assemble();
@@ -159,7 +161,7 @@ class TreeGrower : public Rows::Growth {
     std::vector<std::unique_ptr<Leaf>> next;
     for (auto& leaf : level) {
       if (may_split(*leaf)) leaf->best = rows_.of_node(best, *leaf);
-      if (may_split(*leaf) && leaf->best.gain > 0 && make_part_of_tree(*leaf)) {
+      if (may_split(*leaf) && leaf->best.gain > 0 && split_now(*leaf)) {
         for (auto* child : {&leaf->left, &leaf->right}) {
           place(**child);
           next.push_back(std::move(*child));
@@ -172,10 +174,10 @@ class TreeGrower : public Rows::Growth {
     return next;
   }
 
-  // Splits a leaf whatever others there are; false, with its best split counted, if a side has too few rows.
-  bool make_part_of_tree(Leaf& leaf) {
+  // Splits a leaf regardless of the others; returns false, with its best split recounted, if a side has too few rows.
+  bool split_now(Leaf& leaf) {
     LeafSplit<Leaf> split{.leaf = &leaf};
-    carry_out({&split, 1}, crew_for(leaf));
+    carry_out({&split, 1}, team_for(leaf));
     if (!split.left) {
       leaf.best = std::move(split.recounted);
       return false;
@@ -195,24 +197,24 @@ class TreeGrower : public Rows::Growth {
     is_forcing_ = false;
   }
 
-  // A node whose forced split leaves too few rows on a side is split like any other.
+  // A node whose forced split leaves too few rows on a side is split like any other node.
   void force(std::unique_ptr<Leaf> leaf, std::uint32_t at) {
     if (!may_split(*leaf) || n_to_come() == 0 || !leaf->histogram) return push(std::move(leaf));
     const ForcedSplit& forced = params_.forced_splits[at];
     leaf->best = rows_.forced(forced, *leaf);
-    if (!make_part_of_tree(*leaf)) return push(std::move(leaf));
+    if (!split_now(*leaf)) return push(std::move(leaf));
     place(*leaf);
     forced.left > 0 ? force(std::move(leaf->left), forced.left) : push(std::move(leaf->left));
     forced.right > 0 ? force(std::move(leaf->right), forced.right) : push(std::move(leaf->right));
   }
 
-  // ---- a leaf for each thread --------------------------------------------------------------------------
+  // ---- one leaf per thread -----------------------------------------------------------------------------
 
   bool is_for_one_thread(const Leaf& leaf) const {
     return rows_.may_take_one_thread(leaf) && rows_.estimated_ns(leaf) <= alone_ns_;
   }
 
-  // Threads are woken once for all splits to come, so these may be small.
+  // Threads are woken once for all remaining splits, so that even small splits pay.
   bool is_worth_splitting_ahead() const {
     if (n_to_come() < 2) return false;
     double ns = static_cast<double>(n_to_come()) * rows_.least_ns();
@@ -220,8 +222,8 @@ class TreeGrower : public Rows::Growth {
     return ns >= worth_a_wake_up_ns;
   }
 
-  // Each thread splits the leaf that comes next of those nobody has taken, until a leaf's turn comes that is too large
-  // for one thread, or the tree is done.
+  // Each thread splits the next leaf that no thread has taken, until the next leaf is too large for one thread or the
+  // tree is complete.
   void split_ahead() {
     is_given_up_ = false;
     parallel_for(static_cast<std::size_t>(n_threads_), n_threads_, [&](std::size_t, int worker) {
@@ -237,9 +239,8 @@ class TreeGrower : public Rows::Growth {
     });
   }
 
-  // The first leaf in the order of their turns, as far as it is known, that is neither split nor taken; or one that comes
-  // soon after it and whose histogram the worker has made, and so has in its cache. Leaves to come will take the turns of
-  // about half of those that wait.
+  // The first leaf in split order, as far as it is known, that is neither split nor taken; or a leaf soon after it
+  // whose histogram is in this worker's cache. New leaves will come before about half of the waiting ones.
   Leaf* next_leaf(int worker) {
     const std::size_t most_ahead = 2 * static_cast<std::size_t>(n_threads_);
     Leaf* found = nullptr;
@@ -280,7 +281,7 @@ class TreeGrower : public Rows::Growth {
     if (failure) std::rethrow_exception(failure);
   }
 
-  // Another thread's split will be there soon; sleeping takes longer than most of them.
+  // Another thread will finish its split soon; sleeping takes longer than most splits.
   void wait_for_news(std::unique_lock<std::mutex>& lock) {
     const std::size_t seen = n_settled_.load(std::memory_order_relaxed);
     const auto has_come = [&] { return n_settled_.load(std::memory_order_acquire) != seen; };
@@ -292,9 +293,9 @@ class TreeGrower : public Rows::Growth {
   }
 
   bool is_forcing_ = false;
-  double alone_ns_ = 0;  // splits that take no longer are one thread's work
+  double alone_ns_ = 0;  // splits that take no longer are done by one thread
 
-  // While threads split leaves of their own, what follows is under the mutex, and so are the tree's leaves.
+  // While each thread splits a leaf, the mutex protects the members below and the leaves of the tree.
   std::mutex mutex_;
   std::condition_variable news_;
   std::atomic<std::size_t> n_settled_{0};

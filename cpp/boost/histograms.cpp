@@ -9,7 +9,7 @@ namespace spinney {
 
 namespace {
 
-// A node for each worker, to be searched apart.
+// One node per worker, searched independently.
 std::vector<SearchedNode> copies(const SearchedNode& node, int n_threads) {
   return std::vector<SearchedNode>(static_cast<std::size_t>(n_threads), node);
 }
@@ -56,15 +56,15 @@ HistogramSearch::HistogramSearch(const Tiles& tiles, const SplitSearch& search, 
 void HistogramSearch::fill_tile(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n) const {
   const auto [first, last] = tiles_.cells_of_tile(tile);
   std::memset(histogram + first, 0, (last - first) * sizeof(Packed));
-  add_rows(tile, histogram, rows, n, Tiles::Way::add);
+  add_rows(tile, histogram, rows, n, Tiles::Operation::add);
 }
 
 void HistogramSearch::add_rows(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n,
-                               Tiles::Way way) const {
+                               Tiles::Operation operation) const {
   constexpr std::size_t between_checks = 1 << 20;
   for (std::size_t begin = 0; begin < n; begin += between_checks) {
     interrupt_.check();
-    tiles_.add_rows(tile, pairs_, rows + begin, std::min(between_checks, n - begin), histogram, way);
+    tiles_.add_rows(tile, pairs_, rows + begin, std::min(between_checks, n - begin), histogram, operation);
   }
 }
 
@@ -76,7 +76,7 @@ void HistogramSearch::subtract_lane(std::uint32_t lane, Packed* large, const Pac
 void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const {
   if (node.columns.empty()) return;
   if (tiles_.is_of_flags(lane)) {
-    const auto [first, end] = tiles_.cells_of_lane(lane);  // the first is of the rows that are in no flag
+    const auto [first, end] = tiles_.cells_of_lane(lane);  // the first cell holds the rows without a flag
     if (!search_.may_split_flags(node.histogram + first + 1, end - first - 1, node.terms, node.best.score)) return;
   }
   for (const std::uint32_t f : tiles_.columns(lane))
@@ -91,7 +91,7 @@ void HistogramSearch::search_column(std::uint32_t f, const Packed* cells, Search
   node.consider(search_.search(f, cells, node.terms, node.best.score, scratch, known));
 }
 
-// The listed columns begin … end - 1; all of them in a node that has no histogram of them.
+// Searches listed columns begin … end - 1, or all of them if the node has no histogram of them.
 void HistogramSearch::search_listed(std::size_t begin, std::size_t end, SearchedNode& node, SplitScratch& scratch,
                                     const Counts* counts) const {
   if (node.columns.empty()) return;
@@ -114,15 +114,15 @@ void HistogramSearch::search_counted(SearchedNode& node, const Counts& counts, i
   if (!tiles_.listed().empty()) search_listed(0, tiles_.listed().n_columns(), node, scratch, &counts);
 }
 
-// A tree adds the rows of its root to all lanes, and about as many again in the smaller children; or to a fraction of them
-// at each of its levels, and then has no more cells to clear and to subtract. 1,000 rows of 60 columns and 20 classes: 0.85 of
-// the time with a fraction of 0.2, as long with 0.35, 1.08 with 0.5.
+// With full histograms a tree adds the rows of its root to all lanes and about as many again in the smaller children;
+// without, it adds a fraction of the lanes at each level and has no cells to clear and subtract. For 1,000 rows, 60
+// columns and 20 classes the time ratio is 0.85 with a fraction of 0.2, 1 with 0.35 and 1.08 with 0.5.
 bool HistogramSearch::are_few(std::size_t n_rows, double fraction) const {
-  constexpr std::size_t most_rows = 1 << 14;  // near enough to be read lane by lane
+  constexpr std::size_t most_rows = 1 << 14;  // close enough in memory to be read lane by lane
   return n_rows <= most_rows && fraction <= 0.3 && tiles_.listed().empty() && !lanes_in_use_.empty();
 }
 
-// Sums of a node's rows.
+// The gradient sums of a node's rows.
 Packed HistogramSearch::read_pairs(const SearchedNode& node, int worker) const {
   std::vector<Packed>& pairs = scratch_.drawn[static_cast<std::size_t>(worker)].pairs;
   const std::size_t n = node.terms.n_rows;
@@ -132,7 +132,7 @@ Packed HistogramSearch::read_pairs(const SearchedNode& node, int worker) const {
   return sum;
 }
 
-// of_lane(lane) after its cells are those of the node, whose pairs have been read.
+// Calls of_lane(lane) when its cells hold the sums of the node, whose pairs have been read.
 template <class OfLane>
 void HistogramSearch::for_each_drawn(SearchedNode& node, int worker, OfLane&& of_lane) const {
   HistogramScratch::Drawn& mine = scratch_.drawn[static_cast<std::size_t>(worker)];
@@ -168,7 +168,7 @@ void HistogramSearch::search_drawn(SearchedNode& node, int worker) const {
   for_each_drawn(node, worker, [&](std::uint32_t lane) { search_lane(lane, node, scratch); });
 }
 
-void HistogramSearch::plant_drawn(SearchedNode& root) const {
+void HistogramSearch::init_drawn_root(SearchedNode& root) const {
   const Packed sum = read_pairs(root, 0);
   root.terms = search_.terms({gradient_of(sum), hessian_of(sum)}, root.terms.n_rows, root.terms.bounds);
   if (root.columns.empty()) return;
@@ -185,7 +185,7 @@ double HistogramSearch::estimated_ns(double n_rows, double n_small) const {
   return ns + 4 * listed.n_entries(n_small) + ns_large + 2.0 * static_cast<double>(listed.n_columns());
 }
 
-// body(lane, worker), a few lanes to a task
+// Calls body(lane, worker), with a few lanes per task.
 template <class Body>
 void HistogramSearch::for_each_lane(int n_threads, Body&& body) const {
   const std::size_t n = lanes_in_use_.size(),
@@ -195,7 +195,8 @@ void HistogramSearch::for_each_lane(int n_threads, Body&& body) const {
   });
 }
 
-// Workers take chunks of rows; worker 0 adds to the histogram itself, the others to their own sums. Returns who took some.
+// Workers take chunks of rows; worker 0 adds to the histogram, the others to private sums. Returns the workers that
+// took chunks.
 std::vector<std::uint8_t> HistogramSearch::fill_parts(Packed* histogram, const Row* rows, std::size_t n,
                                                       int n_threads) const {
   const std::size_t chunk = std::clamp<std::size_t>(n / (4 * static_cast<std::size_t>(n_threads)), 1024, 8192);
@@ -227,7 +228,7 @@ void HistogramSearch::add_parts(std::uint32_t lane, Packed* histogram, const std
     for (std::size_t i = first; used[w] && i < last; ++i) histogram[i] += scratch_.parts[w][i];
 }
 
-// The sum of all rows: each is in one cell of every lane.
+// The sum over all rows: each row is in one cell of every lane.
 Packed HistogramSearch::sum_of_lane(std::uint32_t lane, const Packed* histogram,
                                     const std::vector<std::uint8_t>& used) const {
   const auto [first, last] = tiles_.cells_of_lane(lane);
@@ -238,7 +239,7 @@ Packed HistogramSearch::sum_of_lane(std::uint32_t lane, const Packed* histogram,
   return sum;
 }
 
-void HistogramSearch::plant(SearchedNode& root, const Packed* known, int n_threads) const {
+void HistogramSearch::init_root(SearchedNode& root, const Packed* known, int n_threads) const {
   const Row* rows = root.rows;
   const std::size_t n = root.terms.n_rows;
   Packed sum = 0;
@@ -247,7 +248,7 @@ void HistogramSearch::plant(SearchedNode& root, const Packed* known, int n_threa
     for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
   else if (known != nullptr)
     std::copy_n(known, tiles_.n_cells(), root.histogram);
-  else if (shares_tiles(n_threads) || n_threads == 1)
+  else if (splits_tile_work(n_threads) || n_threads == 1)
     parallel_for(tiles_in_use_.size(), n_threads,
                  [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], root.histogram, rows, n); });
   else
@@ -262,18 +263,18 @@ void HistogramSearch::plant(SearchedNode& root, const Packed* known, int n_threa
     search_lane(lane, roots[w], scratch_.search[w]);
   });
   choose(root, roots);
-  plant_listed(root, n_threads);
+  init_listed_root(root, n_threads);
 }
 
-void HistogramSearch::plant_listed(SearchedNode& root, int n_threads) const {
+void HistogramSearch::init_listed_root(SearchedNode& root, int n_threads) const {
   const ListedColumns& listed = tiles_.listed();
   if (listed.empty()) return;
   if (root.listed != nullptr) fill_listed(root);
-  const std::size_t n = listed.n_columns(), n_pieces = pieces_of_listed(root, n_threads);
+  const std::size_t n = listed.n_columns(), n_ranges = ranges_of_listed(root, n_threads);
   std::vector<SearchedNode> roots = copies(root, n_threads);
-  parallel_for(n_pieces, n_pieces == 1 ? 1 : n_threads, [&](std::size_t p, int worker) {
+  parallel_for(n_ranges, n_ranges == 1 ? 1 : n_threads, [&](std::size_t p, int worker) {
     const auto w = static_cast<std::size_t>(worker);
-    search_listed(p * n / n_pieces, (p + 1) * n / n_pieces, roots[w], scratch_.search[w]);
+    search_listed(p * n / n_ranges, (p + 1) * n / n_ranges, roots[w], scratch_.search[w]);
   });
   choose(root, roots);
 }
@@ -283,13 +284,13 @@ void HistogramSearch::fill_listed(SearchedNode& node) const {
   tiles_.listed().add_rows(pairs_, node.rows, node.terms.n_rows, node.listed);
 }
 
-// How many tasks the search of a node's listed columns is.
-std::size_t HistogramSearch::pieces_of_listed(const SearchedNode& node, int n_threads) const {
+// The number of tasks for searching a node's listed columns.
+std::size_t HistogramSearch::ranges_of_listed(const SearchedNode& node, int n_threads) const {
   if (node.listed == nullptr || n_threads == 1) return 1;
   return std::min<std::size_t>(tiles_.listed().n_columns(), 4 * static_cast<std::size_t>(n_threads));
 }
 
-// A small child without a histogram is one task more.
+// A small child without a histogram is one more task.
 void HistogramSearch::divide_listed(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const {
   const ListedColumns& listed = tiles_.listed();
   if (listed.empty()) return;
@@ -297,34 +298,34 @@ void HistogramSearch::divide_listed(SearchedNode& small, SearchedNode& large, in
     fill_listed(small);
   else if (large.listed != nullptr)
     listed.take_rows(pairs_, small.rows, small.terms.n_rows, large.listed);
-  const std::size_t n = listed.n_columns(), n_pieces = pieces_of_listed(large, n_threads);
-  const auto divide_piece = [&](std::size_t p, SearchedNode& a, SearchedNode& b, SplitScratch& scratch) {
-    if (p == n_pieces) return search_listed(0, n, a, scratch);
-    const std::size_t begin = p * n / n_pieces, end = (p + 1) * n / n_pieces;
+  const std::size_t n = listed.n_columns(), n_ranges = ranges_of_listed(large, n_threads);
+  const auto divide_range = [&](std::size_t p, SearchedNode& a, SearchedNode& b, SplitScratch& scratch) {
+    if (p == n_ranges) return search_listed(0, n, a, scratch);
+    const std::size_t begin = p * n / n_ranges, end = (p + 1) * n / n_ranges;
     if (small.listed != nullptr) {
       listed.subtract(begin, end, large.listed, small.listed);
       search_listed(begin, end, a, scratch);
     }
     search_listed(begin, end, b, scratch);
   };
-  const std::size_t n_tasks = n_pieces + (small.listed == nullptr);
+  const std::size_t n_tasks = n_ranges + (small.listed == nullptr);
   if (n_threads == 1) {
     for (std::size_t p = 0; p < n_tasks; ++p)
-      divide_piece(p, small, large, scratch_.search[static_cast<std::size_t>(worker)]);
+      divide_range(p, small, large, scratch_.search[static_cast<std::size_t>(worker)]);
     return;
   }
   std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
   parallel_for(n_tasks, n_threads, [&](std::size_t p, int w) {
     const auto mine = static_cast<std::size_t>(w);
-    divide_piece(p, smalls[mine], larges[mine], scratch_.search[mine]);
+    divide_range(p, smalls[mine], larges[mine], scratch_.search[mine]);
   });
   choose(small, smalls);
   choose(large, larges);
 }
 
 void HistogramSearch::divide(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const {
-  constexpr std::size_t few = 2048;  // rows that are not worth sharing
-  if (n_threads > 1 && shares_tiles(n_threads))
+  constexpr std::size_t few = 2048;  // too few rows to split across threads
+  if (n_threads > 1 && splits_tile_work(n_threads))
     divide_tiles(small, large, n_threads);
   else if (n_threads > 1 && small.terms.n_rows >= few && !tiles_in_use_.empty())
     divide_rows(small, large, n_threads);
@@ -334,8 +335,8 @@ void HistogramSearch::divide(SearchedNode& small, SearchedNode& large, int n_thr
   divide_listed(small, large, n_threads, worker);
 }
 
-// Lane by lane, as long as its cells are near. A child that is not searched needs no histogram: its rows are taken away from
-// its parent's.
+// Lane by lane, while the cells are in cache. A child that is not searched needs no histogram: its rows are subtracted
+// from the parent's.
 void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large,
                                   SplitScratch& scratch) const {
   const Row* rows = small.rows;
@@ -344,7 +345,7 @@ void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, Searc
   if (is_small_searched)
     fill_tile(tile, small.histogram, rows, n);
   else
-    add_rows(tile, large.histogram, rows, n, Tiles::Way::take);
+    add_rows(tile, large.histogram, rows, n, Tiles::Operation::take);
   for (const std::uint32_t lane : tiles_.lanes(tile)) {
     tiles_.sum_up(lane, is_small_searched ? small.histogram : large.histogram);
     if (is_small_searched) subtract_lane(lane, large.histogram, small.histogram);

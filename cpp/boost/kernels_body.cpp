@@ -25,19 +25,19 @@ void subtract(Packed* large, const Packed* small, std::size_t n) {
 typedef Packed Eight __attribute__((vector_size(64), aligned(8), may_alias));
 
 template <class Code>
-void add_eights(const Code* tile, std::size_t stride, std::size_t n_lanes, std::size_t room, const Row* rows,
+void add_eights(const Code* tile, std::size_t stride, std::size_t n_lanes, std::size_t cells_per_lane, const Row* rows,
                 std::size_t n, const Packed* pairs, Packed* cells) {
   for (std::size_t i = 0; i < n; ++i) {
     const Code* row = tile + rows[i] * stride;
     const Eight pair = *reinterpret_cast<const Eight*>(pairs + 8 * i);
     Packed* first = cells;
-    for (std::size_t lane = 0; lane < n_lanes; ++lane, first += 8 * room)
+    for (std::size_t lane = 0; lane < n_lanes; ++lane, first += 8 * cells_per_lane)
       *reinterpret_cast<Eight*>(first + std::size_t{8} * row[lane]) += pair;
   }
 }
 
 #include "boost/kernels_cuts.h"
-#include "boost/kernels_part.h"
+#include "boost/kernels_partition.h"
 
 void rank(const double* keys, std::size_t n, std::uint32_t* places) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -59,7 +59,7 @@ void quantise(const Pair* pairs, std::size_t first, std::size_t n, float gradien
     z ^= z >> 16;
     const float draw_gradient = static_cast<float>(static_cast<std::int32_t>(z & 0xffff)) * 0x1p-16f;
     const float draw_hessian = static_cast<float>(static_cast<std::int32_t>(z >> 16)) * 0x1p-16f;
-    // up with the probability of the remainder, which is exact: whole numbers stay what they are
+    // rounds up with the probability of the remainder, which is exact: integers are unchanged
     const float g = pairs[i].gradient * gradient_scale, h = pairs[i].hessian * hessian_scale;
     std::int32_t whole = static_cast<std::int32_t>(g), whole_hessian = static_cast<std::int32_t>(h);
     whole -= static_cast<float>(whole) > g;
@@ -99,7 +99,7 @@ constexpr LossKernels kernels_of_loss<MultinomialLoss>{};
 template <>
 constexpr LossKernels kernels_of_loss<NormalLoss>{};
 template <>
-constexpr LossKernels kernels_of_loss<OutsideLoss>{};
+constexpr LossKernels kernels_of_loss<ExternalLoss>{};
 
 #define SPINNEY_LOSS_KERNELS(id, Type, ...) kernels_of_loss<Type>,
 
@@ -111,10 +111,10 @@ const BoostKernels& boost_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
       .add_eights = add_eights<std::uint8_t>,
       .add_wide_eights = add_eights<std::uint16_t>,
       .best_cut = best_cut,
-      .may_part_one = may_part_one,
+      .may_separate_one = may_separate_one,
       .part = part,
-      .part_by_bits = part_by_bits<std::uint8_t>,
-      .part_wide_by_bits = part_by_bits<std::uint16_t>,
+      .partition_by_bits = partition_by_bits<std::uint8_t>,
+      .partition_wide_by_bits = partition_by_bits<std::uint16_t>,
       .rank = rank,
       .quantise = quantise,
       .sum_pairs = sum_pairs,

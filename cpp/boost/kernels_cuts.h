@@ -1,4 +1,4 @@
-// The best cut of a column: a part of kernels_body.cpp.
+// The best cut of a column, included by kernels_body.cpp.
 
 double score_of(Packed left_sums, const CutQuery& q) {
   const double g_left = static_cast<double>(gradient_of(left_sums)),
@@ -15,7 +15,7 @@ void offer_cut(std::size_t cut, const Packed* prefix, const CutQuery& q, CutFoun
   found.left = prefix[cut];
 }
 
-bool may_part_one(const Packed* cells, std::size_t n, const CutQuery& q) {
+bool may_separate_one(const Packed* cells, std::size_t n, const CutQuery& q) {
   const double floor = q.floor * (1 - 2e-9), most = q.hessian - q.min_hessian;
   std::int64_t any = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -28,19 +28,19 @@ bool may_part_one(const Packed* cells, std::size_t n, const CutQuery& q) {
   return any != 0;
 }
 
-// Rough scores say which cuts may be the best; these are then compared in double precision. So the best cut does not
-// depend on how rough they are, as long as they are right to the margin.
-// With l and r the shares that both sides have of the hessian and twice lambda, S, and d = g_left - l g, the score of a cut is
-// (g^2 + d^2 / (l r)) / S. The rough part is d^2 / (l r), in single precision: half the work of the score itself. Of d, which
-// may be a small difference, the error is below 8 2^-24 sqrt(l S score) however the additions are rounded, hence that of the
-// gain d^2 / (l r S) below 2^-20 sqrt(score gain / r), or 2^-41 score / r where the gain is smaller still.
+// Rough scores select the cuts that may be the best; these are compared in double precision. The best cut does not
+// depend on the roughness as long as the error stays within the margin.
+// Let l and r be the fractions of S (the hessian plus twice lambda) on the two sides and d = g_left - l g. The score of
+// a cut is (g^2 + d^2 / (l r)) / S. The rough score is d^2 / (l r) in single precision, half the work. The error of d,
+// which may be a small difference, is below 8 2^-24 sqrt(l S score) for any order of the additions, hence that of the
+// gain d^2 / (l r S) is below 2^-20 sqrt(score gain / r), or 2^-41 score / r if the gain is smaller still.
 struct RoughCuts {
   explicit RoughCuts(const CutQuery& q, double needed)
       : total(q.hessian + 2 * q.lambda),
         alone(q.gradient * q.gradient / total),
         most_uneven(total / (needed + q.lambda)) {}
 
-  // What the rough part must reach for the cut to be looked at: nearly the largest, and nearly the floor.
+  // The rough score a cut must reach to be examined: nearly the largest, and nearly the floor.
   float enough(float largest, double floor) const {
     const double best = static_cast<double>(largest) / total, wanted = floor - alone;
     const double gain = best > wanted ? best : wanted, score = alone + gain;
@@ -60,7 +60,7 @@ __m512i add_up_lanes(__m512i v) {
   return _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 4));
 }
 
-// Which of 16 places from `at` on lie in [first, end)?
+// Which of 16 positions from `at` on lie in [first, end).
 __mmask16 places_within(std::size_t at, std::size_t first, std::size_t end) {
   const std::size_t low = first > at ? first - at : 0, high = end > at ? end - at : 0;
   const std::uint32_t below_high = high >= 16 ? 0xffffu : (1u << high) - 1;
@@ -103,9 +103,9 @@ CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const 
                  right = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(0xffff, h_right), unit, lambda);
     const __m512 d = _mm512_fnmadd_ps(g, left, _mm512_maskz_cvtepi32_ps(0xffff, g_left));
     const __m512 score = _mm512_mul_ps(_mm512_mul_ps(d, d), _mm512_maskz_rcp14_ps(0xffff, _mm512_mul_ps(left, right)));
-    const __m512 kept = _mm512_mask_mov_ps(none, valid, score);
-    _mm512_storeu_ps(scores + i, kept);
-    largest = _mm512_maskz_max_ps(0xffff, largest, kept);
+    const __m512 valid_scores = _mm512_mask_mov_ps(none, valid, score);
+    _mm512_storeu_ps(scores + i, valid_scores);
+    largest = _mm512_maskz_max_ps(0xffff, largest, valid_scores);
   };
   std::size_t i = 0;
   if (q.first_cut == 0 && end_cut == n_cuts)
@@ -134,8 +134,8 @@ struct CutRange {
   std::size_t begin, end;
 };
 
-// Running sums of cells, two steps at a time: the next need not wait for each of them. Hessians never fall along the cuts, so
-// those with enough of it on both sides are neighbours, which are returned, and nothing is added up beyond them.
+// Running sums of cells, two at a time to shorten the dependency chain. Hessians never decrease along the cuts, so the
+// cuts with enough hessian on both sides are contiguous; their range is returned and nothing beyond it is summed.
 CutRange add_up(const Packed* cells, std::size_t n, Packed before, std::uint32_t least, std::uint32_t most,
                 Packed* prefix) {
   const auto hessian = [](Packed sum) __attribute__((always_inline)) { return static_cast<std::uint32_t>(sum); };
@@ -157,7 +157,7 @@ CutRange add_up(const Packed* cells, std::size_t n, Packed before, std::uint32_t
   return range;
 }
 
-// As many cuts at a time as a register holds: GCC keeps larger groups in memory.
+// As many cuts at a time as a register holds: GCC stores larger groups in memory.
 constexpr std::size_t n_scored = register_bytes / sizeof(float);
 using Scores = Lanes<float, n_scored>;
 
@@ -168,7 +168,7 @@ struct RoughTerms {
         unit(every<n_scored>(static_cast<float>(1 / rough.total))),
         lambda(every<n_scored>(static_cast<float>(q.lambda / rough.total))) {}
 
-  // `is_even`: no side is so small that its share may not be what the other leaves of 1.
+  // `is_even`: no side is so small that its fraction must be computed separately from 1 minus the other.
   template <bool is_even>
   SPINNEY_INLINE Scores scores(const Packed* prefix) const {
     const auto [h_left, g_left] = halves_of(load<n_scored>(prefix));
@@ -204,7 +204,8 @@ CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const 
   range.begin = range.begin < q.first_cut ? q.first_cut : range.begin;
   range.end = range.end > q.end_cut ? q.end_cut : range.end;
   if (range.begin >= range.end) return found;
-  for (std::size_t i = range.end; i + 1 < range.end + n_scored; ++i) prefix[i] = prefix[range.end - 1];  // once more
+  for (std::size_t i = range.end; i + 1 < range.end + n_scored; ++i)
+    prefix[i] = prefix[range.end - 1];  // repeats the last sum
   const RoughCuts rough(q, needed > 1 ? needed : 1);
   const RoughTerms terms(rough, q);
   const float best =

@@ -1,8 +1,8 @@
-// Bodies of the kernels of losses, a part of kernels_body.cpp.
+// Loss kernels, included by kernels_body.cpp.
 
 constexpr std::size_t weights_block = 256;
 
-// Rows that count once have weights of one: without a factor the compiler keeps the loop to one row at a time.
+// Unweighted rows use weights of 1: without a factor the compiler does not vectorise the loop.
 const double* weights_or_ones(const double* weight, std::size_t begin) {
   struct Ones {
     double values[weights_block];
@@ -81,8 +81,8 @@ void find_largest(const double* const* scores, std::size_t n_classes, std::size_
     for (std::size_t i = 0; i < m; ++i) most[i] = scores[k][begin + i] > most[i] ? scores[k][begin + i] : most[i];
 }
 
-// e^x of eight numbers that are not above 0, as exp_ieee has it. Its steps wait for one another: a loop over single registers
-// has a processor idle most of the time.
+// e^x of eight numbers that are at most 0, as exp_ieee computes it. Its steps depend on each other, so a loop over
+// single registers would leave the processor idle most of the time.
 SPINNEY_INLINE Lanes<double, 8> exp_of_eight(const Lanes<double, 8>& number) {
   constexpr double terms[] = {1.0 / 479001600.0,
                               1.0 / 39916800.0,
@@ -110,23 +110,23 @@ SPINNEY_INLINE Lanes<double, 8> exp_of_eight(const Lanes<double, 8>& number) {
       p, shifted);
 }
 
-// Adds e^(score - most) of m rows to their sums, and keeps it where there is room for it.
-template <bool keeps>
+// Adds e^(score - most) of m rows to their sums, and stores the exponentials if requested.
+template <bool stores_powers>
 void add_powers(const double* score, const double* most, std::size_t m, double* sum, [[maybe_unused]] double* power) {
   std::size_t i = 0;
   for (; i + 8 <= m; i += 8) {
     const auto found = exp_of_eight(load<8>(score + i) - load<8>(most + i));
-    if constexpr (keeps) store(power + i, found);
+    if constexpr (stores_powers) store(power + i, found);
     store(sum + i, load<8>(sum + i) + found);
   }
   for (; i < m; ++i) {
     const double found = exp_ieee(score[i] - most[i]);
-    if constexpr (keeps) power[i] = found;
+    if constexpr (stores_powers) power[i] = found;
     sum[i] += found;
   }
 }
 
-void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares,
+void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* proba,
              double* log_sums) {
   constexpr std::size_t block = 256;
   double most[block], sum[block];
@@ -134,11 +134,11 @@ void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, 
     const std::size_t m = n - begin < block ? n - begin : block;
     find_largest(scores, n_classes, begin, m, most);
     for (std::size_t i = 0; i < m; ++i) sum[i] = 0;
-    for (std::size_t k = 0; k < n_classes; ++k) add_powers<true>(scores[k] + begin, most, m, sum, shares[k] + begin);
+    for (std::size_t k = 0; k < n_classes; ++k) add_powers<true>(scores[k] + begin, most, m, sum, proba[k] + begin);
     for (std::size_t k = 0; k < n_classes; ++k) {
-      double* share = shares[k] + begin;
+      double* p_class = proba[k] + begin;
       SPINNEY_IVDEP
-      for (std::size_t i = 0; i < m; ++i) share[i] /= sum[i];
+      for (std::size_t i = 0; i < m; ++i) p_class[i] /= sum[i];
     }
     if (log_sums == nullptr) continue;
     SPINNEY_IVDEP
@@ -162,7 +162,7 @@ void softmax_loss(const double* const* scores, std::size_t n_classes, const doub
   }
 }
 
-void class_gradients(const double* shares, const double* target, const double* weight, std::size_t n, std::uint32_t k,
+void class_gradients(const double* proba, const double* target, const double* weight, std::size_t n, std::uint32_t k,
                      double factor, Pair* out) {
   const double wanted = k;
   for (std::size_t begin = 0; begin < n; begin += weights_block) {
@@ -170,7 +170,7 @@ void class_gradients(const double* shares, const double* target, const double* w
     const double* w = weights_or_ones(weight, begin);
     SPINNEY_IVDEP
     for (std::size_t i = begin; i < end; ++i) {
-      const double p = shares[i], hit = target[i] == wanted ? 1.0 : 0.0;
+      const double p = proba[i], hit = target[i] == wanted ? 1.0 : 0.0;
       out[i] = {static_cast<float>((p - hit) * w[i - begin]),
                 static_cast<float>(factor * p * (1.0 - p) * w[i - begin])};
     }

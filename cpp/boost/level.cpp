@@ -6,7 +6,7 @@
 
 namespace spinney {
 
-// What a cut of a node saves, twice and to second order, in the units of the packed sums.
+// Twice the second-order gain of a cut of one node, in units of the packed sums.
 double LevelSearch::gain(const NodeTerms& terms, double g_left, double h_left, double extra_l2) const {
   const double g = static_cast<double>(terms.total.gradient), h = static_cast<double>(terms.total.hessian);
   if (search_.is_plain()) {
@@ -15,15 +15,15 @@ double LevelSearch::gain(const NodeTerms& terms, double g_left, double h_left, d
     return (g_left * g_left * b + right * right * a) / (a * b) -
            g * g / (h + params_.l2_regularization / units_.hessian);
   }
-  const auto worth = [&](double gradient, double hessian) {
-    return search_.worth(gradient * units_.gradient, hessian * units_.hessian, terms.bounds, extra_l2);
+  const auto score_of_node = [&](double gradient, double hessian) {
+    return search_.score_of_node(gradient * units_.gradient, hessian * units_.hessian, terms.bounds, extra_l2);
   };
-  return (worth(g_left, h_left) + worth(g - g_left, h - h_left) - terms.parent) * units_.hessian /
+  return (score_of_node(g_left, h_left) + score_of_node(g - g_left, h - h_left) - terms.parent) * units_.hessian /
          (units_.gradient * units_.gradient);
 }
 
-// Adds to the gain of each cut what it saves in a node. Hessians never fall along cuts in order, so those with enough of
-// it on both sides are neighbours; others save nothing.
+// Adds the gain of each cut in one node to the total. Hessians never decrease along ordered cuts, so those with enough
+// hessian on both sides are contiguous; other cuts gain nothing.
 void LevelSearch::add_gains(const NodeTerms& terms, double extra_l2, bool in_order, Scratch& scratch) const {
   const std::size_t n = scratch.left_gradient.size();
   const double *const g_left = scratch.left_gradient.data(), *const h_left = scratch.left_hessian.data();
@@ -63,7 +63,7 @@ void LevelSearch::try_cuts(std::span<const LevelNode> nodes, std::uint32_t f, bo
     }
 }
 
-// Categories that some node has enough rows of, in the order of the steps that all rows together ask for.
+// The categories with enough rows in some node, ordered by the optimal step of all their rows.
 void LevelSearch::sort_categories(std::span<const LevelNode> nodes, std::uint32_t f, Scratch& scratch) const {
   const std::uint32_t n_codes = coding_.columns[f].n_codes;
   scratch.total.assign(n_codes, 0);
@@ -90,7 +90,7 @@ void LevelSearch::sort_categories(std::span<const LevelNode> nodes, std::uint32_
                    [&](auto a, auto b) { return scratch.steps[a] < scratch.steps[b]; });
 }
 
-// Few categories are cut one against the rest, more in their order.
+// Few categories are split one against the rest, more in their order.
 void LevelSearch::try_categories(std::span<const LevelNode> nodes, std::uint32_t f, Scratch& scratch,
                                  BoostSplit& best) const {
   sort_categories(nodes, f, scratch);
@@ -156,8 +156,8 @@ BoostSplit LevelSearch::best(std::span<const LevelNode> nodes, const std::vector
 
 BoostSplit LevelSearch::of_node(const BoostSplit& split, const LevelNode& node) const {
   const CodedColumn& column = coding_.columns[split.feature];
-  std::vector<Packed> room;
-  const Packed* cells = tiles_.cells(split.feature, node.histogram, packed(node.terms.total), room);
+  std::vector<Packed> buffer;
+  const Packed* cells = tiles_.cells(split.feature, node.histogram, packed(node.terms.total), buffer);
   const Packed missing = column.has_missing ? cells[column.n_codes - 1] : 0;
   Packed left = split.missing_left ? missing : 0;
   if (split.is_category)

@@ -1,4 +1,4 @@
-// The split that all nodes of a level make together: trees of such splits are symmetric.
+// One split for all nodes of a level, for symmetric trees.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ class LevelSearch {
               const SplitSearch& search)
       : coding_(coding), tiles_(tiles), params_(params), units_(units), search_(search) {}
 
-  // The split with the largest gain, summed over the nodes; one that it would leave with a side too small is not split and
-  // gains nothing. `columns` says which may be split on. The sums of the left side are each node's own.
+  // The split with the largest total gain over the nodes; a node that would get too small a side is not split and gains
+  // nothing. `columns` selects the columns. The sums of the left side are separate for each node.
   BoostSplit best(std::span<const LevelNode> nodes, const std::vector<std::uint8_t>& columns, int n_threads) const;
 
-  // The split as one of the nodes makes it: with its own sums, and no gain if a side of it would be too small.
+  // The split applied to one of the nodes: with that node's sums, and no gain if a side would be too small.
   BoostSplit of_node(const BoostSplit& split, const LevelNode& node) const;
 
  private:
   struct Scratch {
     std::vector<double> gains, left_gradient, left_hessian;  // by cut
     std::vector<Packed> cells, total;                        // of a column
-    std::vector<std::uint32_t> order;                        // of categories
+    std::vector<std::uint32_t> order;                        // order of categories
     std::vector<double> steps;
 
     void start(std::size_t n_cuts) {

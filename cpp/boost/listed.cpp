@@ -27,7 +27,8 @@ ListedColumns::ListedColumns(const Coding& coding, const Codes& codes, std::vect
   entries_a_row_ = static_cast<double>(entries_.size()) / static_cast<double>(std::max<std::size_t>(1, codes.n_rows));
 }
 
-// take(entry, pair) for the entries of each row. Those of rows to come are fetched ahead, as they are far apart in memory.
+// Calls take(entry, pair) for the entries of each row. Entries ahead are prefetched, because they are scattered in
+// memory.
 template <class Take>
 [[gnu::always_inline]] inline void ListedColumns::for_each_entry(const Packed* pairs, const Row* rows, std::size_t n,
                                                                  Take&& take) const {
@@ -66,7 +67,7 @@ void ListedColumns::subtract(std::size_t begin, std::size_t end, Packed* large, 
   boost_kernels().subtract(large + n_cells_ + begin, small + n_cells_ + begin, end - begin);
 }
 
-// Sums by column, then the cells of those columns that have enough. Returns whether any has.
+// Sums by column, then the cells of columns with enough hessian. Returns whether there are any.
 bool ListedColumns::find_cells(const Packed* pairs, const Row* rows, std::size_t n, double least,
                                ListedScratch& scratch) const {
   scratch.off.assign(columns_.size(), 0);

@@ -1,9 +1,9 @@
-// Columns that are hardly ever off their common code, and share no lane: a row lists the cells that it adds to.
+// Sparse columns that share no lane: each row lists its cells other than the common code.
 //
-// The rows at the common code are what is missing from the node's sum, so they take neither time nor memory. A node of many
-// entries has a histogram of these columns; one of few is searched from its rows alone, and has none: to clear, fill and
-// search all cells would take longer. A split has the rows at the common code on one side, so that a column without enough
-// of the others on the other side need not be searched: their sum is kept by column.
+// The rows at the common code are the node's sum minus the listed ones, so they cost neither time nor memory. A node
+// with many entries has a histogram of these columns; a node with few is searched from its rows, because clearing,
+// filling and searching all cells would take longer. All rows at the common code are on one side of a split, so a
+// column without enough other rows need not be searched: the sum of those rows is stored by column.
 #pragma once
 
 #include <cstddef>
@@ -15,36 +15,39 @@
 
 namespace spinney {
 
-// Of one thread.
+// Scratch of one thread.
 struct ListedScratch {
   std::vector<Packed> off, cells;
-  std::vector<std::uint32_t> first;  // by column: of its cells, or `none`
+  std::vector<std::uint32_t> first;  // by column: its first cell, or `none`
 };
 
 class ListedColumns {
  public:
   ListedColumns() = default;
 
-  // `columns` are listed in `codes`, ascending and of two codes at least.
+  // `columns` are listed in `codes`, in ascending order, with at least two codes each.
   ListedColumns(const Coding& coding, const Codes& codes, std::vector<std::uint32_t> columns);
 
   bool empty() const { return columns_.empty(); }
   std::size_t n_columns() const { return columns_.size(); }
   std::uint32_t column(std::size_t i) const { return columns_[i].column; }
-  std::size_t n_cells() const { return n_cells_ + columns_.size(); }  // of a histogram: those of the columns, then sums
-  double n_entries(double n_rows) const { return entries_a_row_ * n_rows; }  // of so many rows, about
+  std::size_t n_cells() const {
+    return n_cells_ + columns_.size();
+  }  // of a histogram: cells of the columns, then the sums by column
+  double n_entries(double n_rows) const { return entries_a_row_ * n_rows; }  // approximate number for n_rows rows
 
-  // Is a node of so many rows worth a histogram?
+  // Returns whether a node of n_rows is worth a histogram.
   bool is_worth_cells(double n_rows) const { return 8 * n_entries(n_rows) >= static_cast<double>(n_cells_); }
 
   void clear(Packed* histogram) const;
   void add_rows(const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const;
   void take_rows(const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const;
 
-  // For columns begin … end - 1: the cells of a node less those of its child.
+  // Subtracts the cells of a child from those of its node, for columns begin … end - 1.
   void subtract(std::size_t begin, std::size_t end, Packed* large, const Packed* small) const;
 
-  // visit(column, its cells) for those of columns begin … end - 1 that have the hessian `least` off their common code.
+  // Calls visit(column, cells) for those of columns begin … end - 1 with at least the hessian `least` off the common
+  // code.
   template <class Visit>
   void visit(std::size_t begin, std::size_t end, Packed* histogram, Packed total, double least, Visit&& visit) const {
     const Packed* off = histogram + n_cells_;
@@ -73,10 +76,10 @@ class ListedColumns {
   static constexpr std::uint32_t none = UINT32_MAX;
   struct Listed {
     std::uint32_t column = 0, common = 0, n_codes = 0;
-    std::uint32_t first = 0;  // cell
+    std::uint32_t first = 0;  // first cell
   };
   struct Entry {
-    std::uint32_t column, cell;  // column: its place here
+    std::uint32_t column, cell;  // column: its index here
   };
 
   template <class Take>
@@ -85,7 +88,7 @@ class ListedColumns {
 
   std::vector<Listed> columns_;
   std::size_t n_cells_ = 0;
-  std::vector<std::size_t> row_begins_;  // by row, and the end
+  std::vector<std::size_t> row_begins_;  // by row, then the end
   std::vector<Entry> entries_;           // by row
   double entries_a_row_ = 0;
 };

@@ -15,7 +15,7 @@ class LocalRows {
  public:
   using Growth = GrowingTree;
   using Leaf = GrowingLeaf;
-  static constexpr bool takes_given_splits = true;  // those of a level, and forced ones
+  static constexpr bool takes_given_splits = true;  // those of a symmetric level, and forced splits
 
   LocalRows(const GrowingTree& tree, LocalMemory& memory, const BoostParams& params, std::vector<Row>& rows,
             const Packed* pairs, const Packed* root, int n_threads, Interrupt& interrupt)
@@ -35,7 +35,7 @@ class LocalRows {
 
   std::size_t n_rows() const { return rows_.size(); }
 
-  void plant(Leaf& root) {
+  void init_root(Leaf& root) {
     if (!adds_drawn_) root.histogram = memory_.pool.take(0);
     if (!adds_drawn_ && is_worth_listed(root)) root.listed = memory_.listed_pool.take(0);
     SearchedNode searched = searched_node(root, tree_.may_split(root));
@@ -46,9 +46,9 @@ class LocalRows {
       known = root.histogram.get();
     }
     if (adds_drawn_)
-      histograms_.plant_drawn(searched);
+      histograms_.init_drawn_root(searched);
     else
-      histograms_.plant(searched, known, estimated_ns() < worth_a_wake_up_ns ? 1 : n_threads_);
+      histograms_.init_root(searched, known, estimated_ns() < worth_a_wake_up_ns ? 1 : n_threads_);
     root.sums = searched.terms.total;
     root.best = std::move(searched.best);
   }
@@ -58,24 +58,25 @@ class LocalRows {
     memory_.listed_pool.give_back(std::move(leaf.listed), worker);
   }
 
-  void partition(std::span<LeafSplit<Leaf>> splits, Crew crew) {
+  void partition(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
     if (sweeps_) return sweep_splits(splits);
     for (LeafSplit<Leaf>& split : splits) {
       const Leaf& leaf = *split.leaf;
-      split.n_left = memory_.parter.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), crew.n_threads, crew.worker);
+      split.n_left =
+          memory_.partitioner.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), team.n_threads, team.worker);
       split.child = 2 * split.n_left <= leaf.n() ? ChildHistogram::left : ChildHistogram::right;
     }
   }
 
-  void histograms(std::span<LeafSplit<Leaf>> splits, Crew crew) {
+  void histograms(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
     for (LeafSplit<Leaf>& split : splits) {
       if (split.left) {
-        adds_drawn_ ? divide_drawn(split, crew.worker) : divide(split, crew);
+        adds_drawn_ ? divide_drawn(split, team.worker) : divide(split, team);
         continue;
       }
-      memory_.pool.give_back(std::move(split.filled), crew.worker);
+      memory_.pool.give_back(std::move(split.filled), team.worker);
       rejoin(*split.leaf, split.n_left);
-      if (!params_.symmetric) split.recounted = best_counted(*split.leaf, crew.worker);
+      if (!params_.symmetric) split.recounted = best_counted(*split.leaf, team.worker);
     }
   }
 
@@ -99,13 +100,13 @@ class LocalRows {
 
   std::size_t most_nodes() const { return sweeps_ ? memory_.sweeper.most_nodes() : 1; }
   bool may_take_one_thread(const Leaf& leaf) const {
-    return !histograms_.shares_tiles(n_threads_) && !(leaf.listed && histograms_.shares_listed());
+    return !histograms_.splits_tile_work(n_threads_) && !(leaf.listed && histograms_.splits_listed_work());
   }
   double least_ns() const { return histograms_.estimated_ns(0, 0); }
   double estimated_ns() const {
     return histograms_.estimated_ns(static_cast<double>(rows_.size()), static_cast<double>(rows_.size()));
   }
-  // All rows are partitioned, those of the smaller child are added up.
+  // Partitions all rows and sums those of the smaller child.
   double estimated_ns(const Leaf& leaf) const {
     const auto all = static_cast<double>(leaf.sums.hessian), left = static_cast<double>(leaf.best.left.hessian);
     const double n_rows = leaf.n();
@@ -113,7 +114,7 @@ class LocalRows {
   }
 
  private:
-  // One thread adds up columns of nodes alone.
+  // One thread sums the considered columns of each node.
   bool adds_drawn() const {
     if (root_ != nullptr || params_.symmetric || !params_.forced_splits.empty() || memory_.table.codes.spill != nullptr)
       return false;
@@ -139,10 +140,10 @@ class LocalRows {
   }
 
   void sweep(std::span<SweptNode> nodes) {
-    memory_.sweeper.sweep(nodes, histograms_.tiles_in_use(), pairs_, memory_.parter, n_threads_, interrupt_);
+    memory_.sweeper.sweep(nodes, histograms_.tiles_in_use(), pairs_, memory_.partitioner, n_threads_, interrupt_);
   }
 
-  // The child with the smaller hessian, and so fewer rows as a rule, is added up.
+  // Sums the child with the smaller hessian, which usually has fewer rows.
   void sweep_splits(std::span<LeafSplit<Leaf>> splits) {
     std::vector<SweptNode> nodes;
     for (LeafSplit<Leaf>& split : splits) {
@@ -169,25 +170,25 @@ class LocalRows {
     }
   }
 
-  void divide(LeafSplit<Leaf>& split, Crew crew) {
+  void divide(LeafSplit<Leaf>& split, ThreadTeam team) {
     Leaf &leaf = *split.leaf, &small = split.small(), &large = split.large();
     small.histogram = std::move(split.filled);
     if (!split.searches || (!tree_.may_split(small) && !tree_.may_split(large))) {
-      for (Leaf* one : {&leaf, &small}) release(*one, crew.worker);
+      for (Leaf* one : {&leaf, &small}) release(*one, team.worker);
       return;
     }
     const bool is_filled = small.histogram != nullptr;
-    share_histograms(leaf, small, large, crew.worker);
+    share_histograms(leaf, small, large, team.worker);
     SearchedNode a = searched_node(small, tree_.may_split(small)), b = searched_node(large, tree_.may_split(large));
     if (is_filled)
-      histograms_.divide_filled(a, b, crew.n_threads);
+      histograms_.divide_filled(a, b, team.n_threads);
     else
-      histograms_.divide(a, b, crew.n_threads, crew.worker);
+      histograms_.divide(a, b, team.n_threads, team.worker);
     small.best = std::move(a.best);
     large.best = std::move(b.best);
   }
 
-  // The larger child gets the histograms of its parent.
+  // The larger child takes over the histograms of its parent.
   void share_histograms(Leaf& leaf, Leaf& small, Leaf& large, int worker) {
     if (!small.histogram) small.histogram = memory_.pool.take(worker);
     large.histogram = std::move(leaf.histogram);
@@ -196,8 +197,8 @@ class LocalRows {
     if (tree_.may_split(small) && is_worth_listed(small)) small.listed = memory_.listed_pool.take(worker);
   }
 
-  // The hessian had indicated more rows than there were. Columns are counted until the best split is on one of them: few are,
-  // where all would take as long as the histogram.
+  // The hessian had indicated more rows than there are. Columns are counted until the best split is on a counted
+  // column: that needs few columns, where counting all would take as long as the histogram.
   BoostSplit best_counted(const Leaf& leaf, int worker) {
     std::vector<std::vector<Row>> counts(memory_.table.coding.columns.size());
     SearchedNode node = searched_node(leaf, true);
@@ -230,7 +231,7 @@ class LocalRows {
   const HistogramSearch histograms_;
   const LevelSearch level_;
   const bool sweeps_;
-  const bool adds_drawn_;  // nodes add up the columns that they are searched on, and have no histograms
+  const bool adds_drawn_;  // nodes sum only the columns they are searched on, and have no histograms
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ RemoteRows::RemoteRows(const GrowingTree& tree, const Coding& coding, int n_thre
       cells_(coding, tree.columns().of_tree()),
       scratch_(static_cast<std::size_t>(n_threads)) {}
 
-void RemoteRows::plant(Leaf& root) {
+void RemoteRows::init_root(Leaf& root) {
   const auto sum = read_sum<Packed>();
   root.sums = {gradient_of(sum), hessian_of(sum)};
   root.histogram = read_cells(cells_.n_cells());
@@ -28,14 +28,15 @@ Histogram RemoteRows::read_cells(std::size_t n_cells) {
   return found;
 }
 
-void RemoteRows::partition(std::span<LeafSplit<Leaf>> splits, Crew) {
+void RemoteRows::partition(std::span<LeafSplit<Leaf>> splits, ThreadTeam) {
   for (LeafSplit<Leaf>& split : splits) {
     split.n_left = read_sum<std::uint64_t>();
-    if (split.n_left > split.leaf->n()) throw std::invalid_argument("partitions differ in their rows");
+    if (split.n_left > split.leaf->n())
+      throw std::invalid_argument("The partitions report inconsistent numbers of rows.");
   }
 }
 
-void RemoteRows::histograms(std::span<LeafSplit<Leaf>> splits, Crew) {
+void RemoteRows::histograms(std::span<LeafSplit<Leaf>> splits, ThreadTeam) {
   for (LeafSplit<Leaf>& split : splits) {
     Leaf& leaf = *split.leaf;
     Histogram cells = split.child == ChildHistogram::none ? nullptr : read_cells(cells_.n_cells());
@@ -62,7 +63,7 @@ void RemoteRows::search_children(LeafSplit<Leaf>& split, Histogram cells) {
     if (tree_.may_split(*child)) child->best = best_of(*child);
 }
 
-// As where rows are in one place: columns are counted until the best split is on one of them.
+// As for rows in one process: columns are counted until the best split is on a counted column.
 bool RemoteRows::read_count(Counting& counting, BoostSplit& best) {
   const std::size_t n_codes = coding_.columns[counting.column].n_codes;
   const Histogram counts = read_cells(n_codes);
@@ -135,19 +136,19 @@ PartitionedTree::PartitionedTree(const Coding& coding, const BoostParams& params
                                  double least_gain, int n_threads, Interrupt& interrupt)
     : TreeGrower(coding, params, key, units, n_threads, interrupt, coding), least_gain_before_(least_gain) {}
 
-void PartitionedTree::plant(std::size_t n_rows, std::span<MessageReader> partitions) {
+void PartitionedTree::init_root(std::size_t n_rows, std::span<MessageReader> partitions) {
   rows_.read_from(partitions);
-  push(planted(n_rows));
+  push(is_root_built(n_rows));
 }
 
-// The one that has the smaller hessian, and so fewer rows as a rule; none if neither will be split.
+// The child with the smaller hessian, which usually has fewer rows; none if neither will be split.
 ChildHistogram PartitionedTree::child_to_add_up(const Leaf& leaf) const {
   if (n_to_come() == 1 || leaf.depth + 1 >= params_.max_depth) return ChildHistogram::none;
   return 2 * leaf.best.left.hessian <= leaf.sums.hessian ? ChildHistogram::left : ChildHistogram::right;
 }
 
-// Those of a third of the turns to come, as leaves to come take turns too, and others whose gain was enough for the tree before: a
-// message more takes partitions less time than a histogram that is not wanted in the end.
+// Requests a third of the expected splits, because new leaves will be among them, and further leaves with gains that
+// were large enough for the previous tree: an additional message costs partitions less time than an unused histogram.
 std::vector<GrowingLeaf*> PartitionedTree::leaves_to_request() const {
   std::vector<Leaf*> leaves = next_leaves(n_to_come());
   std::size_t n = next_leaves((n_to_come() + 2) / 3).size();
@@ -211,9 +212,9 @@ bool PartitionedTree::is_end_in_sight() const {
   std::size_t n_turns = 0;
   std::vector<Leaf*> soon;
   for_each_turn(n_to_come(), soon, [&](const Leaf* leaf) {
-    const bool is_on_its_way = leaf->is_split() || leaf->is_taken;
-    n_turns += is_on_its_way;
-    return is_on_its_way;
+    const bool is_in_progress = leaf->is_split() || leaf->is_taken;
+    n_turns += is_in_progress;
+    return is_in_progress;
   });
   return rows_.counting().empty() && n_turns == n_to_come();
 }

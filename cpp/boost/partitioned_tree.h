@@ -1,8 +1,9 @@
-// A tree that is grown on rows which are partitioned among processes, by messages (boost/row_messages.h).
+// A tree grown on rows that are partitioned among processes, by messages (boost/row_messages.h).
 //
-// It is the tree that the same rows would grow in one place. Leaves that will be split soon are split ahead of their turn, a
-// batch at a time, as each batch is a round trip to all partitions. Requests are sent ahead, and the calls of boost/rows.h read
-// their answers: partitions answer in the order of the requests, so a batch may be sent before another one is answered.
+// The tree is the same as on the same rows in one process. Leaves that will be split soon are split speculatively, a
+// batch at a time, because each batch is a round trip to all partitions. Requests are sent ahead, and the calls of
+// boost/rows.h read the answers: partitions answer in the order of the requests, so a batch may be sent before another
+// one is answered.
 #pragma once
 
 #include <cstdint>
@@ -25,45 +26,46 @@ class RemoteRows {
 
   RemoteRows(const GrowingTree& tree, const Coding& coding, int n_threads, Interrupt& interrupt);
 
-  // The calls read from these answers, one of each partition.
+  // The calls read from these answers, one per partition.
   void read_from(std::span<MessageReader> partitions) {
     partitions_ = partitions;
     n_partitions_ = partitions.size();
   }
 
-  void plant(Leaf& root);
-  void partition(std::span<LeafSplit<Leaf>> splits, Crew crew);
-  void histograms(std::span<LeafSplit<Leaf>> splits, Crew crew);
+  void init_root(Leaf& root);
+  void partition(std::span<LeafSplit<Leaf>> splits, ThreadTeam team);
+  void histograms(std::span<LeafSplit<Leaf>> splits, ThreadTeam team);
 
   void release(Leaf& leaf, int) { leaf.histogram.reset(); }
-  void rejoin(Leaf&, std::size_t) {}  // partitions sort the rows where need be
+  void rejoin(Leaf&, std::size_t) {}  // partitions sort the rows if needed
 
-  double work_of(const Leaf& leaf) const {  // of each partition: rows times columns
+  double work_of(const Leaf& leaf) const {  // for each partition: rows times columns
     return static_cast<double>(leaf.n()) * static_cast<double>(cells_.columns().size()) /
            static_cast<double>(n_partitions_);
   }
-  std::uint32_t name_children(const Leaf& leaf);  // returns the name of the left one; the right one's is the next
+  std::uint32_t name_children(
+      const Leaf& leaf);  // returns the number of the left child; the right child has the next one
 
-  struct Counting {  // a leaf of fewer rows than its hessian had indicated
+  struct Counting {  // a leaf with fewer rows than its hessian indicated
     Leaf* leaf;
     std::vector<std::vector<Row>> counts;  // by column, then by code; empty: not counted
-    std::uint32_t column;                  // to be counted next
+    std::uint32_t column;                  // next column to count
     bool is_requested = false;
   };
   std::vector<std::unique_ptr<Counting>>& counting() { return counting_; }
   const std::vector<std::unique_ptr<Counting>>& counting() const { return counting_; }
 
-  // Reads the counts of a leaf's column; true if the leaf's best split is found, with `best` set.
+  // Reads the counts of a leaf's column; returns true and sets `best` if the best split is found.
   bool read_count(Counting& counting, BoostSplit& best);
 
-  // Nodes that have neither children nor sums yet: the sums of all leaves follow from theirs.
+  // Nodes without children or sums so far: the sums of all leaves follow from theirs.
   std::vector<std::uint32_t> without_sums() const;
   void read_sums(std::span<const std::uint32_t> names);
   std::optional<LeafSums> sums_of(std::uint32_t name) const;
 
  private:
   struct Named {
-    std::uint32_t left = 0;  // name of the left child; 0: there is none
+    std::uint32_t left = 0;  // number of the left child; 0: none
     std::optional<LeafSums> sums;
   };
 
@@ -85,37 +87,37 @@ class RemoteRows {
   std::size_t n_partitions_ = 1;
   std::vector<SplitScratch> scratch_;  // by thread
   std::vector<std::unique_ptr<Counting>> counting_;
-  std::vector<Named> named_{1};  // by name: the root's is 0
+  std::vector<Named> named_{1};  // by node number; the root is 0
 };
 
 class PartitionedTree final : private TreeGrower<RemoteRows> {
  public:
-  // `least_gain`: the gain of the last split of the tree before it; leaves of such gains are likely to be split.
+  // `least_gain`: the gain of the last split of the previous tree; leaves with such gains are likely to be split.
   PartitionedTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, double least_gain,
                   int n_threads, Interrupt& interrupt);
 
-  // The root, from the answers of the partitions, each its sum and cells.
-  void plant(std::size_t n_rows, std::span<MessageReader> partitions);
+  // Sets up the root from the answers of the partitions, each its sum and cells.
+  void init_root(std::size_t n_rows, std::span<MessageReader> partitions);
 
   bool is_grown() const { return batches_.empty() && is_done(); }
 
-  // How much work each partition has with the next request: rows times columns.
+  // The work of each partition for the next request: rows times columns.
   double work_to_request() const;
 
   // The next request; `some`: about half of it.
   RowBatch request(std::uint32_t tree, bool some);
 
-  // Reads the answers to the first batch that was requested and not read yet.
+  // Reads the answers to the oldest batch that was requested and not read.
   void read(std::span<MessageReader> partitions);
 
-  // Whether no split will be wanted beyond those that are made or requested, as far as it is known.
+  // Returns whether no further splits will be needed beyond those made or requested, as far as known.
   bool is_end_in_sight() const;
 
   RemoteRows& rows() { return rows_; }
   const RemoteRows& rows() const { return rows_; }
   using TreeGrower::finished;
 
-  // Of the splits that were made; 0 if there were leaves left to come.
+  // Of the splits that were made; 0 if leaves remain to be split.
   double least_gain() const;
 
  private:
@@ -128,7 +130,7 @@ class PartitionedTree final : private TreeGrower<RemoteRows> {
   ChildHistogram child_to_add_up(const Leaf& leaf) const;
 
   const double least_gain_before_;
-  std::deque<Batch> batches_;  // that were requested and not read yet
+  std::deque<Batch> batches_;  // requested and not read yet
 };
 
 }  // namespace spinney

@@ -38,10 +38,11 @@ void RootHistograms::fill(std::span<const Row> rows, Interrupt& interrupt) {
   }
 }
 
-// Rows are shared out; each worker has sums of its own.
+// Rows are divided among the workers; each worker has separate sums.
 void RootHistograms::fill_eight(std::uint32_t first_tree, std::uint32_t n_trees, std::span<const Row> rows,
                                 Interrupt& interrupt) {
-  const std::size_t least = std::max<std::size_t>(8192, tiles_.n_cells());  // rows worth a worker's sums
+  const std::size_t least =
+      std::max<std::size_t>(8192, tiles_.n_cells());  // rows that justify a worker's separate sums
   const std::size_t n_tasks = std::clamp<std::size_t>(rows.size() / least, 1, 4 * eights_.size());
   std::vector<std::uint8_t> used(eights_.size(), 0);
   parallel_for(n_tasks, n_threads_, [&](std::size_t task, int worker) {
@@ -75,7 +76,7 @@ void RootHistograms::add_rows(std::uint32_t first_tree, std::uint32_t n_trees, s
     }
 }
 
-// A histogram for each tree.
+// One histogram per tree.
 void RootHistograms::take_apart(std::uint32_t first_tree, std::uint32_t n_trees,
                                 const std::vector<std::uint8_t>& used) {
   const std::size_t n_cells = tiles_.n_cells();

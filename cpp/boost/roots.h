@@ -1,7 +1,7 @@
-// Histograms of the roots of several trees that are grown on the same rows, such as those of a round's classes.
+// Root histograms of several trees that are grown on the same rows, such as the classes of a round.
 //
-// Eight trees lie side by side: a row's codes are read once for all of them, and its pairs are added by one instruction
-// where vectors are wide enough.
+// Eight trees are interleaved: the codes of a row are read once for all of them, and its pairs are added by one
+// instruction where vectors are wide enough.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace spinney {
 
 class RootHistograms {
  public:
-  // Are they worth their memory, and the time to take them apart?
+  // Returns whether they are worth their memory and the time to separate them.
   static bool are_worth_it(const Tiles& tiles, std::size_t n_table_rows, std::size_t n_rows, std::uint32_t n_trees,
                            int n_threads);
 
   RootHistograms(const Tiles& tiles, std::size_t n_table_rows, std::uint32_t n_trees, int n_threads);
 
-  // By row of the table, for the caller to set.
+  // By row of the table; set by the caller.
   Packed* pairs(std::uint32_t tree) { return pairs_[tree].data(); }
   const Packed* pairs(std::uint32_t tree) const { return pairs_[tree].data(); }
 
@@ -38,7 +38,7 @@ class RootHistograms {
   const Tiles& tiles_;
   const int n_threads_;
   std::vector<LargeArray<Packed>> pairs_;   // by tree
-  std::vector<LargeArray<Packed>> eights_;  // by worker: eight sums to a cell
+  std::vector<LargeArray<Packed>> eights_;  // by worker: eight sums per cell
   LargeArray<Packed> histograms_;           // tree by tree
 };
 

@@ -1,6 +1,6 @@
-// Requests to the rows of other processes, as bytes: the calls of boost/rows.h by number of node.
+// Requests to the rows of other processes, as bytes: the calls of boost/rows.h by node number.
 //
-// The root's number is 0, those of two children follow each other. Partitions answer in the order of the requests.
+// The root is node 0, and siblings have consecutive numbers. Partitions answer in the order of the requests.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 namespace spinney {
 
 enum class Request : std::uint8_t {
-  gradients,    // at the present scores: their sums, and the rows' losses, chunk by chunk
-  plant,        // draws rows, and makes the roots of some trees: DrawnRows, then the sum and the cells of each root
-  split,        // batches of trees: rows that go left, histograms; then sums of leaves
+  gradients,    // at the current scores: gradient sums and losses, chunk by chunk
+  init_root,    // draws rows and starts trees: DrawnRows, then the sum and the cells of each root
+  split,        // batches of trees: numbers of left rows, histograms; then sums of leaves
   leaf_sums,    // of nodes
-  add,          // finished trees, for rows that they were grown on and others
-  out_of_bag,   // targets, weights and scores of some rows that were not drawn
-  held_scores,  // scores of all rows, as the validation set has them
-  keep_scores,  // nothing: these scores are the best so far
-  kept_scores,  // those of the last keep_scores
+  add,          // finished trees, for training and validation rows
+  out_of_bag,   // targets, weights and scores of some out-of-bag rows
+  held_scores,  // scores of the validation set
+  keep_scores,  // no answer: saves the current scores as the best so far
+  kept_scores,  // the scores saved last
 };
 
 inline MessageWriter message_of(Request kind) {
@@ -33,28 +33,28 @@ inline MessageWriter message_of(Request kind) {
 
 struct RootsRequest {
   std::uint32_t round = 0;
-  std::vector<GradientSums> totals;           // by score: units follow from them
+  std::vector<GradientSums> totals;           // by score: they determine the units
   std::uint32_t first_tree = 0, n_trees = 0;  // scores
-  bool takes_all = false;                     // no partition has drawn a row
+  bool takes_all = false;                     // no partition has drawn a row, so that all are used
 };
 
-struct DrawnRows {  // of a round
+struct DrawnRows {  // the rows of a round
   std::uint64_t first_row = 0, n_in_bag = 0;
-  std::uint64_t n_weighted = 0, n_out_of_bag = 0;  // of these, so many have a weight and come first
+  std::uint64_t n_weighted = 0, n_out_of_bag = 0;  // `n_weighted` rows have a positive weight and come first
 };
 
 struct NodeSplit {
   std::uint32_t node = 0;
   BoostSplit split;
-  std::uint32_t left = 0;  // the number of the left child; a node that is split again gets new children
+  std::uint32_t left = 0;  // number of the left child; a node that is split again gets new children
 };
 
-struct NodeHistogram {  // of pairs in the columns that the tree may use; or of rows by code of one column
+struct NodeHistogram {  // of pairs in the columns of the tree, or row counts by code of one column
   static constexpr std::uint32_t all_columns = UINT32_MAX;
   std::uint32_t node = 0, counted_column = all_columns;
 };
 
-struct RowBatch {  // answered by the numbers of rows that go left, then the histograms
+struct RowBatch {  // answered by the numbers of left rows, then the histograms
   std::uint32_t tree = 0;
   std::vector<NodeSplit> splits = {};
   std::vector<NodeHistogram> histograms = {};
@@ -62,7 +62,7 @@ struct RowBatch {  // answered by the numbers of rows that go left, then the his
   bool empty() const { return splits.empty() && histograms.empty(); }
 };
 
-struct LeafSums {  // of a node's rows, in whole numbers, so that those of its children add up to them
+struct LeafSums {  // of a node's rows, as integers, so that the sums of its children add up to them
   std::int64_t gradient = 0, hessian = 0, weight = 0;
 
   LeafSums& operator+=(const LeafSums& other) {
@@ -78,7 +78,7 @@ RowBatch get_batch(MessageReader& from);
 void put_roots(MessageWriter& to, const RootsRequest& roots);
 RootsRequest get_roots(MessageReader& from);
 
-// A histogram as a message: the cells of the columns that the tree may use, column by column.
+// A histogram as a message: the cells of the columns of the tree, column by column.
 class PlainCells {
  public:
   PlainCells(const Coding& coding, const std::vector<std::uint8_t>& in_use) : first_(coding.columns.size(), none) {

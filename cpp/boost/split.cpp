@@ -19,24 +19,24 @@ struct SplitSearch::Query : NodeTerms {
 };
 
 double SplitSearch::step(double gradient, double hessian, Bounds bounds, double extra_l2) const {
-  double pull = gradient;
+  double thresholded = gradient;
   if (params_.l1_regularization > 0)
-    pull = pull > params_.l1_regularization
-               ? pull - params_.l1_regularization
-               : (pull < -params_.l1_regularization ? pull + params_.l1_regularization : 0.0);
+    thresholded = thresholded > params_.l1_regularization
+                      ? thresholded - params_.l1_regularization
+                      : (thresholded < -params_.l1_regularization ? thresholded + params_.l1_regularization : 0.0);
   const double resistance = hessian + params_.l2_regularization + extra_l2;
-  double step = resistance > 0 ? -pull / resistance : 0.0;
+  double step = resistance > 0 ? -thresholded / resistance : 0.0;
   if (params_.max_step > 0) step = std::clamp(step, -params_.max_step, params_.max_step);
   return std::clamp(step, bounds.low, bounds.high);
 }
 
-double SplitSearch::worth(double gradient, double hessian, Bounds bounds, double extra_l2) const {
+double SplitSearch::score_of_node(double gradient, double hessian, Bounds bounds, double extra_l2) const {
   const double s = step(gradient, hessian, bounds, extra_l2);
   return -(2 * gradient * s + (hessian + params_.l2_regularization + extra_l2) * s * s +
            2 * params_.l1_regularization * std::abs(s));
 }
 
-// Takes the cut with these sums on the left if it is better than the best.
+// Replaces the best cut by the one with these sums on the left if that is better.
 bool SplitSearch::offer(const Query& q, Packed left, Row n_left, BoostSplit& best, double extra_l2) const {
   const Sums l{gradient_of(left), hessian_of(left)};
   const Sums r{q.total.gradient - l.gradient, q.total.hessian - l.hessian};
@@ -50,15 +50,15 @@ bool SplitSearch::offer(const Query& q, Packed left, Row n_left, BoostSplit& bes
     const double rise = step(gr, hr, q.bounds, extra_l2) - step(gl, hl, q.bounds, extra_l2);
     if (rise * q.monotone < 0) return false;
   }
-  const double gain =
-      without_rounding(worth(gl, hl, q.bounds, extra_l2) + worth(gr, hr, q.bounds, extra_l2) - q.parent);
+  const double gain = without_rounding(score_of_node(gl, hl, q.bounds, extra_l2) +
+                                       score_of_node(gr, hr, q.bounds, extra_l2) - q.parent);
   if (!(gain > best.gain) || gain <= params_.min_gain) return false;
   best.gain = gain;
   best.left = l;
   return true;
 }
 
-// The cuts with rows enough on both sides.
+// The cuts with enough rows on both sides.
 void SplitSearch::count_cuts(const Query& q, std::uint32_t n_cuts, bool missing_left, CutQuery& query) const {
   Row n_left = missing_left ? q.count(coding_.columns[q.feature].n_codes - 1) : 0;
   std::uint32_t first = 0, end = 0;
@@ -71,7 +71,7 @@ void SplitSearch::count_cuts(const Query& q, std::uint32_t n_cuts, bool missing_
   query.end_cut = end;
 }
 
-// May cuts be compared by their sums alone?
+// Returns whether cuts may be compared by their sums alone.
 bool SplitSearch::is_free(const Query& q) const { return plain_ && q.monotone == 0 && !is_bounded(q.bounds); }
 
 std::optional<std::uint32_t> SplitSearch::try_free_cuts(const Query& q, const Packed* cells, std::size_t n_cuts,
@@ -81,7 +81,7 @@ std::optional<std::uint32_t> SplitSearch::try_free_cuts(const Query& q, const Pa
   query.hessian = static_cast<double>(q.total.hessian);
   query.lambda = (params_.l2_regularization + extra_l2) / units_.hessian;
   query.min_hessian = q.least;
-  query.floor = std::max(q.floor, best.score) * (1 - 1e-9);  // more than rounding
+  query.floor = std::max(q.floor, best.score) * (1 - 1e-9);  // margin above rounding
   const CutFound found =
       boost_kernels().best_cut(cells, n_cuts, before, query, scratch.prefix.data(), scratch.scores.data());
   if (found.score < 0 || !offer(q, found.left, params_.min_samples_leaf, best, extra_l2)) return std::nullopt;
@@ -110,7 +110,8 @@ void SplitSearch::try_cuts(const Query& q, const Packed* cells, std::uint32_t n_
   }
 }
 
-// Categories of too few rows are left with the rest: told apart, those of a table of names are its rows, learned by heart.
+// Categories with too few rows stay with the rest: split off, rare categories such as names identify single rows and
+// overfit.
 void SplitSearch::drop_rare(const Query& q, const Packed* cells, std::vector<std::uint32_t>& categories) const {
   const double rows_per_hessian = static_cast<double>(q.n_rows) / static_cast<double>(q.total.hessian);
   std::erase_if(categories, [&](std::uint32_t code) {
@@ -141,7 +142,7 @@ void SplitSearch::sort_by_step(const Packed* cells, SplitScratch& scratch) const
   categories.swap(sorted);
 }
 
-// How many of the categories, in their order, go left at the best cut of the first half; or 0.
+// The number of ordered categories that go left at the best cut of the first half; 0: none.
 std::size_t SplitSearch::try_in_order(const Query& q, const Packed* cells, SplitScratch& scratch,
                                       BoostSplit& best) const {
   const std::vector<std::uint32_t>& categories = scratch.order.categories;
@@ -163,7 +164,8 @@ std::size_t SplitSearch::try_in_order(const Query& q, const Packed* cells, Split
   return n_left;
 }
 
-// Cuts of the categories in the order of their steps, from either end: how many go left at the best, or 0.
+// Searches the cuts of the categories in the order of their steps from both ends; returns the number that go left, or
+// 0.
 std::size_t SplitSearch::try_sorted(const Query& q, const Packed* cells, SplitScratch& scratch,
                                     BoostSplit& best) const {
   std::vector<std::uint32_t>& categories = scratch.order.categories;
@@ -177,7 +179,7 @@ std::size_t SplitSearch::try_sorted(const Query& q, const Packed* cells, SplitSc
   return from_start;
 }
 
-// One against the rest where there are few; else in the order of their steps, as for numbers.
+// One against the rest for few categories; else in the order of their steps, as for numbers.
 void SplitSearch::try_categories(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const {
   const CodedColumn& column = coding_.columns[q.feature];
   auto& categories = scratch.order.categories;
@@ -210,31 +212,31 @@ void SplitSearch::try_categories(const Query& q, const Packed* cells, SplitScrat
 NodeTerms SplitSearch::terms(Sums total, Row n_rows, Bounds bounds) const {
   const double g = static_cast<double>(total.gradient) * units_.gradient;
   const double h = static_cast<double>(total.hessian) * units_.hessian;
-  // A single row may have less than the mean hessian: it must not be refused because others weigh more.
+  // A single row may have less than the mean hessian: it must not be refused because other rows have larger weights.
   const double rows_as_hessian = params_.min_samples_leaf <= 1
                                      ? 0.0
                                      : static_cast<double>(params_.min_samples_leaf) * params_.count_by_weight *
                                            static_cast<double>(total.hessian) / static_cast<double>(n_rows);
-  // Rounding moves a row's hessian by less than a unit; the rows themselves are counted once the split is made.
+  // Rounding changes a row's hessian by less than a unit; the rows are counted once the split is made.
   const double rounding = 2.0 * static_cast<double>(params_.min_samples_leaf);
   const double least =
       std::max({1.0, params_.min_hessian_leaf / units_.hessian, rows_as_hessian * (1 - 1e-9) - rounding});
-  double parent = worth(g, h, bounds, 0);
-  parent += 1e-10 * std::abs(parent);  // more than rounding
+  double parent = score_of_node(g, h, bounds, 0);
+  parent += 1e-10 * std::abs(parent);  // margin above rounding
   return {total, n_rows, bounds, least, parent};
 }
 
 bool SplitSearch::may_split_flags(const Packed* cells, std::size_t n, const NodeTerms& terms, double floor) const {
   if (!plain_ || !params_.monotonic_cst.empty() || is_bounded(terms.bounds)) return true;
-  return boost_kernels().may_part_one(cells, n,
-                                      {.gradient = static_cast<double>(terms.total.gradient),
-                                       .hessian = static_cast<double>(terms.total.hessian),
-                                       .lambda = params_.l2_regularization / units_.hessian,
-                                       .min_hessian = terms.least,
-                                       .floor = floor});
+  return boost_kernels().may_separate_one(cells, n,
+                                          {.gradient = static_cast<double>(terms.total.gradient),
+                                           .hessian = static_cast<double>(terms.total.hessian),
+                                           .lambda = params_.l2_regularization / units_.hessian,
+                                           .min_hessian = terms.least,
+                                           .floor = floor});
 }
 
-// What a split is worth beside those of other columns. Scores are not comparable then.
+// The value of a split relative to other columns. Scores are not comparable in this case.
 void SplitSearch::charge(BoostSplit& split) const {
   if (params_.feature_costs.empty()) return;
   split.gain /= params_.feature_costs[split.feature];
@@ -262,7 +264,7 @@ BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* cells, const
     return best;
   }
   const std::uint32_t n_present = column.n_present();
-  // The last cut, where missing values alone are on the right, is one more cut.
+  // The last cut, with only missing values on the right, is one more cut.
   try_cuts(q, cells, n_present - (missing == 0), 0, false, scratch, best);
   if (missing != 0) try_cuts(q, cells, n_present - 1, missing, true, scratch, best);
   charge(best);

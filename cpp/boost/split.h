@@ -14,7 +14,7 @@
 
 namespace spinney {
 
-// What one unit of the packed sums stands for.
+// The value of one unit of the packed sums.
 struct Units {
   double gradient = 1, hessian = 1;
 };
@@ -26,27 +26,27 @@ struct Sums {
 inline Packed packed(Sums s) { return (static_cast<Packed>(s.gradient) << 32) + static_cast<Packed>(s.hessian); }
 
 struct BoostSplit {
-  double gain = 0;                     // 0: none
+  double gain = 0;                     // 0: no split
   std::uint32_t feature = 0, cut = 0;  // codes up to `cut` go left
   bool missing_left = false;
-  bool saw_missing = false;  // the node has rows without a value here
+  bool saw_missing = false;  // the node has missing values in this column
   bool is_category = false;
   std::vector<std::uint32_t> left_codes;  // categories
   Sums left;
-  double score = 0;  // free of bounds: the gain before the node's own worth is taken off, in units of sums
+  double score = 0;  // without bounds: the gain before the node's score is subtracted, in units of the sums
 };
 
-struct Bounds {  // of the values in a subtree, where monotone constraints ask for them
+struct Bounds {  // of the values in a subtree, from monotonic constraints
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 };
 
-// A node as far as it is the same for all columns.
+// The terms of a node that are the same for all columns.
 struct NodeTerms {
   Sums total;
   Row n_rows = 0;
   Bounds bounds;
-  double least = 0;   // hessian of a side, in units
-  double parent = 0;  // worth of the node unsplit
+  double least = 0;   // minimum hessian of a side, in units
+  double parent = 0;  // score of the unsplit node
 };
 
 // Scratch of one thread.
@@ -67,25 +67,27 @@ class SplitSearch {
 
   NodeTerms terms(Sums total, Row n_rows, Bounds bounds) const;
 
-  // The best split of a node on one column, from its cells. Whether a side holds enough rows is judged by its share of the hessian; if
-  // `counts` (rows by code) is given, by their number as well. So counting never finds a better split, and it does not
-  // matter when a leaf is counted. Number splits with a score below `floor` need not be found.
+  // The best split of a node on one column, from its cells. Whether a side has enough rows is estimated from its
+  // fraction of the hessian and, if `counts` (rows by code) is given, checked by their number as well. Counting
+  // therefore never finds a better split, and it does not matter when a leaf is counted. Number splits with a score
+  // below `floor` need not be found.
   BoostSplit search(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor,
                     SplitScratch& scratch, const Row* counts = nullptr) const;
 
-  // Columns of two codes are many in some tables, such as those of a one-hot code.
+  // Some tables have many columns of two codes, for example one-hot encodings.
   bool is_flag(std::uint32_t feature) const {
     const CodedColumn& column = coding_.columns[feature];
     return column.n_codes == 2 && !column.has_missing && !column.is_category;
   }
-  // May one of n such columns have a split with a score of `floor`? The cells are one of either code of each.
+  // Returns whether one of n such columns may have a split with a score of `floor`. The cells hold one of the two codes
+  // of each.
   bool may_split_flags(const Packed* cells, std::size_t n, const NodeTerms& terms, double floor) const;
 
-  // Twice the decrease of the loss, to second order, that the best step of a node brings.
-  double worth(double gradient, double hessian, Bounds bounds, double extra_l2) const;
+  // Twice the second-order decrease of the loss by the best step of a node.
+  double score_of_node(double gradient, double hessian, Bounds bounds, double extra_l2) const;
   bool is_plain() const { return plain_; }
 
-  // The step that a node's sums ask for, within bounds, before the learning rate.
+  // The optimal step of a node, within bounds, before the learning rate.
   double step(double gradient, double hessian, Bounds bounds, double extra_l2 = 0) const;
 
  private:
@@ -109,7 +111,7 @@ class SplitSearch {
   const Coding& coding_;
   const BoostParams& params_;
   const Units units_;
-  const bool plain_;  // no L1, no limit on steps
+  const bool plain_;  // no L1 penalty, no limit on steps
 };
 
 }  // namespace spinney

@@ -1,4 +1,4 @@
-// Columns of numbers that stand for columns of categories while trees are grown: a statistic of each row's category.
+// Target statistics: number columns that replace category columns while trees are grown.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace spinney {
 
 struct CategoryStatistic {
-  std::uint32_t source = 0;  // the column of categories
+  std::uint32_t source = 0;  // index of the category column
   std::span<const double> of_category;
-  double of_missing = 0;  // of rows without a category
-  double of_unseen = 0;   // of categories that were not there
+  double of_missing = 0;  // for rows without a category
+  double of_unseen = 0;   // for unseen categories
 };
 
-// A tree grown on a table's `n_columns` columns and these statistics after them: their splits become splits of the
-// categories they stand for, so that the finished tree knows the table's own columns alone.
+// Rewrites a tree grown on a table's `n_columns` columns followed by these statistics: their splits become splits of
+// the category columns, so that the finished tree refers to the table's columns only.
 void restore_categories(Tree& tree, std::size_t n_columns, std::span<const CategoryStatistic> statistics);
 
 }  // namespace spinney

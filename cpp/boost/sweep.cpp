@@ -11,19 +11,19 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20, least_block = 1024, most_block = 65536;
 constexpr std::size_t bytes_of_sums = std::size_t{1} << 26;  // of all workers
 constexpr std::size_t least_nodes = 4;
-constexpr std::size_t spare_bytes = 8;  // codes are read some at a time
+constexpr std::size_t spare_bytes = 8;  // codes are read several at a time
 
 }  // namespace
 
 class Sweeper::Pass {
  public:
   Pass(Sweeper& home, std::span<SweptNode> nodes, const std::vector<std::uint32_t>& tiles_in_use, const Packed* pairs,
-       RowParter& parter, int n_threads, Interrupt& interrupt)
+       RowPartitioner& partitioner, int n_threads, Interrupt& interrupt)
       : home_(home),
         nodes_(nodes),
         tiles_in_use_(tiles_in_use),
         pairs_(pairs),
-        parter_(parter),
+        partitioner_(partitioner),
         n_threads_(n_threads),
         interrupt_(interrupt) {
     std::size_t row_bytes = 0;
@@ -54,7 +54,8 @@ class Sweeper::Pass {
     });
     add_up();
     for (std::size_t j = 0; j < nodes_.size(); ++j)
-      if (nodes_[j].split != nullptr) nodes_[j].n_left = parter_.join(nodes_[j].rows, ends(j), lefts(j), n_threads_);
+      if (nodes_[j].split != nullptr)
+        nodes_[j].n_left = partitioner_.join(nodes_[j].rows, ends(j), lefts(j), n_threads_);
   }
 
  private:
@@ -62,7 +63,7 @@ class Sweeper::Pass {
   std::span<std::size_t> ends(std::size_t j) { return std::span(ends_).subspan(j * n_blocks_, n_blocks_); }
   std::span<std::size_t> lefts(std::size_t j) { return std::span(lefts_).subspan(j * n_blocks_, n_blocks_); }
 
-  // Where the rows of a block end among those of a node: these are parted as the pass goes on.
+  // Where the rows of a block end among those of a node, which are partitioned during the pass.
   void find_ends() {
     ends_.resize(nodes_.size() * n_blocks_);
     lefts_.assign(nodes_.size() * n_blocks_, 0);
@@ -86,7 +87,7 @@ class Sweeper::Pass {
       std::size_t n_left = n;
       if (node.split != nullptr)
         lefts(j)[block] = n_left =
-            parter_.part_by(column(node.split->feature, block, mine), *node.split, rows, n, worker);
+            partitioner_.partition_by(column(node.split->feature, block, mine), *node.split, rows, n, worker);
       const bool is_left = node.split == nullptr || node.child == ChildHistogram::left;
       if (!is_left && node.child == ChildHistogram::none) continue;
       const std::size_t n_added = is_left ? n_left : n - n_left;
@@ -108,7 +109,7 @@ class Sweeper::Pass {
     }
   }
 
-  // The codes of a column, as if from row 0 on.
+  // The codes of a column, addressed from row 0.
   const std::uint8_t* column(std::uint32_t f, std::size_t block, Buffer& mine) {
     const auto i = static_cast<std::size_t>(std::lower_bound(columns_.begin(), columns_.end(), f) - columns_.begin());
     const std::size_t width = home_.coding_.columns[f].is_wide ? 2 : 1, begin = block * block_rows_;
@@ -146,11 +147,11 @@ class Sweeper::Pass {
   const std::span<SweptNode> nodes_;
   const std::vector<std::uint32_t>& tiles_in_use_;
   const Packed* pairs_;
-  RowParter& parter_;
+  RowPartitioner& partitioner_;
   const int n_threads_;
   Interrupt& interrupt_;
-  std::vector<std::size_t> tile_at_;    // in a row's bytes, by tile in use
-  std::vector<std::uint32_t> columns_;  // that nodes are split on, ascending
+  std::vector<std::size_t> tile_at_;    // offset in a row's bytes, by tile in use
+  std::vector<std::uint32_t> columns_;  // columns that nodes are split on, ascending
   std::size_t block_rows_ = 0, n_blocks_ = 0;
   std::vector<std::size_t> ends_, lefts_;  // by node and block
 };
@@ -161,8 +162,8 @@ std::size_t Sweeper::most_nodes() const {
 }
 
 void Sweeper::sweep(std::span<SweptNode> nodes, const std::vector<std::uint32_t>& tiles_in_use, const Packed* pairs,
-                    RowParter& parter, int n_threads, Interrupt& interrupt) {
-  Pass(*this, nodes, tiles_in_use, pairs, parter, n_threads, interrupt).run();
+                    RowPartitioner& partitioner, int n_threads, Interrupt& interrupt) {
+  Pass(*this, nodes, tiles_in_use, pairs, partitioner, n_threads, interrupt).run();
 }
 
 }  // namespace spinney

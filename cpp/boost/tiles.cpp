@@ -6,14 +6,14 @@
 #include <numeric>
 
 #include "base/pool.h"
-#include "boost/adding.h"
+#include "boost/accumulate.h"
 
 namespace spinney {
 
 struct Tiles::Sparse {
   std::uint32_t column = 0, common = 0;
   std::vector<std::uint64_t> off = {};  // bit by row: not at the common code
-  std::span<const Row> rows_off = {};   // the same of a listed column
+  std::span<const Row> rows_off = {};   // the same for a listed column
 
   bool meets(const std::vector<std::uint64_t>& others) const {
     for (std::size_t i = 0; i < off.size(); ++i)
@@ -28,10 +28,10 @@ struct Tiles::Sparse {
 
 namespace {
 
-constexpr std::uint32_t most_shared = 64;  // codes of a column that shares a lane
+constexpr std::uint32_t most_shared = 64;  // maximum number of codes of a column that shares a lane
 constexpr std::size_t fill_block = 1024;
 
-// Rows by code. Four counters a code: the next row need not wait for the last if it has the same.
+// Rows by code, with four counters per code so that equal consecutive codes do not wait for each other.
 std::array<std::size_t, most_shared> count_codes(const std::uint8_t* codes, std::size_t n) {
   std::array<std::array<std::uint32_t, most_shared>, 4> counts{};
   std::size_t r = 0;
@@ -44,7 +44,7 @@ std::array<std::size_t, most_shared> count_codes(const std::uint8_t* codes, std:
   return sums;
 }
 
-// A bit a row: its code is another. Bits of eight rows at a time.
+// A bit mask of the rows with another code, for eight rows at a time.
 std::vector<std::uint64_t> bits_unlike(const std::uint8_t* codes, std::size_t n, std::uint8_t common) {
   constexpr std::uint64_t each = 0x0101010101010101, low = 0x7f7f7f7f7f7f7f7f;
   std::vector<std::uint64_t> bits((n + 63) / 64, 0);
@@ -98,8 +98,8 @@ std::vector<Tiles::Sparse> Tiles::sparse_columns(const Codes& codes, int n_threa
   return found;
 }
 
-// Each column that may share goes to the first lane where it never meets another. Listed columns share one only where that
-// has more rows off their common codes than a lane is worth.
+// Each column that may share goes to the first lane where it never collides with another. Listed columns share a lane
+// only if that has more rows off their common codes than a lane costs.
 void Tiles::share_lanes(const Codes& codes, int n_threads) {
   constexpr std::size_t most_open = 16, least_rows_an_entry = 8;
   struct Open {
@@ -152,10 +152,11 @@ void Tiles::list_columns(const Codes& codes) {
   listed_ = ListedColumns(coding_, codes, std::move(columns));
 }
 
-// Each column of few codes goes to the first lane that has room for it, large ones first: a row then costs fewer additions.
-// Sums over the other columns of a lane cost a node as much as some rows, so that small tables have no such lanes.
+// Each column with few codes goes to the first lane with enough free codes, large ones first: a row then needs fewer
+// additions. Summing over the other columns of a lane costs a node as much as some rows, so small tables have no such
+// lanes.
 void Tiles::cross_lanes(const Codes& codes, Interrupt& interrupt) {
-  constexpr int most_refusals = 16;  // of a lane: trying takes time
+  constexpr int most_refusals = 16;  // of a lane, because each attempt takes time
   const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(CrossedLane::most_codes, codes.n_rows / 128));
   const auto n_codes = [&](std::uint32_t f) { return coding_.columns[f].n_codes; };
   std::vector<std::uint32_t> order;
@@ -195,10 +196,10 @@ void Tiles::add_lanes_of_one() {
   }
 }
 
-// Narrow tiles are of lanes with about as much room in the histogram, or others where rows have bytes to spare. A lane of
-// one code needs no place.
+// Narrow tiles hold lanes of similar size, or others where rows have spare bytes. A lane with one code needs no
+// position.
 std::vector<Tiles::Tile> Tiles::arranged(bool all_wide) const {
-  constexpr std::size_t most_lanes = 32, most_cells = 1 << 14;  // cells: half a megabyte at most, mostly far less
+  constexpr std::size_t most_lanes = 32, most_cells = 1 << 14;  // cells: at most half a megabyte, usually far less
   constexpr std::uint32_t least_shift = 4;
   const auto shift_of = [&](std::uint32_t l) {
     return std::max(least_shift, static_cast<std::uint32_t>(std::bit_width(lanes_[l].n_codes - 1)));
@@ -229,13 +230,13 @@ std::vector<Tiles::Tile> Tiles::arranged(bool all_wide) const {
   return tiles;
 }
 
-// Wide tiles take twice the memory, and are worth it where they are fewer: a row costs more by tile than by lane.
+// Wide tiles take twice the memory and pay if there are fewer of them: the cost per row is by tile rather than by lane.
 void Tiles::arrange() {
   tiles_ = arranged(false);
   std::vector<Tile> all_wide = arranged(true);
   if (all_wide.size() < tiles_.size()) tiles_ = std::move(all_wide);
   for (Tile& tile : tiles_) {
-    tile.stride = std::max<std::size_t>(4, std::bit_ceil(tile.lanes.size()));  // no row straddles cache lines
+    tile.stride = std::max<std::size_t>(4, std::bit_ceil(tile.lanes.size()));  // no row crosses a cache line
     tile.first_cell = n_cells_;
     for (const std::uint32_t l : tile.lanes) {
       lanes_[l].first_cell = n_cells_;
@@ -326,15 +327,15 @@ void Tiles::unshare(const Place& place, std::uint32_t n_codes, const Packed* lan
 }
 
 const Packed* Tiles::cells(std::uint32_t column, const Packed* histogram, Packed total,
-                           std::vector<Packed>& room) const {
+                           std::vector<Packed>& buffer) const {
   const Place& place = places_[column];
   const Packed* lane = histogram + lanes_[place.lane].first_cell;
   if (place.kind == Place::Kind::alone) return lane;
   if (place.kind == Place::Kind::crossed) return histogram + place.first_cell;
   const std::uint32_t n_codes = coding_.columns[column].n_codes;
-  room.resize(std::max<std::size_t>(room.size(), n_codes));
-  unshare(place, n_codes, lane, total, room.data());
-  return room.data();
+  buffer.resize(std::max<std::size_t>(buffer.size(), n_codes));
+  unshare(place, n_codes, lane, total, buffer.data());
+  return buffer.data();
 }
 
 void Tiles::find_in_use(const std::vector<std::uint8_t>& in_use, std::vector<std::uint32_t>& tiles,
@@ -371,7 +372,7 @@ void Tiles::sum_up(std::uint32_t lane, Packed* histogram) const {
   if (l.crossed) l.crossed->sum_up(histogram + l.first_cell, histogram + l.first_column_cell);
 }
 
-// Rows of a tile that lies in a file are about to be read.
+// Announces reads of rows of a tile that is in a file.
 void Tiles::touch(const Tile& tile, const Row* rows, std::size_t n) const {
   if (spill_ && n > 0)
     spill_->touch_some(n, tile.stride * (tile.is_wide ? 2 : 1) * (std::size_t{rows[n - 1]} - rows[0] + 1));
@@ -379,31 +380,31 @@ void Tiles::touch(const Tile& tile, const Row* rows, std::size_t n) const {
 
 // `bytes` are the codes from row 0 on.
 void Tiles::add(const Tile& tile, const std::uint8_t* bytes, const Packed* pairs, const Row* rows, std::size_t n,
-                Packed* histogram, Way way) {
+                Packed* histogram, Operation operation) {
   static constexpr decltype(&add_narrow<8>) by_shift[] = {add_narrow<4>, add_narrow<5>, add_narrow<6>, add_narrow<7>,
                                                           add_narrow<8>};
   Packed* cells = histogram + tile.first_cell;
   const std::size_t n_lanes = tile.lanes.size();
   if (tile.is_wide)
-    add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, pairs, rows, n, way, cells);
+    add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, pairs, rows, n, operation, cells);
   else
-    by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows, n, way, cells);
+    by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows, n, operation, cells);
 }
 
 void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram,
-                     Way way) const {
+                     Operation operation) const {
   const Tile& tile = tiles_[t];
-  const std::size_t piece = spill_ ? std::size_t{1} << 16 : n;  // pages may be freed between them
-  for (std::size_t begin = 0; begin < n; begin += piece) {
-    const std::size_t m = std::min(piece, n - begin);
+  const std::size_t chunk = spill_ ? std::size_t{1} << 16 : n;  // pages may be released between chunks
+  for (std::size_t begin = 0; begin < n; begin += chunk) {
+    const std::size_t m = std::min(chunk, n - begin);
     touch(tile, rows + begin, m);
-    add(tile, tile.bytes.data(), pairs, rows + begin, m, histogram, way);
+    add(tile, tile.bytes.data(), pairs, rows + begin, m, histogram, operation);
   }
 }
 
 void Tiles::add_rows(std::uint32_t t, const std::uint8_t* codes, std::size_t first, const Packed* pairs,
                      const Row* rows, std::size_t n, Packed* histogram) const {
-  add(tiles_[t], from_row_0(codes, first * bytes_a_row(t)), pairs, rows, n, histogram, Way::add);
+  add(tiles_[t], from_row_0(codes, first * bytes_a_row(t)), pairs, rows, n, histogram, Operation::add);
 }
 
 template <class Code>
@@ -415,7 +416,7 @@ void Tiles::add_some(const Tile& tile, const Code* codes, std::span<const std::u
   for (std::size_t begin = 0; begin < at.size(); begin += most) {
     const std::size_t n_lanes = std::min(most, at.size() - begin);
     std::array<Packed*, most> cells{};
-    for (std::size_t j = 0; j < n_lanes; ++j)  // wide codes are places among the tile's cells
+    for (std::size_t j = 0; j < n_lanes; ++j)  // wide codes are cell numbers within the tile
       cells[j] = histogram + (tile.is_wide ? tile.first_cell : lanes_[tile.lanes[at[begin + j]]].first_cell);
     by_number[n_lanes - 1](codes, tile.stride, at.data() + begin, cells.data(), pairs, rows, n);
   }

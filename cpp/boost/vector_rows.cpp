@@ -30,7 +30,7 @@ class VectorGrowingTree : public TreeGrowth<VectorLeaf> {
 
  protected:
   ~VectorGrowingTree() = default;
-  void bound(const Leaf&, Leaf&, Leaf&) const {}  // splits that break a monotonic constraint are not found
+  void bound(const Leaf&, Leaf&, Leaf&) const {}  // splits that violate a monotonic constraint are never found
   void describe(NodeRecord& node, BoostedTree& grown, std::size_t at) override {
     grown.tree.weight[at] = static_cast<double>(node.n);
     grown.tree.n_rows[at] = node.n;
@@ -64,45 +64,45 @@ class VectorRows {
 
   std::size_t n_rows() const { return rows_.size(); }
 
-  void plant(Leaf& root) {
-    const Crew crew{n_threads_, 0};
+  void init_root(Leaf& root) {
+    const ThreadTeam team{n_threads_, 0};
     root.histogram = memory_.pool.take(0);
-    fill(root, nullptr, crew);
+    fill(root, nullptr, team);
     root.sums.resize(scores_.size());
     for (std::size_t k = 0; k < scores_.size(); ++k)
       for (const Row r : rows_) {
         root.sums[k].gradient += gradient_of(scores_[k].pairs[r]);
         root.sums[k].hessian += hessian_of(scores_[k].pairs[r]);
       }
-    root.best = search(root, false, crew);
+    root.best = search(root, false, team);
   }
 
-  void partition(std::span<LeafSplit<Leaf>> splits, Crew crew) {
+  void partition(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
     for (LeafSplit<Leaf>& split : splits) {
       const Leaf& leaf = *split.leaf;
-      const int n_threads = leaf.n() < 4096 ? 1 : crew.n_threads;
-      split.n_left = memory_.parter.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, crew.worker);
+      const int n_threads = leaf.n() < 4096 ? 1 : team.n_threads;
+      split.n_left = memory_.partitioner.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, team.worker);
       split.child = 2 * split.n_left <= leaf.n() ? ChildHistogram::left : ChildHistogram::right;
     }
   }
 
-  void histograms(std::span<LeafSplit<Leaf>> splits, Crew crew) {
+  void histograms(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
     for (LeafSplit<Leaf>& split : splits) {
       Leaf& leaf = *split.leaf;
       if (!split.left) {
         rejoin(leaf, split.n_left);
-        split.recounted = search(leaf, true, crew);
+        split.recounted = search(leaf, true, team);
         continue;
       }
       Leaf &small = split.small(), &large = split.large();
       if (split.searches && (tree_.may_split(small) || tree_.may_split(large))) {
-        small.histogram = memory_.pool.take(crew.worker);
+        small.histogram = memory_.pool.take(team.worker);
         large.histogram = std::move(leaf.histogram);
-        fill(small, &large, crew);
-        small.best = search(small, false, crew);
-        large.best = search(large, false, crew);
+        fill(small, &large, team);
+        small.best = search(small, false, team);
+        large.best = search(large, false, team);
       }
-      release(leaf, crew.worker);
+      release(leaf, team.worker);
     }
   }
 
@@ -120,22 +120,22 @@ class VectorRows {
     return static_cast<double>(n) * static_cast<double>(lanes_.size() * scores_.size()) / 2;
   }
 
-  // body(task, worker) by the threads of a crew.
+  // Calls body(task, worker) on the threads of a team.
   template <class Body>
-  void for_each_task(double ns, std::size_t n_tasks, Crew crew, Body&& body) const {
-    if (crew.n_threads > 1) return parallel_for_if_worth(ns, n_tasks, crew.n_threads, body);
-    for (std::size_t task = 0; task < n_tasks; ++task) body(task, crew.worker);
+  void for_each_task(double ns, std::size_t n_tasks, ThreadTeam team, Body&& body) const {
+    if (team.n_threads > 1) return parallel_for_if_worth(ns, n_tasks, team.n_threads, body);
+    for (std::size_t task = 0; task < n_tasks; ++task) body(task, team.worker);
   }
 
-  // Fills the histogram of a leaf and, unless `large` is null, takes it from that of its parent, which `large` has.
-  void fill(const Leaf& leaf, const Leaf* large, Crew crew) {
+  // Fills the histogram of a leaf and, unless `large` is null, subtracts it from that of the parent, which `large` has.
+  void fill(const Leaf& leaf, const Leaf* large, ThreadTeam team) {
     const std::size_t n_tiles = tiles_.size(), n_scores = scores_.size();
-    for_each_task(fill_ns(leaf.n()), n_tiles * n_scores, crew,
+    for_each_task(fill_ns(leaf.n()), n_tiles * n_scores, team,
                   [&](std::size_t task, int) { fill_tile(tiles_[task / n_scores], task % n_scores, leaf, large); });
     const ListedColumns& listed = memory_.table.tiles.listed();
     if (listed.empty()) return;
     const double ns = listed.n_entries(leaf.n()) * static_cast<double>(n_scores);
-    for_each_task(ns, n_scores, crew, [&](std::size_t k, int) {
+    for_each_task(ns, n_scores, team, [&](std::size_t k, int) {
       Packed* cells = listed_of(leaf, k);
       listed.clear(cells);
       listed.add_rows(scores_[k].pairs, rows_.data() + leaf.begin, leaf.n(), cells);
@@ -162,8 +162,8 @@ class VectorRows {
     }
   }
 
-  // `is_counted`: the number of rows on a side is counted as well.
-  VectorSplit search(const Leaf& leaf, bool is_counted, Crew crew) {
+  // `is_counted`: also check the number of rows on each side.
+  VectorSplit search(const Leaf& leaf, bool is_counted, ThreadTeam team) {
     if (!tree_.may_split(leaf)) return {};
     const VectorTerms terms = tree_.search().terms(leaf.sums, leaf.n());
     const std::vector<std::uint8_t> in_use = tree_.columns_of(leaf);
@@ -172,7 +172,7 @@ class VectorRows {
       if (in_use[f]) columns.push_back(f);
     std::vector<VectorSplit> found(static_cast<std::size_t>(n_threads_));
     const std::size_t n_tasks = std::min<std::size_t>(columns.size(), 4 * static_cast<std::size_t>(n_threads_));
-    for_each_task(least_ns(), n_tasks, crew, [&](std::size_t task, int worker) {
+    for_each_task(least_ns(), n_tasks, team, [&](std::size_t task, int worker) {
       for (std::size_t i = task * columns.size() / n_tasks; i < (task + 1) * columns.size() / n_tasks; ++i)
         consider(found[static_cast<std::size_t>(worker)], search_column(columns[i], leaf, terms, is_counted, worker));
     });

@@ -6,11 +6,11 @@
 
 namespace spinney {
 
-// Cells in an order, by score; the cut after each but those that leave nothing right.
+// Ordered cells by score; there is a cut after each cell that leaves something on the right.
 struct VectorSearch::Cuts {
   std::vector<const Packed*> cells = {};  // by score
   std::size_t n = 0;
-  const Packed* const* before = nullptr;  // by score: a cell that lies left of all; null: none
+  const Packed* const* before = nullptr;  // by score: a cell to the left of all others; null: none
   const Row* counts = nullptr;            // by cell
   Row n_before = 0;
   double extra_l2 = 0;
@@ -28,7 +28,7 @@ double VectorSearch::step(std::size_t k, Sums sums, double extra_l2) const {
                         static_cast<double>(sums.hessian) * units.hessian, {}, extra_l2);
 }
 
-double VectorSearch::worth(std::size_t k, Sums sums, double extra_l2) const {
+double VectorSearch::score_of_node(std::size_t k, Sums sums, double extra_l2) const {
   const Units& units = scores_[k].units;
   const double g = static_cast<double>(sums.gradient) * units.gradient,
                h = static_cast<double>(sums.hessian) * units.hessian,
@@ -44,10 +44,10 @@ VectorTerms VectorSearch::terms(std::vector<Sums> total, Row n_rows) const {
   for (std::size_t k = 0; k < scores_.size(); ++k) {
     hessian += static_cast<double>(terms.total[k].hessian) * scores_[k].units.hessian;
     rounding += 2.0 * static_cast<double>(params_.min_samples_leaf) * scores_[k].units.hessian;
-    terms.parent += worth(k, terms.total[k]);
+    terms.parent += score_of_node(k, terms.total[k]);
   }
-  terms.parent += 1e-10 * std::abs(terms.parent);  // more than rounding
-  // Rounding moves a row's hessian by less than a unit; the rows themselves are counted once the split is made.
+  terms.parent += 1e-10 * std::abs(terms.parent);  // margin above rounding
+  // Rounding changes a row's hessian by less than a unit; the rows are counted once the split is made.
   const double rows = params_.min_samples_leaf <= 1
                           ? 0.0
                           : params_.min_samples_leaf * params_.count_by_weight * hessian / static_cast<double>(n_rows);
@@ -72,18 +72,18 @@ void VectorSearch::add_worths(const Cuts& cuts, std::size_t k, Sums total, Scrat
       const double gl = static_cast<double>(left.gradient) * units.gradient,
                    gr = static_cast<double>(right.gradient) * units.gradient, l = hl + lambda, r = hr + lambda;
       const double of_left = l > 0 ? gl * gl / l : 0.0, of_right = r > 0 ? gr * gr / r : 0.0;
-      scratch.worth[c] += weight * of_left + weight * of_right;
+      scratch.score_of_node[c] += weight * of_left + weight * of_right;
     } else {
-      scratch.worth[c] += worth(k, left, cuts.extra_l2) + worth(k, right, cuts.extra_l2);
+      scratch.score_of_node[c] += score_of_node(k, left, cuts.extra_l2) + score_of_node(k, right, cuts.extra_l2);
     }
     if (sign != 0 && (step(k, right, cuts.extra_l2) - step(k, left, cuts.extra_l2)) * sign < 0) scratch.breaks[c] = 1;
   }
 }
 
-// How many cells go left at the best cut, if it is better than the best so far; else 0.
+// The number of cells that go left at the best cut if it is better than the best so far; else 0.
 std::size_t VectorSearch::best_of(const Cuts& cuts, const VectorTerms& terms, Scratch& scratch,
                                   VectorSplit& best) const {
-  scratch.worth.assign(cuts.n, 0.0);
+  scratch.score_of_node.assign(cuts.n, 0.0);
   scratch.hessian.assign(cuts.n, 0.0);
   scratch.breaks.assign(cuts.n, 0);
   double total = 0;
@@ -98,7 +98,7 @@ std::size_t VectorSearch::best_of(const Cuts& cuts, const VectorTerms& terms, Sc
     const double hessian = scratch.hessian[c];
     if (scratch.breaks[c] || hessian < terms.least || total - hessian < terms.least) continue;
     if (cuts.counts != nullptr && std::min(n_left, terms.n_rows - n_left) < params_.min_samples_leaf) continue;
-    const double gain = without_rounding(scratch.worth[c] - terms.parent);
+    const double gain = without_rounding(scratch.score_of_node[c] - terms.parent);
     if (!(gain > best.gain) || gain <= params_.min_gain) continue;
     best.gain = gain;
     found = c + 1;
@@ -130,7 +130,7 @@ void VectorSearch::search_numbers(std::uint32_t feature, std::span<const Packed*
     best.missing_left = missing_left;
   };
   Cuts cuts{.cells = {cells.begin(), cells.end()}, .counts = counts, .feature = feature};
-  // The last cut, where missing values alone are on the right, is one more cut.
+  // The last cut, with only missing values on the right, is one more cut.
   cuts.n = n_present - !best.saw_missing;
   take(cuts, false);
   if (!best.saw_missing) return;
@@ -140,14 +140,14 @@ void VectorSearch::search_numbers(std::uint32_t feature, std::span<const Packed*
   take(cuts, true);
 }
 
-// Up to eight scores by which the categories differ most.
+// Up to eight scores in which the categories differ most.
 std::vector<std::size_t> VectorSearch::scores_to_sort_by(std::span<const Packed* const> cells,
                                                          std::span<const std::uint32_t> categories) const {
   constexpr std::size_t most = 8;
   std::vector<double> spread(scores_.size(), 0.0);
   for (std::size_t k = 0; k < scores_.size(); ++k)
     for (const std::uint32_t c : categories)
-      spread[k] += worth(k, {gradient_of(cells[k][c]), hessian_of(cells[k][c])}, params_.category_smoothing);
+      spread[k] += score_of_node(k, {gradient_of(cells[k][c]), hessian_of(cells[k][c])}, params_.category_smoothing);
   std::vector<std::size_t> order(scores_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return spread[a] > spread[b]; });
@@ -155,7 +155,7 @@ std::vector<std::size_t> VectorSearch::scores_to_sort_by(std::span<const Packed*
   return order;
 }
 
-// The first half of the categories in an order, one more at each cut.
+// The first half of the ordered categories, one more at each cut.
 void VectorSearch::try_order(std::span<const Packed* const> cells, std::span<const std::uint32_t> order,
                              const VectorTerms& terms, const Row* counts, Scratch& scratch, VectorSplit& best) const {
   const std::size_t n = (order.size() + 1) / 2;
@@ -176,7 +176,7 @@ void VectorSearch::try_order(std::span<const Packed* const> cells, std::span<con
   if (n_left > 0) best.left_codes.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n_left));
 }
 
-// One against the rest where there are few; else in the order of the steps of one score after the other, as for numbers.
+// One against the rest for few categories; else in the order of the steps of one score after the other, as for numbers.
 void VectorSearch::search_categories(std::span<const Packed* const> cells, const VectorTerms& terms, const Row* counts,
                                      Scratch& scratch, VectorSplit& best) const {
   const CodedColumn& column = coding_.columns[best.feature];
@@ -185,14 +185,15 @@ void VectorSearch::search_categories(std::span<const Packed* const> cells, const
     total += static_cast<double>(terms.total[k].hessian) * scores_[k].units.hessian;
   auto& categories = scratch.categories;
   categories.clear();
-  scratch.kept.clear();
+  scratch.frequent.clear();
   for (std::uint32_t code = 0; code < column.n_codes; ++code) {
     double hessian = 0;
     for (std::size_t k = 0; k < scores_.size(); ++k)
       hessian += static_cast<double>(hessian_of(cells[k][code])) * scores_[k].units.hessian;
     if (!(hessian > 0)) continue;
     categories.push_back(code);
-    if (hessian * static_cast<double>(terms.n_rows) / total >= params_.category_smoothing) scratch.kept.push_back(code);
+    if (hessian * static_cast<double>(terms.n_rows) / total >= params_.category_smoothing)
+      scratch.frequent.push_back(code);
   }
   if (categories.size() < 2) return;
   if (categories.size() <= params_.max_one_hot) {
@@ -204,10 +205,10 @@ void VectorSearch::search_categories(std::span<const Packed* const> cells, const
   } else {
     std::vector<std::uint32_t> order;
     std::vector<double> steps(column.n_codes);
-    for (const std::size_t k : scores_to_sort_by(cells, scratch.kept)) {
-      for (const std::uint32_t c : scratch.kept)
+    for (const std::size_t k : scores_to_sort_by(cells, scratch.frequent)) {
+      for (const std::uint32_t c : scratch.frequent)
         steps[c] = step(k, {gradient_of(cells[k][c]), hessian_of(cells[k][c])}, params_.category_smoothing);
-      order = scratch.kept;
+      order = scratch.frequent;
       std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return steps[a] < steps[b]; });
       try_order(cells, order, terms, counts, scratch, best);
       std::reverse(order.begin(), order.end());

@@ -1,4 +1,4 @@
-// The best split of a node whose leaves are to hold several values: gains are added up over the scores.
+// The best split of a node with multi-output leaves: gains are summed over the scores.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace spinney {
 
-// A score of the tree.
+// One score of the tree.
 struct ScoreTerms {
   const Packed* pairs = nullptr;  // by row of the table
   Units units;
@@ -21,12 +21,12 @@ struct VectorSplit : BoostSplit {
   std::vector<Sums> left_sums;  // by score
 };
 
-// A node as far as it is the same for all columns.
+// The terms of a node that are the same for all columns.
 struct VectorTerms {
   std::vector<Sums> total;  // by score
   Row n_rows = 0;
-  double least = 0;   // sum of the hessians of a side
-  double parent = 0;  // worth of the node unsplit
+  double least = 0;   // minimum hessian of a side
+  double parent = 0;  // score of the unsplit node
 };
 
 class VectorSearch {
@@ -35,22 +35,22 @@ class VectorSearch {
 
   // Scratch of one thread.
   struct Scratch {
-    std::vector<double> worth, hessian;  // by cut
-    std::vector<std::uint8_t> breaks;    // by cut: a monotone constraint
-    std::vector<std::uint32_t> categories, kept;
+    std::vector<double> score_of_node, hessian;  // by cut
+    std::vector<std::uint8_t> breaks;            // by cut: whether it violates a monotonic constraint
+    std::vector<std::uint32_t> categories, frequent;
     std::vector<Packed> ordered;
     std::vector<Row> counts;
   };
 
   VectorTerms terms(std::vector<Sums> total, Row n_rows) const;
 
-  // The best split on one column from its cells, by score. If `counts` (rows by code) is given, sides are judged by the number
-  // of their rows as well.
+  // The best split on one column from its cells by score. If `counts` (rows by code) is given, the number of rows on
+  // each side is checked as well.
   VectorSplit search(std::uint32_t feature, std::span<const Packed* const> cells, const VectorTerms& terms,
                      const Row* counts, Scratch& scratch) const;
 
-  // What the best step of a score saves, twice, to second order.
-  double worth(std::size_t k, Sums sums, double extra_l2 = 0) const;
+  // Twice the second-order decrease of the loss by the best step of a score.
+  double score_of_node(std::size_t k, Sums sums, double extra_l2 = 0) const;
 
  private:
   struct Cuts;
@@ -69,7 +69,7 @@ class VectorSearch {
   const Coding& coding_;
   const BoostParams& params_;
   const std::span<const ScoreTerms> scores_;
-  const bool plain_;                // no L1, no limit on steps
+  const bool plain_;                // no L1 penalty, no limit on steps
   std::vector<SplitSearch> steps_;  // by score
 };
 

@@ -1,9 +1,10 @@
-// The best of the cuts behind rows that weigh 1 each and all differ, by squared error: a part of kernels_body.cpp.
+// The best cut by squared error between rows of weight 1 with distinct values, included by kernels_body.cpp.
 //
-// All columns of a node meet the same weights: about one by the product of both sides' is known beforehand. Cuts are compared
-// by that and by a difference with half the roundings of SquaredError::pair; the few that may be the best are then scored
-// by it. With D what either way takes for the difference, p one by the product, S and W the sums of the node, and sizes of
-// sums on the left below |S| + |D| / W, the two D differ by less than e = 2^-48 W (|S| + most √(D² p)), and p is at most 1 / (W - 1).
+// All columns of a node have the same weights, so an approximate reciprocal of the product of both sides' weights is
+// known beforehand. Cuts are compared by it and by a difference with half the roundings of SquaredError::pair; the few
+// that may be the best are then scored exactly. With D the difference, p the reciprocal, S and W the sums of the node,
+// and left sums below |S| + |D| / W, the two versions of D differ by less than e = 2^-48 W (|S| + most √(D² p)), and p
+// is at most 1 / (W - 1).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@
 namespace spinney {
 namespace {
 
-// out[i] = 1 / ((i + 1) (n - i - 1)) for i < n - 1, right to 2^-14; writes up to the next multiple of 8.
+// out[i] = 1 / ((i + 1) (n - i - 1)) for i < n - 1, with a relative error of 2^-14; writes up to the next multiple of
+// 8.
 void about_one_by_places(std::size_t n, double* out) {
   EightNumbers w = small_to_doubles(count_from<8>(std::int64_t{1}));
   const EightNumbers all = every<8>(static_cast<double>(n));
@@ -55,7 +57,7 @@ std::size_t best_place(const std::int64_t* s_left, std::size_t n_before, std::si
     note(done, merit_of(done));
     w += every<8>(8.0);
   }
-  if (done < n) {  // what lies behind the last is no cut
+  if (done < n) {  // elements past the last are not cuts
     const auto is_cut = count_from<8>(std::int64_t{0}) < every<8>(static_cast<std::int64_t>(n - done));
     note(done, select(is_cut, merit_of(done), every<8>(-1.0)));
   }

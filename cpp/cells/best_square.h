@@ -1,4 +1,4 @@
-// The best of many cuts by squared error: a part of kernels_body.cpp.
+// The best of many cuts by squared error, included by kernels_body.cpp.
 #pragma once
 
 #if defined(__ARM_NEON)
@@ -17,15 +17,15 @@ namespace {
 using EightNumbers = Lanes<double, 8>;
 using EightWhole = Lanes<std::int64_t, 8>;
 
-// The squared error of eight cuts, as SquaredError::pair to the bit: the square of a difference, and what it is divided by.
+// The squared error of eight cuts, bit-identical to SquaredError::pair: the squared difference and its divisor.
 struct EightSquares {
   EightNumbers square, product;
 };
 
-// What is known of whole numbers: below 2^52 they become doubles quickly, and their differences are exact.
+// Integers below 2^52 convert to doubles quickly, and their differences are exact.
 enum class Small { none, weights, all };
 
-// Of the sums on the left and the node's.
+// From the sums on the left and those of the node.
 template <Small small>
 struct SquaresOf {
   EightWhole s_total, w_total;
@@ -55,8 +55,8 @@ struct SquaresOf {
 
 #if defined(__ARM_NEON)
 
-// A division takes longer than all the rest, so cuts are first compared by about 1 / product; the few that may be the best
-// are then divided. Right to 2^-15: 8 bits from a table, twice as many after a step of Newton's.
+// A division takes longer than everything else, so cuts are first compared by an approximate 1 / product; the few that
+// may be the best are then divided. The error is below 2^-15: 8 bits from a table, doubled by a Newton step.
 SPINNEY_INLINE EightNumbers about_one_by(const EightNumbers& x) {
   return each<EightNumbers>(
       [](float64x2_t v) __attribute__((always_inline)) {
@@ -80,7 +80,7 @@ SPINNEY_INLINE double score_about(const std::int64_t* s_left, const std::int64_t
     const EightSquares e = squares(s_left + i, w_left + i);
     add(i, e.square * about_one_by(e.product));
   }
-  if (i < n) {  // what lies behind the last is no cut
+  if (i < n) {  // elements past the last are not cuts
     const EightSquares e = squares(s_left + i, w_left + i);
     const auto is_cut = count_from<8>(std::int64_t{0}) < every<8>(static_cast<std::int64_t>(n - i));
     add(i, select(is_cut, e.square * about_one_by(e.product), every<8>(-1.0)));
@@ -139,11 +139,11 @@ std::size_t best_of_squares(const std::int64_t* s_left, const std::int64_t* w_le
 #endif
 
 std::size_t best_square(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n, std::int64_t s_total,
-                        std::int64_t w_total, bool shares, double* score) {
+                        std::int64_t w_total, bool sums_are_weights, double* score) {
   const bool small = w_total < std::int64_t{1} << 52;
-  const auto best = !small   ? best_of_squares<SquaresOf<Small::none>>
-                    : shares ? best_of_squares<SquaresOf<Small::all>>
-                             : best_of_squares<SquaresOf<Small::weights>>;
+  const auto best = !small             ? best_of_squares<SquaresOf<Small::none>>
+                    : sums_are_weights ? best_of_squares<SquaresOf<Small::all>>
+                                       : best_of_squares<SquaresOf<Small::weights>>;
   return best(s_left, w_left, n, s_total, w_total, score);
 }
 

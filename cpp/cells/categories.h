@@ -2,8 +2,9 @@
 //
 // With one sum per statistic (two classes, one regression or Poisson target) the best set is a prefix of the categories
 // ordered by their mean (Breiman et al. 1984, theorem 4.5), so one sweep finds it. With several sums, up to
-// `max_enumerated` categories are tried in all bipartitions; more are swept in the order of every sum's mean and of the
-// first principal component of the categories' mean vectors (Coppersmith, Hong and Hosking 1999), and the best is kept.
+// `max_enumerated` categories are tried in all bipartitions; more are swept in the order of each sum's mean and of the
+// first principal component of the categories' mean vectors (Coppersmith, Hong and Hosking 1999), and the best set is
+// taken.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +54,7 @@ CategoryCells collect_cells(const Criterion& criterion, const typename Word::Typ
   return cells;
 }
 
-// The same of the rows of a column, which need not be sorted. Pays where there are more rows than categories.
+// The same for the unsorted rows of a column. Pays if there are more rows than categories.
 template <class Criterion>
 CategoryCells collect_cells(const Criterion& criterion, const Column& column, std::span<const Row> rows) {
   CategoryCells cells;
@@ -75,7 +76,7 @@ CategoryCells collect_cells(const Criterion& criterion, const Column& column, st
   return cells;
 }
 
-// Cells in the order of the mean of sum k (1-based), ties by category; exact.
+// Cells ordered by the mean of sum k (1-based), ties by category; exact.
 inline std::vector<std::uint32_t> order_by_mean(const CategoryCells& cells, std::size_t k, bool from_highest = false) {
   __extension__ using Wide = __int128;
   std::vector<std::uint32_t> order(cells.size());
@@ -88,7 +89,7 @@ inline std::vector<std::uint32_t> order_by_mean(const CategoryCells& cells, std:
   return order;
 }
 
-// Cells in the order of the first principal component of their mean vectors, by power iteration.
+// Cells ordered by the first principal component of their mean vectors, by power iteration.
 inline std::vector<std::uint32_t> order_by_component(const CategoryCells& cells, const Totals& total) {
   const std::size_t n_sums = cells.width - 1, n = cells.size();
   std::vector<double> deviation(n * n_sums), axis(n_sums), next(n_sums), score(n);
@@ -102,7 +103,7 @@ inline std::vector<std::uint32_t> order_by_component(const CategoryCells& cells,
                                     deviation.begin() + static_cast<std::ptrdiff_t>(c * n_sums), 0.0);
   };
   for (std::size_t k = 0; k < n_sums; ++k)
-    axis[k] = 1.0 + 0.5 * static_cast<double>(k % 7);  // not orthogonal to anything likely
+    axis[k] = 1.0 + 0.5 * static_cast<double>(k % 7);  // unlikely to be orthogonal to the component
   for (int iteration = 0; iteration < 30; ++iteration) {
     project();
     std::fill(next.begin(), next.end(), 0.0);
@@ -122,7 +123,7 @@ inline std::vector<std::uint32_t> order_by_component(const CategoryCells& cells,
 
 inline constexpr std::size_t max_enumerable_categories = 22;
 
-// Keeps the best over all searches of one column.
+// The best cut over all searches of one column.
 template <class Criterion>
 class CategorySearch {
  public:
@@ -191,7 +192,7 @@ class CategorySearch {
     }
   }
 
-  // All bipartitions, the first cell always on the left, in Gray-code order from the last cell: one moves at a time.
+  // All bipartitions with the first cell on the left, in Gray-code order from the last cell: one cell moves at a time.
   void enumerate() {
     const std::uint32_t n_sets = 1u << (cells_.size() - 1);
     for (const bool missing_left : {false, true}) {
@@ -212,7 +213,7 @@ class CategorySearch {
   }
 
   void sweep_in_many_orders() {
-    constexpr std::size_t work = 20'000'000;  // numbers touched by all orders together
+    constexpr std::size_t work = 20'000'000;  // numbers processed in all orders together
     const std::size_t affordable = std::max<std::size_t>(1, work / (cells_.size() * cells_.width));
     const std::size_t n_orders = std::min({cells_.width - 1, max_mean_orders, affordable});
     sweep(order_by_component(cells_, total_));

@@ -1,9 +1,9 @@
-// Cuts of a number column by the classes' weights at each of its ranks: nothing is sorted.
+// Cuts of a number column by class weights per rank, without sorting.
 //
-// The cells of a node are counted in one pass over its rows, and read in the order of their ranks: those in use are known
-// from bits, so that a node of few rows does not pay for the values of the whole column. Gini's scores are filtered by a
-// form that is quick but rounds otherwise; cuts that may be the best are scored as everywhere. For Gini, rows whose ranks
-// seldom come again are sorted after all: one row more on the left changes one class alone.
+// The cells of a node are counted in one pass over its rows and read in rank order: a bit mask marks those in use, so
+// that the cost for a node of few rows does not depend on the number of values of the column. Gini scores are filtered
+// by a faster form with different rounding; cuts that may be the best are scored exactly. For Gini, rows with mostly
+// unique ranks are sorted instead: each row on the left changes one class only.
 #pragma once
 
 #include <algorithm>
@@ -21,18 +21,18 @@ namespace spinney {
 
 class ClassCounts {
  public:
-  // A row as it is counted: weight << 8 | class.
+  // A row in the counted form: weight << 8 | class.
   static constexpr std::uint32_t most_classes = 256, most_weight = 0xffffff;
   static std::size_t lanes_of(std::size_t n_classes) {
     return n_classes <= 8 ? 8 : n_classes <= 16 ? 16 : n_classes <= 32 ? 32 : 256;
   }
-  // Of a column: its cells are to stay in cache.
+  // Limits per column, so that its cells stay in cache.
   static std::uint32_t most_values(std::size_t n_classes) {
     constexpr std::size_t most_cells = std::size_t{1} << 19;
     return static_cast<std::uint32_t>(std::min<std::size_t>(0xfffe, most_cells / lanes_of(n_classes)));
   }
 
-  // `most_ranks`: of any column, the rank of missing values included.
+  // `most_ranks`: maximum over the columns, including the rank of missing values.
   void start(std::size_t n_classes, std::size_t most_ranks, std::size_t n_flags) {
     n_classes_ = n_classes;
     lanes_ = lanes_of(n_classes);
@@ -47,7 +47,7 @@ class ClassCounts {
     flag_rows_.resize(n_flags);
   }
 
-  // The best cut of a node's rows by their ranks, of which the last, `n_values`, stands for missing. It lies between the
+  // The best cut of a node's rows by their ranks; the last rank, `n_values`, stands for missing. The cut is between the
   // ranks `code_below` and `above`.
   template <class Criterion>
   Candidate search(const Criterion& criterion, std::span<const std::uint16_t> ranks, const std::uint32_t* packed,
@@ -88,9 +88,9 @@ class ClassCounts {
     return best;
   }
 
-  // Counts the classes of the rows that have each of the flags `asked`. Columns of two values are often 0 in most rows.
-  void count_flags(const std::uint64_t* flags, const std::uint32_t* packed, std::size_t n, std::uint64_t asked) {
-    for (std::uint64_t left = asked; left != 0; left &= left - 1) {
+  // Counts the classes of the rows with each of the `requested` flags. Columns of two values are often 0 in most rows.
+  void count_flags(const std::uint64_t* flags, const std::uint32_t* packed, std::size_t n, std::uint64_t requested) {
+    for (std::uint64_t left = requested; left != 0; left &= left - 1) {
       const auto flag = static_cast<std::size_t>(std::countr_zero(left));
       std::fill_n(flag_cells_.begin() + static_cast<std::ptrdiff_t>(flag * lanes_), lanes_, 0);
       flag_rows_[flag] = 0;
@@ -100,13 +100,13 @@ class ClassCounts {
     for (std::size_t begin = 0; begin < n; begin += chunk) {
       const std::size_t end = std::min(n, begin + chunk);
       std::size_t n_flagged = 0;
-      for (std::size_t i = begin; i < end; ++i) {  // no branch to guess
+      for (std::size_t i = begin; i < end; ++i) {  // branch-free
         flagged[n_flagged] = static_cast<std::uint32_t>(i);
-        n_flagged += (flags[i] & asked) != 0;
+        n_flagged += (flags[i] & requested) != 0;
       }
       for (std::size_t j = 0; j < n_flagged; ++j) {
         const std::uint32_t i = flagged[j];
-        for (std::uint64_t left = flags[i] & asked; left != 0; left &= left - 1) {
+        for (std::uint64_t left = flags[i] & requested; left != 0; left &= left - 1) {
           const auto flag = static_cast<std::size_t>(std::countr_zero(left));
           flag_cells_[flag * lanes_ + (packed[i] & 0xff)] += packed[i] >> 8;
           ++flag_rows_[flag];
@@ -115,7 +115,7 @@ class ClassCounts {
     }
   }
 
-  // The cut between the rows without a flag and those that have it, of the rows that were counted last.
+  // The cut between the rows without a flag and those with it, for the rows counted last.
   template <class Criterion>
   Candidate search_flag(const Criterion& criterion, std::uint32_t flag, const Totals& total, const Limits& limits) {
     Candidate best;
@@ -163,7 +163,7 @@ class ClassCounts {
     }
   }
 
-  // Two values: one is counted, the other is the rest. Runs of the lower, as columns of 0 and 1 often have, are skipped.
+  // Two values: one is counted, the other is the rest. Runs of the lower value, frequent in 0/1 columns, are skipped.
   void count_two(std::span<const std::uint16_t> ranks, const std::uint32_t* packed, std::uint32_t low,
                  std::uint32_t high, const Totals& total) {
     std::uint32_t* const cell = cells_.data() + high * lanes_;
@@ -203,7 +203,7 @@ class ClassCounts {
       for (std::size_t j = k; j < k + 8; ++j) sum[j] += cell[j];
   }
 
-  // Sorts rank << 16 | place in words_.
+  // Sorts rank << 16 | position in words_.
   void sort_places(std::span<const std::uint16_t> ranks, std::uint32_t low, std::uint32_t high) {
     constexpr std::size_t few = 128;
     const std::size_t n = ranks.size();
@@ -224,7 +224,7 @@ class ClassCounts {
     }
   }
 
-  // The best cut by Gini of rows that are all present, without limits: as `sweep`, row by row.
+  // The best Gini cut of rows without missing values and limits: like `sweep`, row by row.
   template <class Criterion>
   void sweep_rows(const Criterion& criterion, std::span<const std::uint16_t> ranks, const std::uint32_t* packed,
                   const Totals& total, std::uint32_t low, std::uint32_t high, Candidate& best) {
@@ -288,7 +288,7 @@ class ClassCounts {
     }
   }
 
-  // Scores all cuts quickly; those below what is returned are not the best that is allowed.
+  // Scores all cuts approximately; cuts below the returned score are not the best admissible cut.
   double filter(std::size_t n_cuts, const Totals& total, const Limits& limits, Row n_left) {
     const auto weight = static_cast<double>(total.stat[0]);
     quick_.resize(std::max(quick_.size(), n_cuts));
@@ -317,14 +317,14 @@ class ClassCounts {
 
   std::size_t n_classes_ = 0, lanes_ = 0;
   std::vector<std::uint32_t> cells_;                // weight by rank and class; all 0 between searches
-  std::vector<Row> rows_;                           // by rank, where leaves have a least size
+  std::vector<Row> rows_;                           // by rank, if leaves have a minimum size
   std::vector<std::uint64_t> bits_, groups_;        // ranks in use; words of bits_ in use
   std::vector<std::uint32_t> present_;              // ranks in use, ascending
-  std::vector<std::uint32_t> start_;                // by class: what is left of the cut
+  std::vector<std::uint32_t> start_;                // by class: weight to the left of all cuts
   std::vector<double> total_;                       // by class
   std::vector<double> quick_, products_;            // by cut
-  std::vector<std::uint32_t> words_, spare_words_;  // rank and place of rows, in order
-  std::vector<std::int64_t> left_;                  // statistic of a cut's left side
+  std::vector<std::uint32_t> words_, spare_words_;  // rank and position of rows, sorted
+  std::vector<std::int64_t> left_;                  // statistic of the left side of a cut
   std::vector<std::uint32_t> flag_cells_;           // weight by flag and class
   std::vector<Row> flag_rows_;                      // by flag
 };

@@ -1,10 +1,10 @@
 // Exact search of a large node by bounds.
 //
-// The sums over each step of the coarse codes give the statistic at the steps' ends, and bound it in between: for two
-// classes by the orders in which all of one class come first, for values by the sums of the deviations above and below
-// the node's mean. Scores are convex in (S, W), so the largest value at the corners of that region bounds every cut
-// inside the step. Only rows of steps whose bound reaches the best score known are sorted, or looked up where they lie sorted.
-// The result is the same, to the bit, as that of sorting them all; on the top nodes of a tree a few percent of the rows
+// The sums over each step of the coarse codes give the statistic at the ends of the steps and bound it in between: for
+// two classes by the orders in which all rows of one class come first, for regression by the sums of deviations above
+// and below the node's mean. Scores are convex in (S, W), so their maximum over the corners of that region bounds every
+// cut inside the step. Only rows of steps whose bound reaches the best known score are sorted, or looked up if they are
+// presorted. The result is bit-identical to sorting all rows; in the top nodes of a tree a few percent of the rows
 // remain.
 #pragma once
 
@@ -26,22 +26,22 @@
 
 namespace spinney {
 
-// Rules whose scores are bounded this way.
+// Rules whose scores have such bounds.
 inline bool has_bounds(Rule rule) {
   return is_class_rule(rule) || rule == Rule::squared_error || rule == Rule::friedman_mse;
 }
 
-// Sums of a step side by side, in one addition a row or two: the weight and the sum; then the deviations and the rows.
+// Packed sums of a step, one or two additions per row: the weight and the sum; then the deviations and the rows.
 template <std::size_t width>
 struct StepSums {
   typedef std::int64_t Type __attribute__((vector_size(width * 8), may_alias));
 };
 
-// Do cuts need more of a step than its weight and its sum?
+// Returns whether cuts need more of a step than its weight and its sum.
 inline bool needs_wide_sums(Rule rule, Row min_leaf) { return !is_class_rule(rule) || min_leaf > 1; }
 
-// Adds the rows of a node to the steps of eight columns whose codes lie side by side, or to those of the first few; `cells`
-// are 256 a column. `mean` is that of the node.
+// Adds the rows of a node to the steps of up to eight columns with interleaved codes; there are 256 `cells` per column.
+// `mean` is that of the node.
 template <std::size_t width, std::size_t lanes, class Rows>
 void sum_steps(const Rows& data, std::int64_t mean, const std::uint8_t* tile, std::span<const Row> rows,
                typename StepSums<width>::Type* cells) {
@@ -52,7 +52,7 @@ void sum_steps(const Rows& data, std::int64_t mean, const std::uint8_t* tile, st
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     of_lane[lane] = cells + 256 * lane;
 #if defined(__aarch64__)
-    asm("" : "+r"(of_lane[lane]));  // eight registers: else each address is put together anew
+    asm("" : "+r"(of_lane[lane]));  // eight registers: otherwise each address would be recomputed
 #endif
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -72,8 +72,8 @@ void sum_steps(const Rows& data, std::int64_t mean, const std::uint8_t* tile, st
   }
 }
 
-// Room for the sums of eight columns.
-struct StepRoom {
+// Buffers for the sums of eight columns.
+struct StepBuffers {
   static constexpr std::size_t n_cells = 256 * CoarseTiles::lanes;
   std::vector<StepSums<4>::Type> cells;
 
@@ -85,23 +85,23 @@ struct StepRoom {
   }
 };
 
-// A column whose rows lie sorted.
+// A column with presorted rows.
 struct SortedSteps {
   const Presorted& rows;
   std::uint32_t column;
   const CoarseTiles::Begins& begin;
-  const std::uint8_t* is_here;  // by row: 1 if it is in the node; null: all are
+  const std::uint8_t* in_node;  // by row: 1 if it is in the node; null: all are
 
-  // The node's rows of steps first … end - 1; `room` may be used to put them together.
-  std::span<const std::uint32_t> words(std::size_t first, std::size_t end, std::vector<std::uint32_t>& room) const {
+  // The node's rows of steps first … end - 1; `buffer` is scratch.
+  std::span<const std::uint32_t> words(std::size_t first, std::size_t end, std::vector<std::uint32_t>& buffer) const {
     const std::size_t n = begin[end] - begin[first];
-    if (is_here == nullptr) return rows.column(column).subspan(begin[first], n);
-    if (room.size() < n + 1) room.resize(n + 1);
-    return {room.data(), rows.take(column, begin[first], begin[end], is_here, room.data())};
+    if (in_node == nullptr) return rows.column(column).subspan(begin[first], n);
+    if (buffer.size() < n + 1) buffer.resize(n + 1);
+    return {buffer.data(), rows.take(column, begin[first], begin[end], in_node, buffer.data())};
   }
 };
 
-// One column of one node.
+// The search of one column of a node.
 template <class Rows>
 class CoarseSearch {
  public:
@@ -122,7 +122,7 @@ class CoarseSearch {
       for (Step& step : steps_) step.w = step.n;
   }
 
-  // The same from sums of a column's steps. Where rows are not counted, a step with rows counts as one of them.
+  // The same from the sums of a column's steps. If rows are not counted, a step with rows counts as one row.
   template <class Sums>
   void read(const Sums* cells, const Totals& total) {
     mean_ = total.stat[1] / total.stat[0];
@@ -152,7 +152,7 @@ class CoarseSearch {
     return best;
   }
 
-  // The best cut of the column if its score is at least `floor`; otherwise nothing.
+  // The best cut of the column if its score is at least `floor`; otherwise none.
   Candidate refine(const Scalar<Rows>& criterion, const Column& column, const std::uint8_t* codes,
                    std::span<const Row> rows, const Totals& total, const Limits& limits, double floor,
                    ColumnSorter& sorter, ScanBuffers& b) {
@@ -174,9 +174,9 @@ class CoarseSearch {
     return best;
   }
 
-  // The same of rows that lie sorted; `room` is scratch. How many rows go left is not told.
+  // The same for presorted rows; `buffer` is scratch. The number of rows on the left is not set.
   Candidate refine(const Scalar<Rows>& criterion, const SortedSteps& sorted, const Totals& total, const Limits& limits,
-                   double floor, std::vector<std::uint32_t>& room, ScanBuffers& b) {
+                   double floor, std::vector<std::uint32_t>& buffer, ScanBuffers& b) {
     Candidate best;
     best.has_missing = has_missing();
     best.constant = steps_[coarse_missing].w == total.stat[0];
@@ -184,7 +184,7 @@ class CoarseSearch {
     LeftOfWords left;
     for (std::size_t c = 0, end = 0; c < n_coarse; c = end) {
       for (end = c; end < n_coarse && (survives_[end] || steps_[end].n == 0);) ++end;
-      const std::span<const std::uint32_t> words = sorted.words(c, end, room);
+      const std::span<const std::uint32_t> words = sorted.words(c, end, buffer);
       left.first_at = sorted.begin[c];
       if (!words.empty()) {
         sweep_run(criterion, words, total, limits, left, b, best);
@@ -204,14 +204,14 @@ class CoarseSearch {
   }
 
  private:
-  // Calls with the statistic of what is on the left before the first step: nothing, then the missing rows.
+  // Calls visit with the statistic to the left of the first step: nothing, then the missing rows.
   template <class Visit>
   void for_each_side(Visit&& visit) const {
     visit(std::int64_t{0}, std::int64_t{0}, Row{0}, false);
     if (has_missing()) visit(steps_[coarse_missing].w, steps_[coarse_missing].s, steps_[coarse_missing].n, true);
   }
 
-  // Sweeps the words of steps next to each other, with the missing rows right and left.
+  // Sweeps the words of adjacent steps, with the missing rows right and left.
   void sweep_run(const Scalar<Rows>& criterion, std::span<const std::uint32_t> words, const Totals& total,
                  const Limits& limits, const LeftOfWords& left, ScanBuffers& b, Candidate& best) const {
     for_each_side([&](std::int64_t w, std::int64_t s, Row n, bool missing_left) {
@@ -238,18 +238,18 @@ class CoarseSearch {
     });
   }
 
-  // Every row is written, and kept if its step survives: no branch to guess.
-  std::span<const Row> survivors(const std::uint8_t* codes, std::span<const Row> rows, std::vector<Row>& room) const {
-    if (room.size() < rows.size()) room.resize(rows.size());
+  // Every row is written and retained if its step survives, which avoids a branch.
+  std::span<const Row> survivors(const std::uint8_t* codes, std::span<const Row> rows, std::vector<Row>& buffer) const {
+    if (buffer.size() < rows.size()) buffer.resize(rows.size());
     std::size_t n = 0;
     for (const Row r : rows) {
-      room[n] = r;
+      buffer[n] = r;
       n += survives_[codes[r]];
     }
-    return {room.data(), n};
+    return {buffer.data(), n};
   }
 
-  // More than rounding can cost: relative to the score, and to the terms that cancel in it when S is far from 0.
+  // An upper bound of rounding errors: relative to the score, and to the terms that cancel in it when S is far from 0.
   static double slack(const Totals& total, std::int64_t w, std::int64_t s, double floor) {
     const double wl = static_cast<double>(w), wr = static_cast<double>(total.stat[0] - w);
     const double size = std::abs(static_cast<double>(s)) * wr + std::abs(static_cast<double>(total.stat[1] - s)) * wl;
@@ -273,7 +273,7 @@ class CoarseSearch {
     return most;
   }
 
-  // Sweeps the surviving steps; a cut between two steps counts when both survive and no other lies between.
+  // Sweeps the surviving steps; a cut between two steps counts if both survive and no other step is between them.
   void sweep_steps(const Scalar<Rows>& criterion, std::span<const Entry> entries, const std::uint8_t* codes,
                    const Totals& total, const Limits& limits, std::int64_t w, std::int64_t s, Row n_missing_left,
                    bool missing_left, ScanBuffers& b, Candidate& best) const {
@@ -311,7 +311,7 @@ class CoarseSearch {
     keep_best(b, n, score, limits, missing_left, best);
   }
 
-  // From the cut's rank among the present rows to the rows next to it.
+  // Converts the cut's rank among the present rows to the rows next to it.
   void locate(std::span<const Entry> entries, Candidate& best) const {
     std::size_t skipped = 0, present = 0;
     for (std::size_t c = 0; c < n_coarse && present + steps_[c].n <= best.at; ++c) {
@@ -340,7 +340,7 @@ class CoarseSearch {
 
   static constexpr bool has_unit_weights = requires { std::integral_constant<std::int64_t, Rows::weight(0)>{}; };
 
-  struct Step {  // sums over its rows, side by side in memory
+  struct Step {  // sums over its rows, contiguous in memory
     std::int64_t s = 0, deviation = 0, w = 0;
     Row n = 0;
   };

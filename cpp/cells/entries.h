@@ -1,8 +1,8 @@
-// Cuts of a number column by those of a node's rows that are not 0, sorted: the cell of the zeros is what is left of the
-// node's sums. The cuts and their scores are those of sorting all rows, to the bit.
+// Cuts of a number column from the sorted non-zero entries of a node's rows: the cell of the zeros is the rest of the
+// node's sums. Cuts and scores are bit-identical to sorting all rows.
 //
-// A cut is known by the entries on its left and by the side of the zeros: at = 2 * entries + (1 if the zeros are left).
-// That orders the cuts of a column.
+// A cut is identified by the number of entries on its left and the side of the zeros: at = 2 * entries + (1 if the
+// zeros are left). That orders the cuts of a column.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct EntryRun {
     while (n_below < n_present && code(n_below) < first_above) ++n_below;
   }
 
-  std::span<const Entry> entries;  // those of missing values last
+  std::span<const Entry> entries;  // sorted; those of missing values last
   std::size_t n_present, n_below = 0;
   Row n_zeros;
 
@@ -42,7 +42,7 @@ struct EntryRun {
     return false;
   }
   bool is_constant() const { return !has_value() || (has_one_value() && n_missing() == 0); }
-  // Is there a cut behind entry i? That of the zeros is asked for elsewhere.
+  // Returns whether there is a cut after entry i. The cut next to the zeros is handled separately.
   bool is_cut(std::size_t i) const {
     if (i + 1 == n_below) return n_zeros > 0 || n_below < n_present;
     return i + 1 < n_present && code(i) != code(i + 1);
@@ -50,7 +50,7 @@ struct EntryRun {
   struct Range {
     double low, high;
   };
-  // Of the values in the node, of which there are some; `values` are the column's by code.
+  // The range of the values in the node, which has some; `values` are the column's by code.
   Range range(const double* values) const {
     const bool zeros = n_zeros > 0 || n_present == 0;
     return {zeros && n_below == 0 ? 0.0 : values[code(0)],
@@ -69,26 +69,26 @@ struct EntryBuffers {
   std::vector<std::int64_t> zeros, missing, left;
 };
 
-// What a drawn cut parts from a column's zeros.
+// The side of a random cut that is opposite to the column's zeros.
 struct DrawnSide {
   bool zeros_left = false;
   Row n = 0;
   std::int64_t s = 0, w = 0;
 };
 
-// The cuts of several columns, scored together by one weight and one sum: only the best of all is kept; of equals, the
+// The cuts of several columns with scalar statistics, scored together: only the best of all is retained; ties go to the
 // first column and its lowest cut.
 class EntryCuts {
  public:
-  void start(Rule rule, const Totals& total, bool shares) {
+  void start(Rule rule, const Totals& total, bool sums_are_weights) {
     rule_ = rule;
     total_ = total;
-    shares_ = shares;
+    sums_are_weights_ = sums_are_weights;
     n_ = 0;
     score_ = no_score;
   }
 
-  // A run without missing values.
+  // Adds a run without missing values.
   template <class Rows>
   void add(const Rows& rows, const EntryRun& run, std::uint32_t column, Row min_leaf) {
     make_room(run.n_present + 1);
@@ -117,13 +117,13 @@ class EntryCuts {
       s += rows.value(run.row(m - 1));
       w += rows.weight(run.row(m - 1));
     }
-    for (std::size_t j = behind_zeros; j < n_; ++j) {  // where the zeros, which are known now, are on the left
+    for (std::size_t j = behind_zeros; j < n_; ++j) {  // with the zeros, which are known now, on the left
       s_[j] += total_.stat[1] - s;
       w_[j] += total_.stat[0] - w;
     }
   }
 
-  // One cut of a column: what is on the left adds up to s and w.
+  // Adds one cut of a column whose left side has the sums s and w.
   void add_cut(std::int64_t s, std::int64_t w, std::uint32_t at, std::uint32_t column) {
     if (n_ + 1 >= s_.size()) make_room(1);
     s_[n_] = s;
@@ -132,7 +132,7 @@ class EntryCuts {
     column_[n_++] = column;
   }
 
-  // The one cut of a column whose entries add up to s and w.
+  // Adds the only cut of a column whose entries have the sums s and w.
   void add_flag(std::int64_t s, std::int64_t w, bool is_above, std::uint32_t column) {
     if (is_above)
       add_cut(total_.stat[1] - s, total_.stat[0] - w, 1, column);
@@ -140,7 +140,7 @@ class EntryCuts {
       add_cut(s, w, 2, column);
   }
 
-  // The cut of a run without missing values that was drawn.
+  // Adds a random cut of a run without missing values.
   template <class Rows>
   void add_drawn(const Rows& rows, const EntryRun& run, std::uint32_t at, std::uint32_t column, Row min_leaf) {
     const std::size_t n_entries = at / 2;
@@ -154,7 +154,7 @@ class EntryCuts {
     add_side(side, at, column, min_leaf);
   }
 
-  // The cut of a column, by the side that the zeros are not on.
+  // The cut of a column, given by the side opposite to the zeros.
   void add_side(const DrawnSide& side, std::uint32_t at, std::uint32_t column, Row min_leaf) {
     if (side.n < min_leaf || total_.n - side.n < min_leaf) return;
     if (side.zeros_left)
@@ -163,7 +163,7 @@ class EntryCuts {
       add_cut(side.s, side.w, at, column);
   }
 
-  // To be called after the last column.
+  // Call it after the last column.
   void settle() {
     if (n_ == 0) return;
     double score;
@@ -201,7 +201,7 @@ class EntryCuts {
   std::size_t best(double& score) {
     const Kernels::Score kernel = score_kernel(rule_);
     if (kernel == kernels().squared_error)
-      return kernels().best_square(s_.data(), w_.data(), n_, total_.stat[1], total_.stat[0], shares_, &score);
+      return kernels().best_square(s_.data(), w_.data(), n_, total_.stat[1], total_.stat[0], sums_are_weights_, &score);
     for (auto* numbers : {&s_left_, &w_left_, &s_right_, &w_right_, &scores_}) numbers->resize(n_);
     for (std::size_t i = 0; i < n_; ++i) {
       s_left_[i] = static_cast<double>(s_[i]);
@@ -217,23 +217,23 @@ class EntryCuts {
 
   Rule rule_ = Rule::gini;
   Totals total_;
-  bool shares_ = false;  // as the kernel has it
+  bool sums_are_weights_ = false;  // as the kernel defines it
   std::size_t n_ = 0;
-  std::vector<std::int64_t> s_, w_;  // on the left of each cut
+  std::vector<std::int64_t> s_, w_;  // to the left of each cut
   std::vector<std::uint32_t> at_, column_;
   std::vector<double> s_left_, w_left_, s_right_, w_right_, scores_;
-  double score_ = no_score, weight_ = 0;  // of the best, and on its left
+  double score_ = no_score, weight_ = 0;  // score of the best cut, and the weight on its left
   std::uint32_t best_at_ = 0, best_column_ = 0;
 };
 
-// The cuts of several columns by Gini, however many classes there are. All but the last digits of a score come in a step
-// for each entry: with G_k the weight of class k on the side without the zeros, T_k the node's, it is
-// Σ_k (G_k W - T_k W_G)^2 / (W_G (W - W_G)). Only cuts that may be the best need to be scored in full.
+// Gini cuts of several columns with any number of classes. An approximate score takes one step per entry: with G_k the
+// weight of class k on the side without the zeros and T_k that of the node, it is Σ_k (G_k W - T_k W_G)^2 / (W_G (W -
+// W_G)). Only cuts that may be the best are scored exactly.
 class ClassCuts {
  public:
   struct Cut {
     std::uint32_t column, at;
-    double most = no_score;  // at least its score, and little more
+    double most = no_score;  // upper bound of its score, slightly above it
   };
 
   void start(const Totals& total, std::size_t n_classes) {
@@ -245,7 +245,7 @@ class ClassCuts {
     least_ = no_score;
   }
 
-  // A run without missing values.
+  // Adds a run without missing values.
   void add(const ClassRows& rows, const EntryRun& run, std::uint32_t column, Row min_leaf) {
     const std::size_t m = run.n_present, k = run.n_below;
     Side side;
@@ -263,7 +263,7 @@ class ClassCuts {
     forget(rows, run, k, m);
   }
 
-  // Those that may be the best, column by column.
+  // The cuts that may be the best, column by column.
   std::span<const Cut> near_best() {
     std::erase_if(cuts_, [&](const Cut& cut) { return cut.most < least_; });
     return cuts_;
@@ -293,7 +293,7 @@ class ClassCuts {
   }
 
   void keep(const Side& side, Row n, Row min_leaf, Cut cut) {
-    constexpr double margin = 1e-9;  // more than rounding can cost
+    constexpr double margin = 1e-9;  // exceeds rounding errors
     constexpr std::size_t many = 4096;
     if (n < min_leaf || total_.n - n < min_leaf) return;
     const double all = number(total_.stat[0]), product = side.w * (all - side.w);
@@ -311,7 +311,7 @@ class ClassCuts {
   double squares_ = 0;        // Σ T_k^2
   std::vector<double> part_;  // G_k; all 0 between runs
   std::vector<Cut> cuts_;
-  double least_ = no_score;  // the best score is no less
+  double least_ = no_score;  // lower bound of the best score
 };
 
 // The sums on the left of a cut of a run without missing values.
@@ -369,7 +369,7 @@ void sweep_entries(const Criterion& criterion, const EntryRun& run, const Totals
   }
 }
 
-// The present rows on the left, those that lack a value on the right.
+// The cut with the present rows on the left and missing values on the right.
 template <class Criterion>
 void try_missing_alone(const Criterion& criterion, const EntryRun& run, const Totals& total, const Limits& limits,
                        EntryBuffers& b, Candidate& best) {
@@ -401,7 +401,7 @@ Candidate scan_entries(const Criterion& criterion, const EntryRun& run, const To
   return best;
 }
 
-// One cut drawn at random, as scan_random draws it: `values` are the column's by code.
+// One random cut, drawn as by scan_random: `values` are the column's by code.
 template <class Criterion>
 Candidate draw_entries(const Criterion& criterion, const EntryRun& run, const double* values, const Totals& total,
                        const Limits& limits, double low, double high, RandomStream random, EntryBuffers& b) {

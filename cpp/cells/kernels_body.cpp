@@ -43,7 +43,7 @@ std::size_t first_largest(const double* scores, std::size_t n) {
 SPINNEY_INLINE EightNumbers numbers_of(const Lanes<std::int32_t, 8>& whole) {
 #if defined(__x86_64__)
   return convert<double>(whole);
-#else  // NEON makes doubles of 64 bits only: GCC would take shorter ones through general registers, one by one
+#else  // NEON converts 64-bit integers only: GCC would move shorter ones through general registers, one by one
   return convert<double>(convert<std::int64_t>(whole));
 #endif
 }
@@ -93,7 +93,7 @@ void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const std::uin
   return gini_of_cells_of<32>(cells, present, n, start, total, weight, min_weight, out, product);
 }
 
-// A row of weight w moves a class from S to S + w, and its square by w (2 S + w).
+// A row of weight w increases S of a class by w, and its square by w (2 S + w).
 void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed, std::size_t n, const std::int64_t* total,
                   std::int64_t squares, std::int64_t* left, double* out, double* product) {
   std::int64_t squares_left = 0, squares_right = squares, w_left = 0;
@@ -114,7 +114,7 @@ void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed, std::
 }
 
 #if defined(__AVX512F__)
-// A word's place is the number of those below it.
+// The position of a word is the number of words below it.
 template <std::size_t n_chunks>
 void sort_few_of(std::uint32_t* words, std::size_t n) {
   typedef std::uint32_t SixteenWords __attribute__((vector_size(64)));
@@ -149,21 +149,21 @@ void sort_few(std::uint32_t* words, std::size_t n) {
 #endif
 
 std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
-  return part_words(
+  return partition_words(
       words, n, spare, [&](std::size_t i, std::size_t m) { return bits_at(side, words + i, m); },
       [&](std::size_t i) { return side[words[i] & 0xffff] != 0; });
 }
 
 std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
                              std::uint32_t* spare) {
-  return part_words(
+  return partition_words(
       rows, n, spare, [&](std::size_t i, std::size_t m) { return bits_at_most(keys + i, m, cut); },
       [&](std::size_t i) { return keys[i] <= cut; });
 }
 
 std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
                               std::uint32_t* spare) {
-  return part_words(
+  return partition_words(
       rows, n, spare, [&](std::size_t i, std::size_t m) { return bits_at_most(ranks + i, m, cut); },
       [&](std::size_t i) { return ranks[i] <= cut; });
 }
@@ -173,7 +173,7 @@ std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const s
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512BW__)
   const __m128i last = _mm_set1_epi16(static_cast<short>(cut));
-  for (; i + 8 <= n; i += 8) {  // what is written past the end of a side is overwritten
+  for (; i + 8 <= n; i += 8) {  // excess writes past the end of a side are overwritten
     const __m512i words = _mm512_loadu_si512(flags + i);
     const __mmask8 left = _mm_cmple_epu16_mask(_mm_loadu_si128(reinterpret_cast<const __m128i*>(ranks + i)), last);
     _mm512_storeu_si512(flags + n_left, _mm512_maskz_compress_epi64(left, words));
@@ -183,8 +183,8 @@ std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const s
     n_right += 8 - went;
   }
 #endif
-  return part_rest(flags, n, spare, i, n_left, n_right,
-                   [&](std::size_t at, std::uint64_t) { return ranks[at] <= cut; });
+  return partition_rest(flags, n, spare, i, n_left, n_right,
+                        [&](std::size_t at, std::uint64_t) { return ranks[at] <= cut; });
 }
 
 #if defined(__AVX512F__)
@@ -239,8 +239,8 @@ SPINNEY_INLINE void key_range(const std::uint32_t* keys, std::size_t n, std::uin
 SPINNEY_INLINE void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
   auto lowest = load<16>(keys), highest = lowest;
   if (n < 16) {
-    const auto is_here = count_from<16>(std::uint32_t{0}) < every<16>(static_cast<std::uint32_t>(n));
-    lowest = highest = select(is_here, lowest, every<16>(keys[0]));
+    const auto in_node = count_from<16>(std::uint32_t{0}) < every<16>(static_cast<std::uint32_t>(n));
+    lowest = highest = select(in_node, lowest, every<16>(keys[0]));
   }
   for (std::size_t i = 16; i < n; i += 16) {
     const auto k = load<16>(keys + (n - i < 16 ? n - 16 : i));  // the last group ends with the last key
@@ -259,7 +259,7 @@ void key_ranges(const std::uint32_t* keys, std::size_t n, std::size_t n_columns,
 
 void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high) {
 #if defined(__AVX512BW__)
-  // the highest is what is lowest of the complements
+  // the maximum is the complement of the minimum of the complements
   __m512i lowest = _mm512_set1_epi32(-1), highest = lowest;
   for (std::size_t i = 0; i < n; i += 32) {
     const __mmask32 here = n - i < 32 ? (std::uint32_t{1} << (n - i)) - 1 : ~std::uint32_t{0};
@@ -316,7 +316,7 @@ std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std::uint32
     i = n;
   }
 #else
-  for (; i + 16 <= n; i += 16) {  // seldom any
+  for (; i + 16 <= n; i += 16) {  // rarely any
     const auto k = load<16>(keys + i);
     if (!any_of((k == every<16>(one)) | (k == every<16>(other)))) continue;
     for (std::uint32_t lane = 0; lane < 16; ++lane)
@@ -343,7 +343,8 @@ SPINNEY_INLINE void sum_bytes_of(const std::uint32_t* keys, std::size_t n, std::
 #elif defined(__AVX2__)
   const auto take = [&](std::size_t i, std::uint32_t left) __attribute__((always_inline)) {
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i));
-    const auto ones = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_slli_epi16(v, 7)));  // by the lowest bit of each
+    const auto ones =
+        static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_slli_epi16(v, 7)));  // from the lowest bit of each byte
     count += static_cast<std::uint32_t>(__builtin_popcount(left));
     total += static_cast<std::uint32_t>(__builtin_popcount(left & ones));
   };
@@ -352,7 +353,7 @@ SPINNEY_INLINE void sum_bytes_of(const std::uint32_t* keys, std::size_t n, std::
   if (i < n) take(i, bits_at_most(keys + i, 16, cut) & ((1u << (n - i)) - 1));
 #elif defined(__ARM_NEON)
   const uint32x4_t last = vdupq_n_u32(cut);
-  constexpr std::size_t block = 16 * 255;  // what bytes can count
+  constexpr std::size_t block = 16 * 255;  // limit of byte counters
   for (std::size_t begin = 0; begin < n; begin += block) {
     const std::size_t end = n - begin < block ? n : begin + block;
     uint8x16_t counts = vdupq_n_u8(0), totals = counts;

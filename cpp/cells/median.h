@@ -14,7 +14,7 @@
 
 namespace spinney {
 
-// `stat` is {W}. One of these per worker; attach() ranks a node's rows once for all its columns.
+// `stat` is {W}. There is one per worker; attach() ranks a node's rows once for all its columns.
 class AbsoluteError {
  public:
   explicit AbsoluteError(const Target& target) : target_(&target), medians_(target.input.n_outputs) {}
@@ -34,7 +34,7 @@ class AbsoluteError {
     weight_ = static_cast<double>(total);
   }
 
-  void detach() { rows_ = {}; }  // the rows attached last are about to change or go
+  void detach() { rows_ = {}; }  // the attached rows are about to change or disappear
 
   void clear() {
     for (RunningMedian& m : medians_) m.clear();
@@ -63,7 +63,7 @@ class AbsoluteError {
   double uncut_ = 0, weight_ = 0;
 };
 
-// The best boundary of a sequence: boundary[i] says that a cut may follow position order[i].
+// The best boundary of a sequence: boundary[i] is true if a cut may follow position order[i].
 inline void sweep_medians(AbsoluteError& criterion, const std::vector<std::uint32_t>& order,
                           const std::vector<bool>& boundary, const Totals& total, const Limits& limits,
                           double& best_score, std::size_t& best_at) {
@@ -93,8 +93,8 @@ inline void sweep_medians(AbsoluteError& criterion, const std::vector<std::uint3
   }
 }
 
-// Tries the present cells in the given order, with missing rows on the right, on the left, and alone.
-// `cell_end[c]` is where cell c ends in `present`.
+// Tries the present cells in the given order, with missing rows on the right, on the left, and alone. `cell_end[c]` is
+// where cell c ends in `present`.
 inline void sweep_cells(AbsoluteError& criterion, const std::vector<std::uint32_t>& present,
                         const std::vector<std::size_t>& cell_end, const std::vector<std::uint32_t>& missing,
                         const Totals& total, const Limits& limits, Candidate& best, std::size_t& best_cell) {
@@ -146,7 +146,7 @@ Candidate scan_numbers(AbsoluteError& criterion, const typename Word::Type* word
   return best;
 }
 
-// Categories in the order of their (lower) medians: a heuristic, not always optimal.
+// Categories ordered by their (lower) medians: a heuristic that is not always optimal.
 template <class Word>
 Candidate scan_categories(AbsoluteError& criterion, const typename Word::Type* words, const Totals& total,
                           const Limits& limits) {

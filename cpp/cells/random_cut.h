@@ -1,8 +1,8 @@
-// Extra-trees: cuts drawn at random. Missing rows take the side that gains more.
-//   number    one: a threshold uniform in the range of the node's values
-//   category  random, non-trivial sets of the categories present; k categories differ in k - 1 ways, and where they are few
-//             the best of so many sets is taken, as of so many columns that were drawn; where they are many, the better of
-//             one set and one cut in their own order, which is that of their values and often says something
+// Extra-trees: random cuts. Missing rows take the side with the larger gain.
+//   number    one threshold, uniform in the range of the node's values
+//   category  random, non-trivial sets of the categories present. k categories have k - 1 degrees of freedom: for small
+//             k the best of that many sets is taken; for large k the better of one random set and one cut in code
+//             order, which is the order of the values and often informative
 #pragma once
 
 #include <algorithm>
@@ -24,25 +24,25 @@ struct RandomBuffers {
   std::vector<double> value;
   std::vector<Side> side;
   std::vector<std::int64_t> left;
-  std::vector<std::uint32_t> codes;      // present, of a column of categories
+  std::vector<std::uint32_t> codes;      // codes present, for a category column
   std::vector<std::uint8_t> is_present;  // by code
-  std::vector<std::int64_t> sums;        // of the rows of each of them, those of missing values last
+  std::vector<std::int64_t> sums;        // of the rows of each category, those of missing values last
   std::vector<Row> counts;               // the same
   double low = 0, high = 0;
 };
 
-// Statistics of rows are sums; so are those of a set of categories, then, of the statistics of each.
+// Statistics that are sums over rows: those of a set of categories are sums over the categories.
 template <class Criterion>
 concept AddsUp = requires(const Criterion& criterion, const std::int64_t* stat) { criterion.score(stat, stat); };
 
-// Are there so few categories that a place for each costs little beside n rows?
+// Returns whether there are so few categories that one cell for each costs little compared with n rows.
 inline bool has_few_codes(const Column& column, std::size_t n) {
   constexpr std::size_t few = 16;
   return column.n_categories > 0 && column.n_categories < std::max(few, n);
 }
 
-// Adds up the rows of each category, those without a value behind the others: code_of(i) says which it is (none: any that
-// is too large), add(i, stat) adds row i.
+// Sums the rows of each category, with missing values after the others: code_of(i) is the category (missing: any larger
+// code), add(i, stat) adds row i.
 template <class CodeOf, class Add>
 void add_up_categories(const Column& column, std::size_t n, std::size_t width, CodeOf code_of, Add add,
                        RandomBuffers& b) {
@@ -64,7 +64,7 @@ void add_up_categories(const Column& column, std::size_t n, std::size_t width, C
   }
 }
 
-// `left_codes`: ascending, as those present are.
+// `left_codes`: ascending, like the codes present.
 template <AddsUp Criterion>
 double score_set(const Criterion& criterion, std::span<const std::uint32_t> left_codes, RandomBuffers& b,
                  bool missing_left, const Totals& total, const Limits& limits, Row& n_left) {
@@ -113,7 +113,7 @@ inline double score_sides(AbsoluteError& criterion, std::span<const Row> rows, R
   return score;
 }
 
-// In a range that has an end.
+// For a finite range.
 inline double draw_between(double low, double high, RandomStream& random) {
   const double cut = low + random.unit() * (high - low);
   return cut < high ? cut : low;
@@ -165,9 +165,9 @@ inline bool read_present(const Column& column, std::span<const Row> rows, Random
   return true;
 }
 
-inline constexpr std::size_t few_categories = 10;  // sets of more would have to pay for what they gain by chance
+inline constexpr std::size_t few_categories = 10;  // larger sets would have to be penalised for chance gains
 
-// Of how many sets of k categories the best is taken.
+// The number of sets of k categories of which the best is taken.
 inline std::size_t n_sets_drawn(std::size_t k) { return k < 3 ? 1 : k > few_categories ? 2 : k - 1; }
 
 // Draws the categories that go left, for the i-th time in this node.
@@ -188,8 +188,8 @@ inline void draw_set(RandomStream& random, std::size_t i, const RandomBuffers& b
     c.left_codes.assign(1, b.codes[random.below(b.codes.size())]);
 }
 
-// Whether two sets part k categories alike: they are the same, or each is what the other leaves.
-inline bool part_alike(std::span<const std::uint32_t> one, std::span<const std::uint32_t> other, std::size_t k) {
+// Returns whether two sets split k categories alike: they are equal or complementary.
+inline bool same_bipartition(std::span<const std::uint32_t> one, std::span<const std::uint32_t> other, std::size_t k) {
   const auto is_in_other = [&](std::uint32_t code) { return std::binary_search(other.begin(), other.end(), code); };
   if (one.size() == other.size() && std::all_of(one.begin(), one.end(), is_in_other)) return true;
   return one.size() + other.size() == k && std::none_of(one.begin(), one.end(), is_in_other);
@@ -208,15 +208,15 @@ inline void set_sides(const Column& column, const Candidate& c, RandomBuffers& b
   }
 }
 
-// The best of so many cuts: draw(i, candidate) draws the i-th, score(candidate, missing_left, n_left) sums its left side and
-// judges it.
+// The best of several cuts: draw(i, candidate) draws the i-th, score(candidate, missing_left, n_left) sums its left
+// side and scores it.
 template <class Draw, class Score>
 Candidate best_of(std::size_t n, const Candidate& start, RandomBuffers& b, Draw draw, Score score) {
   Candidate best = start, drawn = start;
   for (std::size_t i = 0; i < n; ++i) {
     draw(i, drawn);
-    // Scores that are rounded would tell what is alike apart.
-    if (i > 0 && part_alike(drawn.left_codes, best.left_codes, b.codes.size())) continue;
+    // Rounding would distinguish identical cuts.
+    if (i > 0 && same_bipartition(drawn.left_codes, best.left_codes, b.codes.size())) continue;
     if (i == 0) best = drawn;
     for (const bool missing_left : {false, true}) {
       if (missing_left && (!drawn.has_missing || drawn.missing_alone)) break;
@@ -233,7 +233,7 @@ Candidate best_of(std::size_t n, const Candidate& start, RandomBuffers& b, Draw 
   return best;
 }
 
-// Of categories that are added up.
+// For categories with sums.
 template <AddsUp Criterion>
 Candidate scan_random_sets(const Criterion& criterion, const Totals& total, const Limits& limits, RandomStream random,
                            RandomBuffers& b) {

@@ -1,4 +1,4 @@
-// Ranks and keys of a node's rows, side by side: a part of kernels_body.cpp.
+// Gathers ranks and keys of a node's rows, included by kernels_body.cpp.
 #pragma once
 
 #if defined(__x86_64__)
@@ -37,8 +37,8 @@ void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::uint32_
 }
 
 #if !defined(__AVX512F__)
-// Keys of a fixed number of rows: no loop whose end must be guessed. Rows beyond the last are the last once more, and what
-// they write is the next column's, which is written later, or nobody's.
+// Keys of a fixed number of rows: no loop with an unpredictable end. Rows past the last repeat it, and their output
+// belongs to the next column, which is written later, or is unused.
 template <std::size_t size>
 SPINNEY_INLINE void read_group(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows,
                                std::size_t n_here, const std::uint32_t* columns, std::size_t n_columns, std::size_t n,
@@ -47,7 +47,7 @@ SPINNEY_INLINE void read_group(const std::uint32_t* keys, std::size_t stride, co
   for (std::size_t i = 0; i < size; ++i) row[i] = keys + rows[i < n_here ? i : n_here - 1] * stride;
   for (std::size_t c = 0; c < n_columns; ++c) {
     std::uint32_t* to = out + c * n;
-    const std::uint32_t column = columns[c];  // at hand, or it would be loaded again after each store
+    const std::uint32_t column = columns[c];  // a local copy, because it would be reloaded after each store
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < size; ++i) to[i] = row[i][column];
   }
@@ -70,7 +70,7 @@ void read_keys(const std::uint32_t* keys, std::size_t stride, const std::uint32_
     if (stride <= longest && begin + ahead < n) fetch(begin + ahead, begin + ahead + 16 < n ? begin + ahead + 16 : n);
 #if defined(__AVX512F__)
     const std::size_t n_here = n - begin < 16 ? n - begin : 16;
-    // 64-bit places: a table may have more keys than 31 bits count
+    // 64-bit indices: a table may have more than 2^31 keys
     const __mmask16 here = first_lanes(n_here);
     const __m512i at = _mm512_maskz_loadu_epi32(here, rows + begin),
                   step = _mm512_set1_epi64(static_cast<long long>(stride));
@@ -102,7 +102,7 @@ void read_column(const std::uint32_t* keys, const std::uint32_t* rows, std::size
   for (; i + 16 <= n; i += 16) {
     const __m512i at = _mm512_loadu_si512(rows + i);
     const __m512i from = _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(rows[i])), places);
-    if (_mm512_cmpneq_epi32_mask(at, from) == 0) {  // neighbours
+    if (_mm512_cmpneq_epi32_mask(at, from) == 0) {  // adjacent rows
       _mm512_storeu_si512(out + i, _mm512_loadu_si512(keys + rows[i]));
       continue;
     }
@@ -117,7 +117,7 @@ void read_column(const std::uint32_t* keys, const std::uint32_t* rows, std::size
   }
 #else
   for (; i + 16 <= n; i += 16) {
-    if (rows[i + 15] - rows[i] == 15 && !any_of(~(load<16>(rows + i) == count_from<16>(rows[i])))) {  // neighbours
+    if (rows[i + 15] - rows[i] == 15 && !any_of(~(load<16>(rows + i) == count_from<16>(rows[i])))) {  // adjacent rows
       store(out + i, load<16>(keys + rows[i]));
       continue;
     }

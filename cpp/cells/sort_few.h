@@ -1,10 +1,11 @@
-// Sorting a few words in registers: a part of kernels_body.cpp.
+// Sorts a few words in registers, included by kernels_body.cpp.
 //
-// Words stand in a matrix of n / 4 rows, a register each. A network sorts the four columns at once; then columns are merged,
-// first 0 with 1 and 2 with 3, then both pairs, by bitonic networks in which nearly all exchanges are between registers. Of 16
-// bytes whatever the instruction set: these are few words, and a wider register would mix more lanes.
+// Words form a matrix of n / 4 rows, one register each. A network sorts the four columns at once; then columns are
+// merged, first 0 with 1 and 2 with 3, then both pairs, by bitonic networks with nearly all exchanges between
+// registers. Registers have 16 bytes for every instruction set: for few words, wider ones would mix more lanes.
 //
-// Rejected where there are no masks: counting for each word those below it, n^2 steps; 20 times as slow for 64 words on arm64.
+// Rejected without masks: counting the words below each word in n^2 steps, which is 20 times slower for 64 words on
+// arm64.
 #pragma once
 
 #include <array>
@@ -33,7 +34,7 @@ constexpr void visit_sort(std::size_t n, Visit visit) {
           if (i / (2 * p) == (i + k) / (2 * p)) visit(i, i + k);
 }
 
-// The same of a network that sorts what rises and then falls.
+// The same for a network that sorts a bitonic sequence (first ascending, then descending).
 template <class Visit>
 constexpr void visit_merge(std::size_t n, Visit visit) {
   for (std::size_t k = n / 2; k > 0; k /= 2)
@@ -65,7 +66,7 @@ constexpr auto network() {
 SPINNEY_INLINE FourWords lower(FourWords a, FourWords b) { return a < b ? a : b; }
 SPINNEY_INLINE FourWords upper(FourWords a, FourWords b) { return a < b ? b : a; }
 
-// Written out exchange by exchange: in a loop the registers would live in memory.
+// Unrolled: in a loop the registers would be stored in memory.
 template <bool is_merge, std::size_t n_rows, std::size_t... i>
 SPINNEY_INLINE void apply(FourWords* x, std::index_sequence<i...>) {
   constexpr auto all = network<is_merge, n_rows>();
@@ -81,7 +82,8 @@ SPINNEY_INLINE void apply(FourWords* x) {
   apply<is_merge, n_rows>(x, std::make_index_sequence<network<is_merge, n_rows>().size()>{});
 }
 
-// Columns 0 and 1 rise; so do 2 and 3. Leaves in 0 the lower half of both, in 1 the upper; each rises, then falls.
+// Columns 0 and 1 are ascending, and so are 2 and 3. Leaves the lower half of both in 0 and the upper in 1; each is
+// bitonic.
 template <std::size_t n_rows, std::size_t... i>
 SPINNEY_INLINE void halve_neighbours(FourWords* x, std::index_sequence<i...>) {
   const auto halve = [](FourWords& a, FourWords& b) __attribute__((always_inline)) {
@@ -93,7 +95,7 @@ SPINNEY_INLINE void halve_neighbours(FourWords* x, std::index_sequence<i...>) {
   (halve(x[i], x[n_rows - 1 - i]), ...);
 }
 
-// Columns 0 and 1, one behind the other, rise; so do 2 and 3. Leaves the lower half in 0 and 1, the upper in 2 and 3.
+// Columns 0 and 1 together are ascending, and so are 2 and 3. Leaves the lower half in 0 and 1, the upper in 2 and 3.
 template <std::size_t n_rows, std::size_t... i>
 SPINNEY_INLINE void halve_pairs(FourWords* x, std::index_sequence<i...>) {
   const auto halve = [](FourWords& a, FourWords& b) __attribute__((always_inline)) {
@@ -110,7 +112,7 @@ SPINNEY_INLINE void halve_pairs(FourWords* x, std::index_sequence<i...>) {
   (halve(x[i], x[n_rows - 1 - i]), ...);
 }
 
-// Four rows, of which column c goes to to + c * stride.
+// Stores four rows; column c goes to to + c * stride.
 SPINNEY_INLINE void store_columns(const FourWords* x, std::uint32_t* to, std::size_t stride) {
   const FourWords a = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
                   b = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5),
@@ -127,7 +129,7 @@ SPINNEY_INLINE void sort_rows(std::uint32_t* words, std::size_t n, std::index_se
   const FourWords place{0, 1, 2, 3}, end = FourWords{} + static_cast<std::uint32_t>(n);
   const auto read = [&](std::size_t r) __attribute__((always_inline)) {
     __builtin_memcpy(&x[r], words + 4 * r, sizeof x[r]);
-    // what lies behind the last sorts behind it
+    // padding sorts after the last word
     x[r] |= reinterpret_cast<FourWords>(place + static_cast<std::uint32_t>(4 * r) >= end);
   };
   (read(row), ...);

@@ -1,5 +1,5 @@
-// Cuts between the distinct values of a number column, from its sorted words. A cell is a run of equal codes.
-// Rows that lack a value are tried on the right, then on the left, then alone against all others.
+// Cuts between the distinct values of a number column, from its sorted words. A cell is a run of equal codes. Rows with
+// missing values are tried on the right, on the left, and alone against all others.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct ScanBuffers {
   struct First {
     std::uint32_t place, at;
   };
-  std::array<First, chunk> first{};  // of the cuts of each column, where several share the buffers
+  std::array<First, chunk> first{};  // first cut of each column, where several share the buffers
   static constexpr std::size_t most_places = 0xffff;
   std::vector<double> one_by_places;  // for nodes of n_of_places rows
   std::size_t n_of_places = 0;
@@ -32,7 +32,7 @@ struct ScanBuffers {
   std::vector<Row> chosen;
 
   // The columns of a node follow each other.
-  void know_places(std::size_t n_rows) {
+  void prepare_places(std::size_t n_rows) {
     if (n_of_places == n_rows) return;
     one_by_places.resize(std::max(one_by_places.size(), n_rows + 2 * std::size_t{8}));
     kernels().about_one_by_places(n_rows, one_by_places.data());
@@ -57,7 +57,7 @@ inline Kernels::Score score_kernel(Rule rule) {
   }
 }
 
-// Scores the first n cuts of the buffers and keeps the best; ties go to the lower cut.
+// Scores the first n cuts of the buffers and retains the best; ties go to the lower cut.
 inline void keep_best(ScanBuffers& b, std::size_t n, Kernels::Score score, const Limits& limits, bool missing_left,
                       Candidate& best) {
   if (n == 0) return;
@@ -82,52 +82,52 @@ inline void keep_best(ScanBuffers& b, std::size_t n, Kernels::Score score, const
   }
 }
 
-// Is the criterion at hand the squared error, or equal to it, and any cut allowed that leaves enough rows?
+// Returns whether the criterion is the squared error, or equivalent, and every cut with enough rows is allowed.
 inline bool is_square(Rule rule, const Limits& limits) {
   const bool limited = limits.min_weight > 0 || limits.bounded || limits.watch_ties;
   return !limited && score_kernel(rule) == kernels().squared_error;
 }
 
-// Emits the sums s and w at the boundaries behind words begin … end - 1, from place n of the buffers on, and, if asked to,
-// which cuts they are. Returns the place after the last; that is at most end - begin further.
-template <class Word, bool says_at, class Rows>
+// Emits the sums s and w at the boundaries after words begin … end - 1, from index n of the buffers on, and on request
+// the index of each cut. Returns the index after the last, at most n + end - begin.
+template <class Word, bool stores_cut, class Rows>
 [[gnu::always_inline]] inline std::size_t emit_sums(const Rows& rows, const typename Word::Type* words,
                                                     std::size_t begin, std::size_t end, std::uint32_t first_at,
                                                     std::int64_t& s, std::int64_t& w, ScanBuffers& b, std::size_t n) {
-  typename Word::Type next = words[begin];  // at hand, or it would be loaded again after the stores
+  typename Word::Type next = words[begin];  // a local copy, because it would be reloaded after the stores
   for (std::size_t i = begin; i < end; ++i) {
     const typename Word::Type word = next;
     next = words[i + 1];
     const std::uint32_t row = Word::row(word);
     b.s[n] = s += rows.value(row);
     b.w[n] = w += rows.weight(row);
-    if constexpr (says_at) b.at[n] = first_at + static_cast<std::uint32_t>(i);
+    if constexpr (stores_cut) b.at[n] = first_at + static_cast<std::uint32_t>(i);
     n += Word::differ(word, next);
   }
   return n;
 }
 
-// What lies left of words that are swept.
+// The sums to the left of the swept words.
 struct LeftOfWords {
   std::int64_t w = 0, s = 0;
   Row n = 0;
   bool has_missing = false;
-  std::uint32_t first_at = 0;  // the cut behind the first word
+  std::uint32_t first_at = 0;  // index of the cut after the first word
 };
 
-// Every row weighs 1.
+// Every row has weight 1.
 template <class Rows>
 concept OfUnitWeight = requires { requires Rows::weight(0) == 1; };
 
-// Are words begin … end all of different values?
+// Returns whether words begin … end have distinct values.
 template <class Word>
 bool all_differ(const typename Word::Type* words, std::size_t begin, std::size_t end) {
-  unsigned same = 0;  // no branch: this is a loop of vectors
+  unsigned same = 0;  // no branch, so that the loop is vectorised
   for (std::size_t i = begin; i < end; ++i) same |= !Word::differ(words[i], words[i + 1]);
   return same == 0;
 }
 
-// As below, by squared error. `s` and `w` are left of the first cut.
+// As below, by squared error. `s` and `w` are to the left of the first cut.
 template <class Word, class Rows>
 void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size_t begin, std::size_t end,
                    const Totals& total, const LeftOfWords& left, std::int64_t s, std::int64_t w, ScanBuffers& b,
@@ -143,11 +143,11 @@ void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size
     const std::size_t stop = std::min(end, begin + ScanBuffers::chunk);
     double score;
     if constexpr (OfUnitWeight<Rows>)
-      if (total.n <= ScanBuffers::most_places && all_differ<Word>(words, begin, stop)) {  // a cut behind each row
+      if (total.n <= ScanBuffers::most_places && all_differ<Word>(words, begin, stop)) {  // a cut after each row
         const auto n_before = static_cast<std::size_t>(w);
         for (std::size_t i = begin; i < stop; ++i) b.s[i - begin] = s += rows.value(Word::row(words[i]));
         w += static_cast<std::int64_t>(stop - begin);
-        b.know_places(total.n);
+        b.prepare_places(total.n);
         const std::size_t j = kernels().best_place(b.s.data(), n_before, stop - begin, total.stat[1], total.stat[0],
                                                    b.one_by_places.data() + n_before, &score);
         keep(score, left.first_at + static_cast<std::uint32_t>(begin + j), static_cast<std::int64_t>(n_before + j + 1));
@@ -158,20 +158,20 @@ void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size
     begin = stop;
     if (n == 0) continue;
     const std::size_t j =
-        kernels().best_square(b.s.data(), b.w.data(), n, total.stat[1], total.stat[0], Rows::shares, &score);
+        kernels().best_square(b.s.data(), b.w.data(), n, total.stat[1], total.stat[0], Rows::sums_are_weights, &score);
     keep(score, b.at[j], b.w[j]);
   }
 }
 
-// The best cut by squared error of several columns of a small node, whose cuts share the buffers. Of equals, the first
-// column and its lowest cut are taken.
+// The best cut by squared error of several columns of a small node, whose cuts share the buffers. Ties go to the first
+// column and its lowest cut.
 class SmallCuts {
  public:
   static constexpr std::size_t max_rows = 64;
 
-  SmallCuts(const Totals& total, bool shares) : total_(total), shares_(shares) {}
+  SmallCuts(const Totals& total, bool sums_are_weights) : total_(total), sums_are_weights_(sums_are_weights) {}
 
-  // `words` are sorted, of more than one value, none of them missing.
+  // `words` are sorted, with several values and none missing.
   template <class Word, class Rows>
   void add(const Rows& rows, const typename Word::Type* words, std::size_t column, Row min_leaf, ScanBuffers& b) {
     const std::size_t last = total_.n - min_leaf;  // cut i leaves i + 1 rows on the left
@@ -180,19 +180,19 @@ class SmallCuts {
     std::int64_t s = 0, w = 0;
     const std::size_t before = n_;
     const auto first_at = static_cast<std::uint32_t>(column * max_rows);
-    constexpr bool says_at = !OfUnitWeight<Rows>;  // a weight on the left that counts rows says it as well
-    n_ = emit_sums<Word, says_at>(rows, words, 0, min_leaf - std::size_t{1}, first_at, s, w, b, n_);
-    n_ = emit_sums<Word, says_at>(rows, words, min_leaf - std::size_t{1}, last, first_at, s, w, b, before);
-    counts_rows_ = !says_at;
+    constexpr bool stores_cut = !OfUnitWeight<Rows>;  // unit weights on the left already give the number of rows
+    n_ = emit_sums<Word, stores_cut>(rows, words, 0, min_leaf - std::size_t{1}, first_at, s, w, b, n_);
+    n_ = emit_sums<Word, stores_cut>(rows, words, min_leaf - std::size_t{1}, last, first_at, s, w, b, before);
+    counts_rows_ = !stores_cut;
     if (n_ > before) b.first[n_columns_++] = {static_cast<std::uint32_t>(before), first_at};
   }
 
-  // To be called after the last column.
+  // Call it after the last column.
   void settle(ScanBuffers& b) {
     if (n_ == 0) return;
     double score;
     const std::size_t j =
-        kernels().best_square(b.s.data(), b.w.data(), n_, total_.stat[1], total_.stat[0], shares_, &score);
+        kernels().best_square(b.s.data(), b.w.data(), n_, total_.stat[1], total_.stat[0], sums_are_weights_, &score);
     const std::size_t n_columns = n_columns_;
     n_ = n_columns_ = 0;
     if (!(score > score_)) return;
@@ -205,7 +205,7 @@ class SmallCuts {
     at_ = b.first[c].at + static_cast<std::uint32_t>(w_left_ - 1);
   }
 
-  bool empty() const { return n_ == 0; }  // nothing was added since cuts were settled
+  bool empty() const { return n_ == 0; }  // no cut was added since the last settle()
   bool found() const { return score_ > no_score; }
   std::size_t column() const { return at_ / max_rows; }
 
@@ -225,7 +225,7 @@ class SmallCuts {
 
  private:
   Totals total_;
-  bool shares_;  // as the kernel has it
+  bool sums_are_weights_;  // as the kernel defines it
   std::size_t n_ = 0, n_columns_ = 0;
   bool counts_rows_ = false;
   double score_ = no_score;
@@ -233,7 +233,7 @@ class SmallCuts {
   std::int64_t w_left_ = 0;
 };
 
-// Scalar statistics: sums are emitted at every boundary of the n words into buffers, then scored by a vector kernel.
+// Scalar statistics: sums at every boundary of the n words are written to buffers and scored by a vector kernel.
 template <class Word, class Rows>
 void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* words, std::size_t n_words,
                   const Totals& total, const Limits& limits, const LeftOfWords& left, ScanBuffers& b, Candidate& best) {
@@ -243,8 +243,8 @@ void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* word
   // cut i leaves words 0 … i on the left
   const std::size_t min_leaf = limits.min_leaf, last = n_words - 1;
   const std::size_t first = std::min(last, min_leaf > left.n + std::size_t{1} ? min_leaf - left.n - 1 : 0);
-  const std::size_t room = total.n - left.n;  // rows that may still go left
-  const std::size_t end = std::min(last, room >= min_leaf ? room - min_leaf : 0);
+  const std::size_t n_left_max = total.n - left.n;  // rows that may still go left
+  const std::size_t end = std::min(last, n_left_max >= min_leaf ? n_left_max - min_leaf : 0);
   for (std::size_t i = 0; i < first; ++i) {
     s += rows.value(Word::row(words[i]));
     w += rows.weight(Word::row(words[i]));
@@ -305,7 +305,7 @@ void sweep(const Criterion& criterion, const typename Word::Type* words, std::si
   }
 }
 
-// `one_value`: the words that are not missing, n_present of them, hold no cut.
+// `one_value`: the n_present words that are not missing have no cut.
 template <class Word, class Criterion>
 Candidate scan_words(const Criterion& criterion, const typename Word::Type* words, std::size_t n_present,
                      bool one_value, const Totals& total, const Limits& limits, ScanBuffers& b) {

@@ -1,4 +1,4 @@
-// Cuts under a user's own criterion. A column is one sequence of rows, and one call judges all its cuts.
+// Cuts under a user-defined criterion. A column is one sequence of rows, and one call evaluates all its cuts.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@
 
 namespace spinney {
 
-struct UserRows {                                // what the criterion sees of a row, by the number that a word carries
-  const double *y = nullptr, *weight = nullptr;  // weight: null if every weight is 1, as is fixed_weight
+struct UserRows {                                // the row data passed to the criterion, by the number stored in a word
+  const double *y = nullptr, *weight = nullptr;  // weight: null if every weight is 1, like fixed_weight
   const std::int64_t* fixed_weight = nullptr;
-  const Row* row = nullptr;  // its row of the table; null: the number itself
+  const Row* row = nullptr;  // row of the table; null: the number itself
   std::size_t n_columns = 1;
 
   Row table_row(std::uint32_t r) const { return row == nullptr ? r : row[r]; }
@@ -47,7 +47,7 @@ struct UserRows {                                // what the criterion sees of a
   };
 };
 
-// `stat` is {W}. One of these per worker: it holds the sequence at hand.
+// `stat` is {W}. There is one per worker: it holds the current sequence.
 class UserSplits {
  public:
   using Local = UserRows::Local;
@@ -58,24 +58,24 @@ class UserSplits {
   static constexpr std::size_t width() { return 1; }
   void add(std::uint32_t row, std::int64_t* stat) const { stat[0] += rows.fixed_weight_of(row); }
 
-  // The column whose cuts are judged next.
+  // Sets the column whose cuts are evaluated next.
   void look_at(const Column& column) { column_ = &column; }
 
   void clear() { order_.clear(); }
   void append(std::uint32_t row) { order_.push_back(row); }
 
-  // How good a cut after each row of the sequence is, but for the last; x ascends.
-  std::span<const double> judge() {
+  // The goodness of a cut after each row of the sequence except the last; x is ascending.
+  std::span<const double> goodness_of_cuts() {
     fill_x_from_column();
-    return judge_filled();
+    return call_split();
   }
-  // The same, where x is the number of the group that a row belongs to.
-  std::span<const double> judge_groups(std::span<const std::size_t> group_end) {
+  // The same, where x is the index of the row's group.
+  std::span<const double> goodness_of_group_cuts(std::span<const std::size_t> group_end) {
     fill_x_from_groups(group_end);
-    return judge_filled();
+    return call_split();
   }
 
-  // The order of the groups of the sequence, and how good each cut of that order is.
+  // The order of the groups of the sequence, and the goodness of each cut in that order.
   std::span<const double> order_groups(std::vector<std::size_t> group_end, std::vector<std::uint32_t>& order) {
     order.resize(group_end.size());
     std::iota(order.begin(), order.end(), 0u);
@@ -84,8 +84,8 @@ class UserSplits {
     goodness_.assign(group_end.size(), std::nan(""));
     if (user_->split_groups(sequence(), x_.data(), group_end.size(), order.data(), goodness_.data())) return goodness_;
     sort_groups(group_end, order);
-    const std::span<const double> judged = judge_groups(group_end);
-    const std::vector<double> by_row(judged.begin(), judged.end());
+    const std::span<const double> goodness_by_row = goodness_of_group_cuts(group_end);
+    const std::vector<double> by_row(goodness_by_row.begin(), goodness_by_row.end());
     goodness_.resize(group_end.size());
     for (std::size_t g = 0; g < group_end.size(); ++g) goodness_[g] = by_row[group_end[g] - 1];
     return goodness_;
@@ -125,14 +125,14 @@ class UserSplits {
       for (; i < group_end[g]; ++i) x_[i] = static_cast<double>(g);
   }
 
-  std::span<const double> judge_filled() {
+  std::span<const double> call_split() {
     gather();
     goodness_.assign(order_.size(), std::nan(""));
     user_->split(sequence(), user_->wants_x() ? x_.data() : nullptr, goodness_.data());
     return goodness_;
   }
 
-  // Sorts the groups of the sequence by the first value of evaluate; `group_end` and the sequence follow.
+  // Sorts the groups of the sequence by the first value of evaluate, and updates `group_end` and the sequence.
   void sort_groups(std::vector<std::size_t>& group_end, std::vector<std::uint32_t>& order) {
     std::vector<double> key(group_end.size()), value(user_->n_values);
     const auto begin = [&](std::size_t g) { return g == 0 ? 0 : group_end[g - 1]; };
@@ -159,11 +159,11 @@ class UserSplits {
   std::vector<double> y_, weight_, x_, goodness_;
 };
 
-// Whether a cut is allowed and better than the best so far. A goodness that is not a positive number is no use.
+// Returns whether a cut is allowed and better than the best so far. The goodness must be positive and finite.
 inline bool improves(const Candidate& best, double goodness, Row n_left, std::int64_t w_left, const Totals& total,
                      const Limits& limits) {
   if (!(goodness > 0 && goodness > best.score && std::isfinite(goodness))) return false;
-  const std::int64_t left[2] = {w_left, 0};  // there are no bounds, and nothing reads the second
+  const std::int64_t left[2] = {w_left, 0};  // there are no bounds, and the second element is not read
   return admits(limits, total, left, n_left);
 }
 
@@ -177,7 +177,7 @@ Candidate scan_numbers(UserSplits& criterion, const typename Word::Type* words, 
   if (best.constant) return best;
   for (const bool missing_left : {false, true}) {
     if (missing_left && (n_missing == 0 || Word::code(words[0]) == Word::code(words[n_present - 1]))) break;
-    const std::size_t shift = missing_left ? n_missing : 0;  // the sequence's row i is words[i - shift]
+    const std::size_t shift = missing_left ? n_missing : 0;  // row i of the sequence is words[i - shift]
     criterion.clear();
     std::int64_t w_left = 0;
     for (std::size_t i = 0; i < shift; ++i) {
@@ -185,7 +185,7 @@ Candidate scan_numbers(UserSplits& criterion, const typename Word::Type* words, 
       criterion.add(Word::row(words[n_present + i]), &w_left);
     }
     for (std::size_t i = 0; i + shift < n; ++i) criterion.append(Word::row(words[i]));
-    const std::span<const double> goodness = criterion.judge();
+    const std::span<const double> goodness = criterion.goodness_of_cuts();
     for (std::size_t i = 0; i + shift + 1 < n; ++i) {
       criterion.add(Word::row(words[i]), &w_left);
       if (Word::code(words[i]) == Word::code(words[i + 1])) continue;
@@ -206,7 +206,7 @@ Candidate scan_numbers(UserSplits& criterion, const typename Word::Type* words, 
   return best;
 }
 
-// Missing rows are a group like any other, the last one.
+// Missing rows form a group, the last one.
 template <class Word>
 Candidate scan_categories(UserSplits& criterion, const typename Word::Type* words, const Totals& total,
                           const Limits& limits) {
@@ -243,7 +243,7 @@ Candidate scan_categories(UserSplits& criterion, const typename Word::Type* word
     else
       best.left_codes.push_back(code);
   }
-  // where missing rows are alone on one side, that side is the right one
+  // if missing rows are alone on one side, that side is the right one
   best.missing_alone = best.has_missing && (best.missing_left ? best.left_codes.empty() : best_cut + 2 == order.size());
   if (best.missing_alone && best.missing_left) {
     best.missing_left = false;
@@ -254,7 +254,7 @@ Candidate scan_categories(UserSplits& criterion, const typename Word::Type* word
   return best;
 }
 
-// A cut drawn at random is judged as the only cut of two groups.
+// A random cut is evaluated as the only cut of two groups.
 inline double score_sides(UserSplits& criterion, std::span<const Row> rows, RandomBuffers& b, bool missing_left,
                           const Totals& total, const Limits& limits, Row& n_left) {
   const auto goes_left = [&](std::size_t i) {
@@ -273,7 +273,7 @@ inline double score_sides(UserSplits& criterion, std::span<const Row> rows, Rand
     }
   if (n_left == 0 || n_left == rows.size()) return no_score;
   const std::size_t ends[] = {n_left, rows.size()};
-  const double goodness = criterion.judge_groups(ends)[n_left - 1];
+  const double goodness = criterion.goodness_of_group_cuts(ends)[n_left - 1];
   return improves({}, goodness, n_left, w_left, total, limits) ? goodness : no_score;
 }
 

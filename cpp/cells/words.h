@@ -1,4 +1,4 @@
-// Sorted rows as the scans see them: words of a code and a row.
+// Sorted rows as scans read them: words of a code and a row.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ struct LongWord {  // 32 + 32 bits: any node
   static bool differ(Type w, Type next) { return code(w) != code(next); }
 };
 
-struct MarkedWord {  // any node, without codes: the top bit says that the value is another than that of the word before
+struct MarkedWord {  // any node, without codes: the top bit marks a value that differs from that of the previous word
   using Type = std::uint32_t;
   static constexpr std::uint32_t mark = 0x80000000u;
   static std::uint32_t row(Type w) { return w & ~mark; }
   static bool differ(Type, Type next) { return next >> 31; }
 };
 
-struct ShortWord {  // 16 + 16 bits: a block of at most 65,535 rows, known by their position in the block
+struct ShortWord {  // 16 + 16 bits: a block of at most 65,535 rows, identified by their position in the block
   using Type = std::uint32_t;
   static constexpr std::uint32_t missing = 0xffff;
   static std::uint32_t code(Type w) { return w >> 16; }
@@ -31,7 +31,7 @@ struct ShortWord {  // 16 + 16 bits: a block of at most 65,535 rows, known by th
   static bool differ(Type w, Type next) { return code(w) != code(next); }
 };
 
-// Number of words before the missing ones, which are at the end.
+// The number of words before the missing ones, which are at the end.
 template <class Word>
 std::size_t count_present(const typename Word::Type* words, std::size_t n) {
   if (n == 0 || Word::code(words[n - 1]) != Word::missing) return n;

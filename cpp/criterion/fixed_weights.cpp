@@ -22,10 +22,10 @@ FixedWeights::FixedWeights(const double* weight, std::size_t n_rows, std::span<c
   if (!counts) round(weight, rows, bits);
 }
 
-// False if the unit would go too often into the sum.
+// False if the sum would contain the unit too often.
 bool FixedWeights::fix_as_counts(const double* weight, std::span<const Row> rows) {
   constexpr double too_many = 0x1p52;
-  int lowest = INT_MAX, highest = INT_MIN;  // powers of two: of the lowest bit that is set, and above all bits
+  int lowest = INT_MAX, highest = INT_MIN;  // powers of two: of the lowest set bit, and above all bits
   for (const Row r : rows) {
     int exponent = 0;
     const auto digits = static_cast<std::uint64_t>(std::ldexp(std::frexp(weight[r], &exponent), 53));
@@ -48,13 +48,13 @@ bool FixedWeights::fix_as_counts(const double* weight, std::span<const Row> rows
   return true;
 }
 
-// The nearest whole number, halves up, of one that is not negative: llround without a call.
+// The nearest integer, halves up, of a non-negative number: llround without a call.
 static inline std::int64_t nearest(double x) {
   const auto whole = static_cast<std::int64_t>(x);
   return whole + (x - static_cast<double>(whole) >= 0.5);
 }
 
-// f of each row. Where all rows are there, the loop is over numbers that lie side by side.
+// Calls f for each row. If all rows are used, the loop is contiguous.
 template <class F>
 static inline void for_each_row(std::span<const Row> rows, std::size_t n_rows, F&& f) {
   if (rows.size() == n_rows)
@@ -68,7 +68,7 @@ void FixedWeights::round(const double* weight, std::span<const Row> rows, int bi
   for_each_row(rows, by_row.size(), [&](std::size_t r) { heaviest = weight[r] > heaviest ? weight[r] : heaviest; });
   int exponent = 0;
   std::frexp(heaviest, &exponent);
-  // 2^(30 - exponent), in two factors that are numbers whatever the exponent; products are exact
+  // 2^(30 - exponent) in two factors that never overflow; products are exact
   const double factor = std::ldexp(1.0, std::min(30 - exponent, 1000));
   const double rest = std::ldexp(1.0, std::max(30 - exponent - 1000, 0));
   std::int64_t parts = 0;  // a sum of doubles would depend on the order of the rows

@@ -1,4 +1,4 @@
-// Weights as whole numbers of a unit, so that their sums depend neither on the order of the rows nor on the caller's unit.
+// Weights as integers in a unit, so that their sums depend neither on the row order nor on the caller's unit.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace spinney {
 struct FixedWeights {
   std::vector<std::int64_t> by_row;
   double unit = 1;
-  bool counts = true;  // no weight is rounded: the unit is the largest number of which all are whole multiples
-  double most = 0;     // a bound of the sum: of whole numbers where they are counts, else of the caller's weights
+  bool counts = true;  // no weight is rounded: the unit is the largest number of which all weights are multiples
+  double most = 0;     // a bound of the sum: of integers if they are counts, else of the caller's weights
 
   // Weights that are not counts are rounded so that their sum stays below 2^bits.
   FixedWeights(const double* weight, std::size_t n_rows, std::span<const Row> rows, int bits);

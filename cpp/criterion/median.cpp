@@ -19,7 +19,7 @@ double summarise_median(const Target& target, std::span<const Row> rows, std::si
   std::size_t i = 0;
   for (; i < order.size(); ++i) {
     below += target.fixed_weight_of(order[i]);
-    if (below >= total - below) break;  // at least half the weight lies at or below
+    if (below >= total - below) break;  // at least half the weight is at or below
   }
   const double low = y(order[i]);
   const double high = below == total - below && i + 1 < order.size() ? y(order[i + 1]) : low;
@@ -72,7 +72,7 @@ void RunningMedian::add(std::uint32_t position) {
   }
 }
 
-// The first rank at or below which at least half the weight lies.
+// The first rank with at least half the weight at or below it.
 std::size_t RunningMedian::find_median() const {
   std::size_t at = 0;
   std::int64_t below = 0;

@@ -1,4 +1,5 @@
-// Absolute error: its statistic, a median, does not add up over rows. It runs on sequences of cells, from both ends.
+// Absolute error: its statistic, a median, is not additive over rows. It is computed on sequences of cells, from both
+// ends.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,14 @@ namespace spinney {
 double summarise_median(const Target& target, std::span<const Row> rows, std::size_t k, double* value);
 
 // Running weighted median of rows that are added one by one, with the absolute deviation from it: a Fenwick tree over
-// the ranks of y among the node's rows. Sums are 128-bit integers, so they do not depend on the order of the rows.
+// the ranks of y among the node's rows. Sums are 128-bit integers, so they do not depend on the row order.
 class RunningMedian {
  public:
-  // Ranks the node's rows by output k. Rows are known by their position in `rows` from here on.
+  // Ranks the node's rows by output k. From here on rows are identified by their position in `rows`.
   void prepare(const Target& target, std::span<const Row> rows, std::size_t k);
   void clear();
   void add(std::uint32_t position);
-  double deviation() const;  // Σ w |y - median| of the rows added, in fixed weights
+  double deviation() const;  // Σ w |y - median| of the added rows, in fixed weights
   double median() const;
   std::uint32_t rank(std::uint32_t position) const { return rank_[position]; }
 

@@ -1,5 +1,5 @@
-// Poisson deviance: S log(S / W) on both sides. A side without events has no finite rate: `Poisson` does not admit it,
-// `Rate` does, with 0 log 0 = 0.
+// Poisson deviance: S log(S / W) on both sides. A side without events has no finite rate: `Poisson` rejects it, `Rate`
+// accepts it, with 0 log 0 = 0.
 #pragma once
 
 #include <limits>

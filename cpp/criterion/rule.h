@@ -1,4 +1,4 @@
-// The names of the criteria, and which of them share the order in which they rank the cuts of a node.
+// The criteria, and which of them rank the cuts of a node identically.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ enum class Rule : std::uint8_t {
   misclassification,
   chi2,
   generalised_gini,
-  gain_ratio,  // classes
+  gain_ratio,  // classification
   squared_error,
   friedman_mse,
   poisson,
   rate,            // Poisson that allows sides without events
-  absolute_error,  // values
+  absolute_error,  // regression
   user,            // any function of a node's rows
 };
 

@@ -16,20 +16,20 @@
 
 namespace spinney {
 
-static double pair_impurity(const Target& target, const double* share, std::size_t n_classes) {
+static double pair_impurity(const Target& target, const double* proba, std::size_t n_classes) {
   double sum = 0;
   for (std::size_t k = 1; k < n_classes; ++k)
     for (std::size_t other = 0; other < k; ++other)
-      sum += target.pair_cost[k * n_classes + other] * share[k] * share[other];
+      sum += target.pair_cost[k * n_classes + other] * proba[k] * proba[other];
   return 2 * sum;
 }
 
-static double class_impurity(const Target& target, const double* share, std::size_t n_classes) {
+static double class_impurity(const Target& target, const double* proba, std::size_t n_classes) {
   const Rule rule = target.rule;
-  if (rule == Rule::generalised_gini) return pair_impurity(target, share, n_classes);
+  if (rule == Rule::generalised_gini) return pair_impurity(target, proba, n_classes);
   double sum = 0, most = 0;
   for (std::size_t k = 0; k < n_classes; ++k) {
-    const double p = share[k];
+    const double p = proba[k];
     most = std::max(most, p);
     if (rule == Rule::entropy || rule == Rule::gain_ratio)
       sum -= p > 0 ? x_log_x(p) * bits_per_nat : 0.0;
@@ -54,7 +54,7 @@ bool is_pure(const Target& target, std::span<const Row> rows, const std::int64_t
                      [&](Row r) { return std::equal(first, first + p, target.input.y + r * p); });
 }
 
-// As below, of two classes by Gini: what small nodes of forests mostly ask for.
+// As below, for Gini of two classes: the most frequent case in small nodes of forests.
 static Summary summarise_two_classes(const Target& target, const std::int64_t* stat, double* value) {
   Summary s;
   const auto all = static_cast<double>(stat[0]);
@@ -90,8 +90,8 @@ static Summary summarise_classes(const Target& target, const std::int64_t* stat,
   return s;
 }
 
-// Mean and squared (or Poisson) deviance of one output, from the lowest value on: a pure leaf gives its rows' value
-// exactly. `y(i)` is a value, `i` of `places`; `sum(largest, term)` adds up term(i), none larger than `largest`.
+// Mean and squared (or Poisson) deviance of one output, relative to the lowest value: a pure leaf has exactly its rows'
+// value. `y(i)` is a value, `i` of `places`; `sum(largest, term)` sums term(i), none larger than `largest`.
 template <class Places, class Y, class Sum>
 static double summarise_output(const Target& target, const Places& places, std::int64_t total, Y&& y, Sum&& sum,
                                double* value) {
@@ -121,7 +121,7 @@ static double summarise_value(const Target& target, std::span<const Row> rows, s
   constexpr std::size_t few = 512;
   const std::size_t p = target.input.n_outputs;
   const double* y = target.input.y + k;
-  if (target.fixed_weight.empty() && rows.size() <= few) {  // brought together once, not looked for in each pass
+  if (target.fixed_weight.empty() && rows.size() <= few) {  // gathered once, not looked up in each pass
     std::array<double, few> near;
     near[0] = y[rows[0] * p];
     for (std::size_t i = 1; i < rows.size(); ++i) near[i] = y[rows[i] * p];
@@ -156,7 +156,7 @@ Summary summarise(const Target& target, std::span<const Row> rows, const std::in
                                     : summarise_values(target, rows, stat[0], value);
 }
 
-// The score of the uncut node, for the rules whose scores are sums over the two sides.
+// The score of the unsplit node, for rules whose scores are sums over the two sides.
 static double uncut_score(const Target& target, const std::int64_t* stat) {
   const double w = static_cast<double>(stat[0]);
   const std::size_t n_outputs = target.input.n_outputs;
@@ -204,9 +204,9 @@ double gain_of(const Target& target, double score, const std::int64_t* stat) {
     case Rule::rate:
       return (score - uncut_score(target, stat)) / outputs * value_per_weight;
     case Rule::absolute_error:
-      return score * w;  // its scores are decreases
+      return score * w;  // the scores are decreases
     case Rule::user:
-      return score / target.weight_unit;  // by its contract in the user's units
+      return score / target.weight_unit;  // in the user's units by contract
     case Rule::friedman_mse:
       return score / w * value_per_weight * value_per_weight;
     case Rule::squared_error:

@@ -11,7 +11,7 @@ namespace spinney {
 Target::Target(const TargetInput& in, Rule r) : input(in), rule(r) {
   rows.resize(input.n_rows);
   std::size_t n = 0;
-  for (std::size_t i = 0; i < input.n_rows; ++i) {  // no branch to guess: samples leave out one row or the other
+  for (std::size_t i = 0; i < input.n_rows; ++i) {  // branch-free: samples omit rows at random
     rows[n] = static_cast<Row>(i);
     n += weight_of(static_cast<Row>(i)) > 0;
   }
@@ -73,8 +73,8 @@ void Target::fix_classes() {
   for (const Row r : rows) flagged[r] = fixed_weight[r] << 1 | (input.codes[r] == 1);
 }
 
-// The offset is the middle of the range (0 for counts of events): unlike the mean, it does not depend on weights or row order.
-// Friedman's criterion looks at the average of the outputs only, so that is its one value.
+// The offset is the midrange (0 for event counts), which unlike the mean does not depend on weights or row order.
+// Friedman's criterion uses the average of the outputs as its only value.
 void Target::fix_values() {
   const std::size_t p = input.n_outputs, n_values = rule == Rule::friedman_mse ? 1 : p;
   offset.assign(p, 0.0);

@@ -34,15 +34,16 @@ Summary summarise_user(const Target& target, std::span<const Row> rows, double* 
       squares += weight[i] * y[i * p + k] * y[i * p + k];
     }
   }
-  for (std::size_t k = 0; k < user.n_values; ++k) value[k] = std::nan("");  // so that a value left out is noticed
+  for (std::size_t k = 0; k < user.n_values; ++k) value[k] = std::nan("");  // so that a missing value is detected
   double risk = user.evaluate({y.data(), weight.data(), rows.size()}, value);
-  if (risk < 0 && risk >= -1e-9 * (s.weight + squares)) risk = 0;  // differences of sums round to either side of 0
+  if (risk < 0 && risk >= -1e-9 * (s.weight + squares))
+    risk = 0;  // rounding of differences may give a small negative number
   if (!std::isfinite(risk) || risk < 0)
-    throw std::invalid_argument("The criterion's evaluate gives a risk of " + shown(risk) + of_rows(rows.size()) +
-                                ". A risk is a finite number of at least 0.");
+    throw std::invalid_argument("The criterion's evaluate returned a risk of " + shown(risk) + of_rows(rows.size()) +
+                                ". A risk must be a finite number of at least 0.");
   for (std::size_t k = 0; k < user.n_values; ++k)
     if (!std::isfinite(value[k]))
-      throw std::invalid_argument("The criterion's evaluate gives a value of " + shown(value[k]) +
+      throw std::invalid_argument("The criterion's evaluate returned a value of " + shown(value[k]) +
                                   of_rows(rows.size()) + ". Values must be finite numbers.");
   s.pure = risk == 0 || is_pure(target, rows, nullptr);
   s.impurity = risk / s.weight;

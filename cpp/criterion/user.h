@@ -1,7 +1,7 @@
-// A criterion of the user's own: any function of a node's rows, in whatever language it is written.
+// A user-defined criterion: any function of a node's rows, in any language.
 //
-// Life of one: the engine asks evaluate() for every node, and split() or split_groups() for every column of every node
-// it may split. Rows come in an order that depends on the data alone, so the model does not depend on threads.
+// The engine calls evaluate() for every node, and split() or split_groups() for every column of every node it may
+// split. The order of the rows depends on the data only, so the model does not depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +28,15 @@ class UserCriterion {
   UserCriterion(const UserCriterion&) = delete;
   UserCriterion& operator=(const UserCriterion&) = delete;
 
-  // Risk of the rows, all together; writes n_values numbers to `value`.
+  // The risk of all rows together; writes n_values numbers to `value`.
   virtual double evaluate(const Rows& rows, double* value) const = 0;
 
-  // How good a cut after each of the first n - 1 rows is. Rows are sorted by x; missing (NaN) ones are last or first.
-  // x is null unless wants_x().
+  // The goodness of a cut after each of the first n - 1 rows. Rows are sorted by x; missing (NaN) values are last or
+  // first. x is null unless wants_x().
   virtual void split(const Rows& rows, const double* x, double* goodness) const = 0;
 
-  // Rows are sorted by group[i] in [0, n_groups). Writes an order of the groups and how good each cut of that order is.
-  // False, and nothing written: the engine is to sort groups by their first value and to call split().
+  // Rows are sorted by group[i] in [0, n_groups). Writes an order of the groups and the goodness of each cut in that
+  // order. Returns false and writes nothing if the engine should sort groups by their first value and call split().
   virtual bool split_groups(const Rows&, const double* /*group*/, std::size_t /*n_groups*/, std::uint32_t* /*order*/,
                             double* /*goodness*/) const {
     return false;
@@ -48,7 +48,7 @@ class UserCriterion {
   const std::size_t n_columns, n_values;
 };
 
-// Two functions of C linkage.
+// Two functions with C linkage.
 class CompiledCriterion final : public UserCriterion {
  public:
   using Evaluate = double (*)(const double* y, const double* weight, std::intptr_t n, double* value, void* user_data);
@@ -75,7 +75,7 @@ class CompiledCriterion final : public UserCriterion {
   void *evaluate_data_, *split_data_;
 };
 
-// What the criterion says of a node. Throws std::invalid_argument if that is not a risk and finite values.
+// The result of the criterion for a node. Throws std::invalid_argument unless it is a valid risk and finite values.
 Summary summarise_user(const Target& target, std::span<const Row> rows, double* value);
 
 }  // namespace spinney

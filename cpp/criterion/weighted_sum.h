@@ -10,8 +10,9 @@
 
 namespace spinney {
 
-// Sum of term(row) times the row's fixed weight. No term is larger than `largest`, which is the sum if it is infinite; `total` is the rows' fixed weight.
-// Where weights are counts, a row of weight 2 adds what two rows of weight 1 add, to the bit.
+// The sum of term(row) times the row's fixed weight. No term is larger than `largest`, which is returned if it is
+// infinite; `total` is the rows' fixed weight. If weights are counts, a row of weight 2 adds exactly what two rows of
+// weight 1 add.
 template <class Term>
 double weighted_sum(const Target& target, std::span<const Row> rows, std::int64_t total, double largest, Term&& term) {
   if (!std::isfinite(largest)) return largest;

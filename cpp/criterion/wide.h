@@ -16,7 +16,7 @@ struct ClassRows {
   const std::int32_t* codes;  // n_outputs per row
   const std::int64_t* w;      // null: every weight is 1
   std::size_t n_outputs;
-  const std::uint32_t* begin;  // of each output's classes
+  const std::uint32_t* begin;  // first class of each output
   void add(std::uint32_t row, std::int64_t* stat) const {
     const std::int64_t weight = w == nullptr ? 1 : w[row];
     stat[0] += weight;
@@ -107,8 +107,8 @@ struct Wide {
     return sum / (wl * wr);
   }
 
-  // Minus d' C d with d as in `squares`: Gini is the case where all costs are 1. It is negative where a cut brings
-  // classes together that are dear to confuse.
+  // Minus d' C d with d as in `squares`: Gini is the case where all costs are 1. It is negative if a cut brings
+  // together classes that are expensive to confuse.
   double costs(const std::int64_t* left, const std::int64_t* total) const {
     const double wl = static_cast<double>(left[0]), wr = static_cast<double>(total[0] - left[0]);
     const std::size_t n = width() - 1;

@@ -4,8 +4,8 @@
 #include <limits>
 #include <string_view>
 
+#include "data/arrow_chunks.h"
 #include "data/arrow_numbers.h"
-#include "data/arrow_pieces.h"
 #include "data/arrow_text.h"
 
 namespace spinney {
@@ -14,7 +14,7 @@ namespace {
 
 struct ColumnSource {
   const ArrowSchema* schema;
-  std::vector<Piece> pieces;  // none is empty
+  std::vector<ColumnChunk> pieces;  // none is empty
   std::size_t n_rows;
 };
 
@@ -27,14 +27,15 @@ T* allot(ArrowColumn& column, std::size_t n_rows) {
 }
 
 void read_missing(const ColumnSource& source, ArrowColumn& column) {
-  if (std::none_of(source.pieces.begin(), source.pieces.end(), [](const Piece& p) { return p.has_nulls(); })) return;
+  if (std::none_of(source.pieces.begin(), source.pieces.end(), [](const ColumnChunk& p) { return p.has_nulls(); }))
+    return;
   column.missing.assign(source.n_rows, 0);
   bool any = false;
   std::uint8_t* at = column.missing.data();
-  for (const Piece& piece : source.pieces) {
-    if (piece.has_nulls())
-      for (std::int64_t i = 0; i < piece.length; ++i) any |= (at[i] = piece.is_null(i)) != 0;
-    at += piece.length;
+  for (const ColumnChunk& column_chunk : source.pieces) {
+    if (column_chunk.has_nulls())
+      for (std::int64_t i = 0; i < column_chunk.length; ++i) any |= (at[i] = column_chunk.is_null(i)) != 0;
+    at += column_chunk.length;
   }
   if (!any) column.missing.clear();
 }
@@ -45,31 +46,35 @@ void read_arithmetic(const ColumnSource& source, DType type, ArrowColumn& column
   column.dtype = type;
   read_missing(source, column);
   if (source.pieces.size() == 1) {
-    const Piece& piece = source.pieces[0];
-    const auto* data = static_cast<const std::byte*>(piece.buffer(1)) + piece.offset * static_cast<std::int64_t>(width);
+    const ColumnChunk& column_chunk = source.pieces[0];
+    const auto* data =
+        static_cast<const std::byte*>(column_chunk.buffer(1)) + column_chunk.offset * static_cast<std::int64_t>(width);
     if (reinterpret_cast<std::uintptr_t>(data) % width == 0) {
       column.data = data;
-      column.owner = piece.owner;
+      column.owner = column_chunk.owner;
       return;
     }
   }
   auto* out = allot<std::byte>(column, source.n_rows * width);
-  for (const Piece& piece : source.pieces) {
-    const auto n_bytes = static_cast<std::size_t>(piece.length) * width;
-    std::memcpy(out, static_cast<const std::byte*>(piece.buffer(1)) + piece.offset * static_cast<std::int64_t>(width),
-                n_bytes);
+  for (const ColumnChunk& column_chunk : source.pieces) {
+    const auto n_bytes = static_cast<std::size_t>(column_chunk.length) * width;
+    std::memcpy(
+        out,
+        static_cast<const std::byte*>(column_chunk.buffer(1)) + column_chunk.offset * static_cast<std::int64_t>(width),
+        n_bytes);
     out += n_bytes;
   }
 }
 
-// Columns that need a new value for each row: `value(buffer, i)` makes it.
+// Columns that need a new value for each row, which `value(buffer, i)` computes.
 template <class T, class Value>
 void read_converted(const ColumnSource& source, ArrowColumn& column, Value&& value) {
   read_missing(source, column);
   T* out = allot<T>(column, source.n_rows);
-  for (const Piece& piece : source.pieces) {
-    const void* buffer = piece.buffer(1);
-    for (std::int64_t i = 0; i < piece.length; ++i) *out++ = piece.is_null(i) ? T{} : value(buffer, piece.offset + i);
+  for (const ColumnChunk& column_chunk : source.pieces) {
+    const void* buffer = column_chunk.buffer(1);
+    for (std::int64_t i = 0; i < column_chunk.length; ++i)
+      *out++ = column_chunk.is_null(i) ? T{} : value(buffer, column_chunk.offset + i);
   }
 }
 
@@ -78,14 +83,14 @@ void read_texts(const ColumnSource& source, std::string_view format, ArrowColumn
   column.dtype = DType::i32;
   auto* codes = allot<std::int32_t>(column, source.n_rows);
   TextIndex index;
-  for (const Piece& piece : source.pieces) {
-    code_texts(piece, format, index, codes);
-    codes += piece.length;
+  for (const ColumnChunk& column_chunk : source.pieces) {
+    code_texts(column_chunk, format, index, codes);
+    codes += column_chunk.length;
   }
   column.values = index.texts();
 }
 
-// Reads a column that is no dictionary; leaves kind `refused` if no split could use its type.
+// Reads a column that is not a dictionary; sets the kind `refused` if no split can use its type.
 void read_plain(const ColumnSource& source, std::string_view format, ArrowColumn& column) {
   if (const auto type = arithmetic_type(format)) return read_arithmetic(source, *type, column);
   if (is_text(format)) return read_texts(source, format, column);
@@ -108,41 +113,42 @@ void read_plain(const ColumnSource& source, std::string_view format, ArrowColumn
   }
 }
 
-// ---- dictionaries
-// ---------------------------------------------------------------------------------------------
+// ---- dictionaries ---------------------------------------------------------------------------------------
 
 template <class Code>
-void translate(const Piece& piece, const std::vector<std::int32_t>& new_code, std::int32_t* codes) {
-  const void* buffer = piece.buffer(1);
-  for (std::int64_t i = 0; i < piece.length; ++i) {
-    if (piece.is_null(i)) {
+void translate(const ColumnChunk& column_chunk, const std::vector<std::int32_t>& new_code, std::int32_t* codes) {
+  const void* buffer = column_chunk.buffer(1);
+  for (std::int64_t i = 0; i < column_chunk.length; ++i) {
+    if (column_chunk.is_null(i)) {
       codes[i] = -1;
       continue;
     }
-    const auto code = static_cast<std::uint64_t>(element<Code>(buffer, piece.offset + i));  // negative: huge
+    const auto code =
+        static_cast<std::uint64_t>(element<Code>(buffer, column_chunk.offset + i));  // negative codes become huge
     if (code >= new_code.size()) malformed("a code lies outside its dictionary");
     codes[i] = new_code[code];
   }
 }
 
-void translate(const Piece& piece, DType type, const std::vector<std::int32_t>& new_code, std::int32_t* codes) {
+void translate(const ColumnChunk& column_chunk, DType type, const std::vector<std::int32_t>& new_code,
+               std::int32_t* codes) {
   switch (type) {
     case DType::i8:
-      return translate<std::int8_t>(piece, new_code, codes);
+      return translate<std::int8_t>(column_chunk, new_code, codes);
     case DType::u8:
-      return translate<std::uint8_t>(piece, new_code, codes);
+      return translate<std::uint8_t>(column_chunk, new_code, codes);
     case DType::i16:
-      return translate<std::int16_t>(piece, new_code, codes);
+      return translate<std::int16_t>(column_chunk, new_code, codes);
     case DType::u16:
-      return translate<std::uint16_t>(piece, new_code, codes);
+      return translate<std::uint16_t>(column_chunk, new_code, codes);
     case DType::i32:
-      return translate<std::int32_t>(piece, new_code, codes);
+      return translate<std::int32_t>(column_chunk, new_code, codes);
     case DType::u32:
-      return translate<std::uint32_t>(piece, new_code, codes);
+      return translate<std::uint32_t>(column_chunk, new_code, codes);
     case DType::i64:
-      return translate<std::int64_t>(piece, new_code, codes);
+      return translate<std::int64_t>(column_chunk, new_code, codes);
     case DType::u64:
-      return translate<std::uint64_t>(piece, new_code, codes);
+      return translate<std::uint64_t>(column_chunk, new_code, codes);
     default:
       malformed("dictionary codes are not integers");
   }
@@ -182,24 +188,24 @@ void append_numbers(const ArrowColumn& numbers, std::size_t n, ArrowValues& valu
   }
 }
 
-// The values of the dictionaries of all chunks, which may differ from chunk to chunk.
+// The merged values of the dictionaries of all chunks, which may differ from chunk to chunk.
 class DictionaryValues {
  public:
   explicit DictionaryValues(std::string_view format) : format_(format) {}
 
-  // Adds a dictionary; returns the code that each of its values has from now on, -1 for null. False: refused.
+  // Adds a dictionary; sets the merged code of each of its values, -1 for null. False: refused.
   bool add(const ArrowArray& dictionary, std::vector<std::int32_t>& new_code) {
-    const Piece piece = whole(dictionary);
-    const auto n = static_cast<std::size_t>(piece.length);
+    const ColumnChunk column_chunk = whole(dictionary);
+    const auto n = static_cast<std::size_t>(column_chunk.length);
     if (n >= std::numeric_limits<std::int32_t>::max() / 2 - n_numbers_) malformed("a dictionary is too long");
     new_code.assign(n, -1);
     if (is_text(format_)) {
-      code_texts(piece, format_, index_, new_code.data());
+      code_texts(column_chunk, format_, index_, new_code.data());
       return true;
     }
     if (n == 0) return true;
     ArrowColumn numbers;
-    read_plain({nullptr, {piece}, n}, format_, numbers);
+    read_plain({nullptr, {column_chunk}, n}, format_, numbers);
     if (numbers.kind == ArrowKind::missing) return true;
     if (numbers.kind == ArrowKind::refused) return false;
     append_numbers(numbers, n, values_);
@@ -241,16 +247,16 @@ void read_dictionary(const ColumnSource& source, ArrowColumn& column) {
   if (!code_type || *code_type == DType::f32 || *code_type == DType::f64)
     malformed("dictionary codes are not integers");
   column.format = schema.dictionary->format;
-  if (schema.dictionary->dictionary) return;  // a dictionary of dictionaries: refused
-  if (is_date(column.format)) return;         // so are dates as categories
+  if (schema.dictionary->dictionary) return;  // a dictionary of dictionaries is refused
+  if (is_date(column.format)) return;         // dates as categories are refused
   auto* codes = allot<std::int32_t>(column, source.n_rows);
   DictionaryValues values(column.format);
   std::vector<std::int32_t> new_code;
-  for (const Piece& piece : source.pieces) {
-    if (!piece.array->dictionary) malformed("a chunk lacks its dictionary");
-    if (!values.add(*piece.array->dictionary, new_code)) return;
-    translate(piece, *code_type, new_code, codes);
-    codes += piece.length;
+  for (const ColumnChunk& column_chunk : source.pieces) {
+    if (!column_chunk.array->dictionary) malformed("a chunk lacks its dictionary");
+    if (!values.add(*column_chunk.array->dictionary, new_code)) return;
+    translate(column_chunk, *code_type, new_code, codes);
+    codes += column_chunk.length;
   }
   column.kind = ArrowKind::coded;
   column.dtype = DType::i32;
@@ -300,21 +306,21 @@ ArrowTable read_chunks(const ArrowSchema& schema, const std::vector<Chunk>& chun
 }  // namespace
 
 ArrowTable read_arrow_stream(ArrowArrayStream* source) {
-  Held<ArrowArrayStream> stream(source);
+  Owned<ArrowArrayStream> stream(source);
   if (!stream->release) throw std::invalid_argument("The Arrow stream has been read before.");
   const auto require = [&](int code) {
     if (code == 0) return;
     const char* reason = stream->get_last_error(stream.get());
-    throw std::runtime_error("The Arrow stream failed: " + std::string(reason ? reason : "it gives no reason"));
+    throw std::runtime_error("The Arrow stream failed: " + std::string(reason ? reason : "no reason was given"));
   };
-  ArrowSchema first{};  // held only after success: after an error its content means nothing
+  ArrowSchema first{};  // owned only after success: after an error its content is undefined
   require(stream->get_schema(stream.get(), &first));
-  const Held<ArrowSchema> schema(&first);
+  const Owned<ArrowSchema> schema(&first);
   std::vector<Chunk> chunks;
   while (true) {
     ArrowArray next{};
     require(stream->get_next(stream.get(), &next));
-    auto chunk = std::make_shared<Held<ArrowArray>>(&next);
+    auto chunk = std::make_shared<Owned<ArrowArray>>(&next);
     if (!(*chunk)->release) break;
     chunks.push_back(std::move(chunk));
   }
@@ -322,8 +328,8 @@ ArrowTable read_arrow_stream(ArrowArrayStream* source) {
 }
 
 ArrowTable read_arrow_array(ArrowSchema* schema, ArrowArray* array) {
-  const Held<ArrowSchema> held_schema(schema);
-  auto chunk = std::make_shared<Held<ArrowArray>>(array);
+  const Owned<ArrowSchema> held_schema(schema);
+  auto chunk = std::make_shared<Owned<ArrowArray>>(array);
   if (!held_schema->release || !(*chunk)->release) throw std::invalid_argument("The Arrow array has been read before.");
   return read_chunks(*held_schema.get(), {std::move(chunk)});
 }

@@ -1,15 +1,15 @@
-// Tables that come as an Arrow C stream (https://arrow.apache.org/docs/format/CDataInterface.html).
+// Tables in the form of an Arrow C stream (https://arrow.apache.org/docs/format/CDataInterface.html).
 //
-// A stream is a schema and any number of chunks. Each column of it becomes one of
-//   number    a run of one arithmetic type: a view of the producer's memory if it lies in one chunk, else a copy; dates
-//             are numbers whose unit `format` tells
+// A stream is a schema and any number of chunks. Each column becomes one of
+//   number    an array of one arithmetic type: a view of the producer's memory if it is in one chunk, else a copy;
+//             dates are numbers in the unit that `format` specifies
 //   boolean   bytes 0 and 1
 //   coded     int32 codes into `values`, -1 for missing: strings and dictionaries
-//   missing   nothing but nulls
-//   refused   a type that no split could use (lists, bytes, durations, …); `format` says which
+//   missing   only nulls
+//   refused   a type that no split can use (lists, bytes, durations, …), given by `format`
 //
-// The producer's memory is trusted to be as long as the interface prescribes; what it says in numbers
-// (lengths, offsets, dictionary codes) is checked. Every schema, chunk and stream is released exactly once.
+// The producer's memory is trusted to be as long as the interface prescribes; its numbers (lengths, offsets, dictionary
+// codes) are checked. Every schema, chunk and stream is released exactly once.
 #pragma once
 
 #include <cstddef>
@@ -82,21 +82,21 @@ struct ArrowColumn {
   ArrowKind kind = ArrowKind::refused;
   bool ordered = false;               // the dictionary declares an order
   DType dtype = DType::f64;           // number: of `data`; boolean: u8; coded: i32
-  const std::byte* data = nullptr;    // one value a row
-  std::vector<std::byte> storage;     // what `data` points to, if it is not a view
-  std::shared_ptr<const void> owner;  // keeps the producer's chunk alive, if it is
-  std::vector<std::uint8_t> missing;  // one byte a row, not 0: missing; empty: no row is
-  ArrowValues values;                 // coded: what the codes stand for; values may repeat and need not occur
+  const std::byte* data = nullptr;    // one value per row
+  std::vector<std::byte> storage;     // the memory of `data`, if it is not a view
+  std::shared_ptr<const void> owner;  // keeps the producer's chunk alive, if `data` is a view
+  std::vector<std::uint8_t> missing;  // one byte per row, non-zero: missing; empty: no missing values
+  ArrowValues values;                 // coded: the values of the codes; they may repeat and need not occur
 };
 
 struct ArrowTable {
   std::int64_t n_rows = 0;
-  bool has_columns = true;  // false: the stream is one array, not a table
+  bool has_columns = true;  // false: the stream is a single array, not a table
   std::vector<ArrowColumn> columns;
 };
 
-// Both take over what they are given, also if they throw: std::invalid_argument for data that cannot be
-// right, std::runtime_error for an error of the producer.
+// Both take ownership of their arguments, even if they throw: std::invalid_argument for invalid data,
+// std::runtime_error for an error of the producer.
 ArrowTable read_arrow_stream(ArrowArrayStream* stream);
 ArrowTable read_arrow_array(ArrowSchema* schema, ArrowArray* array);
 

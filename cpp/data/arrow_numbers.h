@@ -1,4 +1,4 @@
-// Numbers of an Arrow column: the arithmetic types as they are, half floats and decimals as wider floats.
+// Numbers of an Arrow column: arithmetic types unchanged, half floats and decimals as wider floats.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "base/platform.h"
-#include "data/arrow_pieces.h"
+#include "data/arrow_chunks.h"
 
 namespace spinney {
 
-// A date with a time of day: seconds, or as many thousandths of it as the format says, and perhaps a time zone.
+// A timestamp: seconds, or the fraction of a second that the format specifies, with an optional time zone.
 inline bool is_timestamp(std::string_view format) {
   return format.size() >= 4 && format.starts_with("ts") && format[3] == ':' &&
          std::string_view("smun").find(format[2]) != std::string_view::npos;
@@ -58,7 +58,7 @@ inline float half_to_float(std::uint16_t half) {
   return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
 }
 
-// `d:precision,scale` or `d:precision,scale,bits`: an integer of so many bits stands for integer × 10^-scale.
+// `d:precision,scale` or `d:precision,scale,bits`: an integer of `bits` bits that means integer × 10^-scale.
 struct Decimal {
   int scale = 0;
   int bits = 128;
@@ -88,11 +88,11 @@ struct Decimal {
   __extension__ using Wide = __int128;
   __extension__ using UnsignedWide = unsigned __int128;
 
-  // The nearest double, as Python's float(Decimal) gives it.
+  // The nearest double, as Python's float(Decimal) returns it.
   double scaled(Wide integer) const {
     constexpr Wide exact = Wide{1} << 53;
     if (scale >= 0 && scale <= 22 && integer <= exact && integer >= -exact) {
-      double power = 1;  // 10^22 is the last power of ten that a double holds
+      double power = 1;  // 10^22 is the largest power of ten that is exact in a double
       for (int s = 0; s < scale; ++s) power *= 10;
       return static_cast<double>(integer) / power;
     }

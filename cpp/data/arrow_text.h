@@ -1,4 +1,4 @@
-// Strings of an Arrow column: walking the three layouts, and the hash table that turns them into codes.
+// Strings of an Arrow column: reads the three layouts, and encodes strings with a hash table.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/arrow_pieces.h"
+#include "data/arrow_chunks.h"
 
 namespace spinney {
 
@@ -52,59 +52,60 @@ class TextIndex {
 // Layouts `u` and `U`: value i is bytes offsets[i] … offsets[i + 1] of one buffer.
 template <class Offset>
 struct OffsetTexts {
-  explicit OffsetTexts(const Piece& p) : piece(p), offsets(p.buffer(1)) {
-    if (p.array->n_buffers < 3) malformed("a buffer is absent");
+  explicit OffsetTexts(const ColumnChunk& p) : column_chunk(p), offsets(p.buffer(1)) {
+    if (p.array->n_buffers < 3) malformed("a buffer is missing");
     bytes = static_cast<const char*>(p.array->buffers[2]);
   }
   std::string_view operator[](std::int64_t i) const {
-    const auto begin = element<Offset>(offsets, piece.offset + i);
-    const auto end = element<Offset>(offsets, piece.offset + i + 1);
+    const auto begin = element<Offset>(offsets, column_chunk.offset + i);
+    const auto end = element<Offset>(offsets, column_chunk.offset + i + 1);
     if (begin < 0 || end < begin || (end > begin && !bytes)) malformed("string offsets do not ascend");
     return begin == end ? std::string_view() : std::string_view(bytes + begin, static_cast<std::size_t>(end - begin));
   }
-  const Piece& piece;
+  const ColumnChunk& column_chunk;
   const void* offsets;
   const char* bytes = nullptr;
 };
 
-// Layout `vu`: 16 bytes a value, which hold its length and either up to 12 bytes of text or a place in a
-// buffer.
+// Layout `vu`: 16 bytes per value, which hold its length and either up to 12 bytes of text or a position in a buffer.
 struct ViewTexts {
-  explicit ViewTexts(const Piece& p) : piece(p), views(static_cast<const char*>(p.buffer(1))) {
+  explicit ViewTexts(const ColumnChunk& p) : column_chunk(p), views(static_cast<const char*>(p.buffer(1))) {
     n_data = p.array->n_buffers - 3;
-    if (n_data < 0) malformed("a buffer is absent");
+    if (n_data < 0) malformed("a buffer is missing");
     if (n_data > 0) sizes = p.buffer(p.array->n_buffers - 1);
   }
   std::string_view operator[](std::int64_t i) const {
-    const char* view = views + 16 * (piece.offset + i);
+    const char* view = views + 16 * (column_chunk.offset + i);
     const auto length = element<std::int32_t>(view, 0);
     if (length < 0) malformed("a string length is negative");
     if (length <= 12) return {view + 4, static_cast<std::size_t>(length)};
     const std::int64_t index = element<std::int32_t>(view, 2), begin = element<std::int32_t>(view, 3);
     if (index < 0 || index >= n_data || begin < 0 || begin + length > element<std::int64_t>(sizes, index))
       malformed("a string view lies outside its buffer");
-    return {static_cast<const char*>(piece.buffer(2 + index)) + begin, static_cast<std::size_t>(length)};
+    return {static_cast<const char*>(column_chunk.buffer(2 + index)) + begin, static_cast<std::size_t>(length)};
   }
-  const Piece& piece;
+  const ColumnChunk& column_chunk;
   const char* views;
   const void* sizes = nullptr;
   std::int64_t n_data = 0;
 };
 
-// Writes the code of each of the piece's values, -1 for null.
+// Writes the code of each value of the chunk, -1 for null.
 template <class Texts>
-void code_texts(const Piece& piece, const Texts& texts, TextIndex& index, std::int32_t* codes) {
-  for (std::int64_t i = 0; i < piece.length; ++i) codes[i] = piece.is_null(i) ? -1 : index.code_of(texts[i]);
+void code_texts(const ColumnChunk& column_chunk, const Texts& texts, TextIndex& index, std::int32_t* codes) {
+  for (std::int64_t i = 0; i < column_chunk.length; ++i)
+    codes[i] = column_chunk.is_null(i) ? -1 : index.code_of(texts[i]);
 }
 
-inline void code_texts(const Piece& piece, std::string_view format, TextIndex& index, std::int32_t* codes) {
-  if (piece.length == 0) return;
+inline void code_texts(const ColumnChunk& column_chunk, std::string_view format, TextIndex& index,
+                       std::int32_t* codes) {
+  if (column_chunk.length == 0) return;
   if (format == "u")
-    code_texts(piece, OffsetTexts<std::int32_t>(piece), index, codes);
+    code_texts(column_chunk, OffsetTexts<std::int32_t>(column_chunk), index, codes);
   else if (format == "U")
-    code_texts(piece, OffsetTexts<std::int64_t>(piece), index, codes);
+    code_texts(column_chunk, OffsetTexts<std::int64_t>(column_chunk), index, codes);
   else
-    code_texts(piece, ViewTexts(piece), index, codes);
+    code_texts(column_chunk, ViewTexts(column_chunk), index, codes);
 }
 
 }  // namespace spinney

@@ -23,8 +23,8 @@ std::size_t count_present(std::span<const Entry> entries) {
   return n;
 }
 
-// Walks n sorted values; a bin is closed once the weight before the next value reaches its share of what is left. Calls
-// close(i) for each that is the last of its bin, but for the last of all.
+// Goes through n sorted values; a bin is closed once the weight before the next value reaches its fraction of the
+// remaining weight. Calls close(i) for the last value of each bin except the last bin.
 template <class Code, class Weight, class Close>
 void for_each_bin(std::size_t n, Code&& code, Weight&& weight, std::uint32_t max_bins, Close&& close) {
   std::size_t n_distinct = 0;
@@ -53,7 +53,7 @@ void for_each_bin(std::span<const Entry> present, const double* weight, std::uin
       [&](std::size_t i) { return weight == nullptr ? 1.0 : weight[row_of(present[i])]; }, max_bins, close);
 }
 
-// Columns of two values are many, and need no more than a count.
+// Columns of two values are frequent and only need a count.
 bool sort_two_values(std::vector<std::uint32_t>& keys) {
   std::uint32_t low = UINT32_MAX, high = 0;
   for (const std::uint32_t key : keys) {
@@ -83,7 +83,7 @@ void sort_keys(std::vector<std::uint32_t>& keys, std::vector<std::uint32_t>& spa
   spare.resize(keys.size());
   for (std::size_t digit = 0; digit < n_digits; ++digit) {
     auto& count = counts[digit];
-    if (count[digit_of(keys[0], digit)] == keys.size()) continue;  // all alike
+    if (count[digit_of(keys[0], digit)] == keys.size()) continue;  // all equal
     std::uint32_t start = 0;
     for (std::uint32_t& c : count) start += std::exchange(c, start);
     for (const std::uint32_t key : keys) spare[count[digit_of(key, digit)]++] = key;
@@ -116,8 +116,8 @@ double value_of(const WeightedValue& v) { return v.value; }
 double weight_of(double) { return 1; }
 double weight_of(const WeightedValue& v) { return v.weight; }
 
-// Values that a sparse column stores of the rows (ascending), in order; zeros and missing ones are left out. Takes what
-// the rows that are not 0 count for from `zeros`.
+// The values that a sparse column stores for the rows (ascending), in order, without zeros and missing values.
+// Subtracts the weight of non-zero rows from `zeros`.
 template <class Value>
 std::vector<Value> stored_values(const Column& column, std::span<const Row> rows, const double* weight, double& zeros) {
   std::vector<Value> values;

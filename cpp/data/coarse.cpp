@@ -12,7 +12,7 @@
 
 namespace spinney {
 
-// Upper ends of all steps but the last, ascending.
+// Upper ends of all steps except the last, ascending.
 static std::vector<double> steps_of(const Column& column, std::span<const Row> rows) {
   constexpr std::size_t n_sample = 8192;
   std::vector<Row> sample;
@@ -29,7 +29,7 @@ static std::vector<double> steps_of(const Column& column, std::span<const Row> r
   return steps;
 }
 
-template <class T>  // that has all the column's values
+template <class T>  // a type that holds all values of the column
 static void code_rows(const Column& column, std::span<const Row> rows, const EdgeSearch& steps, std::uint8_t* codes) {
   constexpr std::size_t block = 256;
   std::array<T, block> values;
@@ -86,7 +86,7 @@ CoarseTiles::CoarseTiles(const Table& table, const Presorted& sorted, int n_thre
   });
 }
 
-// Steps end where about their share of the rows is reached, and never between equal values.
+// Steps end where about their fraction of the rows is reached, and never between equal values.
 void CoarseTiles::fill(std::size_t lane, const Presorted& sorted) {
   const std::uint32_t f = columns[lane];
   const std::span<const std::uint32_t> entries = sorted.column(f);

@@ -1,6 +1,6 @@
 // Views of the caller's columns. Nothing here owns or copies data; the bindings keep the owners alive.
 //
-//   number    a strided run of one arithmetic type; NaN is missing, and so is a row whose mask byte is not 0
+//   number    a strided array of one arithmetic type; NaN is missing, and so is a row with a non-zero mask byte
 //   category  int32 codes 0 … n_categories - 1; -1 is missing; n_categories stands for "some other value"
 //   sparse    a number column that is 0 except at `rows`
 #pragma once
@@ -39,10 +39,10 @@ struct Column {
   const std::byte* data = nullptr;
   std::ptrdiff_t stride = 0;  // bytes from one row to the next
   DType dtype = DType::f64;
-  const std::uint8_t* mask = nullptr;  // one byte a row, not 0: missing; may be null
+  const std::uint8_t* mask = nullptr;  // one byte per row, non-zero: missing; may be null
   std::ptrdiff_t mask_stride = 0;
   std::uint32_t n_categories = 0;  // 0: a number column
-  // categories that are one: their rows have the code of the first of them; ascending, null: none are
+  // pooled categories: their rows have the code of the first of them; ascending; null: none
   const std::vector<std::uint32_t>* pooled = nullptr;
   const std::int32_t* sparse_rows = nullptr;  // ascending; null: dense
   std::size_t n_sparse = 0;
@@ -54,10 +54,10 @@ struct Column {
 struct Table {
   std::size_t n_rows = 0;
   std::vector<Column> columns;
-  std::shared_ptr<Spill> spill = nullptr;  // where its columns lie, and what is made of them may; null: in memory
+  std::shared_ptr<Spill> spill = nullptr;  // where the columns, and data derived from them, are stored; null: in memory
   std::size_t n_columns() const { return columns.size(); }
 
-  // `n` rows of all columns are about to be read.
+  // Announces that `n` rows of all columns are about to be read.
   void touch(std::size_t n) const {
     if (!spill) return;
     std::size_t n_bytes = 0;
@@ -65,7 +65,7 @@ struct Table {
     spill->touch(n * n_bytes);
   }
 
-  // Some rows, ascending, of some columns are about to be read, a value of which takes `n_bytes` bytes.
+  // Announces that some rows (ascending) of some columns are about to be read, `n_bytes` bytes per value.
   void touch(std::span<const Row> rows, std::size_t n_columns, std::size_t n_bytes = 8) const {
     if (spill && !rows.empty())
       spill->touch_some(n_columns * rows.size(), n_bytes * n_columns * (std::size_t{rows.back()} - rows.front() + 1));

@@ -28,7 +28,7 @@ template <class T>
 EdgeLevels<T>::EdgeLevels(const std::vector<T>& sorted) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
   std::vector<std::vector<T>> levels{sorted};  // from the last to the first
-  // An infinity at the end, so that there always is an edge that is not below a value.
+  // An infinity at the end, so that some edge is never below a value.
   levels[0].resize((sorted.size() / width + 1) * width, infinity);
   while (levels.back().size() > width) {
     const std::vector<T>& below = levels.back();

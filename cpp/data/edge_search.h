@@ -1,4 +1,4 @@
-// Where values lie among sorted edges.
+// Positions of values among sorted edges.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace spinney {
 
-// Sorted edges in blocks of 16, padded with infinities; above them, blocks of the last edge of each block below, up to a
-// single one. A value is compared with one block of each level at once.
+// Sorted edges in blocks of 16, padded with infinities; above them, blocks of the last edge of each block below, up to
+// a single block. A value is compared with one block of each level at once.
 template <class T>
 struct EdgeLevels {
   static constexpr std::size_t width = 16;
@@ -18,7 +18,7 @@ struct EdgeLevels {
   explicit EdgeLevels(const std::vector<T>& sorted);
 
   std::vector<T> edges;            // the single block first
-  std::vector<std::size_t> first;  // of each level
+  std::vector<std::size_t> first;  // first block of each level
 };
 
 class EdgeSearch {
@@ -31,7 +31,8 @@ class EdgeSearch {
 
  private:
   EdgeLevels<double> edges_;
-  EdgeLevels<float> short_edges_;  // the largest floats that are not above the edges: the same floats are above them
+  EdgeLevels<float>
+      short_edges_;  // the largest floats that are not above the edges, so that the same floats are above them
 };
 
 struct EdgeKernels {

@@ -6,14 +6,14 @@
 namespace spinney {
 namespace {
 
-// How many of a block's edges lie below a value.
+// The number of edges of a block below a value.
 template <class T>
 SPINNEY_INLINE std::uint32_t count_below(const T* block, T value) {
   constexpr std::size_t width = 16;
   return count_of(load<width>(block) < every<width>(value));
 }
 
-// n_levels 0: as many as `first` says.
+// n_levels 0: as many levels as `first` has.
 template <std::size_t n_levels, class T>
 SPINNEY_INLINE void search_levels(const T* edges, const std::size_t* first, std::size_t n_first, const T* values,
                                   std::size_t n, std::uint32_t* out) {

@@ -12,7 +12,7 @@ namespace spinney {
 
 namespace {
 
-struct Found {  // of one column, in row order
+struct Found {  // entries of one column, in row order
   std::vector<Row> rows;
   std::vector<double> values;
   void add(Row row, double v) {
@@ -20,12 +20,12 @@ struct Found {  // of one column, in row order
     rows.push_back(row);
     values.push_back(v);
   }
-  // The same of a sparse column.
+  // The same for a sparse column.
   void read(const Column& column) {
     rows.resize(column.n_sparse);
     values.resize(column.n_sparse);
     std::size_t n = 0;
-    read_stored(column, 0, SIZE_MAX, [&](Row row, double v) {  // every entry is written, and kept if it is not 0
+    read_stored(column, 0, SIZE_MAX, [&](Row row, double v) {  // every entry is written and retained if it is not 0
       rows[n] = row;
       values[n] = v;
       n += v != 0;
@@ -35,10 +35,10 @@ struct Found {  // of one column, in row order
   }
 };
 
-// Counts what was found in all columns, and tells when it is too much.
-class Room {
+// Counts the entries of all columns against a limit.
+class EntryBudget {
  public:
-  explicit Room(std::size_t most) : left_(static_cast<std::int64_t>(most)) {}
+  explicit EntryBudget(std::size_t most) : left_(static_cast<std::int64_t>(most)) {}
   bool take(std::size_t n) { return (left_ -= static_cast<std::int64_t>(n)) >= 0; }
   bool is_left() const { return left_ >= 0; }
 
@@ -46,19 +46,19 @@ class Room {
   std::atomic<std::int64_t> left_;
 };
 
-std::size_t count_stored(const Column& column, Room& room) {
+std::size_t count_stored(const Column& column, EntryBudget& budget) {
   std::size_t n = 0;
-  if (room.is_left()) read_stored(column, 0, SIZE_MAX, [&](Row, double v) { n += v != 0; });
-  room.take(n);
+  if (budget.is_left()) read_stored(column, 0, SIZE_MAX, [&](Row, double v) { n += v != 0; });
+  budget.take(n);
   return n;
 }
 
-// The entries of columns that are stored in full; tables without zeros are told from their first rows.
+// The entries of dense columns; the first rows reveal tables without zeros.
 void find_in_all(const Table& table, std::span<const std::size_t> group, std::size_t least_rows,
-                 std::vector<Found>& found, Room& room, Interrupt& interrupt) {
+                 std::vector<Found>& found, EntryBudget& budget, Interrupt& interrupt) {
   constexpr std::size_t chunk = 256;  // rows that stay in cache from one column to the next
   std::array<Row, chunk> rows;
-  for (std::size_t begin = 0; begin < table.n_rows && room.is_left(); begin += chunk) {
+  for (std::size_t begin = 0; begin < table.n_rows && budget.is_left(); begin += chunk) {
     interrupt.check();
     const std::size_t n = std::min(chunk, table.n_rows - begin);
     std::iota(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(n), static_cast<Row>(begin));
@@ -69,11 +69,11 @@ void find_in_all(const Table& table, std::span<const std::size_t> group, std::si
       n_found += found[f].rows.size() - before;
     }
     const bool full_at_first = begin == 0 && n_found * least_rows > 2 * n * group.size();
-    room.take(full_at_first ? table.n_rows * table.n_columns() : n_found);
+    budget.take(full_at_first ? table.n_rows * table.n_columns() : n_found);
   }
 }
 
-// Sorts the entries of a column to their place, and adds its values to those of others.
+// Sorts the entries of a column into place and appends its values.
 void sort_found(const Found& found, ColumnSorter& sorter, Entries::OfColumn& column, Entry* out,
                 std::vector<double>& values) {
   column.values = values.size();
@@ -99,47 +99,47 @@ void sort_found(const Found& found, ColumnSorter& sorter, Entries::OfColumn& col
   column.first_above = static_cast<std::uint32_t>(std::lower_bound(begin, values.end(), 0.0) - begin);
 }
 
-// Some columns side by side, which one thread sorts.
-struct Piece {
+// Adjacent columns that one thread sorts.
+struct ColumnRun {
   std::size_t begin = 0, end = 0;
   std::vector<double> values;
 };
 
-// Pieces of about as many entries each.
-std::vector<Piece> cut_in_pieces(const std::vector<Entries::OfColumn>& columns, std::size_t n_pieces) {
-  std::vector<Piece> pieces(n_pieces);
+// Splits the columns into runs with about equal numbers of entries.
+std::vector<ColumnRun> split_columns(const std::vector<Entries::OfColumn>& columns, std::size_t n_runs) {
+  std::vector<ColumnRun> runs(n_runs);
   const std::size_t n_entries = columns.back().end;
   std::size_t f = 0;
-  for (std::size_t i = 0; i < n_pieces; ++i) {
-    pieces[i].begin = f;
-    while (f < columns.size() && (i + 1 == n_pieces || columns[f].end <= n_entries * (i + 1) / n_pieces)) ++f;
-    pieces[i].end = f;
+  for (std::size_t i = 0; i < n_runs; ++i) {
+    runs[i].begin = f;
+    while (f < columns.size() && (i + 1 == n_runs || columns[f].end <= n_entries * (i + 1) / n_runs)) ++f;
+    runs[i].end = f;
   }
-  return pieces;
+  return runs;
 }
 
-// Takes what was found in columns that are stored in full, and reads it of others.
+// Takes the entries found in dense columns, and reads those of sparse columns.
 void sort_columns(const Table& table, std::vector<Found>& found, Entries& made, int n_threads) {
-  constexpr std::size_t pieces_a_thread = 4;
-  std::vector<Piece> pieces = cut_in_pieces(made.columns, pieces_a_thread * static_cast<std::size_t>(n_threads));
-  parallel_for(pieces.size(), n_threads, [&](std::size_t i, int) {
+  constexpr std::size_t runs_per_thread = 4;
+  std::vector<ColumnRun> runs = split_columns(made.columns, runs_per_thread * static_cast<std::size_t>(n_threads));
+  parallel_for(runs.size(), n_threads, [&](std::size_t i, int) {
     ColumnSorter sorter;
     Found here;
-    for (std::size_t f = pieces[i].begin; f < pieces[i].end; ++f) {
+    for (std::size_t f = runs[i].begin; f < runs[i].end; ++f) {
       if (table.columns[f].is_sparse())
         here.read(table.columns[f]);
       else
         here = std::move(found[f]);
       Entries::OfColumn& column = made.columns[f];
-      sort_found(here, sorter, column, made.by_column.data() + column.begin, pieces[i].values);
+      sort_found(here, sorter, column, made.by_column.data() + column.begin, runs[i].values);
     }
   });
-  for (const Piece& piece : pieces) {
-    for (std::size_t f = piece.begin; f < piece.end; ++f) {
+  for (const ColumnRun& run : runs) {
+    for (std::size_t f = run.begin; f < run.end; ++f) {
       made.columns[f].values += made.values.size();
       if (made.columns[f].is_flag) made.n_of_flags += made.columns[f].end - made.columns[f].begin;
     }
-    made.values.insert(made.values.end(), piece.values.begin(), piece.values.end());
+    made.values.insert(made.values.end(), run.values.begin(), run.values.end());
   }
 }
 
@@ -166,19 +166,19 @@ Entries make_entries(const Table& table, std::size_t least_rows, int n_threads, 
   const std::size_t n_columns = table.n_columns();
   const auto is_category = [](const Column& c) { return c.is_category(); };
   if (std::any_of(table.columns.begin(), table.columns.end(), is_category)) return made;
-  Room room(table.n_rows * n_columns / least_rows);
-  std::vector<Found> found(n_columns);  // of columns that are stored in full
+  EntryBudget budget(table.n_rows * n_columns / least_rows);
+  std::vector<Found> found(n_columns);  // of dense columns
   std::vector<std::size_t> n_found(n_columns);
   const auto n_groups = std::min<std::size_t>(static_cast<std::size_t>(n_threads), n_columns);
   std::vector<std::vector<std::size_t>> full(n_groups);
   for (std::size_t f = 0; f < n_columns; ++f)
     if (!table.columns[f].is_sparse()) full[f % n_groups].push_back(f);
   parallel_for(n_groups, n_threads, [&](std::size_t g, int) {
-    if (!full[g].empty()) find_in_all(table, full[g], least_rows, found, room, interrupt);
+    if (!full[g].empty()) find_in_all(table, full[g], least_rows, found, budget, interrupt);
     for (std::size_t f = g; f < n_columns; f += n_groups)
-      n_found[f] = table.columns[f].is_sparse() ? count_stored(table.columns[f], room) : found[f].rows.size();
+      n_found[f] = table.columns[f].is_sparse() ? count_stored(table.columns[f], budget) : found[f].rows.size();
   });
-  if (!room.is_left()) return made;
+  if (!budget.is_left()) return made;
   made.columns.resize(n_columns);
   std::size_t n_entries = 0;
   for (std::size_t f = 0; f < n_columns; ++f) {

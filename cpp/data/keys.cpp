@@ -10,12 +10,12 @@ namespace spinney {
 
 RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
   constexpr std::size_t chunk = 1024;  // rows whose keys stay in cache from one column to the next
-  constexpr std::size_t most_kept_twice = std::size_t{1} << 26;
+  constexpr std::size_t max_size_by_column = std::size_t{1} << 26;
   RowKeys made;
   made.n_columns = table.n_columns();
   made.keys = LargeArray<std::uint32_t>(table.n_rows * table.n_columns(), table.spill);
   const bool sparse = std::any_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_sparse(); });
-  const bool twice = !sparse && !table.spill && made.keys.size() <= most_kept_twice;
+  const bool twice = !sparse && !table.spill && made.keys.size() <= max_size_by_column;
   if (twice) made.by_column = LargeArray<std::uint32_t>(made.keys.size());
   const std::size_t n_chunks = (table.n_rows + chunk - 1) / chunk;
   std::vector<std::uint8_t> exact(n_chunks * table.n_columns(), 1);

@@ -1,8 +1,8 @@
-// The table twice more, as 32-bit keys in the order of the values: what random cuts read. Nodes of few rows read them row
-// by row, nodes of many column by column.
+// The table as 32-bit keys in the order of the values, stored twice for random cuts: nodes of few rows read them row by
+// row, nodes of many rows column by column.
 //
-// A key is the image of the value as a 32-bit float. Where that loses digits, different values may share a key, and the
-// column itself is asked. Missing values have the largest key. The key of a category is its code.
+// A key is derived from the value as a 32-bit float. If that loses digits, different values may share a key, and the
+// column itself is read. Missing values have the largest key. The key of a category is its code.
 #pragma once
 
 #include <bit>
@@ -18,10 +18,10 @@ namespace spinney {
 struct RowKeys {
   static constexpr std::uint32_t missing = UINT32_MAX;
 
-  std::size_t n_columns = 0;            // 0: there are none
+  std::size_t n_columns = 0;            // 0: no keys
   LargeArray<std::uint32_t> keys;       // by row and column
-  LargeArray<std::uint32_t> by_column;  // by column and row; empty where tables are sparse, large or in files
-  std::vector<std::uint8_t> exact;      // by column: a key tells the value
+  LargeArray<std::uint32_t> by_column;  // by column and row; empty for sparse or large tables and tables in files
+  std::vector<std::uint8_t> exact;      // by column: whether a key determines the value
 
   static std::uint32_t key_of(float v) {  // -0 equals +0
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(v + 0.0f);
@@ -31,7 +31,7 @@ struct RowKeys {
     const auto rounded = static_cast<float>(v);
     return key_of(rounded) - (static_cast<double>(rounded) > v);
   }
-  static double value_of(std::uint32_t key) {  // of a column whose keys are exact
+  static double value_of(std::uint32_t key) {  // for a column with exact keys
     return static_cast<double>(std::bit_cast<float>(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu)));
   }
 };

@@ -22,7 +22,7 @@ bool all_sparse(const Table& table) {
   return std::all_of(table.columns.begin(), table.columns.end(), [](const Column& c) { return c.is_sparse(); });
 }
 
-// Calls body(c, rows) for the rows of each chunk c, if there are columns that are stored in full.
+// Calls body(c, rows) for the rows of each chunk c, if there are dense columns.
 template <class Body>
 void for_each_chunk(const Table& table, int n_threads, Interrupt& interrupt, Body&& body) {
   const std::size_t n_chunks = (table.n_rows + chunk_rows - 1) / chunk_rows;
@@ -51,7 +51,7 @@ void for_sparse_columns(const Table& table, int n_threads, Body&& body) {
   parallel_for_if_worth(2 * n_entries, groups.size(), n_threads, [&](std::size_t g, int) { body(g, groups[g]); });
 }
 
-// Eight ranges side by side: the next value does not wait for the last.
+// Eight interleaved ranges, so that consecutive values do not wait for each other.
 ColumnRange range_of(const Column& column, std::span<const Row> rows) {
   constexpr std::size_t lanes = 8;
   std::array<double, lanes> low, high;
@@ -59,7 +59,8 @@ ColumnRange range_of(const Column& column, std::span<const Row> rows) {
   high.fill(-INFINITY);
   std::array<double, chunk_rows + lanes> values;
   read_values(column, rows.data(), rows.size(), values.data());
-  std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(rows.size()), lanes, values[0]);  // which counts already
+  std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(rows.size()), lanes,
+              values[0]);  // padding by a value that is included already
   unsigned has_missing = 0;
   for (std::size_t i = 0; i < rows.size(); i += lanes)
     for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -83,7 +84,7 @@ ColumnRange range_of(const Column& column, std::span<const Row> rows, const doub
   return range;
 }
 
-// The same of all rows, `n_rows` of which have positive weight; those that are not stored are 0.
+// The same for all rows, `n_rows` of which have positive weight; values that are not stored are 0.
 ColumnRange range_of_stored(const Column& column, std::size_t n_rows, const double* weight) {
   ColumnRange range{INFINITY, -INFINITY};
   std::size_t n_stored = 0;
@@ -101,7 +102,7 @@ ColumnRange range_of_stored(const Column& column, std::size_t n_rows, const doub
   return range;
 }
 
-// What a value of a column adds to the key of its row.
+// The contribution of a column's value to the key of its row.
 std::uint64_t key_of(double v, std::size_t f) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const double one_of_many = v != v ? nan : v + 0.0;  // -0 is 0

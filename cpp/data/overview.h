@@ -1,4 +1,4 @@
-// What a fit keeps of a whole table: a key of each row, and the range of each column.
+// Summary of a whole table: a fingerprint of each row and the range of each column.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace spinney {
 
-// By row: a number that depends on its values and on nothing else. Tables of the same rows have the same keys, wherever
-// a row stands and however its numbers are stored.
+// By row: a number that depends only on its values. Tables of the same rows have the same fingerprints, whatever the
+// position of a row and the storage type of its numbers.
 std::vector<std::uint64_t> fingerprints(const Table& table, int n_threads, Interrupt& interrupt);
 
 // NaN: the column holds categories, or no value at all.

@@ -1,4 +1,4 @@
-// Rare categories as one: told apart, those of a column of names are its rows, and trees learn them by heart.
+// Pooling of rare categories: split individually, rare categories such as names identify single rows and overfit.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace spinney {
 
-// By column: nothing, or the categories that are one, ascending, and codes in which all have that of the first.
+// By column: empty, or the pooled categories (ascending) and codes in which all of them have the code of the first.
 struct Pools {
   struct Pool {
     std::vector<std::uint32_t> categories;
@@ -17,15 +17,15 @@ struct Pools {
   };
   std::vector<Pool> by_column;
 
-  // The table with these columns; it borrows from here.
+  // The table with these columns; it refers to this object.
   Table apply(const Table& table) const;
 };
 
-// So many rare categories a column must have before they are made one: a few more cannot do harm.
+// The minimum number of rare categories of a column for pooling: a few do no harm.
 inline constexpr std::size_t least_pooled = 11;
 
-// Pools the categories that occur, but less often than `least`, where a column has many of them. `times`: how often each row
-// is there; null: once. Missing values are not pooled.
+// Pools the categories that occur less often than `least` in columns with many of them. `times`: repetitions of each
+// row; null: 1. Missing values are not pooled.
 Pools pool_rare(const Table& table, double least, const double* times);
 
 }  // namespace spinney

@@ -1,7 +1,7 @@
-// The rows of every column in order, once for all trees of a forest.
+// The rows of every column in sorted order, computed once for all trees of a forest.
 //
-// An entry is a row, with the top bit set where the value differs from that of the entry before; rows without a value
-// come last.
+// An entry is a row, with the top bit set if its value differs from that of the previous entry; missing values come
+// last.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace spinney {
 struct Presorted {
   static constexpr std::uint32_t new_value = 0x80000000u;
 
-  std::size_t n_rows = 0;                // 0: there is none
+  std::size_t n_rows = 0;                // 0: not sorted
   std::vector<std::uint32_t> entries;    // n_rows per column
   std::vector<std::uint32_t> n_present;  // by column
 
   std::span<const std::uint32_t> column(std::size_t f) const { return {entries.data() + f * n_rows, n_rows}; }
 
-  // Of entries begin … end - 1 those of the rows that `is_here` marks with 1, the others with 0; returns how many. The first of
-  // the entries is of a new value, or of none. Every entry is written, and kept if its row is here: no branch to guess. There
-  // is room for one entry more.
-  std::size_t take(std::size_t f, std::size_t begin, std::size_t end, const std::uint8_t* is_here,
+  // Copies those of entries begin … end - 1 whose rows are marked with 1 in `in_node` and returns their number. The
+  // first entry starts a new value. Every entry is written and retained if its row is in the node, which avoids a
+  // branch. `to` has space for one more entry.
+  std::size_t take(std::size_t f, std::size_t begin, std::size_t end, const std::uint8_t* in_node,
                    std::uint32_t* out) const {
     const std::uint32_t* all = entries.data() + f * n_rows;
     std::size_t n = 0;
     std::uint32_t is_new = 0;
     for (std::size_t i = begin; i < end; ++i) {
-      const std::uint32_t row = all[i] & ~new_value, here = is_here[row];
+      const std::uint32_t row = all[i] & ~new_value, here = in_node[row];
       is_new |= all[i] & new_value;
       out[n] = row | is_new;
       is_new &= here - 1;
@@ -39,7 +39,7 @@ struct Presorted {
     return n;
   }
 
-  // From the sorted entries of one column.
+  // Converts the sorted entries of one column.
   void fill(std::size_t f, std::span<const Entry> sorted) {
     std::uint32_t* out = entries.data() + f * n_rows;
     std::uint32_t present = 0;

@@ -15,7 +15,7 @@ namespace spinney {
 
 namespace {
 
-// Numbers the distinct values that it sees, in the order in which they come.
+// Numbers distinct values in order of appearance.
 class ValueNumbers {
  public:
   std::uint32_t number_of(double v) {
@@ -39,7 +39,7 @@ class ValueNumbers {
     }
   }
   std::size_t hash(std::uint64_t key) const {
-    const std::uint64_t folded = key ^ key >> 32;  // the low bits of numbers of few digits are 0
+    const std::uint64_t folded = key ^ key >> 32;  // the low bits of numbers with few digits are 0
     return static_cast<std::size_t>((folded * 0x9e3779b97f4a7c15u) >> 40) & (slots_.size() - 1);
   }
   std::uint32_t add(std::uint64_t key, std::size_t at) {
@@ -59,7 +59,7 @@ class ValueNumbers {
     }
   }
 
-  Slot last_;  // of the value that came last: many columns are 0 in most rows
+  Slot last_;  // of the previous value: many columns are 0 in most rows
   std::vector<Slot> slots_ = std::vector<Slot>(256);
   std::vector<double> values_;
 };
@@ -69,7 +69,7 @@ struct ColumnRanks {
   std::uint32_t n_values = 0;
   std::vector<double> values;
 
-  bool is_flag() const {  // ranks 0 and 1 alone
+  bool is_flag() const {  // only ranks 0 and 1
     std::uint16_t any = 0;
     for (const std::uint16_t rank : by_row) any |= rank;
     return n_values == 2 && any == 1;
@@ -78,13 +78,14 @@ struct ColumnRanks {
 
 constexpr std::size_t chunk = 1024;  // rows that stay in cache from one column to the next
 
-// Where most values are rare, sorting is as quick: a node has as many cells as rows.
+// If most values are rare, sorting is as fast: a node has as many cells as rows.
 bool repeat(std::size_t n_values, std::size_t n_columns, std::size_t n_rows) {
-  constexpr std::size_t least_rows = 8;  // of a value, on average
+  constexpr std::size_t least_rows = 8;  // per value, on average
   return n_values * least_rows <= n_rows * n_columns;
 }
 
-// Numbers the values of some columns as they come; false if there are too many. The largest number is missing.
+// Numbers the values of some columns in order of appearance; false if there are too many. The largest number means
+// missing.
 bool number_values(const Table& table, std::span<const std::size_t> group, std::uint32_t most_values,
                    std::vector<ColumnRanks>& columns, Interrupt& interrupt) {
   constexpr std::uint16_t missing = 0xffff;
@@ -112,7 +113,7 @@ bool number_values(const Table& table, std::span<const std::size_t> group, std::
   return true;
 }
 
-// From numbers in the order in which values came to ranks.
+// Converts numbers in order of appearance to ranks.
 void rank_values(ColumnRanks& column) {
   std::vector<std::uint32_t> order(column.values.size());
   std::iota(order.begin(), order.end(), std::uint32_t{0});
@@ -152,7 +153,7 @@ void lay_out(const std::vector<ColumnRanks>& columns, RowRanks& made) {
   made.row_bytes = (n_bytes + 7) / 8 * 8;
 }
 
-// Writes the ranks of some rows to their places.
+// Writes the ranks of some rows.
 void pack_rows(const std::vector<ColumnRanks>& columns, std::size_t begin, std::size_t end, RowRanks& made) {
   std::uint64_t* const flags = made.flags.data();
   std::memset(made.bits.data() + begin * made.row_bytes, 0, (end - begin) * made.row_bytes);

@@ -11,7 +11,7 @@ std::size_t first_stored(const Column& c, Row row) {
                                   c.sparse_rows);
 }
 
-// Rows that ascend meet the stored entries in their order; others have to look for each.
+// Ascending rows are merged with the stored entries; others are looked up one by one.
 template <class T>
 static void read_sparse(const Column& c, const Row* rows, std::size_t n, double* values) {
   const auto stored_row = [&](std::size_t at) { return static_cast<Row>(c.sparse_rows[at]); };

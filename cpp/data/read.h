@@ -1,4 +1,4 @@
-// Reading values out of columns: one switch on the type per run of rows, never per value.
+// Reads values from columns: one switch on the type per range of rows, never per value.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ decltype(auto) with_type(DType type, F&& f) {
 template <class T>
 inline T load(const Column& c, std::size_t i) {
   T value;
-  __builtin_memcpy(&value, c.data + static_cast<std::ptrdiff_t>(i) * c.stride, sizeof(T));  // frames may be unaligned
+  __builtin_memcpy(&value, c.data + static_cast<std::ptrdiff_t>(i) * c.stride, sizeof(T));  // the data may be unaligned
   return value;
 }
 
@@ -51,8 +51,8 @@ inline bool is_masked(const Column& c, std::size_t row) {
 // Writes column[rows[i]] as double to values[i], for i in [0, n); missing is NaN, a category is its code.
 void read_values(const Column& c, const Row* rows, std::size_t n, double* values);
 
-// Calls take(i, value) for i in [0, n), with values as above. They pass through a small buffer, so that the one function
-// above tells the types of columns apart: a copy of each `take` for every type was a third of the engine's code.
+// Calls take(i, value) for i in [0, n), with values as above. They pass through a small buffer, so that only the
+// function above depends on column types: a copy of each `take` for every type was a third of the engine's code.
 template <class Take>
 void read_rows(const Column& c, const Row* rows, std::size_t n, Take&& take) {
   constexpr std::size_t most = 256;
@@ -64,10 +64,10 @@ void read_rows(const Column& c, const Row* rows, std::size_t n, Take&& take) {
   }
 }
 
-// Where the stored entries of a sparse column begin that are of this row or a later one.
+// The position of the first stored entry of a sparse column for this row or a later one.
 std::size_t first_stored(const Column& c, Row row);
 
-// Calls take(row, value) for the entries that a sparse column stores of rows begin … end - 1.
+// Calls take(row, value) for the stored entries of a sparse column in rows begin … end - 1.
 template <class Take>
 void read_stored(const Column& c, std::size_t begin, std::size_t end, Take&& take) {
   with_type(c.dtype, [&]<class T>(const T*) {

@@ -1,4 +1,4 @@
-// Which rows a tree of a forest is grown on, as a function of (seed, tree).
+// The rows each tree of a forest is grown on, as a function of (seed, tree).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace spinney {
 
-// Rows are drawn through units: rows, or groups of rows that stay together. Units lie in strata, from each of which a
-// number is drawn.
+// Sampling units are rows, or groups of rows that stay together. Units belong to strata, from each of which a number is
+// drawn.
 struct Sampling {
   bool replace = true;
   std::uint64_t seed = 0;
@@ -21,15 +21,15 @@ struct Sampling {
   std::uint32_t n_units = 0;
 };
 
-// How often each row is drawn for a tree; `units` is scratch.
+// The number of times each row is drawn for a tree; `units` is scratch.
 void draw_counts(const Sampling& sampling, std::uint32_t tree, std::vector<std::uint32_t>& units,
                  std::span<std::uint32_t> counts);
 
-// The rows that trees first … last - 1 are grown on: a bit per row for each of these trees, in whole 64-bit words.
+// The rows that trees first … last - 1 are grown on: one bit per row for each tree, in whole 64-bit words.
 std::vector<std::uint64_t> rows_in_bag(const Sampling& sampling, std::size_t first, std::size_t last, int n_threads,
                                        Interrupt& interrupt);
 
-// The key of a tree's own random streams.
+// The key of a tree's random streams.
 std::uint64_t tree_key(std::uint64_t seed, std::uint32_t tree);
 
 }  // namespace spinney

@@ -9,7 +9,7 @@
 
 namespace spinney {
 
-// Order-preserving images of floating-point numbers; -0 equals +0, NaN is above all.
+// Order-preserving keys of floating-point numbers; -0 equals +0, NaN is above all.
 static std::uint32_t key_of(float v) {
   if (v != v) return missing_code;
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(v + 0.0f);
@@ -61,8 +61,8 @@ void ColumnSorter::set_key64(std::size_t i, double v) {
   entries_[i] = entry_of(static_cast<std::uint32_t>(keys_[i] >> 32), static_cast<Row>(i));
 }
 
-// 64-bit keys: sort by the upper half, put the runs of equal upper halves in order, then number the distinct keys.
-// Entries carry rows, or their places if `rows` is null.
+// 64-bit keys: sorts by the upper half, sorts the runs of equal upper halves, then numbers the distinct keys. Entries
+// carry rows, or their positions if `rows` is null.
 void ColumnSorter::sort_keys64(const Row* rows) {
   const std::size_t n = keys_.size();
   const auto is_less = [&](Entry a, Entry b) {
@@ -75,7 +75,7 @@ void ColumnSorter::sort_keys64(const Row* rows) {
     while (end < n && code_of(entries_[end]) == code_of(entries_[begin])) ++end;
     const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(begin),
                last = entries_.begin() + static_cast<std::ptrdiff_t>(end);
-    if (!std::is_sorted(first, last, is_less)) std::sort(first, last, is_less);  // most are equal, and in order
+    if (!std::is_sorted(first, last, is_less)) std::sort(first, last, is_less);  // most are equal and in order
     begin = end;
   }
   std::uint32_t code = 0;
@@ -90,7 +90,7 @@ void ColumnSorter::sort_keys64(const Row* rows) {
   }
 }
 
-// Least significant digit first, over the code alone: entries arrive in row order and the passes are stable.
+// Least significant digit first, over the code alone: entries are in row order and the passes are stable.
 void ColumnSorter::radix_sort() {
   constexpr int n_digits = 3, bits = 11;
   constexpr std::size_t n_buckets = std::size_t{1} << bits;
@@ -105,7 +105,7 @@ void ColumnSorter::radix_sort() {
   for (int digit = 0; digit < n_digits; ++digit) {
     auto& count = counts[static_cast<std::size_t>(digit)];
     const int shift = 32 + bits * digit;
-    if (count[entries_[0] >> shift & (n_buckets - 1)] == entries_.size()) continue;  // all alike
+    if (count[entries_[0] >> shift & (n_buckets - 1)] == entries_.size()) continue;  // all equal
     std::uint32_t start = 0;
     for (std::uint32_t& c : count) start += std::exchange(c, start);
     for (const Entry e : entries_) spare_[count[e >> shift & (n_buckets - 1)]++] = e;
@@ -114,7 +114,8 @@ void ColumnSorter::radix_sort() {
 }
 
 std::span<const Entry> ColumnSorter::sort_entries() {
-  constexpr std::size_t small = 24, medium = 700;  // measured: std::sort wins below `medium`, insertion below `small`
+  constexpr std::size_t small = 24,
+                        medium = 700;  // measured: std::sort wins below `medium`, insertion sort below `small`
   auto& entries = entries_;
   const std::size_t n = entries.size();
   if (n <= small) {

@@ -21,22 +21,22 @@ inline Entry entry_of(std::uint32_t code, std::uint32_t row) { return Entry{code
 
 class ColumnSorter {
  public:
-  // The entries of `rows`, sorted. With `local`, an entry carries the position in `rows` instead of the row.
-  // The result lives until the next call. Category columns keep their category codes.
+  // The entries of `rows`, sorted. With `local`, an entry carries the position in `rows` instead of the row. The result
+  // is valid until the next call. Category columns keep their category codes.
   std::span<const Entry> sort(const Column& column, std::span<const Row> rows, bool local);
 
-  // The same in two steps, for columns of plain 32-bit floats and places of rows: where a table lies row by row, keys of
-  // some rows are best read column after column, while these rows are in cache.
+  // The same in two steps, for columns of plain 32-bit floats and positions of rows: in a row-major table, keys of some
+  // rows are best read column after column while these rows are in cache.
   static bool has_plain_floats(const Column& column) {
     return column.dtype == DType::f32 && column.mask == nullptr && !column.is_sparse() && !column.is_category();
   }
   static void read_keys(const Column& column, std::span<const Row> rows, std::uint32_t* keys);
   std::span<const Entry> sort_keys(std::span<const std::uint32_t> keys);
 
-  // The same of values, by their place.
+  // The same for values, by their position.
   std::span<const Entry> sort(std::span<const double> values);
 
-  // For codes made elsewhere: fill entries() in row order, then sort them.
+  // For external codes: fill entries() in row order, then sort them.
   std::vector<Entry>& entries() { return entries_; }
   std::span<const Entry> sort_entries();
 

@@ -1,4 +1,4 @@
-// Bins of columns that lie in files: the same as those of sorted rows, of which only some are sorted at a time.
+// Bins of columns in files: the same as for sorted rows, but only a part is sorted at a time.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,7 +23,7 @@ struct ValueRange {
   bool is_one_value() const { return low == std::nextafter(high, -infinity); }
 };
 
-// Goes through the rows of a column in the order of their values, then of their places.
+// Visits the rows of a column ordered by value, then by position.
 class RowsByValue {
  public:
   RowsByValue(const Column& column, std::span<const Row> rows, std::size_t most, const std::shared_ptr<Spill>& spill,
@@ -32,15 +32,16 @@ class RowsByValue {
     find_ranges(std::max<std::size_t>(most, 64));
   }
 
-  // visit(row, is_new) for each row that has a value; `is_new`: it is not that of the row before. Ends when that is false.
+  // Calls visit(row, is_new) for each row with a value until it returns false; `is_new`: the value differs from the
+  // previous row's.
   template <class Visit>
   void for_each(Visit&& visit) {
     for (const ValueRange& range : ranges_) {
-      bool goes_on = true, is_new = true;
+      bool continues = true, is_new = true;
       if (range.is_one_value()) {
         read([&](Row r, double v) {
-          if (!goes_on || !range.holds(v)) return;
-          goes_on = visit(r, is_new);
+          if (!continues || !range.holds(v)) return;
+          continues = visit(r, is_new);
           is_new = false;
         });
       } else {
@@ -49,14 +50,14 @@ class RowsByValue {
           if (range.holds(v)) some_.push_back(r);
         });
         const std::span<const Entry> entries = sorter_.sort(column_, some_, false);
-        for (std::size_t i = 0; goes_on && i < entries.size(); ++i)
-          goes_on = visit(row_of(entries[i]), i == 0 || code_of(entries[i]) != code_of(entries[i - 1]));
+        for (std::size_t i = 0; continues && i < entries.size(); ++i)
+          continues = visit(row_of(entries[i]), i == 0 || code_of(entries[i]) != code_of(entries[i - 1]));
       }
-      if (!goes_on) return;
+      if (!continues) return;
     }
   }
 
-  // Rows that have a value.
+  // The rows with a value.
   std::size_t count() const {
     std::size_t n = 0;
     read([&](Row, double v) { n += v == v; });
@@ -73,7 +74,7 @@ class RowsByValue {
     }
   }
 
-  // Ranges of about `most` rows, by the values of some of them; a value of many rows is a range of its own.
+  // Ranges of about `most` rows, from a sample of values; a value of many rows is a separate range.
   void find_ranges(std::size_t most) {
     constexpr std::size_t n_looked_at = 65536;
     std::vector<double> values;
@@ -106,7 +107,8 @@ class RowsByValue {
   std::vector<Row> some_;
 };
 
-// As of sorted rows: a bin is closed once the weight before the next value reaches its share of what is left.
+// As for sorted rows: a bin is closed once the weight before the next value reaches its fraction of the remaining
+// weight.
 std::vector<double> edges_of(RowsByValue& rows, const Column& column, const double* weight, std::uint32_t max_bins,
                              std::size_t n_present) {
   const auto weight_of = [&](Row r) { return weight == nullptr ? 1.0 : weight[r]; };

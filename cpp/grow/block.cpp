@@ -9,7 +9,7 @@ namespace {
 
 class BlockGrower {
  public:
-  BlockGrower(const Rules& rules, BlockColumns& columns, Tried& tried, Interrupt& interrupt)
+  BlockGrower(const Rules& rules, BlockColumns& columns, TriedColumns& tried, Interrupt& interrupt)
       : rules_(rules), columns_(columns), tried_(tried), interrupt_(interrupt) {}
 
   void grow(OpenNode root, std::span<Row> rows, Tree& tree) {
@@ -37,11 +37,11 @@ class BlockGrower {
   static constexpr std::size_t no_parent = SIZE_MAX;
   struct Pending {
     OpenNode node;
-    std::size_t parent;  // whose right child this is
+    std::size_t parent;  // the parent of this right child
   };
 
-  // Room for the largest tree there can be, as growing arrays are copied; trees of classes seldom need a quarter of it,
-  // and memory that an earlier tree has written to does count.
+  // Reserves memory for the largest possible tree, because growing arrays are copied. Trees of classes seldom need a
+  // quarter of it, but memory that an earlier tree has written to does count.
   void reserve(std::size_t n_rows) {
     constexpr std::size_t most_numbers = std::size_t{1} << 24;
     const std::size_t most = 2 * (n_rows / std::max<Row>(1, rules_.params.min_samples_leaf)) + 1;
@@ -49,16 +49,16 @@ class BlockGrower {
     if (n_nodes * tree_.value_width < most_numbers) tree_.reserve(n_nodes, 0);
   }
 
-  // Asking the clock costs as much as a small node.
+  // Reading the clock costs as much as a small node.
   void check_now_and_then(Row n_rows) {
-    constexpr std::size_t often = std::size_t{1} << 14;  // rows; a node costs about as much as another 16
+    constexpr std::size_t often = std::size_t{1} << 14;  // rows; a node costs about as much as 16 more
     unchecked_ += n_rows + std::size_t{16};
     if (unchecked_ < often) return;
     unchecked_ = 0;
     interrupt_.check();
   }
 
-  // If the node is cut, its left child takes its place, and its right child waits.
+  // If the node is split, its left child is next and its right child waits.
   bool grow_node(Pending& pending) {
     OpenNode& node = pending.node;
     const std::size_t at = tree_.add_leaf();
@@ -82,20 +82,20 @@ class BlockGrower {
   std::optional<Choice> find_split(OpenNode& node) {
     search_drawn_columns(
         rules_, node, tried_, [&](auto columns, auto candidates) { columns_.search(node, columns, candidates); },
-        columns_.tells_constants(node));
+        columns_.finds_constants(node));
     return rules_.choose(tried_.columns, tried_.candidates, node);
   }
 
   OpenNode split(OpenNode& node, const Choice& choice, std::size_t at) {
     OpenNode left, right;
     left.begin = node.begin;
-    left.end = right.begin = columns_.part(node, choice);
+    left.end = right.begin = columns_.partition(node, choice);
     right.end = node.end;
     left.depth = right.depth = node.depth + 1;
-    share_stat(node, left, right);
+    divide_stat(node, left, right);
     const bool leaves = is_leaf(left) && is_leaf(right);
-    // the children of a node that needs no list are smaller, and need none either
-    if (leaves || is_unlisted(rules_, columns_.tells_constants(node))) node.features.clear();
+    // the children of a node that needs no list are smaller and need none either
+    if (leaves || is_unlisted(rules_, columns_.finds_constants(node))) node.features.clear();
     rules_.inherit(node, choice, std::move(node.features), left, right);
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
     write_split(tree_, at, columns_.describe(choice, left.stat[0] > right.stat[0]));
@@ -107,7 +107,7 @@ class BlockGrower {
 
   static double mean_of(const OpenNode& n) { return static_cast<double>(n.stat[1]) / static_cast<double>(n.stat[0]); }
 
-  void share_stat(OpenNode& node, OpenNode& left, OpenNode& right) {
+  void divide_stat(OpenNode& node, OpenNode& left, OpenNode& right) {
     OpenNode& small = left.n() < right.n() ? left : right;
     OpenNode& large = left.n() < right.n() ? right : left;
     if (!spare_stats_.empty()) {
@@ -127,20 +127,20 @@ class BlockGrower {
 
   const Rules& rules_;
   BlockColumns& columns_;
-  Tried& tried_;
+  TriedColumns& tried_;
   Interrupt& interrupt_;
   Tree tree_;
   std::span<Row> rows_;  // row index of the block
   std::vector<Pending> stack_;
-  // of leaves, for the nodes to come: asking for memory takes time
+  // of leaves, for nodes to come: allocating memory takes time
   std::vector<std::vector<std::int64_t>> spare_stats_;
-  std::size_t unchecked_ = 0;  // work since the last look for an interruption
+  std::size_t unchecked_ = 0;  // work since the last interruption check
 };
 
 }  // namespace
 
-void grow_block(const Rules& rules, BlockColumns& columns, Tried& tried, OpenNode root, std::span<Row> rows, Tree& tree,
-                Interrupt& interrupt) {
+void grow_block(const Rules& rules, BlockColumns& columns, TriedColumns& tried, OpenNode root, std::span<Row> rows,
+                Tree& tree, Interrupt& interrupt) {
   BlockGrower(rules, columns, tried, interrupt).grow(std::move(root), rows, tree);
 }
 

@@ -1,4 +1,4 @@
-// A worker of one criterion: the search of a node's columns by sorting, binning or drawing them when they are needed.
+// A worker for one criterion: searches a node's columns by sorting, binning or drawing them on demand.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ inline constexpr bool needs_positions = std::is_same_v<Criterion, AbsoluteError>
 template <class Criterion>
 inline constexpr bool is_additive = !needs_positions<Criterion> && !std::is_same_v<Criterion, UserSplits>;
 
-// Below this many rows, sorting codes beats filling a histogram of a few hundred bins.
+// For fewer rows, sorting codes beats filling a histogram of a few hundred bins.
 inline constexpr std::size_t histogram_rows = 2000;
 
-// What the search of a node by bounds remembers of its columns; nothing where there are no bounds.
+// State of the columns in a search by bounds; empty for criteria without bounds.
 template <class Criterion>
 struct CoarseScratch {};
 template <class Criterion>
@@ -87,8 +87,8 @@ class CriterionWorker final : public Worker {
     return best;
   }
 
-  // Columns with coarse codes go twice: first for the best score at the ends of their steps, then, knowing the best of
-  // all columns, for the cuts that may reach it.
+  // Columns with coarse codes are searched twice: first for the best score at the ends of their steps, then, given the
+  // best score of all columns, for the cuts that may reach it.
   void search_columns(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
                       std::span<const Row> rows, std::span<const std::uint32_t> columns,
                       std::span<Candidate> candidates, Interrupt& interrupt) override {
@@ -133,22 +133,23 @@ class CriterionWorker final : public Worker {
 
  private:
   static bool reads_presorted(const Bins& bins, std::span<const Row> rows) {
-    return bins.is_kept && bins.presorted.n_rows > 0 && rows.size() > bins.presorted.n_rows / Bins::least_share;
+    return bins.sorts_for_one_tree && bins.presorted.n_rows > 0 &&
+           rows.size() > bins.presorted.n_rows / Bins::least_fraction;
   }
 
-  // Marks the rows of a node, unless they are all there are.
+  // Marks the rows of a node, unless it has all rows.
   const std::uint8_t* mark(std::span<const Row> rows, std::size_t n_rows) {
     if (rows.size() == n_rows) return nullptr;
-    is_here_.assign(n_rows, 0);
-    for (const Row r : rows) is_here_[r] = 1;
-    return is_here_.data();
+    in_node_.assign(n_rows, 0);
+    for (const Row r : rows) in_node_[r] = 1;
+    return in_node_.data();
   }
 
   void search_presorted(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
                         std::span<const Row> rows, std::span<const std::uint32_t> columns,
                         std::span<Candidate> candidates, Interrupt& interrupt) {
     const Presorted& all = bins.presorted;
-    const std::uint8_t* is_here = mark(rows, all.n_rows);
+    const std::uint8_t* in_node = mark(rows, all.n_rows);
     for_each_column(workers, rows.size(), columns.size(), interrupt, [&](std::size_t i, Worker& any) {
       auto& worker = static_cast<CriterionWorker&>(any);
       const std::uint32_t f = columns[i];
@@ -158,11 +159,11 @@ class CriterionWorker final : public Worker {
       }
       const std::uint32_t* words = all.column(f).data();
       std::size_t n_present = all.n_present[f];
-      if (is_here != nullptr) {
+      if (in_node != nullptr) {
         worker.marked_.resize(rows.size() + 1);
         const std::size_t n_all = n_present;
-        n_present = all.take(f, 0, n_all, is_here, worker.marked_.data());
-        all.take(f, n_all, all.n_rows, is_here, worker.marked_.data() + n_present);
+        n_present = all.take(f, 0, n_all, in_node, worker.marked_.data());
+        all.take(f, n_all, all.n_rows, in_node, worker.marked_.data() + n_present);
         words = worker.marked_.data();
       }
       const bool one_value = std::none_of(words + (n_present > 0), words + n_present,
@@ -172,12 +173,13 @@ class CriterionWorker final : public Worker {
     });
   }
 
-  // As search_coarse, where the rows lie sorted: the steps of eight columns are summed up together, and nothing is sorted.
+  // As search_coarse, for presorted rows: the steps of eight columns are summed together, and nothing is sorted.
   void search_tiles(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
                     std::span<const Row> rows, std::span<const std::uint32_t> columns, std::span<Candidate> candidates,
                     Interrupt& interrupt) {
     const CoarseTiles& tiles = bins.tiles;
-    std::vector<std::size_t> place(tiles.columns.size(), columns.size()), others;  // among the columns that are tried
+    std::vector<std::size_t> place(tiles.columns.size(), columns.size()),
+        others;  // indices among the columns that are tried
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const std::uint32_t lane = tiles.lane_of[columns[i]];
       if (lane == CoarseTiles::none)
@@ -201,20 +203,20 @@ class CriterionWorker final : public Worker {
       candidates[i] = worker.search_column(rules, bins, node, rows, columns[i]);
       ends[i] = end_of(candidates[i]);
     });
-    const std::uint8_t* is_here = mark(rows, bins.presorted.n_rows);
+    const std::uint8_t* in_node = mark(rows, bins.presorted.n_rows);
     const double best_end = *std::max_element(ends.begin(), ends.end());
     for_each_column(workers, rows.size() / 8, columns.size(), interrupt, [&](std::size_t i, Worker& any) {
       auto& worker = static_cast<CriterionWorker&>(any);
       const std::uint32_t lane = tiles.lane_of[columns[i]];
       if (lane == CoarseTiles::none) return;
-      const SortedSteps sorted{bins.presorted, columns[i], tiles.begin[lane], is_here};
+      const SortedSteps sorted{bins.presorted, columns[i], tiles.begin[lane], in_node};
       candidates[i] =
           searches[i].refine(worker.criterion_, sorted, {node.n(), node.stat.data()}, rules.limits(node, columns[i]),
                              compares_columns(rules) ? ends[i] : best_end, worker.marked_, worker.buffers_);
     });
   }
 
-  // Sums up the steps of a tile's columns, and finds their best ends.
+  // Sums the steps of a tile's columns and finds their best ends.
   template <std::size_t width>
   void read_tile(CriterionWorker& worker, const Rules& rules, const CoarseTiles& tiles, std::size_t t,
                  const OpenNode& node, std::span<const Row> rows, std::span<const std::uint32_t> columns,
@@ -224,7 +226,7 @@ class CriterionWorker final : public Worker {
     if (std::all_of(places.begin(), places.end(), [&](std::size_t i) { return i == columns.size(); })) return;
     const Totals total{node.n(), node.stat.data()};
     const std::int64_t mean = total.stat[1] / total.stat[0];
-    auto* cells = worker.room_.template cleared<width>();
+    auto* cells = worker.step_buffers_.template cleared<width>();
     if (n <= CoarseTiles::lanes / 2)
       sum_steps<width, CoarseTiles::lanes / 2>(worker.criterion_.rows, mean, tiles.tile(t), rows, cells);
     else
@@ -237,10 +239,10 @@ class CriterionWorker final : public Worker {
     }
   }
 
-  // What other columns must reach to be worth a look: a score that is charged says nothing of theirs.
+  // The score other columns must reach to be searched: a charged score implies nothing about the others.
   static double end_of(const Candidate& candidate) { return candidate.charge > 0 ? no_score : candidate.score; }
 
-  // Rules that compare the columns' own best.
+  // Rules that compare the best cuts of the columns.
   static bool compares_columns(const Rules& rules) {
     return rules.target.rule == Rule::gain_ratio || !rules.params.feature_costs.empty();
   }
@@ -278,10 +280,10 @@ class CriterionWorker final : public Worker {
   ScanBuffers buffers_;
   RandomBuffers random_;
   Histogram histogram_;
-  std::vector<std::uint8_t> is_here_;  // by row of the table: the node's
-  std::vector<std::uint32_t> marked_;  // words of the node's rows, sorted
+  std::vector<std::uint8_t> in_node_;  // by row of the table: whether it is in the node
+  std::vector<std::uint32_t> marked_;  // sorted words of the node's rows
   CoarseScratch<Criterion> coarse_;
-  StepRoom room_;
+  StepBuffers step_buffers_;
 };
 
 template <class Criterion>

@@ -7,14 +7,14 @@
 
 namespace spinney {
 
-std::size_t DrawnBlock::part(const OpenNode& node, const Choice& choice) {
+std::size_t DrawnBlock::partition(const OpenNode& node, const Choice& choice) {
   const std::span<Row> rows = rows_of(node);
   const Candidate& c = choice.candidate;
   std::uint32_t* keys = keys_.data() + c.below * rows.size();
   std::uint32_t cut = c.code_below;
   codes_.clear();
   if (c.at == from_codes) {
-    part_codes(choice, {keys, rows.size()});
+    partition_codes(choice, {keys, rows.size()});
     cut = 0;
   }
   if (c.at == from_values) {
@@ -27,20 +27,20 @@ std::size_t DrawnBlock::part(const OpenNode& node, const Choice& choice) {
   return node.begin + kernels_.partition_by_key(rows.data(), rows.size(), keys, cut, spare_.data());
 }
 
-void DrawnBlock::part_codes(const Choice& choice, std::span<std::uint32_t> codes) {
+void DrawnBlock::partition_codes(const Choice& choice, std::span<std::uint32_t> codes) {
   const Candidate& c = choice.candidate;
-  constexpr std::uint8_t goes_right = 1, is_here = 2;
+  constexpr std::uint8_t goes_right = 1, in_node = 2;
   const std::size_t n_codes = rules_.table.columns[choice.feature].n_categories + std::size_t{1};
   side_.assign(n_codes + 1, goes_right);
   for (const std::uint32_t code : c.left_codes) side_[code] = 0;
   side_[n_codes] = c.missing_left ? 0 : goes_right;
   for (std::uint32_t& code : codes) {
     std::uint8_t& side = side_[std::min<std::size_t>(code, n_codes)];
-    side |= is_here;
+    side |= in_node;
     code = side & goes_right;
   }
   for (std::uint32_t code = 0; code < n_codes; ++code)
-    if (side_[code] & is_here) codes_.push_back(code);
+    if (side_[code] & in_node) codes_.push_back(code);
 }
 
 SplitRecord DrawnBlock::describe(const Choice& choice, bool left_heavier) {
@@ -59,7 +59,7 @@ void DrawnBlock::read_keys(const OpenNode& node, std::span<const std::uint32_t> 
   if (reads_by_column(node)) {
     for (std::size_t c = begin; c < end; ++c)
       kernels_.read_column(all_.by_column.data() + columns[c] * n_rows, rows, n, keys_of(node, c));
-  } else {  // a row's keys lie side by side
+  } else {  // the keys of a row are contiguous
     rules_.table.touch(std::span<const Row>(rows, n), 1, sizeof(std::uint32_t) * all_.n_columns);
     kernels_.read_keys(all_.keys.data(), all_.n_columns, rows, n, columns.data() + begin, end - begin,
                        keys_of(node, begin));

@@ -1,7 +1,7 @@
-// The columns of a block whose cuts are drawn at random: nothing is sorted, values are read as 32-bit keys.
+// The columns of a block with random cuts (extra-trees): nothing is sorted, values are read as 32-bit keys.
 //
-// The cuts are those of scan_random, to the bit; it still serves what keys do not tell: nodes where a column of numbers
-// lacks values, ranges without end, and categories of which a node of few rows has many.
+// The cuts are identical to those of scan_random, which handles the cases that keys cannot: nodes with missing values
+// in a number column, infinite ranges, and nodes of few rows with many categories.
 #pragma once
 
 #include <algorithm>
@@ -21,45 +21,46 @@
 
 namespace spinney {
 
-// What does not depend on the criterion.
+// The part that does not depend on the criterion.
 class DrawnBlock : public BlockColumns {
  public:
   DrawnBlock(const Rules& rules, const Bins& bins) : rules_(rules), all_(bins.keys), kernels_(kernels()) {}
 
-  bool tells_constants(const OpenNode& node) const override { return node.n() <= small_rows; }
+  bool finds_constants(const OpenNode& node) const override { return node.n() <= small_rows; }
 
-  // The keys of the columns that were searched last are still here, and the chosen one is among them.
-  std::size_t part(const OpenNode& node, const Choice& choice) override;
+  // The keys of the columns searched last are still available, and the chosen column is among them.
+  std::size_t partition(const OpenNode& node, const Choice& choice) override;
   SplitRecord describe(const Choice& choice, bool left_heavier) override;
 
  protected:
   struct Range {
-    std::size_t begin = 0, end = 0;  // in ends_: places of the lowest and highest keys, where keys do not tell values
+    std::size_t begin = 0, end = 0;  // in ends_: positions of the lowest and highest keys, where keys are not exact
   };
 
   std::span<Row> rows_of(const OpenNode& node) const { return rows_.subspan(node.begin, node.n()); }
 
   std::uint32_t* keys_of(const OpenNode& node, std::size_t c) { return keys_.data() + c * node.n(); }
 
-  // Has the node so many of all rows that it reads keys column by column? Most cache lines then hold several that it needs.
+  // Returns whether the node has enough of all rows to read keys column by column: most cache lines then hold several
+  // of them.
   bool reads_by_column(const OpenNode& node) const {
     return all_.by_column.size() > 0 && node.n() >= rules_.table.n_rows / many_rows;
   }
-  // Copies the node's keys in columns begin … end - 1 of these, one column after the other, and finds the ends of each. Where
-  // keys do not tell values, those of the ends are on their way to the cache before they are needed.
+  // Copies the node's keys in columns begin … end - 1 of these, one column after the other, and finds the range of
+  // each. Where keys are not exact, the values at the ends are prefetched.
   void read_keys(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t begin, std::size_t end);
   Range ends_of(const OpenNode& node, std::uint32_t f, std::size_t c);
   double value_of(std::uint32_t f, Row row) const;
-  // The lowest or highest value of those that have this key, of a column whose keys do not tell.
+  // The lowest or highest value with this key, for a column whose keys are not exact.
   double end_of(const OpenNode& node, std::uint32_t f, std::size_t c, std::uint32_t key, bool lowest);
-  // The last key that goes left, of a column whose keys do not tell; those of no use are replaced by some that are.
+  // The last key that goes left, for a column whose keys are not exact; unusable keys are replaced by usable ones.
   std::uint32_t settle(const OpenNode& node, std::uint32_t f, double threshold, std::uint32_t* keys);
-  // Notes which codes of categories the node has, and puts keys in their place that are 0 where rows go left.
-  void part_codes(const Choice& choice, std::span<std::uint32_t> codes);
+  // Collects the category codes of the node and replaces the keys by 0 for rows that go left.
+  void partition_codes(const Choice& choice, std::span<std::uint32_t> codes);
 
-  static constexpr std::size_t many_rows = 16;  // a node of this part of all rows, or more
+  static constexpr std::size_t many_rows = 16;  // a node with at least this fraction (1/16) of all rows
   static constexpr std::size_t small_rows = 64;
-  // in Candidate::at: what tells the sides
+  // in Candidate::at: what determines the sides
   static constexpr std::uint32_t from_keys = 0, from_values = 1, from_codes = 2;
 
   const Rules& rules_;
@@ -67,14 +68,14 @@ class DrawnBlock : public BlockColumns {
   const Kernels& kernels_;
   std::span<Row> rows_;              // row index of the block
   LargeArray<std::uint32_t> keys_;   // of the node's rows, column by column
-  std::vector<std::uint32_t> ends_;  // places of rows in the node, column by column
+  std::vector<std::uint32_t> ends_;  // positions of rows in the node, column by column
   std::size_t n_ends_ = 0;
-  // by column that is searched
+  // by searched column
   std::vector<std::uint32_t> low_, high_;  // lowest and highest key
   std::vector<Range> ranges_;
-  std::vector<std::uint32_t> same_;   // places of the rows that have the key of a cut
+  std::vector<std::uint32_t> same_;   // positions of the rows with the key of a cut
   std::vector<std::uint8_t> side_;    // 1: left; by row, or by code
-  std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
+  std::vector<std::uint32_t> codes_;  // categories in the node that was partitioned last
   std::vector<Row> spare_;
 };
 
@@ -90,10 +91,10 @@ class DrawnColumns final : public DrawnBlock {
     left_.resize(2 * criterion_.width());
   }
 
-  // A large node is done with a column before it reads the next: all of them would not stay in cache.
+  // A large node finishes a column before it reads the next: all of them would not fit in cache.
   void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) override {
     if (columns.empty()) return;
-    // the target of the node's rows, side by side
+    // target of the node's rows, contiguous
     local_criterion_.emplace(criterion_.on(local_.fill(criterion_.rows, rows_of(node))));
     const std::size_t n_together = reads_by_column(node) ? 1 : columns.size();
     for (std::size_t begin = 0; begin < columns.size(); begin += n_together) {
@@ -109,7 +110,7 @@ class DrawnColumns final : public DrawnBlock {
   }
 
  private:
-  // Leaves the score open, where keys tell it.
+  // Leaves the score open where keys determine it.
   void draw_cut(const OpenNode& node, std::uint32_t f, std::size_t c, Candidate& drawn) {
     drawn = {};
     drawn.below = static_cast<std::uint32_t>(c);
@@ -154,7 +155,7 @@ class DrawnColumns final : public DrawnBlock {
     const Totals total{node.n(), node.stat.data()};
     constexpr bool all_at_once = std::is_same_v<decltype(Criterion::rows), ByteRows>;
     if constexpr (all_at_once) {
-      for (auto* by_column : {&cuts_, &counts_, &sums_}) room_for(*by_column, columns.size());
+      for (auto* by_column : {&cuts_, &counts_, &sums_}) resized(*by_column, columns.size());
       for (std::size_t c = begin; c < end; ++c) cuts_[c] = candidates[c].code_below;
       kernels_.sum_bytes(keys_of(node, begin), node.n(), end - begin, cuts_.data() + begin, local_criterion_->rows.v,
                          counts_.data() + begin, sums_.data() + begin);
@@ -177,7 +178,7 @@ class DrawnColumns final : public DrawnBlock {
     }
   }
 
-  // Sums the rows up to a key to left_, and returns how many they are.
+  // Sums the rows up to a key into left_ and returns their number.
   Row add_left(const std::uint32_t* keys, std::uint32_t cut, std::size_t n) {
     const auto& rows = local_criterion_->rows;
     using Rows = std::remove_cvref_t<decltype(rows)>;
@@ -210,8 +211,8 @@ class DrawnColumns final : public DrawnBlock {
   RandomBuffers& random_;
   typename Criterion::Local local_;
   std::optional<Criterion> local_criterion_;         // of the node that is searched
-  std::vector<std::uint32_t> cuts_, counts_, sums_;  // by column that is searched
-  std::vector<std::int64_t> left_;                   // sums on the left; behind them, those on the right
+  std::vector<std::uint32_t> cuts_, counts_, sums_;  // by searched column
+  std::vector<std::int64_t> left_;                   // sums on the left, then those on the right
 };
 
 }  // namespace spinney

@@ -1,8 +1,8 @@
-// The loop that builds a tree; boosting has one of its own.
+// The loop that builds a tree; boosting has a separate one.
 //
-// Depth-first: nodes larger than a block are split one by one, their columns searched in parallel; every smaller node
-// becomes a task, and the tasks' subtrees grow in parallel. Best-first: the open node that improves most is split next.
-// Neither the number of threads nor the order of the tasks shows in the result.
+// Depth-first: nodes larger than a block are split one by one, with a parallel search of their columns; every smaller
+// node becomes a task, and the subtrees of tasks grow in parallel. Best-first: the open node with the largest
+// improvement is split next. The result does not depend on the number of threads or the order of the tasks.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace spinney {
 
-// A tree, and the rows that came to rest at each of its nodes, as ranges of the row index.
+// A tree, and the rows that stopped at each of its nodes as ranges of the row index.
 struct GrownTree {
   Tree tree;
   std::vector<std::pair<std::size_t, std::size_t>> resting;
 };
 
-// What a thread that grows one tree after another uses again: memory that is new has to be asked for page by page.
+// Memory that a thread reuses for consecutive trees: fresh memory is allocated page by page.
 struct GrowBuffers {
   std::vector<Row> rows;  // the row index
   Tree tree;

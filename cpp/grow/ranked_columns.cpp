@@ -40,22 +40,22 @@ void RankedColumns::start(const OpenNode&, std::span<Row> rows) {
 
 void RankedColumns::search(const OpenNode& node, std::span<const std::uint32_t> columns,
                            std::span<Candidate> candidates) {
-  const bool is_small = tells_constants(node);
+  const bool is_small = finds_constants(node);
   draw_near(node);
   if (is_small) find_differences(node);
   read_.clear();
-  std::uint64_t asked = 0;
+  std::uint64_t requested = 0;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const RowRanks::Place& place = all_.places[columns[c]];
     candidates[c].score = no_score;
     candidates[c].constant = is_small && !differs(place);
     if (candidates[c].constant) continue;
     if (place.is_flag())
-      asked |= std::uint64_t{1} << place.flag;
+      requested |= std::uint64_t{1} << place.flag;
     else
       read_.push_back(columns[c]);
   }
-  if (asked != 0) counts_.count_flags(flags_.data() + node.begin, packed_.data() + node.begin, node.n(), asked);
+  if (requested != 0) counts_.count_flags(flags_.data() + node.begin, packed_.data() + node.begin, node.n(), requested);
   if (!read_.empty()) read_ranks(node, read_);
   const Totals total{node.n(), node.stat.data()};
   for (std::size_t c = 0, at = 0; c < columns.size(); ++c) {
@@ -71,7 +71,7 @@ void RankedColumns::search(const OpenNode& node, std::span<const std::uint32_t> 
   }
 }
 
-std::size_t RankedColumns::part(const OpenNode& node, const Choice& choice) {
+std::size_t RankedColumns::partition(const OpenNode& node, const Choice& choice) {
   const Candidate& c = choice.candidate;
   const RowRanks::Place& place = all_.places[choice.feature];
   if (place.is_flag()) read_flag(node, place.flag);
@@ -100,7 +100,7 @@ SplitRecord RankedColumns::describe(const Choice& choice, bool left_heavier) {
   return split;
 }
 
-// Finds the nearest copy of the node's rows, or makes it: once for the second-level cache, once for the first.
+// Finds the nearest copy of the node's rows or creates it: once for the second-level cache, once for the first.
 void RankedColumns::draw_near(const OpenNode& node) {
   bits_ = all_.bits.data();
   source_ = nullptr;
@@ -134,8 +134,8 @@ void RankedColumns::copy_rows(const OpenNode& node, Copy& copy) {
   copy.end = node.end;
 }
 
-// The bits in which rows of the node differ from its first: a column without any is constant. Columns of few values
-// often are, in small nodes. A node whose search goes on has them already.
+// The bits in which the node's rows differ from its first row: a column without any is constant, which is frequent for
+// columns of few values in small nodes. A node that continues its search has them already.
 void RankedColumns::find_differences(const OpenNode& node) {
   if (compared_begin_ == node.begin && compared_end_ == node.end) return;
   compared_begin_ = node.begin;
@@ -164,7 +164,7 @@ bool RankedColumns::differs(const RowRanks::Place& place) const {
   return (word >> place.shift & place.mask) != 0;
 }
 
-// As below, of a column that is a flag.
+// As below, for a column that is a flag.
 void RankedColumns::read_flag(const OpenNode& node, std::uint32_t flag) {
   ranks_.resize(std::max<std::size_t>(ranks_.size(), node.n()));
   const std::uint64_t* flags = flags_.data() + node.begin;
@@ -190,7 +190,7 @@ void RankedColumns::read_ranks(const OpenNode& node, std::span<const std::uint32
   }
 }
 
-// The values next to the cut. The rows of a bin have one rank and several values.
+// The values next to the cut. The rows of a bin have the same rank and different values.
 void RankedColumns::find_neighbours(const OpenNode& node, const Choice& choice, const std::uint16_t* ranks) {
   const std::uint32_t f = choice.feature, below = choice.candidate.code_below, above = choice.candidate.above;
   if (!bins_.has(rules_.table, f)) {

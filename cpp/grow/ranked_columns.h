@@ -1,6 +1,6 @@
-// The columns of a block whose nodes try few of many columns, for more than two classes: nothing is sorted or kept in
-// order, ranks are read row by row and counted. The rows of a node stay where they are: places stand for them, which point
-// to the table's packed ranks or, in small nodes, to copies that lie side by side, and so in a near cache.
+// The columns of a block whose nodes try few of many columns, for more than two classes: nothing is sorted, ranks are
+// read row by row and counted. The rows of a node are represented by positions that point to the table's packed ranks
+// or, in small nodes, to contiguous copies that fit in cache.
 #pragma once
 
 #include <array>
@@ -19,21 +19,21 @@ class RankedColumns final : public BlockColumns {
   RankedColumns(const Rules& rules, const Bins& bins, const Wide<ClassRows>& criterion)
       : rules_(rules), bins_(bins), criterion_(criterion), all_(bins.ranks), kernels_(kernels()) {}
 
-  // Can the rows of this target be counted?
+  // Returns whether rows of this target can be counted.
   static bool fits(const Target& target, std::span<const Row> rows);
   void start(const OpenNode&, std::span<Row> rows) override;
-  bool tells_constants(const OpenNode& node) const override { return node.n() <= small_rows; }
+  bool finds_constants(const OpenNode& node) const override { return node.n() <= small_rows; }
 
   void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) override;
-  // The ranks of the columns that were searched last are still here, and the chosen one is among them.
-  std::size_t part(const OpenNode& node, const Choice& choice) override;
+  // The ranks of the columns searched last are still available, and the chosen column is among them.
+  std::size_t partition(const OpenNode& node, const Choice& choice) override;
   void add(std::size_t begin, std::size_t end, std::int64_t* stat) const override;
   SplitRecord describe(const Choice& choice, bool left_heavier) override;
 
  private:
-  // Ranks of the rows of a subtree, once more.
+  // A copy of the ranks of a subtree's rows.
   struct Copy {
-    std::size_t begin = 0, end = 0;  // where the rows of the subtree lie
+    std::size_t begin = 0, end = 0;  // range of the rows of the subtree
     std::vector<std::uint8_t> bits;
     std::vector<Row> rows;  // where ranks are bins
     bool holds(const OpenNode& node) const { return begin <= node.begin && node.end <= end; }
@@ -54,23 +54,23 @@ class RankedColumns final : public BlockColumns {
   const RowRanks& all_;
   const Kernels& kernels_;
   ClassCounts counts_;
-  std::vector<std::uint32_t> places_;  // of the block's rows, parted as nodes are split
-  std::vector<std::uint32_t> packed_;  // weight and class, parted like places_
-  std::vector<std::uint64_t> flags_;   // parted like places_; empty: no column is a flag
+  std::vector<std::uint32_t> places_;  // of the block's rows, partitioned as nodes are split
+  std::vector<std::uint32_t> packed_;  // weight and class, partitioned like places_
+  std::vector<std::uint64_t> flags_;   // partitioned like places_; empty: no column is a flag
   std::vector<std::uint16_t> ranks_;   // of the node's rows, column by column
   std::vector<std::uint32_t> spare_;
   std::vector<std::uint64_t> spare_flags_;
-  static constexpr std::size_t most_copied = 64;  // bytes of a row; nodes read few of those that longer rows have
+  static constexpr std::size_t most_copied = 64;  // bytes of a row; nodes read only a few bytes of longer rows
   static constexpr std::array<std::size_t, 2> copy_bytes{std::size_t{1} << 19, std::size_t{1} << 14};
   std::array<Copy, 2> copies_;
-  const std::uint8_t* bits_ = nullptr;  // what places point to: all rows, or a copy
+  const std::uint8_t* bits_ = nullptr;  // target of the positions: all rows, or a copy
   const Copy* source_ = nullptr;        // null: all rows
   static constexpr std::size_t small_rows = 64;
-  std::vector<std::uint32_t> read_;        // columns of the search that are not known to be constant
-  std::vector<std::uint8_t> differences_;  // bits, laid out as a row
+  std::vector<std::uint32_t> read_;        // searched columns that are not known to be constant
+  std::vector<std::uint8_t> differences_;  // bits, in the layout of a row
   std::uint64_t flag_differences_ = 0;
-  std::size_t compared_begin_ = 0, compared_end_ = 0;  // the node that they are of
-  double below_ = 0, above_ = 0;                       // the values next to the cut that was made last
+  std::size_t compared_begin_ = 0, compared_end_ = 0;  // the node that differences_ belongs to
+  double below_ = 0, above_ = 0;                       // the values next to the last cut
 };
 
 }  // namespace spinney

@@ -1,5 +1,5 @@
-// Which of several equally good splits rpart takes: its sums are doubles, so the order in which it adds decides. The
-// same order here: rows as sorted by the column, sums that run from left to right, the right side by subtraction.
+// Breaks ties between equally good splits as rpart does: its sums are doubles, so the order of additions decides. The
+// order is the same here: rows sorted by the column, running sums from left to right, the right side by subtraction.
 #pragma once
 
 #include <algorithm>
@@ -18,52 +18,52 @@
 
 namespace spinney {
 
-// Figures of the rows of a node as rpart adds them up, and what it makes of their sums. A vector of figures is
-//   values   weight, weight * (y - mean)
-//   rates    weight * time, weight * events
-//   classes  weight under the altered priors, then the case weight of each class
+// The sums over a node's rows as rpart computes them. A vector of sums holds
+//   regression  weight, weight * (y - mean)
+//   rates       weight * time, weight * events
+//   classes     weight under the altered priors, then the case weight of each class
 class RoundedFigures {
  public:
-  using Figures = std::vector<double>;
+  using RpartSums = std::vector<double>;
 
   RoundedFigures(const Rules& rules, std::span<const Row> node_rows)
-      : how_(rules.params.weighing), target_(rules.target), n_classes_(how_.class_factor.size()) {
-    if (n_classes_ > 0 || how_.exposure != nullptr) return;
+      : params_(rules.params.surrogate_params), target_(rules.target), n_classes_(params_.class_factor.size()) {
+    if (n_classes_ > 0 || params_.exposure != nullptr) return;
     mean_ = mean_of(node_rows);
     for (const Row r : node_rows) {
-      const double d = how_.response[r] - mean_;
-      risk_ += how_.case_weight[r] * (d * d);
+      const double d = params_.response[r] - mean_;
+      risk_ += params_.case_weight[r] * (d * d);
     }
   }
 
   std::size_t width() const { return n_classes_ > 0 ? n_classes_ + 1 : 2; }
   bool has_many_classes() const { return n_classes_ > 2; }
 
-  // To be called with the rows that have a say, in the order of summation.
+  // Call it with the rows that take part, in summation order.
   void start(std::span<const Row> rows) {
-    if (n_classes_ == 0 && how_.exposure == nullptr) mean_ = mean_of(rows);
+    if (n_classes_ == 0 && params_.exposure == nullptr) mean_ = mean_of(rows);
   }
 
   void add(Row r, double* sum, double* less = nullptr) const {
-    const double w = how_.case_weight[r];
+    const double w = params_.case_weight[r];
     const auto shift = [&](std::size_t k, double by) {
       sum[k] += by;
       if (less != nullptr) less[k] -= by;
     };
     if (n_classes_ > 0) {
       const auto k = static_cast<std::size_t>(target_.input.codes[r]);
-      shift(0, how_.class_factor[k] * w);
+      shift(0, params_.class_factor[k] * w);
       shift(1 + k, w);
-    } else if (how_.exposure != nullptr) {
-      shift(0, w * how_.exposure[r]);
-      shift(1, w * how_.response[r]);
+    } else if (params_.exposure != nullptr) {
+      shift(0, w * params_.exposure[r]);
+      shift(1, w * params_.response[r]);
     } else {
       shift(0, w);
-      shift(1, w * (how_.response[r] - mean_));
+      shift(1, w * (params_.response[r] - mean_));
     }
   }
 
-  double improvement(const Figures& left, const Figures& right, const Figures& total) const {
+  double improvement(const RpartSums& left, const RpartSums& right, const RpartSums& total) const {
     if (n_classes_ > 0) {
       double before = 0, after = 0;
       for (std::size_t k = 0; k < n_classes_; ++k) {
@@ -73,39 +73,39 @@ class RoundedFigures {
       }
       return before - after;
     }
-    if (how_.exposure != nullptr) return 2 * (likelihood(left) + likelihood(right) - likelihood(total));
-    const double squared = left[1] * left[1];  // both sides' distances from the mean add up to 0
+    if (params_.exposure != nullptr) return 2 * (likelihood(left) + likelihood(right) - likelihood(total));
+    const double squared = left[1] * left[1];  // the distances of both sides from the mean add up to 0
     return (squared / left[0] + squared / right[0]) / risk_;
   }
 
-  // What levels are sorted by.
+  // The sort key of the levels.
   double rank(const double* sum) const {
-    return n_classes_ > 0 ? how_.class_factor[0] * sum[1] / sum[0] : sum[1] / sum[0];
+    return n_classes_ > 0 ? params_.class_factor[0] * sum[1] / sum[0] : sum[1] / sum[0];
   }
 
  private:
   double mean_of(std::span<const Row> rows) const {
     double sum = 0, weight = 0;
     for (const Row r : rows) {
-      sum += how_.case_weight[r] * how_.response[r];
-      weight += how_.case_weight[r];
+      sum += params_.case_weight[r] * params_.response[r];
+      weight += params_.case_weight[r];
     }
     return sum / weight;
   }
-  double mass(const Figures& sum, std::size_t k) const {  // size times impurity
-    const double p = how_.class_factor[k] * sum[1 + k] / sum[0];
+  double mass(const RpartSums& sum, std::size_t k) const {  // weight times impurity
+    const double p = params_.class_factor[k] * sum[1 + k] / sum[0];
     if (target_.rule != Rule::entropy) return sum[0] * (p * (1 - p));
     return p > 0 ? sum[0] * (-p * log_nearest(p)) : 0;
   }
-  static double likelihood(const Figures& sum) { return sum[1] > 0 ? sum[1] * log_nearest(sum[1] / sum[0]) : 0; }
+  static double likelihood(const RpartSums& sum) { return sum[1] > 0 ? sum[1] * log_nearest(sum[1] / sum[0]) : 0; }
 
-  const Weighing& how_;
+  const SurrogateParams& params_;
   const Target& target_;
   std::size_t n_classes_;
   double mean_ = 0, risk_ = 0;
 };
 
-// Searches one column again, in doubles; the first of the best is kept.
+// Searches one column again in doubles; the first of equally good cuts wins.
 class RoundedSearch {
  public:
   RoundedSearch(const Rules& rules, std::span<const Row> node_rows, std::uint32_t feature)
@@ -212,7 +212,7 @@ class RoundedSearch {
     for (std::size_t i = 0; i < n_best; ++i) candidate.left_codes.push_back(levels_[i].code);
   }
 
-  // Gray code from the first level, the last never moves; what moved is rpart's first side, the engine's left.
+  // Gray code from the first level; the last never moves. The moved levels are rpart's first side, the engine's left.
   void try_sets(Candidate& candidate) {
     if (levels_.size() > max_enumerable_categories) return;
     const std::size_t last = levels_.size() - 1;
@@ -235,7 +235,7 @@ class RoundedSearch {
   RoundedFigures figures_;
   const Column& column_;
   std::size_t min_leaf_, n_ = 0;
-  RoundedFigures::Figures left_, right_, total_;
+  RoundedFigures::RpartSums left_, right_, total_;
   std::vector<Level> levels_;
   double best_ = 0;
 };

@@ -13,14 +13,14 @@ namespace spinney {
 
 Rules::Rules(const Table& t, const Target& y, const GrowParams& p)
     : table(t), target(y), params(p), root_weight_(y.total_weight()) {
-  const Weighing& how = params.weighing;
-  if (how.case_weight == nullptr) return;
-  if (how.rpart) {
-    case_weight_.assign(how.case_weight, how.case_weight + table.n_rows);
+  const SurrogateParams& surrogate_params = params.surrogate_params;
+  if (surrogate_params.case_weight == nullptr) return;
+  if (surrogate_params.rpart) {
+    case_weight_.assign(surrogate_params.case_weight, surrogate_params.case_weight + table.n_rows);
     return;
   }
-  // whole numbers whose sums are exact in doubles
-  const FixedWeights fixed(how.case_weight, table.n_rows, target.rows, 52);
+  // integers whose sums are exact in doubles
+  const FixedWeights fixed(surrogate_params.case_weight, table.n_rows, target.rows, 52);
   case_weight_.assign(fixed.by_row.begin(), fixed.by_row.end());
   two_lightest_ = INFINITY;
   for (const Row r : target.rows) two_lightest_ = std::min(two_lightest_, 2 * case_weight_[r]);
@@ -55,19 +55,21 @@ Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
   Limits limits;
   limits.min_leaf = params.min_samples_leaf;
   limits.min_weight = params.min_weight_leaf / target.weight_unit;
-  limits.bounded = bounded() && params.monotonic_cst[feature] != 0;  // other columns' children are clipped instead
+  limits.bounded =
+      bounded() && params.monotonic_cst[feature] != 0;  // the children of other columns are clipped instead
   if (limits.bounded) {
     limits.lower = node.lower;
     limits.upper = node.upper;
     limits.direction = params.monotonic_cst[feature];
   }
-  limits.from_highest = params.weighing.rpart && target.is_two_class();
-  limits.enumerate_all = params.weighing.rpart;
-  limits.watch_ties = params.weighing.response != nullptr;
+  limits.from_highest = params.surrogate_params.rpart && target.is_two_class();
+  limits.enumerate_all = params.surrogate_params.rpart;
+  limits.watch_ties = params.surrogate_params.response != nullptr;
   return limits;
 }
 
-// One cut tells of one way in which rows differ: K classes differ in K - 1 ways, several outputs in the sum of theirs.
+// One cut captures one direction in which rows differ: K classes differ in K - 1 directions, several outputs in the sum
+// of theirs.
 static double n_directions(const Target& target, const std::int64_t* stat) {
   if (target.is_scalar()) return 1;
   if (!is_class_rule(target.rule)) return static_cast<double>(target.input.n_outputs);
@@ -76,9 +78,9 @@ static double n_directions(const Target& target, const std::int64_t* stat) {
   return static_cast<double>(std::max(n_present, target.input.n_outputs + 1) - target.input.n_outputs);
 }
 
-// The best of all sets of k categories that mean nothing gains up to (k - 1) / (n - 1) of the node's impurity: all of it, if
-// each has one row. The best cut of a number column that means nothing gains some of it too, so that few categories are
-// free.
+// The best of all sets of k uninformative categories gains up to (k - 1) / (n - 1) of the node's impurity: all of it,
+// if each category has one row. The best cut of an uninformative number column gains some of it too, so few categories
+// are not charged.
 void Rules::charge(const OpenNode& node, Candidate& candidate) const {
   constexpr double n_free = 10;
   const double k = candidate.n_ordered;
@@ -86,9 +88,9 @@ void Rules::charge(const OpenNode& node, Candidate& candidate) const {
   const double counted = params.row_weight > 0
                              ? static_cast<double>(node.stat[0]) * target.weight_unit / params.row_weight
                              : static_cast<double>(node.n());
-  const double share = (k - n_free) / (std::max(counted, k) - 1) / n_directions(target, node.stat.data());
+  const double fraction = (k - n_free) / (std::max(counted, k) - 1) / n_directions(target, node.stat.data());
   const double impurity = target.rule == Rule::chi2 ? 1.0 : node.impurity;
-  candidate.charge = share * impurity * static_cast<double>(node.stat[0]);
+  candidate.charge = fraction * impurity * static_cast<double>(node.stat[0]);
   if (!(net_gain(candidate, node) > 0)) candidate.score = no_score;
 }
 
@@ -100,10 +102,10 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
                                     const OpenNode& node) const {
   std::size_t best = candidates.size();
   if (target.rule == Rule::gain_ratio) {
-    std::vector<Judged> judged(candidates.size());
+    std::vector<CutGain> gains(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].found()) judged[i] = {net_gain(candidates[i], node), static_cast<double>(node.stat[0])};
-    best = choose_by_gain_ratio(features, candidates, judged);
+      if (candidates[i].found()) gains[i] = {net_gain(candidates[i], node), static_cast<double>(node.stat[0])};
+    best = choose_by_gain_ratio(features, candidates, gains);
   } else if (!params.feature_costs.empty()) {
     best = choose_by_cost(features, candidates, node);
   } else {
@@ -124,11 +126,12 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
 
 bool Rules::is_enough(double gain) const {
   constexpr double slack = 2.220446049250313e-16;  // as scikit-learn: a decrease of exactly the minimum is enough
-  const bool required = params.min_impurity_decrease > 0;  // else rounding below 0 must not stop a split of no gain
+  const bool required =
+      params.min_impurity_decrease > 0;  // otherwise rounding below 0 must not prevent a split without gain
   return !required || improvement(gain) + slack >= params.min_impurity_decrease;
 }
 
-// A gain at the column's price; what is lost (by rounding, or under a criterion that is not concave) weighs more.
+// A gain divided by the column's cost; a negative gain (by rounding, or under a non-concave criterion) is multiplied.
 double Rules::per_cost(double gain, std::uint32_t feature) const {
   if (params.feature_costs.empty()) return gain;
   return gain > 0 ? gain / params.feature_costs[feature] : gain * params.feature_costs[feature];
@@ -150,25 +153,25 @@ std::size_t Rules::choose_by_cost(std::span<const std::uint32_t> features, std::
   return best;
 }
 
-// C4.5: among the columns whose gain (per cost) is at least average, the largest gain per bit of split information.
+// C4.5: among the columns with at least average gain (per cost), the largest gain per bit of split information.
 std::size_t Rules::choose_by_gain_ratio(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
-                                        std::span<const Judged> judged) const {
+                                        std::span<const CutGain> gains) const {
   double sum = 0, heaviest = 0;
   std::size_t n_found = 0, best = candidates.size();
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
-    sum += per_cost(judged[i].gain, features[i]);
-    heaviest = std::max(heaviest, judged[i].weight);
+    sum += per_cost(gains[i].gain, features[i]);
+    heaviest = std::max(heaviest, gains[i].weight);
     ++n_found;
   }
   const double slack = 1e-12 * heaviest;
   double best_ratio = no_score;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
-    const double gain = per_cost(judged[i].gain, features[i]);
+    const double gain = per_cost(gains[i].gain, features[i]);
     if (gain < sum / static_cast<double>(n_found) - slack) continue;
-    const double share = candidates[i].w_left / judged[i].weight;
-    const double information = -(x_log_x(share) + x_log_x(1 - share)) * bits_per_nat;
+    const double fraction = candidates[i].w_left / gains[i].weight;
+    const double information = -(x_log_x(fraction) + x_log_x(1 - fraction)) * bits_per_nat;
     const double ratio = gain / information;
     if (ratio > best_ratio) {
       best_ratio = ratio;
@@ -178,16 +181,16 @@ std::size_t Rules::choose_by_gain_ratio(std::span<const std::uint32_t> features,
   return best;
 }
 
-std::size_t Rules::choose_judged(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
-                                 std::span<const Judged> judged) const {
-  if (target.rule == Rule::gain_ratio) return choose_by_gain_ratio(features, candidates, judged);
+std::size_t Rules::choose_by_gains(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                                   std::span<const CutGain> gains) const {
+  if (target.rule == Rule::gain_ratio) return choose_by_gain_ratio(features, candidates, gains);
   std::size_t best = candidates.size();
   std::tuple<double, double, double> most;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
     const double price = params.feature_costs.empty() ? 1.0 : params.feature_costs[features[i]];
-    // gains that only rounding makes equal are told apart by their scores
-    const std::tuple<double, double, double> rank{per_cost(judged[i].gain, features[i]), -price, candidates[i].score};
+    // gains that are equal only by rounding are compared by their scores
+    const std::tuple<double, double, double> rank{per_cost(gains[i].gain, features[i]), -price, candidates[i].score};
     if (best != candidates.size() && rank <= most) continue;
     most = rank;
     best = i;
@@ -233,7 +236,7 @@ void Rules::bound_values(const OpenNode& parent, const Choice& choice, double le
   (direction > 0 ? right.lower : right.upper) = middle;
 }
 
-// Neighbours share a bound, so values on either side of it cannot cross.
+// Siblings share a bound, so values on either side of it cannot cross.
 void Rules::clip_value(const OpenNode& node, double* value) const {
   if (is_class_rule(target.rule)) {
     value[1] = std::clamp(value[1], node.lower, node.upper);

@@ -1,4 +1,4 @@
-// Whether a node may be split, which cuts are allowed, and which of the columns' best cuts is taken.
+// Whether a node may be split, which cuts are allowed, and which of the columns' best cuts is chosen.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace spinney {
 
-// What the best cut of a column gains, and the weight of the rows that had a say in it, in the target's units.
-struct Judged {
+// The gain of a column's best cut and the weight of the rows it was computed from, in the target's units.
+struct CutGain {
   double gain = 0, weight = 0;
 };
 
@@ -27,7 +27,7 @@ class Rules {
   const GrowParams& params;
 
   std::size_t n_columns() const { return params.columns.empty() ? table.n_columns() : params.columns.size(); }
-  // Do nodes try some columns only?
+  // Returns whether nodes try only some of the columns.
   bool draws_columns() const { return params.max_features < n_columns() - params.always_try.size(); }
 
   OpenNode root() const;
@@ -35,18 +35,17 @@ class Rules {
   bool may_split(const OpenNode& node, const Summary& summary) const;
   Limits limits(const OpenNode& node, std::uint32_t feature) const;
 
-  // Notes what chance alone may have gained by the order of categories; a cut that gained no more is none.
+  // Sets the expected gain of noise for ordered categories; a cut that gains no more is discarded.
   void charge(const OpenNode& node, Candidate& candidate) const;
 
-  // The best candidate; candidates[i] belongs to column features[i]. The first of equals is taken, in the order in which
-  // the columns were tried.
+  // The best candidate; candidates[i] belongs to column features[i]. Ties go to the column that was tried first.
   std::optional<Choice> choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
                                const OpenNode& node) const;
-  // As above, where the columns were not judged by the same rows; candidates.size(): none.
-  std::size_t choose_judged(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
-                            std::span<const Judged> judged) const;
+  // As above, for columns that were evaluated on different rows; candidates.size(): none.
+  std::size_t choose_by_gains(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                              std::span<const CutGain> gains) const;
 
-  // What the children inherit. Their ranges and statistics are set by the caller before.
+  // Sets the state that children inherit. The caller has set their ranges and statistics before.
   void inherit(const OpenNode& parent, const Choice& choice, OpenNode& left, OpenNode& right) const;
   // The same for a parent whose features are no longer needed, or for children that will not be searched.
   void inherit(const OpenNode& parent, const Choice& choice, std::vector<std::uint32_t> features, OpenNode& left,
@@ -54,14 +53,14 @@ class Rules {
   void bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean, OpenNode& left,
                     OpenNode& right) const;
 
-  // What a row counts for where splits imitate each other, without priors and costs, in units of no meaning.
+  // The weight of a row in surrogate agreement, without priors and costs, in arbitrary units.
   double case_weight(Row r) const { return case_weight_.empty() ? 1.0 : case_weight_[r]; }
   double two_lightest() const { return two_lightest_; }
 
   double per_cost(double gain, std::uint32_t feature) const;
   bool is_enough(double gain) const;  // by min_impurity_decrease
 
-  // As a share of the root's weight: what best-first growth goes by.
+  // As a fraction of the root's weight: the order of best-first growth.
   double improvement(double gain) const { return gain / root_weight_; }
 
   bool bounded() const { return !params.monotonic_cst.empty(); }
@@ -69,7 +68,7 @@ class Rules {
 
  private:
   std::size_t choose_by_gain_ratio(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
-                                   std::span<const Judged> judged) const;
+                                   std::span<const CutGain> gains) const;
   std::size_t choose_by_cost(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
                              const OpenNode& node) const;
   double net_gain(const Candidate& candidate, const OpenNode& node) const;
@@ -78,14 +77,14 @@ class Rules {
   double two_lightest_ = 2;
 };
 
-// Turns `node` of the tree into a split. `left_codes`/`right_codes`: categories seen on either side (category columns).
+// Turns a node of the tree into a split. `left_codes`/`right_codes`: categories on either side (category columns).
 struct SplitRecord {
   std::uint32_t feature = 0;
   bool is_category = false, missing_left = false, default_left = false;
   double threshold = 0;
   std::vector<std::uint32_t> left_codes, right_codes;
   bool stops = false, alone = false;
-  std::vector<WeighedSplit> weighed;  // this one, its competitors, its surrogates; empty: not kept
+  std::vector<RankedSplit> ranked_splits;  // this split, its competitors, its surrogates; empty: not recorded
 };
 void write_split(Tree& tree, std::size_t node, const SplitRecord& split);
 

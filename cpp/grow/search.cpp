@@ -16,15 +16,15 @@ namespace spinney {
 
 namespace {
 
-// The columns to try at a node that tries some of them only, one after the other: those that are always tried, then a
-// random choice of the others in random order. Each draw is undone in the end: a list made anew for each node would cost
-// more than drawing the few of many columns that are tried.
+// The columns tried at a node that tries only some of them: those that are always tried, then a random choice of the
+// others in random order. Each draw is undone at the end: creating a new list for each node would cost more than
+// drawing a few of many columns.
 class ColumnDraw {
  public:
-  ColumnDraw(const Rules& rules, const OpenNode& node, Tried& scratch)
+  ColumnDraw(const Rules& rules, const OpenNode& node, TriedColumns& scratch)
       : order_(scratch.order), swapped_(scratch.swapped), random_(derive(node.key, 3)) {
     const GrowParams& params = rules.params;
-    // constants known from above still count as tried, so the draw is from all columns
+    // columns known to be constant still count as tried, so the draw is from all columns
     n_first = params.always_try.size() + params.max_features;
     first_ = params.always_try.size();
     if (order_.empty()) list(rules);
@@ -44,7 +44,7 @@ class ColumnDraw {
 
   std::size_t size() const { return order_.size(); }
 
-  // To be called with i = 0, 1, …; the first draws of shuffle_columns, and no more than are needed.
+  // Call it with i = 0, 1, …; makes the first draws of shuffle_columns, as many as are needed.
   std::uint32_t at(std::size_t i) {
     if (i >= first_ && i + 1 < order_.size()) {
       const std::size_t other = i + random_.below(order_.size() - i);
@@ -54,10 +54,10 @@ class ColumnDraw {
     return order_[i];
   }
 
-  std::size_t n_first;  // tried together; the rest one by one, until a column can be cut
+  std::size_t n_first;  // tried together; the rest one by one, until a column can be split
 
  private:
-  // Those that are always tried first.
+  // Puts the columns that are always tried first.
   void list(const Rules& rules) {
     const std::vector<std::uint32_t>& always = rules.params.always_try;
     order_ = rules.params.columns;
@@ -72,11 +72,12 @@ class ColumnDraw {
 
   std::vector<std::uint32_t>&order_, &swapped_;
   RandomStream random_;
-  std::size_t first_ = 0;  // columns before this one stay where they are
+  std::size_t first_ = 0;  // columns before this one are not moved
   bool is_weighted_ = false;
 };
 
-// A bin holds rows of several values: finds those next to the cut among the node's rows, as sorting by value would.
+// A bin holds rows of several values: finds the values next to the cut among the node's rows, as sorting by value
+// would.
 void find_neighbours(const Column& column, const BinnedColumn& binned, std::span<const Row> rows, Candidate& c) {
   double below = 0, above = 0;
   bool any_below = false, any_above = false;
@@ -113,7 +114,7 @@ std::span<const Entry> sort_rows(ColumnSorter& sorter, const Table& table, const
 void mix_columns(const OpenNode& node, std::vector<std::uint32_t>& columns) {
   RandomStream random(derive(node.key, 5));
   const std::size_t n = columns.size();
-  // two places from each number: a chance that is off by n in 2^32 is as good here, and small nodes ask for many
+  // two positions from each random number: a bias of n / 2^32 is harmless here, and small nodes need many positions
   for (std::size_t i = 0; i + 1 < n; i += 2) {
     const std::uint64_t drawn = random.next();
     std::swap(columns[i], columns[i + ((drawn & UINT32_MAX) * (n - i) >> 32)]);
@@ -121,9 +122,9 @@ void mix_columns(const OpenNode& node, std::vector<std::uint32_t>& columns) {
   }
 }
 
-// The columns that the node draws, until one can be cut.
-static void search_draw(const Rules& rules, const OpenNode& node, Tried& found, FunctionRef<SearchColumns> search,
-                        bool unlisted) {
+// Searches the drawn columns until one can be split.
+static void search_draw(const Rules& rules, const OpenNode& node, TriedColumns& found,
+                        FunctionRef<SearchColumns> search, bool unlisted) {
   auto& [tried, candidates, order, swapped, live] = found;
   ColumnDraw draw(rules, node, found);
   const bool all_live = unlisted || node.features.size() == rules.table.n_columns();
@@ -146,10 +147,10 @@ static void search_draw(const Rules& rules, const OpenNode& node, Tried& found, 
   candidates.resize(tried.size());
 }
 
-void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, FunctionRef<SearchColumns> search,
-                          bool tells_constants) {
+void search_drawn_columns(const Rules& rules, OpenNode& node, TriedColumns& found, FunctionRef<SearchColumns> search,
+                          bool finds_constants) {
   auto& [tried, candidates, order, swapped, live] = found;
-  const bool unlisted = is_unlisted(rules, tells_constants);
+  const bool unlisted = is_unlisted(rules, finds_constants);
   if (rules.draws_columns()) {
     search_draw(rules, node, found, search, unlisted);
   } else {
@@ -172,8 +173,8 @@ void find_neighbours(const Rules& rules, const Bins& bins, std::uint32_t f, std:
 }
 
 double cut_of(const GrowParams& params, std::uint32_t feature, double below, double above) {
-  if (!params.weighing.rpart) return cut_between(below, above);
-  if (!params.weighing.fold && params.weighing.closed_cuts[feature]) return (below + above) / 2;
+  if (!params.surrogate_params.rpart) return cut_between(below, above);
+  if (!params.surrogate_params.fold && params.surrogate_params.closed_cuts[feature]) return (below + above) / 2;
   return std::nextafter((below + above) / 2, -std::numeric_limits<double>::infinity());  // x < middle goes left
 }
 
@@ -239,16 +240,16 @@ void mark_sides(const Rules& rules, const Choice& choice, std::span<const Row> r
   if (column.is_category()) {
     std::vector<std::uint32_t> left = choice.candidate.left_codes;
     std::sort(left.begin(), left.end());
-    // of many rows each category is noted once, of few their own
-    std::vector<std::uint8_t> is_here(rows.size() > column.n_categories ? column.n_categories + std::size_t{1} : 0, 0);
+    // with many rows each category is recorded once, with few the rows' categories
+    std::vector<std::uint8_t> in_node(rows.size() > column.n_categories ? column.n_categories + std::size_t{1} : 0, 0);
     read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
       const auto code = static_cast<std::uint32_t>(v == v ? v : 0);
-      if (v == v && is_here.empty()) codes.push_back(code);
-      if (v == v && !is_here.empty()) is_here[code] = 1;
+      if (v == v && in_node.empty()) codes.push_back(code);
+      if (v == v && !in_node.empty()) in_node[code] = 1;
       side[i] = v != v ? choice.candidate.missing_left : std::binary_search(left.begin(), left.end(), code);
     });
-    for (std::uint32_t code = 0; code < is_here.size(); ++code)
-      if (is_here[code]) codes.push_back(code);
+    for (std::uint32_t code = 0; code < in_node.size(); ++code)
+      if (in_node[code]) codes.push_back(code);
     std::sort(codes.begin(), codes.end());
     codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
     return;

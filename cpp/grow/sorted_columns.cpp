@@ -24,7 +24,7 @@ void SortedBlock::start(const OpenNode& root, std::span<Row> rows) {
   sort_columns(root);
 }
 
-std::size_t SortedBlock::part(const OpenNode& node, const Choice& choice) {
+std::size_t SortedBlock::partition(const OpenNode& node, const Choice& choice) {
   const Candidate& c = choice.candidate;
   const bool by_rank =
       is_small(node) && !rules_.table.columns[choice.feature].is_category() && !bins_.has(rules_.table, choice.feature);
@@ -32,17 +32,17 @@ std::size_t SortedBlock::part(const OpenNode& node, const Choice& choice) {
     neighbours_ = {c.below, c.above};
   else
     codes_ = mark_sides(node, choice);
-  if (!by_rank) return part_rows(node, [&](std::uint32_t position) { return side_[position]; });
+  if (!by_rank) return partition_rows(node, [&](std::uint32_t position) { return side_[position]; });
   const std::uint16_t* ranks = ranks_.data() + slot_[choice.feature];
   const std::uint32_t last = c.missing_alone ? ShortWord::missing - 1 : c.code_below;
-  return part_rows(node, [&](std::uint32_t position) {
+  return partition_rows(node, [&](std::uint32_t position) {
     const std::uint32_t rank = ranks[position * n_slots_];
     return static_cast<std::uint8_t>(rank <= last || (rank == ShortWord::missing && c.missing_left));
   });
 }
 
 SplitRecord SortedBlock::describe(const Choice& choice, bool left_heavier) {
-  Choice outside = choice;  // ranks and positions of the block, as codes and rows of the table
+  Choice outside = choice;  // converts ranks and positions in the block to codes and rows of the table
   Candidate& c = outside.candidate;
   const auto& dictionary = dictionary_[choice.feature];
   for (std::uint32_t& code : c.left_codes) code = dictionary[code];
@@ -103,7 +103,7 @@ void SortedBlock::keep_ranks(std::size_t n_slots) {
   }
 }
 
-// Keys go where the words will be.
+// Keys are stored where the words will be.
 void SortedBlock::read_ahead(std::span<const std::uint32_t> columns) {
   constexpr std::size_t chunk = 256;  // rows that stay in cache from one column to the next
   for (std::size_t begin = 0; begin < rows_.size(); begin += chunk)
@@ -114,7 +114,7 @@ void SortedBlock::read_ahead(std::span<const std::uint32_t> columns) {
 }
 
 void SortedBlock::sort_column(std::uint32_t f) {
-  auto& dictionary = dictionary_[f];  // rank in the block -> code, where codes mean something
+  auto& dictionary = dictionary_[f];  // rank in the block -> code, where codes are meaningful
   const Column& column = rules_.table.columns[f];
   const bool keep_codes = column.is_category();
   const auto keep = [&](std::uint32_t rank, std::uint32_t code) {
@@ -140,7 +140,7 @@ void SortedBlock::sort_column(std::uint32_t f) {
   }
 }
 
-// Every row is written, and kept if it is one of the block's: no branch to guess.
+// Every row is written and retained if it belongs to the block, which avoids a branch.
 void SortedBlock::read_presorted(std::uint32_t f) {
   const std::span<const std::uint32_t> entries = bins_.presorted.column(f);
   const std::size_t n_present = bins_.presorted.n_present[f];
@@ -163,7 +163,7 @@ void SortedBlock::read_presorted(std::uint32_t f) {
   }
 }
 
-// Going through all rows of the table in order pays for a block that has a good part of them.
+// Going through all rows of the table in order pays for a block with a large part of them.
 void SortedBlock::use_presorted() {
   presorted_ = bins_.presorted.n_rows > 0 && rows_.size() >= bins_.presorted.n_rows / 4;
   if (!presorted_) return;
@@ -171,7 +171,7 @@ void SortedBlock::use_presorted() {
   for (std::uint32_t i = 0; i < rows_.size(); ++i) position_of_[rows_[i]] = i;
 }
 
-// Marks the sides of the node's rows from the sorted words of the chosen column: no value is compared again.
+// Marks the sides of the node's rows from the sorted words of the chosen column, without comparing values.
 std::vector<std::uint32_t> SortedBlock::mark_sides(const OpenNode& node, const Choice& choice) {
   const Candidate& c = choice.candidate;
   const std::uint32_t* first = sorted_words(node, choice.feature);
@@ -194,7 +194,7 @@ std::vector<std::uint32_t> SortedBlock::mark_sides(const OpenNode& node, const C
   return codes;
 }
 
-// The positions next to the cut. A bin holds rows of several values, of which the words do not know the order.
+// The positions next to the cut. A bin holds rows of several values, whose order is not in the words.
 void SortedBlock::find_neighbours(const Choice& choice, const std::uint32_t* first, std::size_t n_present) {
   const std::size_t at = choice.candidate.at;
   neighbours_ = {ShortWord::row(first[at]), ShortWord::row(first[at + 1])};
@@ -212,7 +212,7 @@ void SortedBlock::find_neighbours(const Choice& choice, const std::uint32_t* fir
 }
 
 template <class GoesLeft>
-std::size_t SortedBlock::part_rows(const OpenNode& node, GoesLeft&& goes_left) {
+std::size_t SortedBlock::partition_rows(const OpenNode& node, GoesLeft&& goes_left) {
   std::size_t n_left = 0, n_right = 0;
   std::uint16_t* positions = positions_.data() + node.begin;
   Row* rows = rows_.data() + node.begin;

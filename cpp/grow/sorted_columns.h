@@ -1,13 +1,13 @@
 // The columns of a block of at most 65,535 rows, sorted once.
 //
-// Each column is a run of 32-bit words, (rank << 16 | position in the block), sorted by rank. A split parts every run
-// stably, so the words of a node stay contiguous and sorted, and nothing is sorted again. The block is sized to stay in
+// Each column is an array of 32-bit words, (rank << 16 | position in the block), sorted by rank. A split partitions
+// every array stably, so the words of a node stay contiguous and sorted, and nothing is sorted again. The block fits in
 // cache; memory is bounded by the block, not by the table.
 //
 //      column j   | …… left child …… | …… right child …… |      the same ranges in every column
 //
-// Where few of the columns are tried at a node, the ranks are also kept row by row: a small node sorts the few columns
-// that it tries, which costs less than keeping all columns parted.
+// Where nodes try few of the columns, the ranks are also stored row by row: a small node sorts the columns it tries,
+// which costs less than keeping all columns partitioned.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@
 
 namespace spinney {
 
-// What does not depend on the criterion.
+// The part that does not depend on the criterion.
 class SortedBlock : public BlockColumns {
  public:
   static constexpr std::size_t max_rows = 0xffff;
@@ -33,23 +33,23 @@ class SortedBlock : public BlockColumns {
       : rules_(rules), kernels_(kernels()), bins_(bins), sorter_(sorter) {}
 
   void start(const OpenNode& root, std::span<Row> rows) override;
-  std::size_t part(const OpenNode& node, const Choice& choice) override;
+  std::size_t partition(const OpenNode& node, const Choice& choice) override;
   SplitRecord describe(const Choice& choice, bool left_heavier) override;
-  // Sets the threshold of the split that was described last, once its values have had time to come to the cache.
+  // Sets the threshold of the split described last, whose values have been prefetched by now.
   void cut_later(const Choice& choice, Tree& tree, std::size_t node) override;
-  // To be called at the end.
+  // Call it once at the end.
   void cut_now(Tree& tree) override;
-  // Parts the words for children that will be searched.
+  // Partitions the words for children that will be searched.
   void follow(const OpenNode& node, const OpenNode& left, const OpenNode& right) override;
 
  protected:
-  virtual void copy_target(std::span<const Row> rows) = 0;  // of the block's rows, side by side
+  virtual void copy_target(std::span<const Row> rows) = 0;  // target of the block's rows, contiguous
 
   std::uint32_t* words(std::uint32_t feature) { return words_.data() + slot_[feature] * stride_; }
 
   bool is_small(const OpenNode& node) const { return samples_ && node.n() <= small_rows; }
 
-  // The sorted words of a node in a column. Those of a small node live until the next call.
+  // The sorted words of a node in a column. Those of a small node are valid until the next call.
   [[gnu::always_inline]] const std::uint32_t* sorted_words(const OpenNode& node, std::uint32_t feature) {
     if (!is_small(node)) return words(feature) + node.begin;
     const std::uint16_t* ranks = ranks_.data() + slot_[feature];
@@ -63,8 +63,8 @@ class SortedBlock : public BlockColumns {
 
   const Rules& rules_;
   const Kernels& kernels_;
-  std::vector<std::uint16_t> positions_;  // parted like rows_
-  bool cuts_compare_ = false;             // cuts of different columns go by their squared errors alone
+  std::vector<std::uint16_t> positions_;  // partitioned like rows_
+  bool cuts_compare_ = false;             // cuts of different columns can be compared by their squared errors alone
 
  private:
   struct LateCut {
@@ -76,7 +76,7 @@ class SortedBlock : public BlockColumns {
   void set_threshold(const LateCut& cut, Tree& tree) const;
   void sort_columns(const OpenNode& root);
   void keep_ranks(std::size_t n_slots);
-  // Is a column read together with others, before any is sorted? In files they lie apart.
+  // Returns whether a column is read together with others before sorting. In files columns are stored separately.
   bool is_read_ahead(std::uint32_t f) const {
     return !presorted_ && !rules_.table.spill && !bins_.has(rules_.table, f) &&
            ColumnSorter::has_plain_floats(rules_.table.columns[f]);
@@ -87,33 +87,33 @@ class SortedBlock : public BlockColumns {
   void use_presorted();
   std::vector<std::uint32_t> mark_sides(const OpenNode& node, const Choice& choice);
   void find_neighbours(const Choice& choice, const std::uint32_t* first, std::size_t n_present);
-  // `goes_left` tells 1 or 0 by the position. Both sides are written, one is kept: no branch to guess.
+  // `goes_left` returns 1 or 0 by position. Both sides are written and one counter advances, which avoids a branch.
   template <class GoesLeft>
-  std::size_t part_rows(const OpenNode& node, GoesLeft&& goes_left);
+  std::size_t partition_rows(const OpenNode& node, GoesLeft&& goes_left);
 
   const Bins& bins_;
   ColumnSorter& sorter_;
-  std::span<Row> rows_;          // row index of the block, parted like the words
-  std::vector<Row> block_rows_;  // row by position in the block, fixed
+  std::span<Row> rows_;          // row index of the block, partitioned like the words
+  std::vector<Row> block_rows_;  // row by position in the block, constant
   std::vector<std::uint32_t> words_, spare_;
-  bool samples_ = false;  // few of the columns are tried at a node
+  bool samples_ = false;  // nodes try few of the columns
   static constexpr std::size_t small_rows = 64;
   std::vector<std::uint16_t> ranks_;  // by position and slot
   static constexpr std::uint32_t absent = UINT32_MAX;
   bool presorted_ = false;
   std::vector<std::uint32_t> position_of_;  // by row of the table
   std::size_t n_slots_ = 0;
-  std::array<std::uint32_t, small_rows + 16> small_words_{};  // kernels read past the last
+  std::array<std::uint32_t, small_rows + 16> small_words_{};  // kernels read past the last word
   std::size_t stride_ = 0;
   std::vector<std::size_t> slot_;  // by column
   std::vector<std::vector<std::uint32_t>> dictionary_;
   struct Neighbours {
     std::uint32_t below = 0, above = 0;  // positions
-  } neighbours_;                         // of the cut that was made last
-  std::array<LateCut, 16> late_cuts_{};  // cut i at place i mod 16
+  } neighbours_;                         // of the last cut
+  std::array<LateCut, 16> late_cuts_{};  // cut i is at index i mod 16
   std::size_t n_late_ = 0;
   std::vector<std::uint8_t> side_;    // by position; 1: left
-  std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
+  std::vector<std::uint32_t> codes_;  // categories in the node that was partitioned last
   std::vector<std::uint16_t> right_positions_;
 };
 
@@ -155,18 +155,19 @@ class SortedColumns final : public SortedBlock {
   // Of the columns whose cuts are scored together, only the best has a candidate.
   void search_small(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
     const std::size_t n = node.n();
-    SmallCuts cuts({node.n(), node.stat.data()}, decltype(local_criterion_->rows)::shares);
+    SmallCuts cuts({node.n(), node.stat.data()}, decltype(local_criterion_->rows)::sums_are_weights);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint32_t f = columns[c];
       const std::uint32_t* words = sorted_words(node, f);
       if (rules_.table.columns[f].is_category() || ShortWord::code(words[n - 1]) == ShortWord::missing) {
-        cuts.settle(buffers_);  // which the search of one column uses too
+        cuts.settle(buffers_);  // the search of one column uses the same buffers
         candidates[c] = search(node, f);
         continue;
       }
       candidates[c].score = no_score;
       candidates[c].constant = ShortWord::code(words[0]) == ShortWord::code(words[n - 1]);
-      const bool is_known = n == 2 && !cuts.empty();  // both ways round, the cut between two rows is as good
+      const bool is_known =
+          n == 2 && !cuts.empty();  // with two rows, the cut between them is equally good in every column
       if (!candidates[c].constant && !is_known)
         cuts.add<ShortWord>(local_criterion_->rows, words, c, rules_.params.min_samples_leaf, buffers_);
     }

@@ -18,7 +18,7 @@ void SparseBlock::start(const OpenNode& root, std::span<Row> rows) {
   State& first = pending_.emplace_back();
   first.end = rows.size();
   if (gathers_) {
-    asked_.assign(n_columns, 0);
+    requested_.assign(n_columns, 0);
   } else {
     run_at_.assign(n_columns, 0);
     touched_.assign(n_columns, 0);
@@ -26,7 +26,7 @@ void SparseBlock::start(const OpenNode& root, std::span<Row> rows) {
   }
 }
 
-// The entries of the block's rows. Columns that are summed need none.
+// The entries of the block's rows. Summed columns need none.
 void SparseBlock::start_runs(const OpenNode& root) {
   std::vector<Run>& runs = pending_.back().runs;
   for (const std::uint32_t f : root.features) {
@@ -39,7 +39,7 @@ void SparseBlock::start_runs(const OpenNode& root) {
 }
 
 void SparseBlock::enter(const OpenNode& node, std::span<const std::uint32_t> columns) {
-  while (!state_.is_of(node)) {  // nodes of which nothing could come were not searched
+  while (!state_.is_of(node)) {  // nodes that could not be split were not searched
     if (!state_.sums.empty()) spare_sums_.push_back(std::move(state_.sums));
     state_ = std::move(pending_.back());
     pending_.pop_back();
@@ -48,7 +48,7 @@ void SparseBlock::enter(const OpenNode& node, std::span<const std::uint32_t> col
   if (sums_) sum_flags(node, columns);
 }
 
-// Where every column is tried, those that are constant are no longer asked for, and their sums mean nothing.
+// Where every column is tried, constant columns are no longer requested, and their sums are meaningless.
 void SparseBlock::sum_flags(const OpenNode& node, std::span<const std::uint32_t> columns) {
   if (!state_.sums.empty() || !are_sums_worth(node)) return;
   if (!spare_sums_.empty()) {
@@ -61,7 +61,7 @@ void SparseBlock::sum_flags(const OpenNode& node, std::span<const std::uint32_t>
   add_to_sums(rows_of(node), state_.sums);
 }
 
-// Where few columns are tried, a node of few entries counts those that it is asked for.
+// Where few columns are tried, a node with few entries counts the requested ones.
 bool SparseBlock::are_sums_worth(const OpenNode& node) const {
   return !gathers_ || 2 * node.n() * row_entries_ >= static_cast<double>(all_.columns.size());
 }
@@ -85,7 +85,7 @@ void SparseBlock::gather(const OpenNode& node, std::span<const std::uint32_t> co
 }
 
 void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns) {
-  constexpr std::size_t ahead = 16;  // columns; they lie far apart
+  constexpr std::size_t ahead = 16;  // columns; they are far apart in memory
   std::size_t n_entries = 0;
   for (const std::uint32_t f : columns) n_entries += all_.of_column(f).size();
   entries_.resize(std::max(entries_.size(), n_entries + 1));
@@ -98,7 +98,7 @@ void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::ui
   gathered_[columns.size()] = static_cast<std::size_t>(out - entries_.data());
 }
 
-// Every entry is written, and kept if it is the node's.
+// Every entry is written and retained if it belongs to the node.
 Entry* SparseBlock::copy_entries(const OpenNode& node, std::uint32_t f, Entry* out) const {
   const std::uint32_t* place = place_.data();
   const auto begin = static_cast<std::uint32_t>(node.begin), n_rows = node.n();
@@ -120,7 +120,7 @@ void SparseBlock::gather_one(const OpenNode& node, std::uint32_t f, std::size_t 
   gathered_[c + 1] = static_cast<std::size_t>(copy_entries(node, f, entries_.data()) - entries_.data());
 }
 
-// The last lines of a column's entries.
+// The last cache lines of a column's entries.
 void SparseBlock::fetch_last(std::uint32_t f) const {
   constexpr std::size_t line = 64 / sizeof(Entry), most_lines = 4;
   const std::size_t begin = all_.columns[f].begin, end = all_.columns[f].end;
@@ -137,19 +137,19 @@ void SparseBlock::fetch(std::uint32_t f) const {
 
 void SparseBlock::gather_by_row(const OpenNode& node, std::span<const std::uint32_t> columns) {
   for (std::uint32_t c = 0; c < columns.size(); ++c)
-    if (!is_summed(columns[c])) asked_[columns[c]] = c + 1;
+    if (!is_summed(columns[c])) requested_[columns[c]] = c + 1;
   found_.clear();
   for (const Row r : rows_of(node))
     for (std::size_t i = all_.row_begins[r]; i < all_.row_begins[r + 1]; ++i)
-      if (const std::uint32_t asked = asked_[all_.row_columns[i]]; asked != 0) {
-        found_.push_back({asked, entry_of(all_.row_codes[i], r)});
-        ++gathered_[asked];
+      if (const std::uint32_t requested = requested_[all_.row_columns[i]]; requested != 0) {
+        found_.push_back({requested, entry_of(all_.row_codes[i], r)});
+        ++gathered_[requested];
       }
-  for (const std::uint32_t f : columns) asked_[f] = 0;
+  for (const std::uint32_t f : columns) requested_[f] = 0;
   for (std::size_t c = 0; c < columns.size(); ++c) gathered_[c + 1] += gathered_[c];
   entries_.resize(std::max(entries_.size(), found_.size()));
   for (std::size_t i = found_.size(); i-- > 0;) entries_[--gathered_[found_[i].column]] = found_[i].entry;
-  // each place was moved from its end to its begin, and stands one too far on
+  // each index was moved from its end to its begin, and is one position too far
   std::copy(gathered_.begin() + 1, gathered_.end(), gathered_.begin());
   gathered_.back() = found_.size();
   for (std::size_t c = 0; c < columns.size(); ++c)
@@ -158,14 +158,14 @@ void SparseBlock::gather_by_row(const OpenNode& node, std::span<const std::uint3
                 entries_.begin() + static_cast<std::ptrdiff_t>(gathered_[c + 1]));
 }
 
-std::size_t SparseBlock::part(const OpenNode& node, const Choice& choice) {
+std::size_t SparseBlock::partition(const OpenNode& node, const Choice& choice) {
   for (const Row r : marked_) side_[r] = 0;
   marked_.clear();
   if (is_summed(choice.feature))
     mark_flag(node, choice);
   else
     mark_entries(node, choice);
-  return part_rows(node);
+  return partition_rows(node);
 }
 
 void SparseBlock::mark(Row row) {
@@ -209,9 +209,9 @@ void SparseBlock::mark_entries(const OpenNode& node, const Choice& choice) {
   above_ = next_to_zeros && !zeros_left_ ? 0.0 : all_.value(f, run.code(n_left));
 }
 
-// The marked rows, which are few in most nodes, change places with those that stand where they belong. Nothing goes by the
-// order of rows within a node.
-std::size_t SparseBlock::part_rows(const OpenNode& node) {
+// Swaps the marked rows, which are few in most nodes, with rows in their target range. The order of rows within a node
+// does not matter.
+std::size_t SparseBlock::partition_rows(const OpenNode& node) {
   const std::size_t n_marked = marked_.size(), begin = zeros_left_ ? node.end - n_marked : node.begin;
   std::size_t next = begin;
   for (const Row row : marked_) {
@@ -245,36 +245,36 @@ void SparseBlock::follow(const OpenNode&, const OpenNode& left, const OpenNode& 
   of_left.begin = left.begin;
   of_left.end = of_right.begin = right.begin;
   of_right.end = right.end;
-  if (!gathers_) part_runs(small, small_is_left, of_left, of_right);
+  if (!gathers_) partition_runs(small, small_is_left, of_left, of_right);
   if (!state_.sums.empty() && are_sums_worth(large)) {
-    State& heir = small_is_left ? of_right : of_left;
-    heir.sums = std::move(state_.sums);
+    State& larger_state = small_is_left ? of_right : of_left;
+    larger_state.sums = std::move(state_.sums);
     state_.sums.clear();
-    take_from_sums(rows_of(small), heir.sums);
+    take_from_sums(rows_of(small), larger_state.sums);
   }
   pending_.push_back(std::move(of_right));
   pending_.push_back(std::move(of_left));
 }
 
-// Runs without an entry on the smaller side pass to the larger as they are.
-void SparseBlock::part_runs(const OpenNode& small, bool small_is_left, State& left, State& right) {
+// Runs without an entry on the smaller side pass to the larger side unchanged.
+void SparseBlock::partition_runs(const OpenNode& small, bool small_is_left, State& left, State& right) {
   ++n_splits_;
   for (const Row r : rows_of(small))
     for (const std::uint32_t f : all_.columns_of(r)) touched_[f] = n_splits_;
-  State& heir = small_is_left ? right : left;
-  heir.runs.reserve(state_.runs.size());
+  State& larger_state = small_is_left ? right : left;
+  larger_state.runs.reserve(state_.runs.size());
   for (const Run& run : state_.runs) {
     if (touched_[run.column] != n_splits_) {
-      heir.runs.push_back(run);
+      larger_state.runs.push_back(run);
       continue;
     }
-    const std::size_t middle = run.begin + part_entries(run);
+    const std::size_t middle = run.begin + partition_entries(run);
     if (middle > run.begin) left.runs.push_back({run.column, run.begin, middle});
     if (middle < run.end) right.runs.push_back({run.column, middle, run.end});
   }
 }
 
-std::size_t SparseBlock::part_entries(const Run& run) {
+std::size_t SparseBlock::partition_entries(const Run& run) {
   const std::size_t n = run.end - run.begin;
   Entry* entries = entries_.data() + run.begin;
   spare_entries_.resize(std::max(spare_entries_.size(), n));

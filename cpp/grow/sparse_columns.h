@@ -1,11 +1,12 @@
-// The columns of a block by their entries that are not 0: a node pays for those of its rows alone.
+// The columns of a block by their non-zero entries: the cost of a node depends on the entries of its rows only.
 //
-//   runs      where every column is tried: each column's entries lie node by node, sorted, and are parted with the rows.
-//             A split touches the columns that its smaller side has entries in; the others' runs pass on as they are.
-//   gathered  where few are tried: their entries in the node are looked for when they are needed, column by column or row
-//             by row, whichever is less. Random cuts need none of them but those beyond the cut, and are drawn in place.
-//   sums      columns of one value besides 0 have one cut, and need no more than the sum of their entries. The larger
-//             child's sums are the node's less those of the smaller child's rows.
+//   runs      where every column is tried: each column's entries are sorted node by node and partitioned with the rows.
+//             A split touches the columns in which its smaller side has entries; the runs of the others pass on
+//             unchanged.
+//   gathered  where few are tried: their entries in the node are collected on demand, column by column or row by row,
+//             whichever is cheaper. Random cuts need only the entries beyond the cut, and are drawn in place.
+//   sums      columns with one value besides 0 have one cut, which needs only the sum of their entries. The larger
+//             child's sums are the node's minus those of the smaller child's rows.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,17 @@
 
 namespace spinney {
 
-// What does not depend on the criterion.
+// The part that does not depend on the criterion.
 class SparseBlock : public BlockColumns {
  public:
   SparseBlock(const Rules& rules, const Bins& bins) : rules_(rules), all_(bins.entries) {}
 
   void start(const OpenNode& root, std::span<Row> rows) override;
-  // The entries of the columns that were searched last are still here, and the chosen one is among them.
-  std::size_t part(const OpenNode& node, const Choice& choice) override;
+  // The entries of the columns searched last are still available, and the chosen column is among them.
+  std::size_t partition(const OpenNode& node, const Choice& choice) override;
   SplitRecord describe(const Choice& choice, bool left_heavier) override;
   void follow(const OpenNode& node, const OpenNode& left, const OpenNode& right) override;
-  bool tells_constants(const OpenNode&) const override { return gathers_; }
+  bool finds_constants(const OpenNode&) const override { return gathers_; }
 
  protected:
   struct Run {
@@ -41,25 +42,26 @@ class SparseBlock : public BlockColumns {
     std::int64_t s = 0, w = 0;
     std::uint32_t n = 0;
   };
-  // Of a node that is waiting to be searched, or is.
+  // State of a node that is, or will be, searched.
   struct State {
     std::size_t begin = 0, end = 0;  // its rows
-    std::vector<Run> runs;           // of columns that have entries
-    std::vector<Sum> sums;           // by column; empty: not known
+    std::vector<Run> runs;           // of columns with entries
+    std::vector<Sum> sums;           // by column; empty: unknown
     bool is_of(const OpenNode& node) const { return begin == node.begin && end == node.end; }
   };
 
   virtual bool can_sum() const = 0;
-  // Adds the entries of rows to the sums of their columns, or takes them away.
+  // Adds the entries of rows to the sums of their columns, or subtracts them.
   virtual void add_to_sums(std::span<const Row> rows, std::vector<Sum>& sums) const = 0;
   virtual void take_from_sums(std::span<const Row> rows, std::vector<Sum>& sums) const = 0;
 
-  // Makes ready for a search of the node's columns: a node is searched once, or some columns after others.
+  // Prepares a search of the node's columns: a node is searched once, or some columns after others.
   void enter(const OpenNode& node, std::span<const std::uint32_t> columns);
-  // Where few columns are tried: is it less to go through their entries than through those of the node's rows?
+  // Where few columns are tried: returns whether going through their entries is cheaper than through those of the
+  // node's rows.
   bool gathers_by_column(const OpenNode& node, std::span<const std::uint32_t> columns) const;
   void gather(const OpenNode& node, std::span<const std::uint32_t> columns, bool by_column);
-  // Nothing is gathered but the column that is chosen, when rows are parted.
+  // Only the chosen column is gathered, when rows are partitioned.
   void gather_none(std::size_t n_columns);
   void gather_one(const OpenNode& node, std::uint32_t f, std::size_t c);
   void fetch_last(std::uint32_t f) const;
@@ -67,7 +69,9 @@ class SparseBlock : public BlockColumns {
     return place_[row] - static_cast<std::uint32_t>(node.begin) < node.n();
   }
   bool is_summed(std::uint32_t f) const { return !state_.sums.empty() && all_.columns[f].is_flag; }
-  bool is_above(std::uint32_t f) const { return all_.columns[f].first_above == 0; }  // a flag's value
+  bool is_above(std::uint32_t f) const {
+    return all_.columns[f].first_above == 0;
+  }  // whether a flag's value is above 0
   // The node's entries in columns[c] of the search.
   std::span<const Entry> entries_of(std::uint32_t f, std::size_t c) const {
     if (gathers_) return std::span(entries_).subspan(gathered_[c], gathered_[c + 1] - gathered_[c]);
@@ -96,33 +100,33 @@ class SparseBlock : public BlockColumns {
   void mark(Row row);
   void mark_flag(const OpenNode& node, const Choice& choice);
   void mark_entries(const OpenNode& node, const Choice& choice);
-  std::size_t part_rows(const OpenNode& node);
+  std::size_t partition_rows(const OpenNode& node);
   bool goes_left(Row row) const { return (side_[row] != 0) != zeros_left_; }
-  void part_runs(const OpenNode& small, bool small_is_left, State& left, State& right);
-  std::size_t part_entries(const Run& run);
+  void partition_runs(const OpenNode& small, bool small_is_left, State& left, State& right);
+  std::size_t partition_entries(const Run& run);
 
   bool gathers_ = false;        // few columns are tried; else there are runs
-  bool sums_ = false;           // most entries are flags', whose sums are kept
-  double row_entries_ = 0;      // of a row, on average
-  std::vector<State> pending_;  // as in the grower's stack
+  bool sums_ = false;           // most entries belong to flags, whose sums are maintained
+  double row_entries_ = 0;      // per row, on average
+  std::vector<State> pending_;  // in the order of the grower's stack
   std::vector<std::vector<Sum>> spare_sums_;
-  std::vector<Entry> entries_;         // runs, or those gathered last
-  std::vector<std::uint32_t> run_at_;  // by column: where its run is in the state's, if it has one
-  std::vector<std::size_t> gathered_;  // by column that is searched: where its entries begin, and the end
-  bool in_place_ = false;              // the columns that were searched last are not gathered
-  std::vector<std::uint32_t> place_;   // by row: where it is in the row index
-  std::vector<std::uint32_t> asked_;   // by column: 1 + its place among those that are searched; 0: it is not
-  struct Asked {
+  std::vector<Entry> entries_;            // runs, or the entries gathered last
+  std::vector<std::uint32_t> run_at_;     // by column: index of its run in the state, if it has one
+  std::vector<std::size_t> gathered_;     // by searched column: where its entries begin; then the end
+  bool in_place_ = false;                 // the columns searched last are not gathered
+  std::vector<std::uint32_t> place_;      // by row: its position in the row index
+  std::vector<std::uint32_t> requested_;  // by column: 1 + its index among the searched columns; 0: not searched
+  struct RequestedEntry {
     std::uint32_t column;
     Entry entry;
   };
-  std::vector<Asked> found_;
+  std::vector<RequestedEntry> found_;
   std::vector<std::uint32_t> touched_;  // by column: the last split whose smaller side has entries in it
   std::uint32_t n_splits_ = 0;
   std::vector<std::uint8_t> side_;  // by row; 1: not on the side of the zeros
-  std::vector<Row> marked_;         // those rows
+  std::vector<Row> marked_;         // rows with side_ 1
   bool zeros_left_ = false;
-  double below_ = 0, above_ = 0;  // the values next to the cut that was made last
+  double below_ = 0, above_ = 0;  // the values next to the last cut
   std::vector<Entry> spare_entries_;
 };
 
@@ -179,7 +183,7 @@ class SparseColumns final : public SparseBlock {
       }
   }
 
-  // Most columns that a small node draws have no entry in it.
+  // Most columns drawn by a small node have no entry in it.
   bool set_if_zeros(std::uint32_t f, std::size_t c, Candidate& candidate) const {
     if (is_summed(f) || !entries_of(f, c).empty()) return false;
     candidate.score = no_score;
@@ -187,18 +191,18 @@ class SparseColumns final : public SparseBlock {
     return true;
   }
 
-  // May cuts of different columns be compared by their scores alone?
+  // Returns whether cuts of different columns can be compared by their scores alone.
   bool compares(const OpenNode& node) const {
     const Limits limits = rules_.limits(node, 0);
     return !rules_.bounded() && rules_.params.feature_costs.empty() && rules_.target.rule != Rule::gain_ratio &&
            limits.min_weight <= 0 && !limits.watch_ties;
   }
 
-  // Of the columns that are compared, only the best has a candidate.
+  // Of the columns compared together, only the best has a candidate.
   void search_together(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
     const Totals total{node.n(), node.stat.data()};
     const Row min_leaf = rules_.params.min_samples_leaf;
-    cuts_.start(criterion_.rule, total, decltype(criterion_.rows)::shares);
+    cuts_.start(criterion_.rule, total, decltype(criterion_.rows)::sums_are_weights);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint32_t f = columns[c];
       candidates[c].score = no_score;
@@ -226,10 +230,10 @@ class SparseColumns final : public SparseBlock {
     candidates[cuts_.column()].code_below = cuts_.column();
   }
 
-  // The same of one cut of each column, drawn at random.
+  // The same for one random cut of each column.
   void draw_together(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
-    constexpr std::size_t ahead = 12;  // columns, whose values lie far apart
-    cuts_.start(criterion_.rule, {node.n(), node.stat.data()}, decltype(criterion_.rows)::shares);
+    constexpr std::size_t ahead = 12;  // columns, whose values are far apart in memory
+    cuts_.start(criterion_.rule, {node.n(), node.stat.data()}, decltype(criterion_.rows)::sums_are_weights);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint32_t f = columns[c];
       if (c + ahead < columns.size()) fetch_values(columns[c + ahead], c + ahead);
@@ -263,10 +267,10 @@ class SparseColumns final : public SparseBlock {
                     rules_.params.min_samples_leaf);
   }
 
-  // The same without gathering: the node's first and last entry tell the range, and those beyond the cut the sums.
+  // The same without gathering: the node's first and last entries give the range, and those beyond the cut the sums.
   void draw_in_place(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
-    constexpr std::size_t ahead = 16, half_way = 8;  // columns, which lie far apart
-    cuts_.start(criterion_.rule, {node.n(), node.stat.data()}, decltype(criterion_.rows)::shares);
+    constexpr std::size_t ahead = 16, half_way = 8;  // columns, which are far apart in memory
+    cuts_.start(criterion_.rule, {node.n(), node.stat.data()}, decltype(criterion_.rows)::sums_are_weights);
     gather_none(columns.size());
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (c + ahead < columns.size()) fetch_last(columns[c + ahead]);
@@ -279,12 +283,12 @@ class SparseColumns final : public SparseBlock {
     take_drawn(candidates);
   }
 
-  // False if the column may have no zeros in the node, lacks values or has no finite range.
+  // False if the column may have no zeros in the node, has missing values or no finite range.
   bool draw_short(const OpenNode& node, std::uint32_t f, std::size_t c, Candidate& candidate) {
     const std::span<const Entry> all = all_.of_column(f);
     const std::uint32_t first_above = all_.columns[f].first_above;
     if (all.size() >= node.n() || all_.columns[f].has_missing) return false;
-    std::size_t begin = 0, end = all.size();  // of the node's entries, and perhaps others between them
+    std::size_t begin = 0, end = all.size();  // of the node's entries, possibly with others between them
     while (end > 0 && !is_in(row_of(all[end - 1]), node)) --end;
     candidate.score = no_score;
     candidate.constant = end == 0;
@@ -314,7 +318,7 @@ class SparseColumns final : public SparseBlock {
     return true;
   }
 
-  // The best of the cuts that were drawn and compared.
+  // The best of the random cuts that were compared.
   void take_drawn(std::span<Candidate> candidates) {
     cuts_.settle();
     if (!cuts_.found()) return;
@@ -325,7 +329,7 @@ class SparseColumns final : public SparseBlock {
     best.code_below = cuts_.column();
   }
 
-  // The same where there are many classes: only cuts that may be the best are scored in full.
+  // The same for many classes: only cuts that may be the best are scored in full.
   void search_classes(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
     const Totals total{node.n(), node.stat.data()};
     classes_.start(total, criterion_.width() - 1);
@@ -399,7 +403,7 @@ class SparseColumns final : public SparseBlock {
 
   const double* values_of(std::uint32_t f) const { return all_.values.data() + all_.columns[f].values; }
 
-  // A cut is more likely to be among the last values of a column than among the first: most are above 0.
+  // A cut is more likely among the last values of a column than among the first: most are above 0.
   void fetch_last_values(std::uint32_t f) const {
     constexpr std::size_t line = 64 / sizeof(double), most_lines = 3;
     const std::span<const Entry> all = all_.of_column(f);
@@ -408,13 +412,13 @@ class SparseColumns final : public SparseBlock {
     for (std::size_t i = 0; i < most_lines && i * line <= last; ++i) __builtin_prefetch(values_of(f) + last - i * line);
   }
 
-  // The highest of a run; the lowest is 0 in most.
+  // The highest value of a run; the lowest is usually 0.
   void fetch_values(std::uint32_t f, std::size_t c) const {
     const std::span<const Entry> run = entries_of(f, c);
     if (!run.empty() && code_of(run.back()) != missing_code) __builtin_prefetch(values_of(f) + code_of(run.back()));
   }
 
-  // Ranges without end are cut at one of the rows' values.
+  // Infinite ranges are cut at one of the rows' values.
   Candidate draw_by_rows(const OpenNode& node, std::uint32_t f) {
     return scan_random(criterion_, rules_.table.columns[f], rows_of(node), {node.n(), node.stat.data()},
                        rules_.limits(node, f), RandomStream(derive(node.key, 16 + f)), random_);

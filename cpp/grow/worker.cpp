@@ -15,7 +15,7 @@ void for_each_column(Workers workers, std::size_t n_rows, std::size_t n_columns,
 
 std::optional<Choice> find_split(Workers workers, const Rules& rules, const Bins& bins, OpenNode& node,
                                  std::span<const Row> rows, Interrupt& interrupt) {
-  Tried& tried = workers[0]->tried;
+  TriedColumns& tried = workers[0]->tried;
   search_drawn_columns(rules, node, tried, [&](auto columns, auto candidates) {
     workers[0]->search_columns(workers, rules, bins, node, rows, columns, candidates, interrupt);
   });

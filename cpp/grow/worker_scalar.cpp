@@ -1,4 +1,4 @@
-// The workers for two classes, and for one value.
+// The workers for two classes, and for one regression target.
 #include "grow/criterion_worker.h"
 
 namespace spinney {

@@ -1,4 +1,4 @@
-// The workers for criteria that see a column as one sequence of rows.
+// The workers for criteria that read a column as one sequence of rows.
 #include "grow/criterion_worker.h"
 
 namespace spinney {

@@ -1,4 +1,4 @@
-// The workers for several classes or values.
+// The workers for several classes or regression targets.
 #include "grow/criterion_worker.h"
 
 namespace spinney {

@@ -14,29 +14,29 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
       dropped_(state_, trees_) {
   state_.round = first_round;
   state_.place.n_all_rows = state_.n_rows();
-  if (state_.n_rows() >= std::size_t{1} << 30) throw std::invalid_argument("boosting takes at most 2^30 rows");
-  if (state_.all.empty()) throw std::invalid_argument("no row has a positive weight");
-  state_.weigh_rows();
+  if (state_.n_rows() >= std::size_t{1} << 30) throw std::invalid_argument("Boosting supports at most 2^30 rows.");
+  if (state_.all.empty()) throw std::invalid_argument("No row has a positive weight.");
+  state_.set_weight_scale();
   if (!coded)
     coded = std::make_shared<CodedTable>(*state_.rows.table, state_.held_out.table, state_.rows.weight,
                                          state_.params.max_bins, !state_.params.tree.symmetric,
                                          state_.params.tree.forced_splits, state_.n_threads(), interrupt);
-  const Table* later = state_.held_out.table;
-  if (coded->table != state_.rows.table || (later != nullptr && coded->later_table != later))
-    throw std::invalid_argument("these are the codes of another table");
+  const Table* validation = state_.held_out.table;
+  if (coded->table != state_.rows.table || (validation != nullptr && coded->validation_table != validation))
+    throw std::invalid_argument("The coded table belongs to another table.");
   state_.coded = std::move(coded);
   grower_ = std::make_unique<RoundGrower>(state_, gradients_, sample_, leaves_);
 }
 
-void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
+void Boosting::advance(Interrupt& interrupt, bool evaluates_out_of_bag) {
   interrupt.check();
   std::vector<std::uint32_t> dropped = dropped_.draw();
   leaves_.begin_round(1.0 / static_cast<double>(dropped.size() + 1));
   if (!dropped.empty()) {
     dropped_.take_off(dropped);
-    gradients_.set_known(gradients_.is_known() && state_.is_outside());  // these were found by `scores_to_fit`
+    gradients_.set_known(gradients_.is_known() && state_.is_external());  // `scores_to_fit` has computed them
   }
-  grow_round(interrupt, judges_out_of_bag);
+  grow_round(interrupt, evaluates_out_of_bag);
   ++state_.round;
   if (state_.params.drop_rate > 0) dropped_.put_back(std::move(dropped));
 }
@@ -48,11 +48,11 @@ void Boosting::begin_step() {
   if (state_.params.n_parallel_trees > 1) leaves_.begin_step();
 }
 
-void Boosting::grow_round(Interrupt& interrupt, bool judges_out_of_bag) {
+void Boosting::grow_round(Interrupt& interrupt, bool evaluates_out_of_bag) {
   begin_step();
   sample_.draw();
   gradients_.set_known(false);
-  if (state_.params.subsample < 1 && judges_out_of_bag) loss_before_ = gradients_.mean_loss(out_of_bag());
+  if (state_.params.subsample < 1 && evaluates_out_of_bag) loss_before_ = gradients_.mean_loss(out_of_bag());
   for (BoostedTree& grown : grower_->grow(interrupt)) {
     trees_.push_back(std::move(grown.tree));
     dropped_.remember(std::move(grown.cut));
@@ -70,9 +70,9 @@ Tree Boosting::refit(std::uint32_t score, const Tree& old, std::span<const std::
 }
 
 double Boosting::training_loss() {
-  if (state_.is_outside()) return std::numeric_limits<double>::quiet_NaN();
-  // Losses that bend do so by the place of the round that is over; or the gradients are still needed.
-  if (traits_of(state_.parts[0].loss).bends || !state_.begins_step()) return gradients_.mean_loss(state_.rows);
+  if (state_.is_external()) return std::numeric_limits<double>::quiet_NaN();
+  // Losses with a delta use that of the finished round; or the gradients are still needed.
+  if (traits_of(state_.components[0].loss).has_delta || !state_.begins_step()) return gradients_.mean_loss(state_.rows);
   std::vector<LossSum> sums;
   gradients_.fill(&sums);
   return mean_of(sums);

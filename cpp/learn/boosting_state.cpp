@@ -16,25 +16,26 @@ void BoostingRows::touch(std::size_t n) const {
   if (table->spill) table->spill->touch(n * sizeof(double) * n_numbers);
 }
 
-BoostingState::BoostingState(BoostingRows learning, BoostingRows judging, BoostingParams given, TablePlace where)
+BoostingState::BoostingState(BoostingRows learning, BoostingRows validation, BoostingParams given, TablePlace where)
     : rows(std::move(learning)),
-      held_out(std::move(judging)),
+      held_out(std::move(validation)),
       params(std::move(given)),
       place(where),
-      parts(placed(params.losses)),
+      components(placed(params.losses)),
       all(rows.table->spill),
-      judged(rows.table->spill) {
+      validation_rows(rows.table->spill) {
   params.tree.count_by_weight = place.count_by_weight;
-  for (std::size_t p = 0; p < parts.size(); ++p) part_of_score.insert(part_of_score.end(), parts[p].n_scores, p);
+  for (std::size_t p = 0; p < components.size(); ++p)
+    component_of_score.insert(component_of_score.end(), components[p].n_scores, p);
   of_score = params.constrain();
   take_rows_of_weight(n_rows(), rows.weight, all);
-  if (held_out.table != nullptr) take_rows_of_weight(held_out.table->n_rows, held_out.weight, judged);
+  if (held_out.table != nullptr) take_rows_of_weight(held_out.table->n_rows, held_out.weight, validation_rows);
 }
 
-// Where a few rows have nearly all the weight, fractions of the hessian, from which the rows of a side are estimated, would
-// refuse the others every split: one weight of 1e6 among 2,000 ones left no split at all. There a row counts for the
-// usual weight.
-void BoostingState::weigh_rows() {
+// If a few rows have nearly all the weight, fractions of the hessian, from which the rows of a side are estimated,
+// would prevent splits of the others: one weight of 1e6 among 2,000 ones left no split at all. In this case a row
+// counts as the median weight.
+void BoostingState::set_weight_scale() {
   if (params.draws_by_gradient) place.weight_scale = std::ldexp(1.0, 50 - std::ilogb(static_cast<double>(n_rows())));
   if (rows.weight == nullptr) return;
   const double first = rows.weight[all[0]];

@@ -16,16 +16,16 @@ namespace spinney {
 struct Cart {
   Tree tree;
   std::vector<std::uint32_t>
-      resting_node;  // by row, where splits are weighed or there is an index; UINT32_MAX: not grown on
+      resting_node;  // by row, if splits are recorded or there is an index; UINT32_MAX: not a training row
 };
 
-// What many trees share that are grown on one table with other weights or targets: the rows of each column, sorted once.
-// The trees are the same, to the bit, as without it.
+// Sorted columns, shared by trees that are grown on one table with different weights or targets. The trees are
+// bit-identical to those grown without it.
 class CartIndex {
  public:
   CartIndex(const Table& table, int n_threads, Interrupt& interrupt);
 
-  // Where it is of use for such a tree, else null.
+  // Where it is useful for such a tree, else null.
   Bins* bins_for(const Table& table, const Target& target, const GrowParams& params, std::uint32_t max_bins,
                  Interrupt& interrupt);
 

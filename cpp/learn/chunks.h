@@ -1,4 +1,4 @@
-// Rows in chunks, and sums over them that have the same bits for any number of threads.
+// Chunks of rows, and sums over them that are bit-identical for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace spinney {
 
-// Sums of doubles are by chunk, in order: the same bits for any number of threads.
+// Sums of doubles are computed by chunk, in order, so that they do not depend on the number of threads.
 inline constexpr std::size_t chunk_rows = 4096;
 
 template <class Body>  // body(chunk, begin, end)
@@ -24,11 +24,11 @@ void for_each_chunk(std::size_t n, int n_threads, double ns_per_row, Body&& body
                         [&](std::size_t c, int) { body(c, c * chunk_rows, std::min(n, (c + 1) * chunk_rows)); });
 }
 
-// body(leaf, begin, end) for the rows of all leaves, in pieces. Rows of a leaf are in ascending order, and a task takes those
-// of all leaves that are near one another in the table: what is kept by row stays in one core's cache.
+// Calls body(leaf, begin, end) for the rows of all leaves, in chunks. Rows of a leaf are ascending, and a task takes
+// the rows of all leaves that are close in the table, so that data by row stay in one core's cache.
 template <class Leaf, class Body>
-void for_each_piece(const std::vector<Leaf>& leaves, std::span<const Row> rows, std::size_t n_table_rows, int n_threads,
-                    double ns_per_row, Body&& body) {
+void for_each_chunk_of_leaf(const std::vector<Leaf>& leaves, std::span<const Row> rows, std::size_t n_table_rows,
+                            int n_threads, double ns_per_row, Body&& body) {
   const std::size_t n_wanted = 2 * static_cast<std::size_t>(n_threads);
   const std::size_t most = std::max<std::size_t>(32768, 16 * leaves.size());  // each leaf is searched for each block
   const std::size_t block = std::clamp<std::size_t>(n_table_rows / n_wanted + 1, 4096, most);
@@ -44,7 +44,7 @@ void for_each_piece(const std::vector<Leaf>& leaves, std::span<const Row> rows, 
   });
 }
 
-// Sums in lanes, for speed; which row goes to which is the same for all instruction sets.
+// Sums in lanes, for speed; the assignment of rows to lanes is the same for all instruction sets.
 inline constexpr std::size_t n_lanes = 8;
 
 template <class Value>

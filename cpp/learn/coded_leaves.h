@@ -1,4 +1,4 @@
-// Rows in codes down a tree that was grown on such codes.
+// Walks coded rows down a tree that was grown on such codes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace spinney {
 
-// Which side of a split the rows of a code take; `cut` is the last code that goes left, where a column of numbers is split.
+// The side of the rows with a code; `cut` is the last code that goes left for number columns.
 inline bool code_goes_left(const Tree& tree, const CodedColumn& column, std::uint32_t at, std::uint32_t cut,
                            std::uint32_t code) {
   if (column.has_missing && code + 1 == column.n_codes) return (tree.flags[at] & Tree::missing_left) != 0;
@@ -19,8 +19,8 @@ inline bool code_goes_left(const Tree& tree, const CodedColumn& column, std::uin
   return category_goes_left(tree.sets.data() + tree.set[at], tree.flags[at] & Tree::default_left, code);
 }
 
-// A tree all of whose splits are of numbers in bytes or of few categories, as those of most small tables are: node by node,
-// what a row needs to know of it. A code of a number goes left up to the cut, and that of missing values perhaps, too.
+// A compact tree whose splits are on one-byte number columns or few categories, as in most small tables. A number code
+// goes left up to the cut, and possibly the code of missing values too.
 class ByteSteps {
  public:
   ByteSteps(const Tree& tree, const std::vector<std::uint32_t>& cut, const Coding& coding, const Codes& codes) {
@@ -64,12 +64,13 @@ class ByteSteps {
   struct Step {
     const std::uint8_t* codes = nullptr;  // of its column; null: a leaf
     std::uint32_t cut = 0, missing = 0, right = 0;
-    std::uint64_t left = 0;  // a bit for each category
+    std::uint64_t left = 0;  // one bit per category
   };
   std::vector<Step> steps_;
 };
 
-// body(row, leaf), after touch(rows) of some at a time; `cut` is by node the last code that goes left, where a column of numbers is split.
+// Calls body(row, leaf), after touch(rows) for some rows at a time; `cut` is by node the last code that goes left for
+// number columns.
 template <class Body, class Touch>
 void for_each_leaf(const Tree& tree, const std::vector<std::uint32_t>& cut, const Coding& coding, const Codes& codes,
                    std::span<const Row> rows, int n_threads, Body&& body, Touch&& touch) {

@@ -1,4 +1,4 @@
-// From names to types, once: below this everything is concrete.
+// Converts names to types, once: everything below this is concrete.
 #pragma once
 
 #include "cells/median.h"
@@ -9,7 +9,7 @@
 
 namespace spinney {
 
-// Calls f with the criterion that fits the target.
+// Calls f with the criterion for the target.
 template <class F>
 decltype(auto) with_criterion(const Target& target, F&& f) {
   const std::int64_t* weight = target.fixed_weight.empty() ? nullptr : target.fixed_weight.data();

@@ -19,7 +19,7 @@ Bins make_bins(const Table& table, const std::vector<Row>& rows, const double* w
   bins.columns.resize(table.n_columns());
   std::vector<ColumnSorter> sorters(static_cast<std::size_t>(n_threads));
   const double estimated_ns = 20.0 * static_cast<double>(table.n_columns()) * static_cast<double>(rows.size());
-  constexpr std::size_t sorted_bytes = 32;  // a row that is sorted
+  constexpr std::size_t sorted_bytes = 32;  // per sorted row
   const std::size_t n_sorted = table.spill ? table.spill->budget() / sorted_bytes / sorters.size() : 0;
   parallel_for_if_worth(estimated_ns, table.n_columns(), n_threads, [&](std::size_t f, int worker) {
     interrupt.check();
@@ -60,7 +60,7 @@ struct Sample {
   std::vector<double> weight;
 };
 
-// Weighs the rows of a sample so that the classes of each output count the same; absent classes do not.
+// Weights the rows of a sample so that the classes present have equal total weight, for each output.
 void balance(const ForestParams& params, Sample& sample) {
   const std::size_t n_outputs = params.n_balanced.size(), n_rows = sample.counts.size();
   for (std::size_t k = 0; k < n_outputs; ++k) {
@@ -79,8 +79,8 @@ void balance(const ForestParams& params, Sample& sample) {
   }
 }
 
-// What each row of a sample counts for: as often as it was drawn, its own weight and that of its class.
-void weigh(const double* weight, const ForestParams& params, Sample& sample) {
+// The weight of each row in a sample: the number of times it was drawn, times its weight and that of its class.
+void weight_rows(const double* weight, const ForestParams& params, Sample& sample) {
   if (weight == nullptr && params.balanced == nullptr) {
     std::copy(sample.counts.begin(), sample.counts.end(), sample.weight.begin());
     return;
@@ -91,7 +91,7 @@ void weigh(const double* weight, const ForestParams& params, Sample& sample) {
   for (std::size_t r = 0; r < n_rows; ++r) sample.weight[r] *= sample.counts[r];
 }
 
-// The columns that a tree may use: those that are always tried, and n_drawn of the others.
+// The columns a tree may use: those that are always tried, and n_drawn of the others.
 std::vector<std::uint32_t> draw_columns(const GrowParams& params, std::size_t n_columns, std::size_t n_drawn,
                                         std::uint64_t key) {
   std::vector<std::uint32_t> columns = params.columns;
@@ -109,14 +109,14 @@ std::vector<std::uint32_t> draw_columns(const GrowParams& params, std::size_t n_
   return columns;
 }
 
-// Keys of a dense table are seldom more than a few times the table; of a sparse one they may be.
+// The keys of a dense table are seldom more than a few times the table; those of a sparse one may be.
 bool keys_pay(const Table& table) {
   constexpr std::size_t most_entries = std::size_t{1} << 26;
   const bool sparse = std::any_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_sparse(); });
   return !sparse || table.n_rows <= most_entries / std::max<std::size_t>(1, table.n_columns());
 }
 
-// Nodes that try few of many columns count their ranks instead of keeping all columns in order.
+// Nodes that try few of many columns count their ranks instead of keeping all columns sorted.
 bool ranks_pay(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params) {
   constexpr std::size_t most_ranks = std::size_t{1} << 27, most_read = std::size_t{1} << 25, least_idle = 2;
   if (!is_class_rule(rule) || input.n_outputs != 1 || input.n_classes[0] <= 2) return false;
@@ -129,7 +129,7 @@ bool ranks_pay(const Table& table, const TargetInput& input, Rule rule, const Fo
   return whole && std::none_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_category(); });
 }
 
-// The columns in order, where the trees would sort them again and again, and there is room.
+// Presorted columns, if the trees would sort them repeatedly and there is enough memory.
 void presort(const Table& table, const TargetInput& input, Rule rule, Bins& bins, const ForestParams& params,
              Interrupt& interrupt) {
   if (params.max_bins == 0) bins.entries = find_entries(table, rule, params.tree, interrupt);
@@ -147,8 +147,8 @@ void presort(const Table& table, const TargetInput& input, Rule rule, Bins& bins
   if (params.n_trees >= 3) bins.presorted = presort_columns(table, bins, params.tree.n_threads, interrupt);
 }
 
-std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params,
-                                    Interrupt& interrupt) {
+std::vector<BufferedTree> grow_trees(const Table& table, const TargetInput& input, Rule rule,
+                                     const ForestParams& params, Interrupt& interrupt) {
   const int n_threads = params.tree.n_threads;
   Bins bins;
   if (params.max_bins > 0) {
@@ -156,12 +156,13 @@ std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input
     bins = make_bins(table, all.rows, all.input.weight, params.max_bins, n_threads, interrupt);
   }
   presort(table, input, rule, bins, params, interrupt);
-  // A table in files has many rows: then one tree is grown at a time, by all threads, so that memory does not grow by theirs.
+  // A table in files has many rows: trees are grown one at a time by all threads, so that memory does not grow with
+  // their number.
   const auto n_at_once = table.spill ? std::size_t{1} : static_cast<std::size_t>(n_threads);
-  std::vector<WaitingTree> trees(params.n_trees);
+  std::vector<BufferedTree> trees(params.n_trees);
   std::vector<Sample> samples(n_at_once);
   std::vector<GrowBuffers> buffers(n_at_once);
-  std::vector<WaitingRoom> rooms(n_at_once);
+  std::vector<TreeBuffer> buffers_by_worker(n_at_once);
   const auto grow_one = [&](std::size_t i, int worker) {
     interrupt.check();
     const auto t = params.first_tree + static_cast<std::uint32_t>(i);
@@ -179,15 +180,15 @@ std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input
       sample.counts.resize(table.n_rows);
       sample.weight.resize(table.n_rows);
       draw_counts(params.sampling, t, sample.units, sample.counts);
-      weigh(input.weight, params, sample);
+      weight_rows(input.weight, params, sample);
       tree_input.weight = sample.weight.data();
     }
     Target target(tree_input, rule);
-    if (target.rows.empty()) throw std::invalid_argument("a tree's sample holds no row of positive weight");
+    if (target.rows.empty()) throw std::invalid_argument("The sample of a tree has no row of positive weight.");
     GrowBuffers& buffer = buffers[static_cast<std::size_t>(worker)];
     GrownTree grown = grow_tree(table, target, tree_params, bins, buffer, interrupt);
     if (params.shrinkage > 0) shrink(grown.tree, params.shrinkage);
-    trees[i] = rooms[static_cast<std::size_t>(worker)].keep(grown.tree);
+    trees[i] = buffers_by_worker[static_cast<std::size_t>(worker)].add(grown.tree);
     buffer.tree = std::move(grown.tree);
   };
   if (table.spill)

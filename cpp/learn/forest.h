@@ -1,4 +1,4 @@
-// Many trees, each grown on a sample of the rows; the same trees for any number of threads.
+// A forest of trees, each grown on a sample of the rows; identical for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 namespace spinney {
 
 struct ForestParams {
-  GrowParams tree;  // `seed` and `n_threads` are the forest's
+  GrowParams tree;  // the forest's `seed` and `n_threads` apply
   Sampling sampling;
-  bool samples = true;  // false: every tree sees every row
-  // Classes of the rows, n_rows x n_outputs, that count the same in every sample; null: as they come. Their number by
-  // output. What a row counts for that each time it is drawn; null: 1.
+  bool samples = true;  // false: every tree uses all rows
+  // Class balancing in every sample: classes of the rows, n_rows x n_outputs (null: off), the number of classes by
+  // output, and the weight of a row each time it is drawn (null: 1).
   const std::int32_t* balanced = nullptr;
   std::vector<std::uint32_t> n_balanced;
   const double* balance_weight = nullptr;
   std::uint32_t max_bins = 0;  // 0: exact splits
   std::uint32_t max_features_per_tree = UINT32_MAX;
-  double shrinkage = 0;  // strength, as a weight of rows, by which the values of each tree are shrunk; 0: not
+  double shrinkage = 0;                       // strength of hierarchical shrinkage, as a weight of rows; 0: off
   std::uint32_t first_tree = 0, n_trees = 0;  // trees first_tree … first_tree + n_trees - 1
 };
 

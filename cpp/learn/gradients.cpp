@@ -35,12 +35,12 @@ void Gradients::set(const double* gradients, const double* hessians) {
   is_known_ = true;
 }
 
-void Gradients::find_bend(PlacedPart& part) const {
-  const double *target = state_.target_of(part, state_.rows), *scores = state_.rows.scores[part.first].data();
+void Gradients::find_delta(PlacedComponent& component) const {
+  const double *target = state_.target_of(component, state_.rows), *scores = state_.rows.scores[component.first].data();
   std::vector<std::pair<double, double>> sizes;
   for (const Row r : state_.all)
     sizes.emplace_back(std::abs(target[r] - scores[r]), state_.rows.weight == nullptr ? 1.0 : state_.rows.weight[r]);
-  part.delta = bend_of(part.loss, part.parameter, sizes);
+  component.delta = delta_of(component.loss, component.parameter, sizes);
 }
 
 void Gradients::fill(std::vector<LossSum>* losses) {
@@ -53,46 +53,47 @@ void Gradients::fill(std::vector<LossSum>* losses) {
 
 std::vector<GradientSums> Gradients::fill_chunks(std::vector<LossSum>* losses) {
   const std::size_t n = state_.n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, width = state_.n_scores();
-  if (state_.is_outside()) throw std::logic_error("gradients are to be set before a round");
-  for (PlacedPart& part : state_.parts)
-    if (traits_of(part.loss).bends) find_bend(part);
+  if (state_.is_external()) throw std::logic_error("Set the gradients before each round.");
+  for (PlacedComponent& component : state_.components)
+    if (traits_of(component.loss).has_delta) find_delta(component);
   std::vector<GradientSums> sums(n_chunks * width);
   if (losses != nullptr) losses->assign(n_chunks, {});
   const double ns_per_row = 4.0 * static_cast<double>(width);
   for_each_chunk(n, state_.n_threads(), ns_per_row, [&](std::size_t c, std::size_t begin, std::size_t end) {
     state_.rows.touch(end - begin);
     LossSum* loss = losses == nullptr ? nullptr : &(*losses)[c];
-    for (const PlacedPart& part : state_.parts) fill_part(part, begin, end, sums.data() + c * width + part.first, loss);
+    for (const PlacedComponent& component : state_.components)
+      fill_component(component, begin, end, sums.data() + c * width + component.first, loss);
     if (loss != nullptr) loss->count(state_.rows.weight == nullptr ? nullptr : state_.rows.weight + begin, end - begin);
   });
   return sums;
 }
 
-void Gradients::fill_part(const PlacedPart& part, std::size_t begin, std::size_t end, GradientSums* sums,
-                          LossSum* loss) {
-  if (part.loss == Loss::multinomial) return fill_classes(part, begin, end, sums, loss);
-  if (part.loss == Loss::normal) return fill_normal(part, begin, end, sums, loss);
+void Gradients::fill_component(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
+                               LossSum* loss) {
+  if (component.loss == Loss::multinomial) return fill_classes(component, begin, end, sums, loss);
+  if (component.loss == Loss::normal) return fill_normal(component, begin, end, sums, loss);
   const double *weight = state_.rows.weight == nullptr ? nullptr : state_.rows.weight + begin,
-               *target = state_.target_of(part, state_.rows) + begin;
-  Pair* pairs = pairs_[part.first].data() + begin;
+               *target = state_.target_of(component, state_.rows) + begin;
+  Pair* pairs = pairs_[component.first].data() + begin;
   std::array<double, chunk_rows> losses;
-  boost_kernels().losses[static_cast<std::size_t>(part.loss)].gradients(
-      target, state_.rows.scores[part.first].data() + begin, weight, end - begin, {part.known()}, pairs,
+  boost_kernels().losses[static_cast<std::size_t>(component.loss)].gradients(
+      target, state_.rows.scores[component.first].data() + begin, weight, end - begin, {component.known()}, pairs,
       loss == nullptr ? nullptr : losses.data());
   add_sizes(pairs, end - begin, *sums);
-  if (loss != nullptr) loss->add(losses.data(), weight, end - begin, part.weight);
+  if (loss != nullptr) loss->add(losses.data(), weight, end - begin, component.weight);
 }
 
-void Gradients::fill_normal(const PlacedPart& part, std::size_t begin, std::size_t end, GradientSums* sums,
+void Gradients::fill_normal(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
                             LossSum* loss) {
-  const double *y = state_.target_of(part, state_.rows), *mean = state_.rows.scores[part.first].data(),
-               *log_deviation = state_.rows.scores[part.first + 1].data();
-  const double least = NormalLoss::least(part.parameter);
-  Pair *of_mean = pairs_[part.first].data(), *of_deviation = pairs_[part.first + 1].data();
+  const double *y = state_.target_of(component, state_.rows), *mean = state_.rows.scores[component.first].data(),
+               *log_deviation = state_.rows.scores[component.first + 1].data();
+  const double least = NormalLoss::least(component.parameter);
+  Pair *of_mean = pairs_[component.first].data(), *of_deviation = pairs_[component.first + 1].data();
   for (std::size_t r = begin; r < end; ++r) {
     const double weight = state_.rows.weight == nullptr ? 1.0 : state_.rows.weight[r];
     const NormalLoss::Row row = NormalLoss::at(y[r], mean[r], log_deviation[r], least);
-    const double scale = part.parameter * row.per_variance;
+    const double scale = component.parameter * row.per_variance;
     of_mean[r] = {static_cast<float>(weight * (-scale * row.residual)), static_cast<float>(weight * scale)};
     of_deviation[r] = {static_cast<float>(weight * row.shortfall), static_cast<float>(2.0 * weight)};
   }
@@ -100,32 +101,32 @@ void Gradients::fill_normal(const PlacedPart& part, std::size_t begin, std::size
   add_sizes(of_deviation + begin, end - begin, sums[1]);
   if (loss == nullptr) return;
   const double* scores[] = {mean + begin, log_deviation + begin};
-  add_losses(part, y + begin, state_.rows.weight == nullptr ? nullptr : state_.rows.weight + begin, scores, end - begin,
-             *loss);
+  add_losses(component, y + begin, state_.rows.weight == nullptr ? nullptr : state_.rows.weight + begin, scores,
+             end - begin, *loss);
 }
 
-void Gradients::fill_classes(const PlacedPart& part, std::size_t begin, std::size_t end, GradientSums* sums,
+void Gradients::fill_classes(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
                              LossSum* loss) {
   constexpr std::size_t block = 256;
-  const std::uint32_t n_classes = part.n_scores;
-  const double* target = state_.target_of(part, state_.rows);
+  const std::uint32_t n_classes = component.n_scores;
+  const double* target = state_.target_of(component, state_.rows);
   const double factor = MultinomialLoss::curvature(n_classes);
-  std::vector<double> shares(block * n_classes);
+  std::vector<double> proba(block * n_classes);
   std::vector<const double*> from(n_classes);
   std::vector<double*> to(n_classes);
-  for (std::uint32_t k = 0; k < n_classes; ++k) to[k] = shares.data() + k * block;
+  for (std::uint32_t k = 0; k < n_classes; ++k) to[k] = proba.data() + k * block;
   for (std::size_t at = begin; at < end; at += block) {
     const std::size_t n = std::min(block, end - at);
-    for (std::uint32_t k = 0; k < n_classes; ++k) from[k] = state_.rows.scores[part.first + k].data() + at;
+    for (std::uint32_t k = 0; k < n_classes; ++k) from[k] = state_.rows.scores[component.first + k].data() + at;
     std::array<double, block> losses;
     boost_kernels().softmax(from.data(), n_classes, n, to.data(), loss == nullptr ? nullptr : losses.data());
     const double* weight = state_.rows.weight == nullptr ? nullptr : state_.rows.weight + at;
     if (loss != nullptr) {
       for (std::size_t i = 0; i < n; ++i) losses[i] -= from[static_cast<std::size_t>(target[at + i])][i];
-      loss->add(losses.data(), weight, n, part.weight);
+      loss->add(losses.data(), weight, n, component.weight);
     }
     for (std::uint32_t k = 0; k < n_classes; ++k) {
-      Pair* pairs = pairs_[part.first + k].data() + at;
+      Pair* pairs = pairs_[component.first + k].data() + at;
       boost_kernels().class_gradients(to[k], target + at, weight, n, k, factor, pairs);
       add_sizes(pairs, n, sums[k]);
     }
@@ -144,7 +145,7 @@ Units Gradients::quantise(std::uint32_t k, Packed* packed) const {
 }
 
 double Gradients::mean_loss(const BoostingRows& rows) const {
-  return state_.is_outside() ? std::numeric_limits<double>::quiet_NaN() : mean_of(chunk_losses(rows));
+  return state_.is_external() ? std::numeric_limits<double>::quiet_NaN() : mean_of(chunk_losses(rows));
 }
 
 std::vector<LossSum> Gradients::chunk_losses(const BoostingRows& rows) const {
@@ -155,10 +156,10 @@ std::vector<LossSum> Gradients::chunk_losses(const BoostingRows& rows) const {
   return sums;
 }
 
-// Rows that are out of bag for their small gradients do not represent others.
-// Of every second, third … row where there are many: log losses of all rows, before and after, took 23 % of the fit.
+// Rows that are out of bag because of small gradients do not represent the others. If there are many, every second,
+// third … row is used: the log losses of all rows, before and after, took 23 % of the fit.
 double Gradients::mean_loss(std::span<const Row> out_of_bag) const {
-  if (state_.is_outside() || state_.params.draws_by_gradient) return std::numeric_limits<double>::quiet_NaN();
+  if (state_.is_external() || state_.params.draws_by_gradient) return std::numeric_limits<double>::quiet_NaN();
   const std::size_t step = step_out_of_bag(out_of_bag.size());
   const std::size_t n = (out_of_bag.size() + step - 1) / step;
   std::vector<LossSum> sums((n + chunk_rows - 1) / chunk_rows);
@@ -175,9 +176,9 @@ double Gradients::mean_loss(std::span<const Row> out_of_bag) const {
                    std::vector<const double*> from;
                    for (const auto& s : state_.rows.scores) scores.push_back(gathered(s.data()));
                    for (const auto& s : scores) from.push_back(s.data());
-                   for (const PlacedPart& part : state_.parts)
-                     add_losses(part, gathered(state_.target_of(part, state_.rows)).data(), weight,
-                                from.data() + part.first, end - begin, sums[c]);
+                   for (const PlacedComponent& component : state_.components)
+                     add_losses(component, gathered(state_.target_of(component, state_.rows)).data(), weight,
+                                from.data() + component.first, end - begin, sums[c]);
                    sums[c].count(weight, end - begin);
                  });
   return mean_of(sums);
@@ -189,8 +190,9 @@ LossSum Gradients::sum_of_losses(const BoostingRows& rows, std::size_t begin, st
   std::vector<const double*> scores;
   for (const auto& s : rows.scores) scores.push_back(s.data() + begin);
   LossSum sum;
-  for (const PlacedPart& part : state_.parts)
-    add_losses(part, state_.target_of(part, rows) + begin, weight, scores.data() + part.first, end - begin, sum);
+  for (const PlacedComponent& component : state_.components)
+    add_losses(component, state_.target_of(component, rows) + begin, weight, scores.data() + component.first,
+               end - begin, sum);
   sum.count(weight, end - begin);
   return sum;
 }

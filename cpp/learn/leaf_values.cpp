@@ -8,7 +8,7 @@
 
 namespace spinney {
 
-double tempered(double newton) {
+double damped(double newton) {
   constexpr double trusted = 1.5;
   const double size = std::abs(newton);
   if (size <= trusted) return newton;
@@ -43,23 +43,23 @@ void order_values(Tree& tree, const std::vector<std::int8_t>& monotone) {
   }
 }
 
-bool is_tempered(const BoostingParams& params, const PlacedPart& part, std::uint32_t score) {
-  // The mean of a normal distribution is in the unit of the target: its steps do not run away.
-  const bool is_mean = part.loss == Loss::normal && score == part.first;
-  return params.temper_steps && traits_of(part.loss).tempers_steps && !is_mean;
+bool is_damped(const BoostingParams& params, const PlacedComponent& component, std::uint32_t score) {
+  // The mean of a normal distribution is in the unit of the target: its steps do not diverge.
+  const bool is_mean = component.loss == Loss::normal && score == component.first;
+  return params.temper_steps && traits_of(component.loss).needs_damping && !is_mean;
 }
 
 void set_steps(BoostedTree& grown, const std::vector<WholeSums>& sums, const LeafScales& scales,
-               const SplitSearch& search, const BoostParams& params, double growth, bool is_tempered, bool is_free) {
+               const SplitSearch& search, const BoostParams& params, double growth, bool is_damped, bool is_free) {
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const GrownLeaf& leaf = grown.leaves[i];
     double newton = search.step(static_cast<double>(sums[i].gradient) / scales.gradient,
                                 static_cast<double>(sums[i].hessian) / scales.hessian, {});
     if (params.longest_step > 0) newton = std::clamp(newton, -params.longest_step, params.longest_step);
-    const double step = is_tempered ? tempered(newton) : std::clamp(newton, leaf.bounds.low, leaf.bounds.high);
+    const double step = is_damped ? damped(newton) : std::clamp(newton, leaf.bounds.low, leaf.bounds.high);
     grown.tree.value[leaf.node] = params.learning_rate * growth * step;
   }
-  if (is_tempered || is_free) order_values(grown.tree, params.monotonic_cst);
+  if (is_damped || is_free) order_values(grown.tree, params.monotonic_cst);
 }
 
 void set_weights(BoostedTree& grown, const std::vector<std::int64_t>& weights, double scale) {
@@ -79,8 +79,8 @@ void average_below(Tree& tree) {
   for (std::size_t at = tree.size(); at-- > 0;) {
     if (tree.is_leaf(at)) continue;
     const std::size_t left = at + 1, right = tree.right[at];
-    const double share = tree.weight[left] / (tree.weight[left] + tree.weight[right]);
-    tree.value[at] = share * tree.value[left] + (1 - share) * tree.value[right];
+    const double fraction = tree.weight[left] / (tree.weight[left] + tree.weight[right]);
+    tree.value[at] = fraction * tree.value[left] + (1 - fraction) * tree.value[right];
   }
 }
 

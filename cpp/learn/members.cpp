@@ -9,37 +9,37 @@
 
 namespace spinney {
 
-void Settling::add(double loss) {
+void EarlyStopping::add(double loss) {
   is_best_ = least_.empty() || loss < least_.back();
   least_.push_back(is_best_ ? loss : least_.back());
   const std::size_t n = least_.size();
   if (rule_.patience == 0 || n <= rule_.patience) return;
-  const double of = rule_.of_present ? least_.back() : least_.front();
-  const double worth = std::max(rule_.tol, rule_.worth * std::abs(of));
-  is_settled_ = least_.back() >= least_[n - 1 - rule_.patience] - worth;
+  const double of = rule_.of_best ? least_.back() : least_.front();
+  const double min_relative_decrease = std::max(rule_.tol, rule_.min_relative_decrease * std::abs(of));
+  is_stopped_ = least_.back() >= least_[n - 1 - rule_.patience] - min_relative_decrease;
 }
 
 namespace {
 
-constexpr std::size_t many_rows = 50'000;  // from here on the threads share the work of one tree
+constexpr std::size_t many_rows = 50'000;  // from here on the threads work together on one tree
 
-// One more round; whether the next may follow.
+// Performs one more round; returns whether another may follow.
 bool advance(const Runner& runner, bool is_alone, Interrupt& interrupt) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   Boosting& booster = *runner.booster;
   booster.advance(interrupt, is_alone);
-  const bool is_judged = booster.held_out().table != nullptr;
-  RoundLosses losses{booster.training_loss(), is_judged ? booster.held_out_loss() : unknown, {unknown, unknown}};
+  const bool is_evaluated = booster.held_out().table != nullptr;
+  RoundLosses losses{booster.training_loss(), is_evaluated ? booster.held_out_loss() : unknown, {unknown, unknown}};
   if (is_alone) losses.out_of_bag = booster.out_of_bag_loss();
   runner.log->losses.push_back(losses);
-  if (!std::isfinite(losses.training) || (is_judged && !std::isfinite(losses.held_out))) return false;
-  if (runner.settling == nullptr || !is_judged) return true;
-  runner.settling->add(losses.held_out);
-  if (runner.keeps_best && runner.settling->is_best()) runner.log->best_scores = booster.held_out().scores;
-  return !runner.settling->is_settled();
+  if (!std::isfinite(losses.training) || (is_evaluated && !std::isfinite(losses.held_out))) return false;
+  if (runner.stopping == nullptr || !is_evaluated) return true;
+  runner.stopping->add(losses.held_out);
+  if (runner.keeps_best && runner.stopping->is_best()) runner.log->best_scores = booster.held_out().scores;
+  return !runner.stopping->is_stopped();
 }
 
-// Who does which round of whom.
+// Assigns rounds of boosters to threads.
 class Turns {
  public:
   Turns(std::span<const Runner> runners, Interrupt& interrupt) : runners_(runners), interrupt_(interrupt) {
@@ -52,9 +52,9 @@ class Turns {
     for (std::size_t i = next(); !is_over_ && i < runners_.size(); i = next()) {
       is_taken_[i] = true;
       lock.unlock();
-      bool goes_on = false;
+      bool continues = false;
       try {
-        goes_on = advance(runners_[i], false, interrupt_);
+        continues = advance(runners_[i], false, interrupt_);
       } catch (...) {
         lock.lock();
         is_over_ = true;
@@ -62,13 +62,13 @@ class Turns {
       }
       lock.lock();
       is_taken_[i] = false;
-      to_do_[i] = goes_on ? to_do_[i] - 1 : 0;
+      to_do_[i] = continues ? to_do_[i] - 1 : 0;
     }
     if (!may_be_alone) is_over_ = true;
   }
 
  private:
-  // That nobody has taken; the one with most rounds to do.
+  // The booster with most rounds left that no thread has taken.
   std::size_t next() const {
     std::size_t found = runners_.size();
     for (std::size_t i = 0; i < runners_.size(); ++i)
@@ -96,10 +96,10 @@ void advance_together(std::span<const Runner> runners, int n_threads, Interrupt&
   }
   std::uint32_t most = 0;
   for (const Runner& runner : runners) most = std::max(most, runner.n_rounds);
-  std::vector<bool> goes_on(runners.size(), true);
+  std::vector<bool> continues(runners.size(), true);
   for (std::uint32_t i = 0; i < most; ++i)
     for (std::size_t m = 0; m < runners.size(); ++m)
-      goes_on[m] = goes_on[m] && i < runners[m].n_rounds && advance(runners[m], runners.size() == 1, interrupt);
+      continues[m] = continues[m] && i < runners[m].n_rounds && advance(runners[m], runners.size() == 1, interrupt);
 }
 
 }  // namespace spinney

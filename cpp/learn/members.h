@@ -1,4 +1,4 @@
-// Boosters that learn from different rows of one table, side by side.
+// Boosters that learn from different rows of one table, advanced together.
 #pragma once
 
 #include <cstdint>
@@ -9,51 +9,51 @@
 
 namespace spinney {
 
-// When losses no longer fall: the least of all is hardly below what it was `patience` losses ago.
-struct SettlingRule {
-  std::uint32_t patience = 0;  // 0: they never settle
-  double tol = 0;              // what they must save, to go on
-  double worth = 0;            // the same as a share of the first loss, or
-  bool of_present = false;     // of the least so far
+// Early stopping: the lowest loss has hardly decreased over the last `patience` losses.
+struct EarlyStoppingRule {
+  std::uint32_t patience = 0;        // 0: never stop
+  double tol = 0;                    // minimum decrease of the loss
+  double min_relative_decrease = 0;  // the same relative to the first loss, or
+  bool of_best = false;              // to the lowest loss so far
 };
 
-class Settling {
+class EarlyStopping {
  public:
-  explicit Settling(SettlingRule rule) : rule_(rule) {}
+  explicit EarlyStopping(EarlyStoppingRule rule) : rule_(rule) {}
   void add(double loss);
-  bool is_settled() const { return is_settled_; }
-  bool is_best() const { return is_best_; }  // the last loss is below all before it
+  bool is_stopped() const { return is_stopped_; }
+  bool is_best() const { return is_best_; }  // whether the last loss is the lowest so far
 
  private:
-  SettlingRule rule_;
-  std::vector<double> least_;  // up to each loss
-  bool is_settled_ = false, is_best_ = false;
+  EarlyStoppingRule rule_;
+  std::vector<double> least_;  // lowest loss up to each round
+  bool is_stopped_ = false, is_best_ = false;
 };
 
-// After a round; NaN where no rows are held out, none are out of bag, or there are several boosters.
+// After a round; NaN if there is no validation set, no out-of-bag row, or there are several boosters.
 struct RoundLosses {
   double training, held_out;
   Boosting::OutOfBagLoss out_of_bag;
 };
 
-// What the rounds of a booster have done.
+// The history of a booster's rounds.
 struct RoundLog {
   std::vector<RoundLosses> losses;
-  std::vector<RowVector<double>> best_scores;  // of the rows held out, after the round of their least loss
+  std::vector<RowVector<double>> best_scores;  // of the validation set, after the round with its lowest loss
 };
 
 struct Runner {
   Boosting* booster;
   RoundLog* log;
-  Settling* settling;          // null: the caller judges
-  std::uint32_t n_rounds = 1;  // to be done
-  bool keeps_best = false;     // scores of the rows held out
+  EarlyStopping* stopping;     // null: the caller decides when to stop
+  std::uint32_t n_rounds = 1;  // maximum number of rounds
+  bool keeps_best = false;     // save the best scores of the validation set
 };
 
-// More rounds of each: as many as are asked for, or until its held-out loss has settled, or a loss is no number. Where a
-// tree has too little work for the threads, they take a round of a booster each, of the one that has most to do. Else a
-// call may end before all is done, when threads are free: they would be better used by the trees of those that are left.
-// After an interruption some have done more than others.
+// Performs more rounds of each booster: n_rounds, or until its validation loss stops decreasing or a loss is not
+// finite. If a tree has too little work for all threads, each thread takes a round of the booster with most rounds
+// left. Otherwise a call may return early when threads become idle, because the remaining boosters can use them for
+// their trees. After an interruption some boosters may be ahead of others.
 void advance_together(std::span<const Runner> runners, int n_threads, Interrupt& interrupt);
 
 }  // namespace spinney

@@ -15,10 +15,10 @@
 namespace spinney {
 
 [[noreturn]] static void refuse_request() {
-  throw std::invalid_argument("a request is for rows, nodes or columns that do not exist");
+  throw std::invalid_argument("The request refers to rows, nodes or columns that do not exist.");
 }
 
-// Its column exists, and so do the codes that it parts.
+// Returns whether the column of a split and its codes exist.
 static void check_split(const BoostSplit& split, const Coding& coding) {
   if (split.feature >= coding.columns.size()) refuse_request();
   const CodedColumn& column = coding.columns[split.feature];
@@ -27,7 +27,8 @@ static void check_split(const BoostSplit& split, const Coding& coding) {
   if (!std::all_of(split.left_codes.begin(), split.left_codes.end(), exists)) refuse_request();
 }
 
-// Rows in codes can be walked down the tree. Of a tree in a message the rest is not known, and values are not looked at.
+// Returns whether coded rows can be walked down the tree. For a tree in a message the rest is unknown, and values are
+// not checked.
 static void check_tree(const BoostedTree& grown, const Coding& coding) {
   const std::size_t n = grown.tree.size();
   if (grown.tree.value.size() != n || grown.cut.size() != n) refuse_request();
@@ -61,13 +62,13 @@ struct Partition::TreeRows {
 
   struct Range {
     std::size_t begin, end;
-    std::uint32_t left = 0;  // name of the left child; 0: its rows are in ascending order
+    std::uint32_t left = 0;  // number of the left child; 0: its rows are ascending
   };
   const Range& at(std::uint32_t name) const {
     if (name >= nodes.size()) refuse_request();
     return nodes[name];
   }
-  // Runs of rows in ascending order that nodes consist of; the `node` of each is a place among these names.
+  // Runs of ascending rows that nodes consist of; the `node` of each is an index into these node numbers.
   std::vector<GrownLeaf> runs_of(std::span<const std::uint32_t> names) const {
     std::vector<GrownLeaf> found;
     std::vector<std::uint32_t> below;
@@ -91,7 +92,7 @@ struct Partition::TreeRows {
   const SplitSearch search;
   const DrawnColumns drawn;
   const PlainCells cells;
-  std::vector<Range> nodes;  // by name
+  std::vector<Range> nodes;  // by node number
 };
 
 void Partition::TreeRows::put_cells(const Range& node, bool is_root, MessageWriter& to, Interrupt& interrupt) const {
@@ -102,7 +103,7 @@ void Partition::TreeRows::put_cells(const Range& node, bool is_root, MessageWrit
   SearchedNode filled{.histogram = histogram.get(), .rows = memory.rows.data() + node.begin, .terms = {}};
   filled.terms.n_rows = static_cast<Row>(n);
   const double estimated_ns = histograms.estimated_ns(static_cast<double>(n), static_cast<double>(n));
-  histograms.plant(filled, nullptr, threads_for(estimated_ns));
+  histograms.init_root(filled, nullptr, threads_for(estimated_ns));
   const Packed total = packed(filled.terms.total);
   if (is_root) to.put(total);
   for (const std::uint32_t f : cells.columns())
@@ -133,8 +134,8 @@ std::string Partition::answer(std::string_view request, Interrupt& interrupt) {
     case Request::gradients:
       put_state(to);
       break;
-    case Request::plant:
-      plant(from, to, interrupt);
+    case Request::init_root:
+      init_root(from, to, interrupt);
       break;
     case Request::split:
       split(from, to, interrupt);
@@ -153,10 +154,10 @@ std::string Partition::answer(std::string_view request, Interrupt& interrupt) {
       put_scores(state_.held_out.scores, to);
       break;
     case Request::keep_scores:
-      kept_ = state_.held_out.scores;
+      best_scores_ = state_.held_out.scores;
       break;
     case Request::kept_scores:
-      put_scores(kept_, to);
+      put_scores(best_scores_, to);
       break;
     default:
       refuse_request();
@@ -171,7 +172,7 @@ void Partition::put_state(MessageWriter& to) {
   to.put_run(state_.held_out.table == nullptr ? std::vector<LossSum>{} : gradients_.chunk_losses(state_.held_out));
 }
 
-// Trees come with the numbers of their leaves if they were grown on these rows, else all rows find their way.
+// Trees come with the leaf numbers if they were grown on these rows; else all rows are walked down the tree.
 void Partition::add(MessageReader& from, MessageWriter& to) {
   const bool wants_state = from.get<std::uint8_t>() != 0;
   for (auto n_trees = from.get<std::uint32_t>(); n_trees > 0; --n_trees) {
@@ -197,19 +198,19 @@ void Partition::add(MessageReader& from, MessageWriter& to) {
       leaves_.walk({&grown, 1}, k, state_.coded->codes, sample_.out_of_bag(), state_.rows);
     }
     if (state_.held_out.table != nullptr)
-      leaves_.walk({&grown, 1}, k, state_.coded->codes, state_.judged, state_.held_out);
+      leaves_.walk({&grown, 1}, k, state_.coded->codes, state_.validation_rows, state_.held_out);
   }
   if (!wants_state) return;
   end_round();
   put_state(to);
 }
 
-// Every so many-th row of the table's list of rows out of bag: those with a weight, then those without.
+// Every step-th row of the table's out-of-bag rows: those with a weight, then those without.
 void Partition::out_of_bag(MessageReader& from, MessageWriter& to) {
   const auto step = std::max<std::uint64_t>(1, from.get<std::uint64_t>());
   const auto n_all = from.get<std::uint64_t>();
-  const auto places =
-      from.get_run<std::uint64_t>();  // by partition: its first row, how many before it with and without weight
+  const auto places = from.get_run<
+      std::uint64_t>();  // by partition: its first row, and the numbers of earlier rows with and without weight
   for (std::size_t p = 0; p + 2 < places.size(); p += 3) {
     if (places[p] != state_.place.first_row) continue;
     for (std::size_t i = 0; i < sample_.out_of_bag().size(); ++i) {
@@ -217,7 +218,7 @@ void Partition::out_of_bag(MessageReader& from, MessageWriter& to) {
       if (place % step != 0) continue;
       const Row r = sample_.out_of_bag()[i];
       to.put<std::uint64_t>(place / step);
-      for (const PlacedPart& part : state_.parts) to.put<double>(state_.target_of(part, state_.rows)[r]);
+      for (const PlacedComponent& part : state_.components) to.put<double>(state_.target_of(part, state_.rows)[r]);
       to.put<double>(state_.rows.weight == nullptr ? 1.0 : state_.rows.weight[r]);
       for (const auto& scores : state_.rows.scores) to.put<double>(scores[r]);
     }
@@ -240,7 +241,7 @@ Partition::TreeRows& Partition::tree_of(std::uint32_t score) {
   return *growing_[score];
 }
 
-void Partition::plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt) {
+void Partition::init_root(MessageReader& from, MessageWriter& to, Interrupt& interrupt) {
   const RootsRequest roots = get_roots(from);
   const std::uint32_t first = roots.first_tree, n_scores = state_.n_scores();
   if (roots.totals.size() != n_scores || first > n_scores || roots.n_trees > n_scores - first) refuse_request();
@@ -275,16 +276,16 @@ void Partition::split(MessageReader& from, MessageWriter& to, Interrupt& interru
   }
 }
 
-// Returns how many rows go left.
+// Returns the number of rows that go left.
 std::size_t Partition::partition(TreeRows& tree, const NodeSplit& request) {
   const TreeRows::Range node = tree.at(request.node);
   Row* rows = tree.memory.rows.data() + node.begin;
   const std::size_t n = node.end - node.begin;
   if (request.left != tree.nodes.size()) refuse_request();
   check_split(request.split, state_.coded->coding);
-  if (node.left != 0) std::sort(rows, rows + n);  // an earlier split had left too few on a side
+  if (node.left != 0) std::sort(rows, rows + n);  // an earlier split left too few rows on a side
   const int n_threads = tree.threads_for(static_cast<double>(n));
-  const std::size_t n_left = tree.memory.local.parter.part(request.split, rows, n, n_threads, 0);
+  const std::size_t n_left = tree.memory.local.partitioner.part(request.split, rows, n, n_threads, 0);
   const std::size_t middle = node.begin + n_left;
   tree.nodes[request.node].left = request.left;
   tree.nodes.push_back({node.begin, middle});

@@ -1,4 +1,4 @@
-// Some rows of a table that is partitioned among processes: they answer the messages of whoever boosts on all of them.
+// One partition of the rows of a distributed table: it answers the requests of the coordinating booster.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "boost/row_messages.h"
-#include "learn/leaf_setting.h"
+#include "learn/leaf_updater.h"
 
 namespace spinney {
 
-// Begins at a multiple of `chunk_rows` of the table: sums are by chunk, and none is shared.
+// Begins at a multiple of `chunk_rows` of the table, because sums are by chunk.
 class Partition {
  public:
-  // `rows` has a table without columns, whose codes are `coded`; `held_out` has the same, or none.
+  // `rows` has a table without columns, whose codes are `coded`; `held_out` has the same table, or none.
   Partition(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::shared_ptr<const CodedTable> coded,
             const TablePlace& place);
   ~Partition();
@@ -24,11 +24,11 @@ class Partition {
   std::string answer(std::string_view request, Interrupt& interrupt);
 
  private:
-  struct Memory;    // that the trees of a score use one after the other
-  struct TreeRows;  // of a tree that is being grown
+  struct Memory;    // memory that consecutive trees of a score reuse
+  struct TreeRows;  // the rows of a tree that is being grown
 
   // Each reads a request and writes the answer.
-  void plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
+  void init_root(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
   void split(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
   void leaf_sums(MessageReader& from, MessageWriter& to);
 
@@ -46,11 +46,11 @@ class Partition {
   BoostingState state_;
   Gradients gradients_;
   RowSample sample_;
-  LeafSetting leaves_;
-  std::vector<std::unique_ptr<Memory>> memory_;     // by score, once it is needed
-  std::vector<std::unique_ptr<TreeRows>> growing_;  // by score, those that are being grown
-  std::size_t n_weighted_ = 0;                      // rows out of bag with a weight; they come first
-  std::vector<RowVector<double>> kept_;             // best scores of the validation set, by score
+  LeafUpdater leaves_;
+  std::vector<std::unique_ptr<Memory>> memory_;     // by score, created when needed
+  std::vector<std::unique_ptr<TreeRows>> growing_;  // by score, trees being grown
+  std::size_t n_weighted_ = 0;                      // out-of-bag rows with a weight, which come first
+  std::vector<RowVector<double>> best_scores_;      // best scores of the validation set, by score
 };
 
 }  // namespace spinney

@@ -48,11 +48,11 @@ PartitionedBoosting::PartitionedBoosting(Coding coding, BoostingParams params, s
       before_(unknown),
       after_(unknown),
       round_(n_done) {
-  if (n_rows >= std::size_t{1} << 30) throw std::invalid_argument("boosting takes at most 2^30 rows");
+  if (n_rows >= std::size_t{1} << 30) throw std::invalid_argument("Boosting supports at most 2^30 rows.");
   whole_.n_all_rows = n_rows;
   if (weight != nullptr) {
     const std::vector<Row> rows = rows_of_weight(n_rows, weight);
-    if (rows.empty()) throw std::invalid_argument("no row has a positive weight");
+    if (rows.empty()) throw std::invalid_argument("No row has a positive weight.");
     const WeightScale found = weight_scale(rows, weight, n_rows, 61);
     whole_.weight_scale = found.scale;
     if (found.count_by_weight > 0) whole_.count_by_weight = found.count_by_weight;
@@ -60,12 +60,13 @@ PartitionedBoosting::PartitionedBoosting(Coding coding, BoostingParams params, s
   params_.tree.count_by_weight = whole_.count_by_weight;
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     const LossTraits& traits = traits_of(parts_[p].loss);
-    if (!traits.is_additive()) throw std::invalid_argument("partitioned rows cannot refit leaves");
-    part_of_.insert(part_of_.end(), parts_[p].n_scores, p);
+    if (!traits.is_additive())
+      throw std::invalid_argument("Distributed boosting does not support losses that refit leaves.");
+    component_of_.insert(component_of_.end(), parts_[p].n_scores, p);
   }
   least_gains_.assign(n_scores(), std::numeric_limits<double>::infinity());
   if (params_.draws_by_gradient || params_.vector_leaves || params_.tree.symmetric || params_.n_parallel_trees > 1)
-    throw std::invalid_argument("partitioned rows take plain trees");
+    throw std::invalid_argument("Distributed boosting does not support these tree options.");
   of_score_ = params_.constrain();
 }
 
@@ -94,14 +95,14 @@ void PartitionedBoosting::read_state(std::vector<MessageReader> partitions) {
   held_out_loss_ = held_out.empty() ? unknown : mean_of(held_out);
 }
 
-// Two messages are on their way as long as there is much to request: while partitions answer one, the other waits for them.
-// Where it is little, one message requests all of it: two would be answered no sooner.
+// Two messages are in flight while there is much to request: partitions answer one while the other waits. If there is
+// little, one message requests all of it, because two would not be answered sooner.
 class PartitionedBoosting::Growth {
  public:
   Growth(Channel& channel, Trees& trees, std::uint32_t first, double work_of_message, Interrupt& interrupt)
       : channel_(channel), trees_(trees), first_(first), work_of_message_(work_of_message), interrupt_(interrupt) {}
 
-  // Grows all trees, and requests the sums of their leaves.
+  // Grows all trees and requests the sums of their leaves.
   void run() {
     do {
       while (sent_.size() < 2 && (send_splits() || send_early_sums())) {
@@ -120,10 +121,10 @@ class PartitionedBoosting::Growth {
  private:
   struct SumsOf {
     PartitionedTree* tree;
-    std::vector<std::uint32_t> names;  // of nodes
+    std::vector<std::uint32_t> names;  // node numbers
   };
   struct Sent {
-    std::vector<PartitionedTree*> split;  // a batch of each
+    std::vector<PartitionedTree*> split;  // one batch for each tree
     std::vector<SumsOf> summed;
   };
 
@@ -150,7 +151,7 @@ class PartitionedBoosting::Growth {
     to.put<std::uint32_t>(static_cast<std::uint32_t>(sent.split.size()));
     to.append(batches);
     std::string message = to.take();
-    are_sums_asked_ = is_end_in_sight();
+    are_sums_requested_ = is_end_in_sight();
     message += sums_of([&](std::size_t i) { return leaves_in_sight(i); }, sent.summed);
     send(message, std::move(sent));
     return true;
@@ -160,41 +161,41 @@ class PartitionedBoosting::Growth {
     return std::all_of(trees_.begin(), trees_.end(), [](const auto& tree) { return tree->is_end_in_sight(); });
   }
 
-  // What will be the leaves of a tree, as it seems, once all requested splits are made.
+  // The expected leaves of a tree once all requested splits are made.
   std::vector<std::uint32_t> leaves_in_sight(std::size_t i) const {
-    return are_sums_asked_ ? trees_[i]->rows().without_sums() : std::vector<std::uint32_t>{};
+    return are_sums_requested_ ? trees_[i]->rows().without_sums() : std::vector<std::uint32_t>{};
   }
 
-  // Their sums, if it shows only now.
+  // Requests their sums if they are known only now.
   bool send_early_sums() {
-    if (sent_.empty() || are_sums_asked_ || !is_end_in_sight()) return false;
-    are_sums_asked_ = true;
+    if (sent_.empty() || are_sums_requested_ || !is_end_in_sight()) return false;
+    are_sums_requested_ = true;
     return send_sums([&](std::size_t i) { return leaves_in_sight(i); });
   }
 
   template <class NamesOf>
   bool send_sums(NamesOf&& names_of) {
     Sent sent;
-    const std::string asked = sums_of(names_of, sent.summed);
+    const std::string requested = sums_of(names_of, sent.summed);
     if (sent.summed.empty()) return false;
-    send(message_of(Request::leaf_sums).take() + asked, std::move(sent));
+    send(message_of(Request::leaf_sums).take() + requested, std::move(sent));
     return true;
   }
 
-  // The part of a message that requests sums; maybe of no nodes.
+  // The part of a message that requests sums, possibly of no nodes.
   template <class NamesOf>
   std::string sums_of(NamesOf&& names_of, std::vector<SumsOf>& summed) {
-    MessageWriter asked;
+    MessageWriter requested;
     for (std::uint32_t i = 0; i < trees_.size(); ++i) {
       std::vector<std::uint32_t> names = names_of(i);
       if (names.empty()) continue;
-      asked.put<std::uint32_t>(first_ + i);
-      asked.put_run(names);
+      requested.put<std::uint32_t>(first_ + i);
+      requested.put_run(names);
       summed.push_back({trees_[i].get(), std::move(names)});
     }
     MessageWriter to;
     to.put<std::uint32_t>(static_cast<std::uint32_t>(summed.size()));
-    return to.take() + asked.take();
+    return to.take() + requested.take();
   }
 
   static std::vector<std::uint32_t> leaves_without_sums(const PartitionedTree& tree, const BoostedTree& grown) {
@@ -227,7 +228,7 @@ class PartitionedBoosting::Growth {
   const double work_of_message_;
   Interrupt& interrupt_;
   std::deque<Sent> sent_;
-  bool are_sums_asked_ = false;
+  bool are_sums_requested_ = false;
 };
 
 void PartitionedBoosting::advance(Channel& channel, Interrupt& interrupt) {
@@ -239,7 +240,7 @@ void PartitionedBoosting::advance(Channel& channel, Interrupt& interrupt) {
   double before = unknown;
   for (std::uint32_t first = 0; first < n; first += most_beside) {
     const std::uint32_t beside = std::min(most_beside, n - first);
-    Trees growing = plant(channel, first, beside, false, drawn, interrupt);
+    Trees growing = init_root(channel, first, beside, false, drawn, interrupt);
     Growth growth(channel, growing, first, work_of_message_, interrupt);
     growth.run();
     if (first == 0) before = mean_out_of_bag(channel, drawn, interrupt);
@@ -259,20 +260,20 @@ void PartitionedBoosting::advance(Channel& channel, Interrupt& interrupt) {
   ++round_;
 }
 
-PartitionedBoosting::Trees PartitionedBoosting::plant(Channel& channel, std::uint32_t first, std::uint32_t n,
-                                                      bool takes_all, Drawn& drawn, Interrupt& interrupt) {
-  MessageWriter to = message_of(Request::plant);
+PartitionedBoosting::Trees PartitionedBoosting::init_root(Channel& channel, std::uint32_t first, std::uint32_t n,
+                                                          bool takes_all, Drawn& drawn, Interrupt& interrupt) {
+  MessageWriter to = message_of(Request::init_root);
   put_roots(to, {round_, totals_, first, n, takes_all});
   std::vector<MessageReader> partitions = readers(channel, to.take(), interrupt);
   drawn = {};
   for (MessageReader& partition : partitions) drawn.of_partition.push_back(partition.get<DrawnRows>());
-  if (drawn.n_rows() == 0 && !takes_all) return plant(channel, first, n, true, drawn, interrupt);
+  if (drawn.n_rows() == 0 && !takes_all) return init_root(channel, first, n, true, drawn, interrupt);
   Trees trees;
   for (std::uint32_t k = first; k < first + n; ++k) {
     trees.push_back(std::make_unique<PartitionedTree>(
         coding_, tree_params(k), PackedScales(totals_[k], whole_.n_all_rows).units(),
         key_of_boosted_tree(params_.tree.seed, round_, k), least_gains_[k], params_.tree.n_threads, interrupt));
-    trees.back()->plant(drawn.n_rows(), partitions);
+    trees.back()->init_root(drawn.n_rows(), partitions);
   }
   return trees;
 }
@@ -289,7 +290,7 @@ void PartitionedBoosting::set_values(std::uint32_t first, const Trees& trees, st
     }
     const SplitSearch search(coding_, tree_params(k), {});
     set_steps(grown[i], sums, LeafScales(totals_[k]), search, tree_params(k), params_.step_growth(round_),
-              is_tempered(params_, parts_[part_of_[k]], k), false);
+              is_damped(params_, parts_[component_of_[k]], k), false);
     if (is_weighted_) set_weights(grown[i], weights, whole_.weight_scale);
     average_below(grown[i].tree);
   }
@@ -321,7 +322,7 @@ std::string PartitionedBoosting::added(std::uint32_t first, const std::vector<Bo
   return to.take();
 }
 
-// Of the rows that the round has not drawn, in the order that they would have in one place.
+// Of the out-of-bag rows of the round, in table order.
 double PartitionedBoosting::mean_out_of_bag(Channel& channel, const Drawn& drawn, Interrupt& interrupt) {
   if (params_.subsample >= 1 || drawn.n_rows() == 0) return unknown;
   std::uint64_t n_weighted = 0, n = 0;
@@ -332,22 +333,22 @@ double PartitionedBoosting::mean_out_of_bag(Channel& channel, const Drawn& drawn
     n += of.n_out_of_bag;
   }
   if (n_weighted == 0) return unknown;
-  const std::size_t step = step_out_of_bag(n), n_judged = (n + step - 1) / step;
+  const std::size_t step = step_out_of_bag(n), n_evaluated = (n + step - 1) / step;
   MessageWriter to = message_of(Request::out_of_bag);
   to.put<std::uint64_t>(step);
   to.put<std::uint64_t>(n_weighted);
   to.put_run(places);
   const std::size_t n_parts = parts_.size(), width = n_parts + 1 + n_scores();
-  std::vector<std::vector<double>> columns(width, std::vector<double>(n_judged));
+  std::vector<std::vector<double>> columns(width, std::vector<double>(n_evaluated));
   for (MessageReader& partition : readers(channel, to.take(), interrupt))
     while (partition.left() > 0) {
       const auto at = partition.get<std::uint64_t>();
-      if (at >= n_judged) throw std::invalid_argument("partitions differ in their rows");
+      if (at >= n_evaluated) throw std::invalid_argument("The partitions report inconsistent numbers of rows.");
       for (std::vector<double>& column : columns) column[at] = partition.get<double>();
     }
-  std::vector<LossSum> sums((n_judged + chunk_rows - 1) / chunk_rows);
+  std::vector<LossSum> sums((n_evaluated + chunk_rows - 1) / chunk_rows);
   for (std::size_t c = 0; c < sums.size(); ++c) {
-    const std::size_t begin = c * chunk_rows, size = std::min(chunk_rows, n_judged - begin);
+    const std::size_t begin = c * chunk_rows, size = std::min(chunk_rows, n_evaluated - begin);
     const double* weight = is_weighted_ ? columns[n_parts].data() + begin : nullptr;
     std::vector<const double*> scores;
     for (std::uint32_t k = 0; k < n_scores(); ++k) scores.push_back(columns[n_parts + 1 + k].data() + begin);

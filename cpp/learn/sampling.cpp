@@ -16,29 +16,29 @@ RowSample::RowSample(const BoostingState& state, Gradients& gradients)
 
 void RowSample::draw() {
   if (state_.params.subsample >= 1) return;
-  part_by_chance();
+  draw_by_hash();
   if (in_bag_.empty()) in_bag_.swap(out_of_bag_);
   if (in_bag_.size() == state_.all.size()) return;
   add_weightless();
-  if (state_.params.draws_by_gradient) weigh_drawn_rows();
+  if (state_.params.draws_by_gradient) reweight_drawn_rows();
 }
 
 std::size_t RowSample::draw_partition(bool takes_all) {
   if (state_.params.subsample >= 1) return 0;
-  part_by_chance();
+  draw_by_hash();
   if (takes_all) in_bag_.swap(out_of_bag_);
   const std::size_t n_weighted = out_of_bag_.size();
   add_weightless();
   return n_weighted;
 }
 
-// Rows without a weight are never drawn.
+// Rows of weight 0 are never drawn.
 void RowSample::add_weightless() {
   for (std::size_t r = 0; state_.rows.weight != nullptr && r < state_.n_rows(); ++r)
     if (!(state_.rows.weight[r] > 0)) out_of_bag_.push_back(static_cast<Row>(r));
 }
 
-void RowSample::part_by_chance() {
+void RowSample::draw_by_hash() {
   const std::uint64_t key = derive(derive(state_.params.tree.seed, 11), state_.round);
   if (state_.params.top_share > 0) return draw_largest_and_some(key);
   if (state_.params.draws_by_gradient) measure_rows();
@@ -48,7 +48,7 @@ void RowSample::part_by_chance() {
     return static_cast<double>(derive(key, state_.place.first_row + r) >> 11) * 0x1p-53 < chance;
   };
   const std::size_t n = state_.all.size(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
-  std::vector<std::size_t> first(n_chunks + 1, 0);  // of the rows drawn
+  std::vector<std::size_t> first(n_chunks + 1, 0);  // of the drawn rows
   for_each_chunk(n, state_.n_threads(), 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) first[c + 1] += is_drawn(state_.all[i]);
   });
@@ -65,8 +65,8 @@ void RowSample::part_by_chance() {
   });
 }
 
-// Rows with the largest gradients, and of the others some that stand for all of them (Ke et al. 2017, "GOSS"). Both are so many,
-// not so many on average, and ties go to the first rows.
+// The rows with the largest gradients and a sample of the others (Ke et al. 2017, "GOSS"). Both numbers are exact, not
+// expected values, and ties go to the first rows.
 void RowSample::draw_largest_and_some(std::uint64_t key) {
   const auto n = static_cast<double>(state_.all.size());
   const auto n_largest = static_cast<std::size_t>(std::clamp(std::round(state_.params.top_share * n), 1.0, n));
@@ -98,16 +98,16 @@ void RowSample::draw_largest_and_some(std::uint64_t key) {
   std::sort(out_of_bag_.begin(), out_of_bag_.end());
 }
 
-// How large the gradients of each row are, and the size from which on a row is drawn for certain, such that as many rows are
-// drawn as requested: those below by their fraction of it (Ibragimov and Gusev 2019). A row without a gradient still limits how
-// far a step may go, so that its second derivative counts for something.
+// The gradient size of each row, and the threshold above which a row is drawn with certainty, chosen so that the
+// requested number of rows is expected: rows below it are drawn with probability size / threshold (Ibragimov and Gusev
+// 2019). A row without a gradient still limits the step, so its second derivative contributes.
 void RowSample::measure_rows() {
-  constexpr double share_of_hessian = 0.5;
-  constexpr std::size_t n_bins = 2048;  // of the first bits of a size: eight to a power of two
+  constexpr double hessian_fraction = 0.5;
+  constexpr std::size_t n_bins = 2048;  // by the leading bits of a size: eight per power of two
   sizes_.resize(state_.n_rows());
   std::vector<double> ratios;
   for (const GradientSums& t : gradients_.totals())
-    ratios.push_back(share_of_hessian * t.gradient / std::max(t.hessian, 1e-300));
+    ratios.push_back(hessian_fraction * t.gradient / std::max(t.hessian, 1e-300));
   for_each_chunk(state_.n_rows(), state_.n_threads(), 2.0, [&](std::size_t, std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) {
       double sum = 0;
@@ -138,8 +138,8 @@ void RowSample::measure_rows() {
   }
 }
 
-// Rows that were drawn stand for those like them that were not.
-void RowSample::weigh_drawn_rows() {
+// Drawn rows represent similar rows that were not drawn.
+void RowSample::reweight_drawn_rows() {
   const std::size_t n = in_bag_.size(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
   for (std::uint32_t k = 0; k < state_.n_scores(); ++k) {
     Pair* pairs = gradients_.of(k);

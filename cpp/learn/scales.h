@@ -1,4 +1,4 @@
-// What the sums of gradient pairs are counted in: units that follow from what all rows add up to.
+// The units of summed gradient pairs, derived from the totals over all rows.
 #pragma once
 
 #include <algorithm>
@@ -10,28 +10,28 @@
 
 namespace spinney {
 
-// Whole numbers as large as the sums of all rows leave room for. Units are powers of two: gradients that are whole to begin
-// with, such as signs, stay exact, and so do ties between cuts.
+// The largest integers that the sums over all rows allow. Units are powers of two: integer gradients, such as signs,
+// stay exact, and so do ties between cuts.
 struct PackedScales {
   PackedScales(const GradientSums& totals, std::size_t n_rows) {
-    const double room = 0.999 * (0x1p31 - 2 - static_cast<double>(n_rows));  // each row may be rounded up by one
-    gradient = scale_of(room, totals.gradient);
-    hessian = scale_of(room, totals.hessian);
+    const double limit = 0.999 * (0x1p31 - 2 - static_cast<double>(n_rows));  // each row may be rounded up by one
+    gradient = scale_of(limit, totals.gradient);
+    hessian = scale_of(limit, totals.hessian);
   }
   Units units() const { return {1.0 / static_cast<double>(gradient), 1.0 / static_cast<double>(hessian)}; }
 
   float gradient, hessian;
 
  private:
-  static float scale_of(double room, double total) {
+  static float scale_of(double limit, double total) {
     int exponent = 0;
-    std::frexp(room / std::max(total, 0x1p-64), &exponent);
+    std::frexp(limit / std::max(total, 0x1p-64), &exponent);
     return std::ldexp(1.0f, exponent - 1);
   }
 };
 
-// Leaves are set from the gradients before rounding; their sums are whole numbers of a unit that none of them feels, so
-// they may be added up in any order.
+// Leaf values use unrounded gradients; their sums are integers in a unit below their precision, so they do not depend
+// on the order.
 struct LeafScales {
   explicit LeafScales(const GradientSums& totals)
       : gradient(0x1p60 / std::max(totals.gradient, 1e-30)), hessian(0x1p60 / std::max(totals.hessian, 1e-30)) {}

@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t n_together = LocalKernels::n_together;
 constexpr std::size_t queries_per_task = 32, bytes_at_once = std::size_t{1} << 17;
 
-// An order of rows in which those near each other in the table are far apart, so that the limits of the search fall soon
-// whatever the order of the table: multiples of a number near the golden section of n, without a common divisor with it.
+// An order in which rows that are close in the table are far apart, so that search limits tighten quickly for any table
+// order: multiples of an integer close to n times the golden ratio and coprime to n.
 std::vector<Row> scattered(std::size_t n) {
   std::size_t step = std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(n) * 0.6180339887498949));
   while (std::gcd(step, n) != 1) ++step;
@@ -36,7 +36,7 @@ bool adds_up(Metric metric) { return metric != Metric::differing && metric != Me
 NeighbourIndex::NeighbourIndex(std::span<const double> rows, std::size_t n_rows, std::size_t n_terms, Measure measure,
                                Search search, std::size_t k, int n_threads, Interrupt& interrupt)
     : n_rows_(n_rows), n_terms_(n_terms), n_blocks_((n_rows + n_lanes - 1) / n_lanes), measure_(measure) {
-  // With many terms hardly a box is too far away, and few blocks are met one by one as soon as chosen.
+  // With many terms hardly any box is too far away, and blocks are best scanned one by one as soon as they are chosen.
   constexpr std::size_t most_terms = 20, fewest_blocks = 16;
   const bool may_pay = n_terms_ <= most_terms && n_blocks_ >= fewest_blocks;
   const bool wants_tree = search == Search::tree || (search == Search::cheaper && may_pay);
@@ -44,7 +44,7 @@ NeighbourIndex::NeighbourIndex(std::span<const double> rows, std::size_t n_rows,
     fill_blocks(rows, tree_order(rows, n_rows_, n_terms_, n_threads, interrupt));
     boxes_.assign((2 * n_blocks_ - 1) * 2 * n_terms_, 0.0);
     fill_boxes(0, 0, n_blocks_);
-    // Keys and boxes are sums of as many rounded terms, none of them negative; powers err more.
+    // Keys and boxes are sums of equally many rounded non-negative terms; powers have larger errors.
     box_slack_ = measure.metric == Metric::powers ? 1e-9 : static_cast<double>(n_terms_ + 8) * 0x1p-50;
     if (search == Search::tree || tree_is_cheaper(rows, k, interrupt)) return;
     boxes_ = {};
@@ -80,9 +80,9 @@ void NeighbourIndex::fill_rough(std::span<const double> rows) {
     farthest = std::max({farthest, high[t] - center_[t], center_[t] - low[t]});
   }
   factor_ = farthest > 0 ? std::exp2(-std::ceil(std::log2(farthest))) : 1.0;
-  // Of s = h - x · y in single precision, u = 2^-24: x and y are rounded (2 u |x| |y|), each of n_terms products and sums
-  // too (u times all that is added up, h = |y|² / 2 and |x| |y| at most). As |x| |y| <= (|x|² + |y|²) / 2, the error is below
-  // (n_terms + 5) u (|x|² / 2 + |y|²); the rest is for the rounding of this bound.
+  // For s = h - x · y in single precision, u = 2^-24: x and y are rounded (2 u |x| |y|), and so are the n_terms
+  // products and sums (u times the sum of the sizes, at most h = |y|² / 2 and |x| |y|). As |x| |y| <= (|x|² + |y|²) /
+  // 2, the error is below (n_terms + 5) u (|x|² / 2 + |y|²); the rest covers the rounding of this bound.
   rough_slack_ = 1.1 * static_cast<double>(n_terms_ + 6) * 0x1p-24;
   rough_ = LargeArray<float>(blocks_.size());
   half_ = LargeArray<float>(row_of_.size());
@@ -98,7 +98,7 @@ void NeighbourIndex::fill_rough(std::span<const double> rows) {
   }
 }
 
-// What a rough number may be at most where the key may still be `key` or less.
+// The maximum of a rough number for which the key may still be at most `key`.
 float NeighbourIndex::rough_limit(double key, double squared_length) const {
   const double exact = (key * factor_ * factor_ - squared_length) / 2;
   const double highest = exact + rough_slack_ * squared_length + static_cast<double>(n_terms_) * 1e-30;
@@ -108,11 +108,11 @@ float NeighbourIndex::rough_limit(double key, double squared_length) const {
 struct NeighbourIndex::Group {
   std::vector<float> queries;          // n_terms x n_together
   double squared_lengths[n_together];  // in the units of the rough rows
-  float limits[n_together];            // minus infinity: not looked at
+  float limits[n_together];            // minus infinity: not searched
 };
 
 NeighbourIndex::Group NeighbourIndex::make_group(const double* queries, std::size_t n) const {
-  constexpr double longest = 1e12;  // squared; above it single precision might overflow
+  constexpr double longest = 1e12;  // squared; larger values might overflow single precision
   constexpr float infinity = std::numeric_limits<float>::infinity();
   Group group{.queries = std::vector<float>(n_terms_ * n_together, 0.0f), .squared_lengths = {}, .limits = {}};
   for (std::size_t i = 0; i < n_together; ++i) {
@@ -132,7 +132,7 @@ NeighbourIndex::Group NeighbourIndex::make_group(const double* queries, std::siz
   return group;
 }
 
-void NeighbourIndex::meet_all_roughly(const double* queries, std::span<Nearest> nearest, Interrupt& interrupt) const {
+void NeighbourIndex::scan_all_roughly(const double* queries, std::span<Nearest> nearest, Interrupt& interrupt) const {
   const LocalKernels& kernels = local_kernels();
   std::vector<Group> groups;
   for (std::size_t i = 0; i < nearest.size(); i += n_together)
@@ -145,11 +145,11 @@ void NeighbourIndex::meet_all_roughly(const double* queries, std::span<Nearest> 
       Group& group = groups[g];
       for (std::size_t b = first; b < last; ++b) {
         std::uint32_t which = 0;
-        b += kernels.first_promising(group.queries.data(), rough_.data() + b * n_terms_ * n_lanes,
-                                     half_.data() + b * n_lanes, n_terms_, last - b, group.limits, &which);
+        b += kernels.first_candidate_block(group.queries.data(), rough_.data() + b * n_terms_ * n_lanes,
+                                           half_.data() + b * n_lanes, n_terms_, last - b, group.limits, &which);
         for (; which != 0; which &= which - 1) {
           const auto i = static_cast<std::size_t>(__builtin_ctz(which)), query = g * n_together + i;
-          meet_block(queries + query * n_terms_, b, nearest[query]);
+          scan_block(queries + query * n_terms_, b, nearest[query]);
           group.limits[i] = rough_limit(nearest[query].limit(), group.squared_lengths[i]);
         }
       }
@@ -157,10 +157,10 @@ void NeighbourIndex::meet_all_roughly(const double* queries, std::span<Nearest> 
   }
   for (std::size_t query = 0; query < nearest.size(); ++query)
     if (groups[query / n_together].limits[query % n_together] == -std::numeric_limits<float>::infinity())
-      meet_all(queries + query * n_terms_, nearest[query], interrupt);
+      scan_all(queries + query * n_terms_, nearest[query], interrupt);
 }
 
-void NeighbourIndex::meet_block(const double* query, std::size_t block, Nearest& nearest) const {
+void NeighbourIndex::scan_block(const double* query, std::size_t block, Nearest& nearest) const {
   double keys[n_lanes];
   const double* rows = blocks_.data() + block * n_terms_ * n_lanes;
   if (local_kernels().first_near(measure_, query, rows, n_terms_, 1, nearest.limit(), keys) != 0) return;
@@ -169,7 +169,7 @@ void NeighbourIndex::meet_block(const double* query, std::size_t block, Nearest&
       nearest.meet({keys[i], row_of_[block * n_lanes + i]});
 }
 
-void NeighbourIndex::meet_all(const double* query, Nearest& nearest, Interrupt& interrupt) const {
+void NeighbourIndex::scan_all(const double* query, Nearest& nearest, Interrupt& interrupt) const {
   const LocalKernels& kernels = local_kernels();
   double keys[n_lanes];
   for (std::size_t b = 0; b < n_blocks_; ++b) {
@@ -185,13 +185,13 @@ void NeighbourIndex::meet_all(const double* query, Nearest& nearest, Interrupt& 
 // ---- the search -------------------------------------------------------------------------------------------------------
 
 void NeighbourIndex::search_task(const double* queries, std::span<Nearest> nearest, Interrupt& interrupt) const {
-  if (!has_tree() && half_.size() != 0) return meet_all_roughly(queries, nearest, interrupt);
+  if (!has_tree() && half_.size() != 0) return scan_all_roughly(queries, nearest, interrupt);
   Visits visits;
   for (std::size_t i = 0; i < nearest.size(); ++i) {
     if (has_tree())
       walk(queries + i * n_terms_, nearest[i], visits);
     else
-      meet_all(queries + i * n_terms_, nearest[i], interrupt);
+      scan_all(queries + i * n_terms_, nearest[i], interrupt);
   }
   interrupt.check();
 }

@@ -19,10 +19,10 @@ SPINNEY_INLINE Keys absolute(const Keys& a) {
       a);
 }
 
-// x^p of a number that is not negative; 0 of what is too small to be normal.
+// x^p of a non-negative number; 0 for subnormal results.
 SPINNEY_INLINE double power(double x, double p) { return x < 0x1p-1022 ? 0.0 : exp_ieee(p * log_ieee(x)); }
 
-// Each sums up the keys of a block, term by term: the numbers of a query and of 16 rows come in, the keys go out.
+// Each sums the keys of a block term by term, from the numbers of a query and of 16 rows.
 struct Squares {
   Keys sum = every<n_lanes>(0.0);
   SPINNEY_INLINE void add(const Keys& query, const Keys& rows) {
@@ -64,7 +64,7 @@ struct Differing {
   SPINNEY_INLINE Keys keys() const { return sum; }
 };
 
-// Mean over the terms that both have: NaN is missing. Rows without a common term are at 1, as far apart as can be.
+// Mean over the terms that both rows have; NaN is missing. Rows without a common term have the maximum distance 1.
 struct Gower {
   Keys sum = every<n_lanes>(0.0), n_common = every<n_lanes>(0.0);
   SPINNEY_INLINE void add(const Keys& query, const Keys& rows) {
@@ -119,8 +119,8 @@ std::size_t first_near(const Measure& measure, const double* query, const double
   return n_blocks;
 }
 
-std::size_t first_promising(const float* queries, const float* blocks, const float* half, std::size_t n_terms,
-                            std::size_t n_blocks, const float* limits, std::uint32_t* which) {
+std::size_t first_candidate_block(const float* queries, const float* blocks, const float* half, std::size_t n_terms,
+                                  std::size_t n_blocks, const float* limits, std::uint32_t* which) {
   static_assert(n_together == 4);
   using Sixteen = Lanes<float, n_lanes>;
   const Sixteen limit0 = every<n_lanes>(limits[0]), limit1 = every<n_lanes>(limits[1]),
@@ -177,7 +177,8 @@ double box_key(const Measure& measure, const double* query, const double* low, c
 }  // namespace
 
 const LocalKernels& local_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
-  static constexpr LocalKernels table{.first_near = first_near, .first_promising = first_promising, .box_key = box_key};
+  static constexpr LocalKernels table{
+      .first_near = first_near, .first_candidate_block = first_candidate_block, .box_key = box_key};
   return table;
 }
 

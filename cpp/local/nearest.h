@@ -1,4 +1,4 @@
-// The k nearest of rows met in any order: of those equally far, the ones with the lower numbers.
+// The k nearest of rows that arrive in any order; ties go to the lower row numbers.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Nearest {
  public:
   explicit Nearest(std::size_t k) : k_(k) { found_.reserve(k); }
 
-  // Rows with a larger key are none of the nearest.
+  // Rows with a larger key are not among the nearest.
   double limit() const { return found_.size() < k_ ? std::numeric_limits<double>::infinity() : found_.front().key; }
 
   void meet(const Neighbour& other) {
@@ -36,7 +36,7 @@ class Nearest {
     }
   }
 
-  // The nearest first; the last thing to ask for.
+  // The neighbours, nearest first. Call it last.
   const std::vector<Neighbour>& sorted() {
     std::sort_heap(found_.begin(), found_.end());
     return found_;

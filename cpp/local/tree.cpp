@@ -13,10 +13,10 @@ namespace spinney {
 
 namespace {
 
-// A node over n blocks has 2 n - 1 nodes below it, itself included, in preorder.
+// A node over n blocks has 2 n - 1 nodes in its subtree, including itself, in preorder.
 constexpr std::size_t right_child(std::size_t node, std::size_t n_left_blocks) { return node + 2 * n_left_blocks; }
 
-// Rows of blocks [first, last) that are still to be ordered, and a box around them, not the smallest.
+// The rows of blocks [first, last) that are still unordered, and a box around them, not necessarily the smallest.
 struct Part {
   std::size_t first, last;
   std::vector<double> low, high;
@@ -29,7 +29,7 @@ struct Ordering {
   std::size_t n_rows, n_terms;
   std::vector<Row> order;
 
-  // Halves the rows across the longest side of their box, by value and then by number.
+  // Halves the rows across the longest side of their box, by value and then by row number.
   std::pair<Part, Part> halve(const Part& part, std::vector<std::pair<double, Row>>& spare) {
     std::size_t longest = 0;
     for (std::size_t t = 1; t < n_terms; ++t)
@@ -119,7 +119,7 @@ void NeighbourIndex::walk(const double* query, Nearest& nearest, Visits& visits)
     const double* low = boxes_.data() + node * 2 * n_terms_;
     return kernels.box_key(measure_, query, low, low + n_terms_, n_terms_) * (1 - box_slack_);
   };
-  Place waiting[64];  // one for each level: blocks are halved
+  Place waiting[64];  // one per level, because blocks are halved
   std::size_t n_waiting = 0;
   waiting[n_waiting++] = {0, 0, 0, n_blocks_};
   while (n_waiting > 0) {
@@ -139,11 +139,11 @@ void NeighbourIndex::walk(const double* query, Nearest& nearest, Visits& visits)
     }
     if (place.last - place.first > 1 || place.key > nearest.limit()) continue;
     ++visits.n_blocks;
-    meet_block(query, place.first, nearest);
+    scan_block(query, place.first, nearest);
   }
 }
 
-// Walks to some of the rows themselves and counts what is met, in rough costs of one box or block.
+// Searches for some of the rows themselves and counts the visits, in approximate costs of one box or block.
 bool NeighbourIndex::tree_is_cheaper(std::span<const double> rows, std::size_t k, Interrupt& interrupt) const {
   constexpr std::size_t n_tried = 32;
   Visits visits;

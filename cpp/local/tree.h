@@ -10,8 +10,8 @@
 
 namespace spinney {
 
-// Blocks are halved at their middle, again and again, across the longest side of the box that is left. The same for any
-// number of threads.
+// Blocks are halved repeatedly across the longest side of the remaining box. The order is the same for any number of
+// threads.
 std::vector<Row> tree_order(std::span<const double> rows, std::size_t n_rows, std::size_t n_terms, int n_threads,
                             Interrupt& interrupt);
 

@@ -15,16 +15,16 @@ namespace {
 
 namespace formula_kernels {
 
-constexpr std::size_t block = 256;  // rows: a few dozen registers stay in a core's nearest cache
+constexpr std::size_t block = 256;  // rows: a few dozen registers stay in a core's first-level cache
 
 using Numbers = const double*;
 
-// ---- one number ----------------------------------------------------------------------------------------------------
+// ---- scalars -------------------------------------------------------------------------------------------------------
 
-// 0 or less, infinite, or not a normal number: what log_ieee is not for.
+// Not positive, infinite, or not normal: outside the domain of log_ieee.
 [[gnu::always_inline]] inline bool is_plain(double x) { return x >= 0x1p-1022 && x <= 0x1.fffffffffffffp1023; }
 
-// Kahan's: the rounding of 1 + x is in both factors.
+// Kahan's formula: the rounding of 1 + x cancels.
 double log_of_one_and(double x) {
   const double sum = 1.0 + x;
   return sum == 1.0 ? x : (is_plain(sum) ? log_ieee(sum) * (x / (sum - 1.0)) : log_of(sum));
@@ -36,7 +36,7 @@ double exp_less_one(double x) {
   return found == -1.0 || !is_plain(raised) ? found : found * (x / log_ieee(raised));
 }
 
-// Good to as many units in the last place as the result has factors of e.
+// The error in units in the last place grows with the logarithm of the result.
 double power_of(double x, double p) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (p == 0) return 1.0;
@@ -46,7 +46,7 @@ double power_of(double x, double p) {
   return std::floor(p / 2) * 2 == p ? size : -size;
 }
 
-// ---- a block -------------------------------------------------------------------------------------------------------
+// ---- blocks --------------------------------------------------------------------------------------------------------
 
 #define SPINNEY_KERNEL(name, expression)                                                                       \
   void name([[maybe_unused]] Numbers a, [[maybe_unused]] Numbers b, [[maybe_unused]] Numbers c, std::size_t n, \
@@ -73,7 +73,7 @@ SPINNEY_KERNEL(expm1, exp_less_one(a[i]))
 SPINNEY_KERNEL(power, power_of(a[i], b[i]))
 #undef SPINNEY_KERNEL
 
-// The common numbers several at a time, then the others.
+// Ordinary numbers several at a time, then the others.
 void exponential(Numbers a, Numbers, Numbers, std::size_t n, double* to) {
   bool plain = true;
   for (std::size_t i = 0; i < n; ++i) plain &= __builtin_fabs(a[i]) <= 700.0;
@@ -112,7 +112,7 @@ constexpr Operation operations[] = {
 const Operation& operation_of(std::string_view name) {
   for (const Operation& operation : operations)
     if (operation.name == name) return operation;
-  throw std::invalid_argument("a formula has an operation that is not known");
+  throw std::invalid_argument("The formula has an unknown operation.");
 }
 
 constexpr std::uint32_t n_given = 2;  // target and score
@@ -125,19 +125,19 @@ Formula::Formula(const std::vector<FormulaStep>& steps, std::vector<double> cons
                  std::vector<std::uint32_t> outputs)
     : constants_(std::move(constants)), n_registers_(n_registers), outputs_(std::move(outputs)) {
   const std::size_t first = formula_kernels::n_given + constants_.size();
-  std::vector<char> is_known(n_registers_, 0);  // no step reads what none has written
+  std::vector<char> is_known(n_registers_, 0);  // no step may read a register that was not written
   std::fill_n(is_known.begin(), std::min<std::size_t>(first, n_registers_), 1);
   const auto check = [&](std::uint32_t at) {
-    if (at >= n_registers_ || !is_known[at]) throw std::invalid_argument("a formula reads a register that is empty");
+    if (at >= n_registers_ || !is_known[at]) throw std::invalid_argument("The formula reads an empty register.");
   };
   for (const FormulaStep& step : steps) {
     const formula_kernels::Operation& operation = formula_kernels::operation_of(step.operation);
-    Step kept{operation.kernel, step.to, {0, 0, 0}};
-    for (std::size_t k = 0; k < operation.n_from; ++k) check(kept.from[k] = step.from[k]);
+    Step checked_step{operation.kernel, step.to, {0, 0, 0}};
+    for (std::size_t k = 0; k < operation.n_from; ++k) check(checked_step.from[k] = step.from[k]);
     if (step.to < first || step.to >= n_registers_)
-      throw std::invalid_argument("a formula writes to a register that is not its own");
+      throw std::invalid_argument("The formula writes to a read-only register.");
     is_known[step.to] = 1;
-    steps_.push_back(kept);
+    steps_.push_back(checked_step);
   }
   for (const std::uint32_t at : outputs_) check(at);
 }

@@ -1,5 +1,4 @@
-// A formula of two numbers of a row, its target and its score, as a program of a small machine whose registers hold a block
-// of rows each.
+// A formula of a row's target and score, as a program for a register machine whose registers hold a block of rows.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +10,20 @@
 namespace spinney {
 
 struct FormulaStep {
-  std::string_view operation;  // as NumPy calls it
-  std::uint32_t to;            // a register of the program's own
+  std::string_view operation;  // NumPy's name
+  std::uint32_t to;            // a writable register
   std::uint32_t from[3];       // as many as the operation takes
 };
 
-// Registers: the target, the score, one for each constant, then the program's own.
+// Registers: the target, the score, one for each constant, then the writable ones.
 class Formula {
  public:
-  // Throws std::invalid_argument if a step or an output names what does not exist.
+  // Throws std::invalid_argument if a step or an output refers to something that does not exist.
   Formula(const std::vector<FormulaStep>& steps, std::vector<double> constants, std::uint32_t n_registers,
           std::vector<std::uint32_t> outputs);
 
-  // Fills outputs.size() arrays of n numbers, one after the other. The same bits for any number of threads.
+  // Fills outputs.size() arrays of n numbers, one after the other. The result is bit-identical for any number of
+  // threads.
   void run(const double* target, const double* score, std::size_t n, int n_threads, double* found) const;
   std::size_t n_outputs() const { return outputs_.size(); }
 

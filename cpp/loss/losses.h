@@ -1,5 +1,5 @@
-// Boosting losses. Each is a value type: the loss of one row as a function of its score, its gradient and its hessian.
-// Terms that do not depend on the score are left out.
+// Boosting losses. Each is a value type: the loss of one row as a function of its score, with gradient and hessian.
+// Terms that do not depend on the score are omitted.
 //
 // Internal linkage on purpose: these are compiled once per instruction set and must never be merged by the linker.
 #pragma once
@@ -40,12 +40,12 @@ struct HuberLoss {  // quadratic within delta of y, linear beyond
 };
 
 struct LogCoshLoss {  // delta^2 log(cosh((f - y) / delta)): quadratic near y, linear far from it, smooth between
-  // Instead of the second derivative, which vanishes far from y, the curvature of the parabola that touches the loss here
-  // and lies above it everywhere: its steps end among the residuals.
+  // Instead of the second derivative, which vanishes far from y, the hessian is the curvature of the parabola that
+  // touches the loss here and lies above it everywhere: its steps end among the residuals.
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double delta) {
     const double r = f - y, size = __builtin_fabs(r), e = exp_ieee(-2.0 * (size / delta));
-    const double pull = delta * ((1.0 - e) / (1.0 + e));
-    return {r < 0 ? -pull : pull, size > 1e-4 * delta ? pull / size : 1.0};
+    const double gradient_of_pair = delta * ((1.0 - e) / (1.0 + e));
+    return {r < 0 ? -gradient_of_pair : gradient_of_pair, size > 1e-4 * delta ? gradient_of_pair / size : 1.0};
   }
   [[gnu::always_inline]] static inline double value(double y, double f, double delta) {
     const double u = __builtin_fabs(f - y) / delta;
@@ -64,7 +64,7 @@ struct QuantileLoss {  // (y - f) q above, (f - y) (1 - q) below
   }
 };
 
-struct ExpectileLoss {  // (f - y)^2 times the level above, times 1 less it below; half a square at a level of 1/2
+struct ExpectileLoss {  // (f - y)^2 times the level above, times 1 minus the level below; half a square at level 1/2
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double level) {
     const double twice = 2.0 * (y > f ? level : 1.0 - level);
     return {twice * (f - y), twice};
@@ -94,7 +94,7 @@ struct LogisticLoss {  // y is 0 or 1, f the log-odds
     const double e = exp_ieee(-__builtin_fabs(f)), p = (f > 0 ? 1.0 : e) / (1.0 + e);
     return {p - y, p * (1.0 - p)};
   }
-  // The loss is log(1 + e^z), z = (1 - 2y) f: a plain part and the logarithm of a factor of 1 to 2.
+  // The loss is log(1 + e^z), z = (1 - 2y) f: a linear part and the logarithm of a factor from 1 to 2.
   [[gnu::always_inline]] static inline double plain(double y, double f) {
     const double z = (1.0 - 2.0 * y) * f;
     return z > 0 ? z : 0.0;
@@ -105,14 +105,14 @@ struct LogisticLoss {  // y is 0 or 1, f the log-odds
   }
 };
 
-struct OutsideLoss {};  // of rows taken together, or a user's own
+struct ExternalLoss {};  // a loss of several rows together, or a user-defined one
 
-// The negative log likelihood of a normal distribution, of two scores of a row at once: its mean and the logarithm of its
-// standard deviation. Second derivatives are expected ones, so that steps are those of the natural gradient. Those of the mean
-// are in units of a variance, that of all rows. Where a deviation is e^10 times smaller than that one it may only grow.
+// The negative log-likelihood of a normal distribution as a function of two scores: its mean and the logarithm of its
+// standard deviation. Second derivatives are expected values, so that steps follow the natural gradient. Those of the
+// mean are in units of the variance of all rows. If a deviation is e^10 times smaller than that, it may only grow.
 struct NormalLoss {
   struct Row {
-    double residual, per_variance, shortfall;  // shortfall: 1 less the squared residual in units of the variance
+    double residual, per_variance, shortfall;  // shortfall: 1 minus the squared residual in units of the variance
   };
   [[gnu::always_inline]] static inline Row at(double y, double mean, double log_deviation, double least) {
     const double residual = y - mean, known = log_deviation > least ? log_deviation : least;
@@ -126,11 +126,11 @@ struct NormalLoss {
   static double least(double variance) { return log_ieee(variance) / 2.0 - 10.0; }
 };
 
-// Of all scores of a row at once: its kernels are softmax's.
+// For all scores of a row at once: its kernels are softmax's.
 struct MultinomialLoss {
-  // The classes' scores may move together without effect, so that one class alone has less to say than its own second
-  // derivative tells: K / (K - 1) times that. Log loss of 19 tables with 1 instead: 14 worse, 4 better, median +4.6 %; with
-  // 2 (XGBoost): 12 worse, 7 better, +2.9 %.
+  // Adding a constant to all scores has no effect, so the hessian of one class understates its curvature: the factor K
+  // / (K - 1) corrects it. Log loss of 19 tables with factor 1 instead: 14 worse, 4 better, median +4.6 %; with 2
+  // (XGBoost): 12 worse, 7 better, +2.9 %.
   static double curvature(double n_classes) { return n_classes > 1 ? n_classes / (n_classes - 1.0) : 1.0; }
 };
 
@@ -144,8 +144,8 @@ struct ExponentialLoss {  // exp(-(2y - 1) f); f is half the log-odds
   }
 };
 
-// -(1 - p)^gamma log p, where p is the probability that the log-odds f give to the row's class: rows that are well told apart
-// count for less. Far on the wrong side it curves downwards; there it is given the curvature of the log loss.
+// -(1 - p)^gamma log p, where p is the probability of the row's class at the log-odds f: rows with confident correct
+// predictions count for less. Far on the wrong side the loss is concave; there it uses the curvature of the log loss.
 struct FocalLoss {
   struct Parts {
     double other, log_p, weight;  // 1 - p, log p, (1 - p)^gamma
@@ -173,8 +173,8 @@ struct FocalLoss {
 struct SmoothHingeLoss {  // of the margin z = (2y - 1) f: 0 above 1, (1 - z)^2 / 2, linear below 0
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
     const double sign = 2.0 * y - 1.0, short_of = 1.0 - sign * f;
-    const double above = short_of > 0 ? short_of : 0.0, pull = above < 1.0 ? above : 1.0;
-    return {-sign * pull, above > 0 ? pull / above : 1.0 / (1.0 - 2.0 * short_of)};
+    const double above = short_of > 0 ? short_of : 0.0, gradient_of_pair = above < 1.0 ? above : 1.0;
+    return {-sign * gradient_of_pair, above > 0 ? gradient_of_pair / above : 1.0 / (1.0 - 2.0 * short_of)};
   }
   [[gnu::always_inline]] static inline double value(double y, double f, double) {
     const double short_of = 1.0 - (2.0 * y - 1.0) * f;

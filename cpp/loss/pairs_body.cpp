@@ -11,7 +11,7 @@ constexpr std::size_t width = pairs_at_a_time;
 using Numbers = Lanes<double, width>;
 using Exponents = Lanes<std::int64_t, width>;
 
-constexpr std::size_t block = 4;  // rows of the same gain that meet those below them together
+constexpr std::size_t block = 4;  // rows with the same gain that are paired with those below them together
 constexpr double farthest_block =
     80;  // from the middle, so that the product of a block's denominators is a normal number
 
@@ -30,7 +30,7 @@ struct LongProduct {
   Numbers lanes = all(1.0);
   Exponents exponents = every<width>(std::int64_t{0});
 
-  // Before the exponents run over: lanes keep what is between 1 and 2.
+  // Before the exponents overflow: lanes retain the mantissa in [1, 2).
   SPINNEY_INLINE void shorten() {
     constexpr std::int64_t one = 0x3ff0000000000000, digits = 0x000fffffffffffff;
     exponents += each<Exponents>(
@@ -54,7 +54,7 @@ struct LongProduct {
   }
 };
 
-// 1 / x of some groups by one division: of the product of all, times the others.
+// 1 / x of several groups with one division of the product of all.
 template <std::size_t n>
 SPINNEY_INLINE void invert(const Numbers (&x)[n], Numbers (&inverse)[n]) {
   if constexpr (n == 1) {
@@ -70,17 +70,18 @@ SPINNEY_INLINE void invert(const Numbers (&x)[n], Numbers (&inverse)[n]) {
   }
 }
 
-// Rows from i on, so many, with all from `below` on.
+// Pairs of n rows from i on with all rows from `below` on.
 template <std::size_t n, bool is_weighted>
-SPINNEY_INLINE void pull_block(const PairedRows& rows, std::size_t i, std::size_t below, LongProduct& product) {
-  Numbers raised[n], score[n], weight[n], pull[n], curve[n];
+SPINNEY_INLINE void pair_gradients_of_block(const PairedRows& rows, std::size_t i, std::size_t below,
+                                            LongProduct& product) {
+  Numbers raised[n], score[n], weight[n], gradient_of_pair[n], curve[n];
   for (std::size_t k = 0; k < n; ++k) {
     raised[k] = all(rows.raised[i + k]);
     score[k] = all(rows.score[i + k]);
     if constexpr (is_weighted) weight[k] = all(rows.weight[i + k]);
-    pull[k] = curve[k] = all(0.0);
+    gradient_of_pair[k] = curve[k] = all(0.0);
   }
-  const double bits = static_cast<double>(n) * (1.0 + rows.farthest * bits_per_nat);  // of a step's factors
+  const double bits = static_cast<double>(n) * (1.0 + rows.farthest * bits_per_nat);  // of the factors of a step
   const auto steps = static_cast<std::size_t>(900.0 / bits);
   const Numbers near = all(rows.near_scores);
   std::size_t left = steps;
@@ -95,18 +96,18 @@ SPINNEY_INLINE void pull_block(const PairedRows& rows, std::size_t i, std::size_
     invert<n>(divisor, inverse);
     Numbers gradient = load<width>(rows.gradient + j), hessian = load<width>(rows.hessian + j);
     for (std::size_t k = 0; k < n; ++k) {
-      const Numbers push = other * inverse[k], bend = push * (raised[k] * (inverse[k] * distance[k]));
+      const Numbers push = other * inverse[k], curvature = push * (raised[k] * (inverse[k] * distance[k]));
       if constexpr (is_weighted) {
         const Numbers other_weight = load<width>(rows.weight + j);
-        pull[k] -= other_weight * push;
-        curve[k] += other_weight * bend;
+        gradient_of_pair[k] -= other_weight * push;
+        curve[k] += other_weight * curvature;
         gradient += weight[k] * push;
-        hessian += weight[k] * bend;
+        hessian += weight[k] * curvature;
       } else {
-        pull[k] -= push;
-        curve[k] += bend;
+        gradient_of_pair[k] -= push;
+        curve[k] += curvature;
         gradient += push;
-        hessian += bend;
+        hessian += curvature;
       }
     }
     store(rows.gradient + j, gradient);
@@ -120,16 +121,16 @@ SPINNEY_INLINE void pull_block(const PairedRows& rows, std::size_t i, std::size_
     }
   }
   for (std::size_t k = 0; k < n; ++k) {
-    rows.gradient[i + k] += sum_of(pull[k]);
+    rows.gradient[i + k] += sum_of(gradient_of_pair[k]);
     rows.hessian[i + k] += sum_of(curve[k]);
   }
   if constexpr (!is_weighted) product.shorten();
 }
 
 template <bool is_weighted>
-double pull(const PairedRows& rows) {
+double gradient_of_pair(const PairedRows& rows) {
   LongProduct product;
-  double taken = 0;  // logarithms of the better rows' own share in each factor
+  double taken = 0;  // logarithms of the better rows' contribution to each factor
   const bool by_block = rows.farthest <= farthest_block;
   for (std::size_t begin = 0, end = 0; begin < rows.n; begin = end) {
     while (end < rows.n && rows.gain[end] == rows.gain[begin]) ++end;
@@ -137,21 +138,21 @@ double pull(const PairedRows& rows) {
     const auto n_factors = static_cast<double>((rows.n - end + width - 1) / width * width);
     for (std::size_t i = begin; i < end; ++i) taken += n_factors * rows.score[i];
     std::size_t i = begin;
-    for (; by_block && i + block <= end; i += block) pull_block<block, is_weighted>(rows, i, end, product);
-    for (; i < end; ++i) pull_block<1, is_weighted>(rows, i, end, product);
+    for (; by_block && i + block <= end; i += block) pair_gradients_of_block<block, is_weighted>(rows, i, end, product);
+    for (; i < end; ++i) pair_gradients_of_block<1, is_weighted>(rows, i, end, product);
   }
   return is_weighted ? 0.0 : product.logarithm() - taken;
 }
 
-// A pair pulls by the chance that it is ranked wrongly times the change in gain if it were swapped, over the distance of its
-// scores.
-double pull_by_gain(const RankedRows& rows) {
+// The gradient of a pair is the probability that it is ranked wrongly times the change in gain by swapping it, divided
+// by the distance of its scores.
+double gain_gradients(const RankedRows& rows) {
   const Numbers floor = all(rows.floor), slope = all(rows.slope), none = all(0.0);
   double total = 0;
   for (std::size_t i = 0; i + 1 < rows.n && rows.discount[i] > 0; ++i) {
     const Numbers score = all(rows.score[i]), raised = all(rows.raised[i]), gain = all(rows.gain[i]),
                   discount = all(rows.discount[i]), weight = all(rows.weight[i]), tied = all(rows.change[i]);
-    Numbers pull = none, curve = none, sum = none;
+    Numbers gradient_of_pair = none, curve = none, sum = none;
     for (std::size_t j = i + 1; j < rows.n; j += width) {
       const Numbers other = load<width>(rows.raised + j), other_weight = load<width>(rows.weight + j);
       const Numbers better = gain - load<width>(rows.gain + j);
@@ -162,14 +163,14 @@ double pull_by_gain(const RankedRows& rows) {
       const Numbers change = better * swapped * inverse;
       const Numbers wrong = select(is_better, other, raised), right = select(is_better, raised, other);
       const Numbers push = wrong * change, size = size_of(push);
-      const Numbers bend = size * right * inverse * distance;
-      pull -= other_weight * push;
-      curve += other_weight * bend;
+      const Numbers curvature = size * right * inverse * distance;
+      gradient_of_pair -= other_weight * push;
+      curve += other_weight * curvature;
       sum += other_weight * size;
       store(rows.gradient + j, load<width>(rows.gradient + j) + weight * push);
-      store(rows.hessian + j, load<width>(rows.hessian + j) + weight * bend);
+      store(rows.hessian + j, load<width>(rows.hessian + j) + weight * curvature);
     }
-    rows.gradient[i] += sum_of(pull);
+    rows.gradient[i] += sum_of(gradient_of_pair);
     rows.hessian[i] += sum_of(curve);
     total += rows.weight[i] * sum_of(sum);
   }
@@ -179,7 +180,9 @@ double pull_by_gain(const RankedRows& rows) {
 }  // namespace
 
 const PairKernels& pair_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
-  static constexpr PairKernels table{.pull = pull<false>, .pull_weighted = pull<true>, .pull_by_gain = pull_by_gain};
+  static constexpr PairKernels table{.gradient_of_pair = gradient_of_pair<false>,
+                                     .weighted_pair_gradients = gradient_of_pair<true>,
+                                     .gain_gradients = gain_gradients};
   return table;
 }
 

@@ -19,14 +19,14 @@ const PairKernels& kernels() {
   return by_isa([](auto isa) -> const PairKernels& { return pair_kernels_of(isa); });
 }
 
-constexpr double farthest = 300;      // scores of a list are told apart up to here from its middle
-constexpr double near_scores = 0.01;  // pairs of nearer scores count no more
-constexpr double near_pairs = 0.1;    // the same where all places of a list count alike
+constexpr double farthest = 300;      // scores of a list are clipped at this distance from its middle
+constexpr double near_scores = 0.01;  // limits the weight of pairs with close scores
+constexpr double near_pairs = 0.1;    // the same where all ranks of a list count equally
 constexpr std::size_t most_places = 1'000'000;
 
 }  // namespace
 
-// The rows of a list, in some order; arrays are longer than it, by rows of no weight.
+// The rows of a list, in some order; arrays have additional rows of weight 0.
 struct RankedLists::Scratch {
   struct Ranked {
     double score;
@@ -35,8 +35,8 @@ struct RankedLists::Scratch {
   std::size_t n = 0;
   std::vector<Ranked> order;
   std::vector<double> score, raised, gain, weight, discount, gradient, hessian;
-  std::vector<double> change;                // of the discount, if the row were swapped with another of the same score
-  std::vector<double> own_gain, own_weight;  // in the order of the table
+  std::vector<double> change;                // of the discount if the row is swapped with another of the same score
+  std::vector<double> own_gain, own_weight;  // in table order
   std::vector<Row> row;
   bool is_weighted = false;
 
@@ -87,7 +87,7 @@ void RankedLists::find_largest_gains() {
   }
 }
 
-// Once and for all, as scores do not matter; and counts pairs.
+// Computed once, because it does not depend on scores; also counts pairs.
 void RankedLists::sort_by_gain() {
   std::vector<std::size_t> order(rows_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -105,7 +105,7 @@ void RankedLists::sort_by_gain() {
   sorted(gain_);
   sorted(weight_);
   for (std::size_t list = 0; list < ends_.size(); ++list) {
-    double above = 0, pairs = 0, total = 0;  // weights of rows of larger gains; of pairs; of the list
+    double above = 0, pairs = 0, total = 0;  // weights of rows with larger gains; of pairs; of the list
     for (std::size_t i = begin_of(list); i < ends_[list]; ++i) {
       const double weight = weight_.empty() ? 1.0 : weight_[i];
       if (i > begin_of(list) && gain_[i] != gain_[i - 1]) above = total;
@@ -114,7 +114,7 @@ void RankedLists::sort_by_gain() {
     }
     ideal_[list] = pairs > 0 ? pairs / total : 0.0;
   }
-  if (!weight_.empty()) weight_.resize(weight_.size() + width, 0.0);  // which groups at the end of a list read
+  if (!weight_.empty()) weight_.resize(weight_.size() + width, 0.0);  // padding for groups at the end of a list
 }
 
 template <class Body>  // body(list, scratch)
@@ -144,7 +144,7 @@ void RankedLists::read(std::size_t list, const double* scores, Scratch& s) const
   if (s.is_weighted) std::copy_n(weight_.begin() + static_cast<std::ptrdiff_t>(begin), s.n, s.own_weight.begin());
 }
 
-// Largest first; rows of equal scores in the order of the table.
+// Largest first; ties in table order.
 void RankedLists::sort_by_score(Scratch& s) const {
   std::sort(s.order.begin(), s.order.end(), [](const Scratch::Ranked& a, const Scratch::Ranked& b) {
     return a.score != b.score ? a.score > b.score : a.row < b.row;
@@ -164,7 +164,7 @@ double RankedLists::up_to(double place) const {
   return sums_[whole] + (place - static_cast<double>(whole)) * discounts_[whole];
 }
 
-// What swapping two rows of equal scores, which share these places, changes in the discount, on average over their orders.
+// The change in discount by swapping two rows of equal scores, which share these ranks, averaged over their orders.
 double RankedLists::mean_change(double begin, double end) const {
   const double last = static_cast<double>(discounts_.size());
   double sum = 0, before = 0;
@@ -177,7 +177,7 @@ double RankedLists::mean_change(double begin, double end) const {
   return 2 * sum / ((end - begin) * (end - begin));
 }
 
-// The mean discount of the places that each row takes; rows of equal scores share theirs.
+// The mean discount of the ranks that each row takes; rows of equal scores share theirs.
 void RankedLists::place(Scratch& s) const {
   double at = 0;
   for (std::size_t i = 0; i < s.n;) {
@@ -195,7 +195,7 @@ void RankedLists::place(Scratch& s) const {
   }
 }
 
-// Discounted gain of the list as it is ranked; rows of equal scores share their places.
+// The discounted gain of the list as ranked; rows of equal scores share their ranks.
 double RankedLists::gain_of(const Scratch& s) const {
   double found = 0, at = 0;
   for (std::size_t i = 0; i < s.n;) {
@@ -213,7 +213,8 @@ double RankedLists::gain_of(const Scratch& s) const {
 
 namespace {
 
-// Scores to the power of e, about the middle of the list: the chance that one row is ranked above another is then a ratio.
+// Exponentials of the scores about the middle of the list: the probability that one row is ranked above another is a
+// ratio of them.
 void raise(const double* scores, std::size_t n, double middle, double* raised) {
   for (std::size_t i = 0; i < n; ++i) {
     const double d = scores[i] - middle, low = d < -farthest ? -farthest : d;
@@ -224,12 +225,12 @@ void raise(const double* scores, std::size_t n, double middle, double* raised) {
 }  // namespace
 
 // Pairs of one row with those ranked below it.
-void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
+void RankedLists::gain_gradients(std::size_t list, Scratch& s) const {
   const auto [least, most] = std::minmax_element(s.gain.begin(), s.gain.begin() + static_cast<std::ptrdiff_t>(s.n));
   if (!(ideal_[list] > 0) || *least == *most) return;
   const double middle = (s.score[0] + s.score[s.n - 1]) / 2;
   raise(s.score.data(), s.n, middle, s.raised.data());
-  // lanes beyond the end weigh nothing, and must be finite all the same
+  // lanes past the end have weight 0 but must be finite
   std::fill(s.score.begin() + static_cast<std::ptrdiff_t>(s.n), s.score.end(), s.score[s.n - 1]);
   const bool is_apart = s.score[0] != s.score[s.n - 1];
   const RankedRows rows{.n = s.n,
@@ -243,8 +244,9 @@ void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
                         .hessian = s.hessian.data(),
                         .floor = is_apart ? near_scores : 1.0,
                         .slope = is_apart ? 1.0 : 0.0};
-  const double total = kernels().pull_by_gain(rows);
-  // A list's pulls add up to the logarithm of what they would: one long list does not outweigh many.
+  const double total = kernels().gain_gradients(rows);
+  // Scales the gradients of a list to the logarithm of their sum, so that one long list does not outweigh many short
+  // ones.
   const double sum = 2.0 * total / ideal_[list];
   const double factor = sum > 0 ? log_ieee(1.0 + sum) * bits_per_nat / sum / ideal_[list] : 0.0;
   for (std::size_t i = 0; i < s.n; ++i) {
@@ -255,7 +257,7 @@ void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
 
 namespace {
 
-// Losses of the pairs of a list, each by its rows' weights.
+// Losses of the pairs of a list, weighted by their rows.
 double weighted_loss(const PairedRows& rows) {
   double losses = 0;
   for (std::size_t i = 0, below = 0; i < rows.n; ++i) {
@@ -270,10 +272,10 @@ double weighted_loss(const PairedRows& rows) {
 
 }  // namespace
 
-// Every row with those of smaller gains. A pair pulls by the chance that it is ranked wrongly, over the distance of its scores: those
-// that are far apart are settled, and the first places, few pairs as they are, get their turn sooner. Returns the losses of the
-// list's pairs, over its weight.
-double RankedLists::pull_by_pairs(std::size_t list, const double* scores, Scratch& s) const {
+// Every row with those of smaller gains. The gradient of a pair is the probability that it is ranked wrongly, divided
+// by the distance of its scores: distant pairs are settled, and the few pairs of the top ranks matter earlier. Returns
+// the pair losses of the list, divided by its weight.
+double RankedLists::pair_gradients(std::size_t list, const double* scores, Scratch& s) const {
   const std::size_t begin = begin_of(list), n = ends_[list] - begin;
   for (auto* v : {&s.score, &s.raised, &s.gradient, &s.hessian}) v->assign(n + width, 0.0);
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -296,9 +298,9 @@ double RankedLists::pull_by_pairs(std::size_t list, const double* scores, Scratc
                         .near_scores = low != high ? near_pairs : 1.0};
   double losses = 0, total = static_cast<double>(n);
   if (weight_.empty()) {
-    losses = kernels().pull(rows);
+    losses = kernels().gradient_of_pair(rows);
   } else {
-    kernels().pull_weighted(rows);
+    kernels().weighted_pair_gradients(rows);
     losses = weighted_loss(rows);
     total = std::accumulate(rows.weight, rows.weight + n, 0.0);
   }
@@ -318,10 +320,10 @@ double RankedLists::gradients(const double* scores, double* gradients, double* h
       read(list, scores, s);
       sort_by_score(s);
       place(s);
-      pull_by_gain(list, s);
+      gain_gradients(list, s);
       losses[list] = gain_of(s) / ideal_[list];
     } else {
-      losses[list] = pull_by_pairs(list, scores, s);
+      losses[list] = pair_gradients(list, scores, s);
     }
     for (std::size_t i = 0; i < n; ++i) {
       const Row row = rows[params_.by_gain ? s.row[i] : i];
@@ -335,7 +337,7 @@ double RankedLists::gradients(const double* scores, double* gradients, double* h
 double RankedLists::mean_loss(const double* scores, int n_threads) const {
   if (params_.by_gain) return mean_of(normalised_gains(scores, n_threads));
   std::vector<double> losses(ends_.size());
-  for_each_list(n_threads, [&](std::size_t list, Scratch& s) { losses[list] = pull_by_pairs(list, scores, s); });
+  for_each_list(n_threads, [&](std::size_t list, Scratch& s) { losses[list] = pair_gradients(list, scores, s); });
   return mean_of(losses);
 }
 

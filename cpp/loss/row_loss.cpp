@@ -20,35 +20,35 @@ bool run_if_single(Work& work) {
   return false;
 }
 
-// Calls `work` with the type of a loss that has one score.
+// Calls `work` with the type of a single-score loss.
 template <class Work>
 void with_type(Loss loss, Work work) {
   bool is_done = false;
 #define SPINNEY_LOSS_RUN(id, Type, ...) is_done = is_done || (loss == Loss::id && run_if_single<Type>(work));
   SPINNEY_LOSSES(SPINNEY_LOSS_RUN)
 #undef SPINNEY_LOSS_RUN
-  if (!is_done) throw std::invalid_argument("this loss has no formula of one score");
+  if (!is_done) throw std::invalid_argument("This loss is not a function of a single score.");
 }
 
-// Softmax of each row: by class and row, and the logarithms of the sums.
-std::vector<double> shares_of(const ScoredRows& rows, std::vector<double>* log_sums) {
+// Softmax of each row: by class and row, and the log-sum-exp.
+std::vector<double> proba_of(const ScoredRows& rows, std::vector<double>* log_sums) {
   const std::size_t n = rows.target.size();
-  std::vector<double> shares(n * rows.n_scores);
+  std::vector<double> proba(n * rows.n_scores);
   if (log_sums != nullptr) log_sums->resize(n);
   for (std::size_t r = 0; r < n; ++r) {
     double most = rows.score(0)[r], sum = 0;
     for (std::uint32_t k = 1; k < rows.n_scores; ++k) most = std::max(most, rows.score(k)[r]);
-    for (std::uint32_t k = 0; k < rows.n_scores; ++k) sum += shares[k * n + r] = exp_ieee(rows.score(k)[r] - most);
-    for (std::uint32_t k = 0; k < rows.n_scores; ++k) shares[k * n + r] /= sum;
+    for (std::uint32_t k = 0; k < rows.n_scores; ++k) sum += proba[k * n + r] = exp_ieee(rows.score(k)[r] - most);
+    for (std::uint32_t k = 0; k < rows.n_scores; ++k) proba[k * n + r] /= sum;
     if (log_sums != nullptr) (*log_sums)[r] = most + log_ieee(sum);
   }
-  return shares;
+  return proba;
 }
 
 RowGradients gradients_of_classes(const ScoredRows& rows) {
   const std::size_t n = rows.target.size();
   const double factor = MultinomialLoss::curvature(rows.n_scores);
-  RowGradients found{shares_of(rows, nullptr), {}};
+  RowGradients found{proba_of(rows, nullptr), {}};
   found.hessians.reserve(found.gradients.size());
   for (const double p : found.gradients) found.hessians.push_back(factor * p * (1.0 - p));
   for (std::size_t r = 0; r < n; ++r) found.gradients[static_cast<std::size_t>(rows.target[r]) * n + r] -= 1;
@@ -81,7 +81,7 @@ std::vector<double> row_losses(NamedLoss loss, const ScoredRows& rows) {
   const std::size_t n = rows.target.size();
   std::vector<double> found(n);
   if (loss.loss == Loss::multinomial) {
-    shares_of(rows, &found);
+    proba_of(rows, &found);
     for (std::size_t r = 0; r < n; ++r) found[r] -= rows.score(static_cast<std::uint32_t>(rows.target[r]))[r];
   } else if (loss.loss == Loss::normal) {
     const double least = NormalLoss::least(loss.parameter);
@@ -113,11 +113,11 @@ RowGradients row_gradients(NamedLoss loss, const ScoredRows& rows) {
 
 double relative_weight(double target) { return PercentageLoss::weight(target); }
 
-double weighted_quantile(std::vector<std::pair<double, double>>& values, double share) {
+double weighted_quantile(std::vector<std::pair<double, double>>& values, double fraction) {
   std::sort(values.begin(), values.end());
   double total = 0;
   for (const auto& [value, weight] : values) total += weight;
-  const double wanted = share * total;
+  const double wanted = fraction * total;
   double below = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     below += values[i].second;
@@ -127,12 +127,12 @@ double weighted_quantile(std::vector<std::pair<double, double>>& values, double 
   return values.empty() ? 0.0 : values.back().first;
 }
 
-double bend_of(Loss loss, double share, std::vector<std::pair<double, double>>& sizes) {
-  double bend = weighted_quantile(sizes, share);
-  if (!traits_of(loss).is_smooth || bend > 0) return bend;
-  for (const auto& [size, weight] : sizes)  // all but a few residuals are 0
-    bend = std::max(bend, weight > 0 ? size : 0.0);
-  return bend > 0 ? bend : 1;
+double delta_of(Loss loss, double fraction, std::vector<std::pair<double, double>>& sizes) {
+  double delta = weighted_quantile(sizes, fraction);
+  if (!traits_of(loss).is_smooth || delta > 0) return delta;
+  for (const auto& [size, weight] : sizes)  // nearly all residuals are 0
+    delta = std::max(delta, weight > 0 ? size : 0.0);
+  return delta > 0 ? delta : 1;
 }
 
 }  // namespace spinney

@@ -1,4 +1,4 @@
-// Losses of rows in double precision, by name: what is asked of them outside the kernels of boosting.
+// Losses of rows in double precision, by name, for use outside the boosting kernels.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace spinney {
 
-// A loss with its parameter. Losses that bend have the place as theirs: see bend_of.
+// A loss with its parameter. For losses with a delta the parameter is delta: see delta_of.
 struct NamedLoss {
   Loss loss = Loss::squared;
   double parameter = 0;
@@ -21,7 +21,7 @@ struct NamedLoss {
 
 Loss loss_named(std::string_view name);  // throws std::invalid_argument
 
-// Rows at scores, (n_scores, n_rows), one score column after the other.
+// Scores of rows, (n_scores, n_rows), one score column after the other.
 struct ScoredRows {
   std::span<const double> target;
   const double* scores;
@@ -31,19 +31,19 @@ struct ScoredRows {
 
 std::vector<double> row_losses(NamedLoss loss, const ScoredRows& rows);
 
-// By score column and row, without weights. Where a score is the target of a loss of their distance, its gradient is 0.
+// By score column and row, without weights. The gradient of a distance loss is 0 where the score equals the target.
 struct RowGradients {
   std::vector<double> gradients, hessians;
 };
 RowGradients row_gradients(NamedLoss loss, const ScoredRows& rows);
 
-// A residual's weight in a loss that is relative to the target; small targets count as 1.
+// The weight of a residual in a loss relative to the target; targets below 1 count as 1.
 double relative_weight(double target);
 
-// The smallest value that at least `share` of the weight does not exceed; between two values that both would do, their mean.
-double weighted_quantile(std::vector<std::pair<double, double>>& values, double share);
+// The smallest value such that at least `fraction` of the weight does not exceed it; the mean of two such values.
+double weighted_quantile(std::vector<std::pair<double, double>>& values, double fraction);
 
-// The distance at which a loss bends: sizes of residuals and their weights.
-double bend_of(Loss loss, double share, std::vector<std::pair<double, double>>& sizes);
+// Delta, the distance at which a loss becomes linear, from absolute residuals and their weights.
+double delta_of(Loss loss, double fraction, std::vector<std::pair<double, double>>& sizes);
 
 }  // namespace spinney

@@ -17,7 +17,7 @@ using Values = std::vector<double>;
 
 constexpr int most_steps = 100, n_halvings = 60;
 constexpr double close = 1e-12, far = 700, narrow = 0x1p-50;
-constexpr double rounded = 1e-13;  // of the sizes of terms: more than pairwise sums are off
+constexpr double rounded = 1e-13;  // relative to the size of terms: exceeds the error of pairwise sums
 
 template <class Term>
 Values each_row(std::size_t n, Term term) {
@@ -38,7 +38,7 @@ double mean_of(const StartRows& rows, Term term) {
 
 double offset_of(const StartRows& rows, std::size_t r) { return rows.offset == nullptr ? 0.0 : rows.offset[r]; }
 
-// The mean of the targets less their offsets, to the last digit far from 0 too.
+// The mean of the targets minus their offsets, accurate to the last digit even far from 0.
 double mean_residual(const StartRows& rows) {
   const auto residual = [&](std::size_t r) { return rows.target[r] - offset_of(rows, r); };
   const double first = mean_of(rows, residual);
@@ -80,17 +80,17 @@ bool has_offset(const StartRows& rows) {
          std::any_of(rows.offset, rows.offset + rows.target.size(), [](double v) { return v != 0; });
 }
 
-// Newton's method where there is an offset, with steps that cannot run away.
+// Newton's method if there is an offset, with bounded steps.
 double log_odds(const StartRows& rows) {
-  const double share = mean_of(rows, [&](std::size_t r) { return rows.target[r]; });
-  double constant = log_of(share / (1 - share));
+  const double fraction = mean_of(rows, [&](std::size_t r) { return rows.target[r]; });
+  double constant = log_of(fraction / (1 - fraction));
   for (int i = 0; has_offset(rows) && i < most_steps; ++i) {
     const Values p = each_row(rows.target.size(), [&](std::size_t r) {
       return 1 / (1 + exp_of(-std::clamp(constant + rows.offset[r], -500.0, 500.0)));
     });
     const double slope = mean_of(rows, [&](std::size_t r) { return p[r] * (1 - p[r]); });
     const double found = mean_of(rows, [&](std::size_t r) { return p[r]; });
-    const double step = std::clamp((share - found) / std::max(slope, 1e-300), -1.0, 1.0);
+    const double step = std::clamp((fraction - found) / std::max(slope, 1e-300), -1.0, 1.0);
     constant += step;
     if (std::abs(step) <= close * (1 + std::abs(constant))) break;
   }
@@ -109,35 +109,35 @@ double largest_size(const Values& values) {
   return most;
 }
 
-// Mean probabilities of the classes at constants beside offsets.
-Values mean_shares(const StartRows& rows, const Values& constants) {
+// Mean class probabilities at constants plus offsets.
+Values mean_proba(const StartRows& rows, const Values& constants) {
   const std::size_t n = rows.target.size(), width = constants.size();
-  Values shares(width * n);
+  Values proba(width * n);
   for (std::size_t r = 0; r < n; ++r) {
     double most = -std::numeric_limits<double>::infinity(), sum = 0;
     for (std::size_t k = 0; k < width; ++k) most = std::max(most, constants[k] + rows.offset[k * n + r]);
     for (std::size_t k = 0; k < width; ++k)
-      sum += shares[k * n + r] = exp_of(constants[k] + rows.offset[k * n + r] - most);
-    for (std::size_t k = 0; k < width; ++k) shares[k * n + r] /= sum;
+      sum += proba[k * n + r] = exp_of(constants[k] + rows.offset[k * n + r] - most);
+    for (std::size_t k = 0; k < width; ++k) proba[k * n + r] /= sum;
   }
   Values means(width);
-  for (std::size_t k = 0; k < width; ++k) means[k] = mean_of(rows, [&](std::size_t r) { return shares[k * n + r]; });
+  for (std::size_t k = 0; k < width; ++k) means[k] = mean_of(rows, [&](std::size_t r) { return proba[k * n + r]; });
   return means;
 }
 
-// Log shares of the classes, or what gives the classes these beside an offset.
-Values log_shares(const StartRows& rows) {
-  Values shares(rows.n_scores, 0.0);
+// Log frequencies of the classes, or the constants that reproduce them with an offset.
+Values log_proba(const StartRows& rows) {
+  Values proba(rows.n_scores, 0.0);
   for (std::size_t r = 0; r < rows.target.size(); ++r)
-    shares[static_cast<std::size_t>(rows.target[r])] += rows.weight == nullptr ? 1.0 : rows.weight[r];
-  const double total = pairwise_sum(shares);
-  for (double& share : shares) share /= total;
-  Values constants = each_row(shares.size(), [&](std::size_t k) { return log_of(shares[k]); });
+    proba[static_cast<std::size_t>(rows.target[r])] += rows.weight == nullptr ? 1.0 : rows.weight[r];
+  const double total = pairwise_sum(proba);
+  for (double& fraction : proba) fraction /= total;
+  Values constants = each_row(proba.size(), [&](std::size_t k) { return log_of(proba[k]); });
   if (rows.offset == nullptr) return constants;
   for (int i = 0; i < most_steps; ++i) {
-    const Values found = mean_shares(rows, constants);
+    const Values found = mean_proba(rows, constants);
     const Values step =
-        each_row(shares.size(), [&](std::size_t k) { return log_of(shares[k] / std::max(found[k], 1e-300)); });
+        each_row(proba.size(), [&](std::size_t k) { return log_of(proba[k] / std::max(found[k], 1e-300)); });
     for (std::size_t k = 0; k < step.size(); ++k) constants[k] += step[k];
     if (largest_size(step) <= close * (1 + largest_size(constants))) break;
   }
@@ -146,9 +146,9 @@ Values log_shares(const StartRows& rows) {
   return constants;
 }
 
-// ---- where gradients cancel out --------------------------------------------------------------------------
+// ---- roots of gradient sums ------------------------------------------------------------------------------
 
-// Sign of the exact sum: partial sums that do not overlap, as in Shewchuk's "Adaptive precision floating-point arithmetic".
+// Sign of the exact sum: non-overlapping partial sums, as in Shewchuk's "Adaptive precision floating-point arithmetic".
 int exact_sign(const Values& terms) {
   Values parts;
   for (double x : terms) {
@@ -183,7 +183,7 @@ struct Bracket {
   double low, high;
 };
 
-// Places near each other at which the sum has different signs: false position, by the Illinois rule.
+// Close points at which the sum has different signs: false position with the Illinois modification.
 template <class At>
 Bracket narrowed(At balance_at, Bracket at) {
   auto [low, high] = at;
@@ -192,8 +192,8 @@ Bracket narrowed(At balance_at, Bracket at) {
   double at_low = first.sum, at_high = second.sum;
   int last = 0;
   for (int i = 0; i < most_steps && high - low > narrow; ++i) {
-    const double share = at_low < at_high ? at_low / (at_low - at_high) : 0.5;
-    const double middle = low + (high - low) * std::min(std::max(share, close), 1 - close);
+    const double fraction = at_low < at_high ? at_low / (at_low - at_high) : 0.5;
+    const double middle = low + (high - low) * std::min(std::max(fraction, close), 1 - close);
     if (!(low < middle && middle < high)) break;
     const Balance found = balance_at(middle);
     if (found.sign < 0) {
@@ -276,14 +276,14 @@ std::vector<double> best_constants(NamedLoss loss, const StartRows& rows) {
       return {log_odds(rows)};
     case LossStart::half_log_odds:
       return {half_log_odds(rows)};
-    case LossStart::log_shares:
-      return log_shares(rows);
+    case LossStart::log_proba:
+      return log_proba(rows);
     case LossStart::normal:
       return of_normal(rows);
     case LossStart::balance:
       return {balance(loss, rows)};
   }
-  throw std::logic_error("a loss without a start");
+  throw std::logic_error("This loss has no constant start.");
 }
 
 }  // namespace spinney

@@ -1,4 +1,4 @@
-// Where scores start: the constants of least loss.
+// Initial scores: the constants of minimum loss.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace spinney {
 
-inline constexpr double least_deviation = 1e-8;  // of a normal target, in its own size
+inline constexpr double least_deviation = 1e-8;  // of a normal target, relative to its scale
 
-// The constants beside offsets, (n_scores, n_rows), which may be null, as weights may. Weights are positive.
+// The constants with offsets, (n_scores, n_rows), which may be null, as may weights. Weights are positive.
 struct StartRows {
   std::span<const double> target;
   const double* weight = nullptr;
@@ -19,8 +19,8 @@ struct StartRows {
 };
 std::vector<double> best_constants(NamedLoss loss, const StartRows& rows);
 
-// The place at which the terms, which rise with it, add up to 0, by signs that rounding does not touch. It is looked for from
-// base - scale * (1 + reach / scale) to the same distance above base, and further out if it lies there.
+// The root of a sum of increasing terms, by exact signs. The search starts between base - scale * (1 + reach / scale)
+// and the same distance above base, and extends further if needed.
 using TermsAt = std::function<std::vector<double>(double)>;
 double balance_point(const TermsAt& terms_at, double reach, double base, double scale);
 

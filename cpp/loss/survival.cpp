@@ -14,7 +14,7 @@ namespace spinney {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t chunk_rows = 4096;  // sums are by chunk, in order: the same bits for any number of threads
+constexpr std::size_t chunk_rows = 4096;  // sums are by chunk, in order: bit-identical for any number of threads
 
 }  // namespace
 
@@ -37,7 +37,7 @@ CoxRows::CoxRows(std::span<const double> time, std::span<const std::uint8_t> is_
 struct CoxRows::Risks {
   double largest = 0;           // score
   std::vector<double> raised;   // e^(score - largest), in the order of the times
-  std::vector<double> at_risk;  // weighted sum of these from the first row of each row's time on
+  std::vector<double> at_risk;  // their weighted sum from the first row of each row's time on
 };
 
 CoxRows::Risks CoxRows::risks(const double* scores) const {
@@ -88,7 +88,7 @@ CoxRows::Tie CoxRows::tie(const Risks& r, std::size_t begin, std::size_t end) co
   return found;
 }
 
-// A row is at risk in all events up to its own time. The second derivative is that of a row of weight 1.
+// A row is at risk in all events up to its time. The second derivative is that of a row of weight 1.
 double CoxRows::gradients(const double* scores, double* gradients, double* hessians) const {
   const Risks r = risks(scores);
   const std::size_t n = order_.size();
@@ -147,9 +147,9 @@ namespace {
 constexpr double sqrt_2_pi = 2.5066282746310002, log_sqrt_2_pi = 0.9189385332046727;
 constexpr double median_of_extreme = -0.36651292058166435;  // log(log 2)
 
-// What is left of the normal distribution beyond x >= 0, over its density there: Mills' ratio.
+// Mills' ratio: the upper tail of the normal distribution at x >= 0 divided by its density.
 double mills_ratio(double x) {
-  if (x > 2) {  // its continued fraction, from far out
+  if (x > 2) {  // continued fraction, from a distant term on
     double tail = x;
     for (int k = 60; k > 0; --k) tail = x + k / tail;
     return 1 / tail;
@@ -162,18 +162,19 @@ double mills_ratio(double x) {
   return sqrt_2_pi / 2 * exp_ieee(x * x / 2) - sum;
 }
 
-// Logarithm of the density, of the share above z and of the share below; slopes of all three, and minus their bends.
+// Logarithms of the density, the survival function and the distribution function at z, with slopes and negative
+// curvatures.
 struct At {
-  double log_density, slope, bend;
-  double log_above, above_slope, above_bend;
-  double log_below, below_slope, below_bend;
+  double log_density, slope, curvature;
+  double log_above, above_slope, above_curvature;
+  double log_below, below_slope, below_curvature;
 };
 
 struct Normal {
   static At at(double z) {
     const double size = std::abs(z), ratio = mills_ratio(size), log_density = -z * z / 2 - log_sqrt_2_pi;
     const double density = exp_ieee(log_density), tail = density * ratio, rest = 1 - tail;
-    const double near = density / rest, far = 1 / ratio;  // density over the larger and the smaller side
+    const double near = density / rest, far = 1 / ratio;  // density divided by the larger and the smaller tail
     const double log_tail = log_density + log_ieee(ratio), log_rest = log_ieee(rest);
     const bool is_above = z > 0;
     const double above = is_above ? far : near, below = is_above ? near : far;
@@ -194,15 +195,16 @@ struct Logistic {
     const double e = exp_ieee(-std::abs(z)), log_factor = log_ieee(1 + e);
     const double below = (z > 0 ? 1.0 : e) / (1 + e), above = (z > 0 ? e : 1.0) / (1 + e);
     const double log_below = (z > 0 ? 0.0 : z) - log_factor, log_above = (z > 0 ? -z : 0.0) - log_factor;
-    const double share = below * above;
-    return {log_below + log_above, above - below, 2 * share, log_above, -below, share, log_below, above, share};
+    const double probability = below * above;
+    return {log_below + log_above, above - below, 2 * probability, log_above,  -below,
+            probability,           log_below,     above,           probability};
   }
 };
 
-struct Extreme {  // about its median: the share above is exp(-e^w), w = z + log(log 2)
+struct Extreme {  // about its median: the survival function is exp(-e^w), w = z + log(log 2)
   static At at(double z) {
     const double w = z + median_of_extreme, e = exp_ieee(w), log_above = -e;
-    // 1 - exp(-e), where e is small without loss of digits
+    // 1 - exp(-e), accurate for small e
     const double below = e < 1e-5 ? e * (1 - e / 2) : 1 - exp_ieee(-e);
     const double slope = exp_ieee(w - e) / below;
     return {w - e, 1 - e, e, log_above, -e, e, log_ieee(below), slope, std::max(slope * (e + slope - 1), 0.0)};
@@ -210,37 +212,37 @@ struct Extreme {  // about its median: the share above is exp(-e^w), w = z + log
 };
 
 struct RowLoss {
-  double loss, slope, bend;  // of the score in units of the scale
+  double loss, slope, curvature;  // with respect to the score in units of the scale
 };
 
-// Minus the logarithm of what the distribution gives to the interval of z.
+// The negative log-probability of the interval of z.
 template <class Distribution>
 RowLoss loss_of(double low, double high) {
   if (low == high) {
     const At at = Distribution::at(low);
-    return {-at.log_density, at.slope, at.bend};
+    return {-at.log_density, at.slope, at.curvature};
   }
   if (high == infinity) {
     const At at = Distribution::at(low);
-    return {-at.log_above, at.above_slope, at.above_bend};
+    return {-at.log_above, at.above_slope, at.above_curvature};
   }
   const At last = Distribution::at(high);
-  if (low == -infinity) return {-last.log_below, last.below_slope, last.below_bend};
+  if (low == -infinity) return {-last.log_below, last.below_slope, last.below_curvature};
   const At first = Distribution::at(low);
-  // on the side where both shares are small, so that their difference keeps its digits
+  // on the side where both probabilities are small, so that their difference is accurate
   const bool is_above = first.log_above < first.log_below;
   const double larger = is_above ? first.log_above : last.log_below;
   const double ratio = exp_ieee(is_above ? last.log_above - larger : first.log_below - larger);
-  const double share = 1 - ratio;  // of the larger
-  if (!(share > 1e-12)) {          // as good as a point
+  const double probability = 1 - ratio;  // relative to the larger
+  if (!(probability > 1e-12)) {          // effectively a point
     const At at = Distribution::at((low + high) / 2);
-    return {-at.log_density - log_ieee(std::max(high - low, 1e-300)), at.slope, at.bend};
+    return {-at.log_density - log_ieee(std::max(high - low, 1e-300)), at.slope, at.curvature};
   }
-  const double first_density = exp_ieee(first.log_density - larger) / share,
-               last_density = exp_ieee(last.log_density - larger) / share;
+  const double first_density = exp_ieee(first.log_density - larger) / probability,
+               last_density = exp_ieee(last.log_density - larger) / probability;
   const double slope = last_density - first_density;
   const double turn = last_density * last.slope - first_density * first.slope;
-  return {-larger - log_ieee(share), slope, std::max(slope * slope - turn, 0.0)};
+  return {-larger - log_ieee(probability), slope, std::max(slope * slope - turn, 0.0)};
 }
 
 using LossOfRow = RowLoss (*)(double, double);
@@ -258,7 +260,7 @@ TimedRows::TimedRows(std::span<const double> low, std::span<const double> high, 
   total_ = std::accumulate(weight_.begin(), weight_.end(), 0.0);
 }
 
-template <class Body>  // body(row): its loss
+template <class Body>  // body(row) returns its loss
 double TimedRows::sum(int n_threads, Body&& body) const {
   const std::size_t n = low_.size(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
   std::vector<double> sums(n_chunks, 0.0);
@@ -279,7 +281,7 @@ double TimedRows::gradients(const double* scores, double scale, double* gradient
              [&](std::size_t r) {
                const RowLoss found = loss_at((low_[r] - scores[r]) / scale, (high_[r] - scores[r]) / scale);
                gradients[r] = found.slope / scale;
-               hessians[r] = found.bend / (scale * scale);
+               hessians[r] = found.curvature / (scale * scale);
                return found.loss + (low_[r] == high_[r] ? log_scale : 0.0);
              }) /
          total_;
@@ -296,21 +298,21 @@ double TimedRows::mean_loss(const double* scores, double scale, int n_threads) c
          total_;
 }
 
-double share_left(TimeDistribution distribution, double z) {
+double survival_at(TimeDistribution distribution, double z) {
   const double log_above = distribution == TimeDistribution::normal     ? Normal::at(z).log_above
                            : distribution == TimeDistribution::logistic ? Logistic::at(z).log_above
                                                                         : Extreme::at(z).log_above;
   return exp_ieee(log_above);
 }
 
-// Halved in on: the share left falls from 1 to 0.
-double quantile_of(TimeDistribution distribution, double share) {
-  if (distribution == TimeDistribution::logistic) return log_ieee(share / (1 - share));
-  if (distribution == TimeDistribution::extreme) return log_ieee(-log_ieee(1 - share)) - median_of_extreme;
+// By bisection: the survival function decreases from 1 to 0.
+double quantile_of(TimeDistribution distribution, double probability) {
+  if (distribution == TimeDistribution::logistic) return log_ieee(probability / (1 - probability));
+  if (distribution == TimeDistribution::extreme) return log_ieee(-log_ieee(1 - probability)) - median_of_extreme;
   double low = -38, high = 38;
   for (int i = 0; i < 64; ++i) {
     const double middle = (low + high) / 2;
-    (1 - share_left(distribution, middle) < share ? low : high) = middle;
+    (1 - survival_at(distribution, middle) < probability ? low : high) = middle;
   }
   return (low + high) / 2;
 }
@@ -319,13 +321,13 @@ double quantile_of(TimeDistribution distribution, double share) {
 
 namespace {
 
-class PrefixSums {  // Fenwick's tree
+class PrefixSums {  // Fenwick tree
  public:
   explicit PrefixSums(std::size_t n) : sums_(n + 1, 0.0) {}
   void add(std::size_t i, double x) {
     for (++i; i < sums_.size(); i += i & (~i + 1)) sums_[i] += x;
   }
-  double before(std::size_t i) const {  // of all below i
+  double before(std::size_t i) const {  // sum of all elements below i
     double sum = 0;
     for (; i > 0; i -= i & (~i + 1)) sum += sums_[i];
     return sum;
@@ -337,8 +339,8 @@ class PrefixSums {  // Fenwick's tree
 
 }  // namespace
 
-// Rows enter when the last time of their event is over; each row is held against those that have. A known time does not come
-// before an equal one that is known too.
+// Rows enter when the last possible time of their event has passed; each row is compared with those that have entered.
+// A known time does not precede an equal known time.
 double concordance(std::span<const double> low, std::span<const double> high, std::span<const double> expected,
                    std::span<const double> weight) {
   std::vector<Row> ending, beginning;
@@ -352,7 +354,7 @@ double concordance(std::span<const double> low, std::span<const double> high, st
   };
   const auto is_known = [&](Row r) { return low[r] == high[r]; };
   std::sort(ending.begin(), ending.end(), by(high));
-  // rows that are known come first among those of their time: what ends there has not entered yet
+  // known rows come first among those of their time: rows that end there have not entered yet
   std::sort(beginning.begin(), beginning.end(), [&](Row a, Row b) {
     return low[a] != low[b] ? low[a] < low[b] : is_known(a) != is_known(b) ? is_known(a) : a < b;
   });

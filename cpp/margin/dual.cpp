@@ -15,20 +15,20 @@ namespace {
 using Places = std::vector<std::uint32_t>;
 
 constexpr std::size_t fewest_at_work = 64, most_at_work = 512;
-constexpr std::size_t most_at_once = 256;  // rows of a problem that is one working set
+constexpr std::size_t most_at_once = 256;  // rows of a problem that is a single working set
 constexpr std::size_t tiles_per_task = 64;
 constexpr std::size_t rows_at_once = 64;
-constexpr std::size_t steps_before_leaving_out = 2;  // per row: rows that come back cost more than a short fit saves
+constexpr std::size_t steps_before_leaving_out = 2;  // per row: shrinking too early costs more than a short fit saves
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double least_margin = 1e-5;  // of the radius: classes with less between them count as inseparable
+constexpr double least_margin = 1e-5;  // relative to the radius: classes with a smaller margin count as inseparable
 
-// Rows that were left out at one time, and β then.
+// Rows that were shrunk at the same time, and β at that time.
 struct LeftOut {
   Places rows;
   std::vector<double> beta;
 };
 
-// A sixteenth of the rows: of a small problem the matrix of a large working set would cost more than all rows that change.
+// A sixteenth of the rows: for a small problem the matrix of a large working set would cost more than all changed rows.
 std::size_t at_work_of(std::size_t n) {
   return n <= most_at_once ? n : std::clamp(padded(n / 16), fewest_at_work, most_at_work);
 }
@@ -46,13 +46,13 @@ class DualSolver {
         n_(problem.z.size()),
         n_at_work_(at_work_of(n_)),
         beta_(std::move(start.beta)),
-        pull_(std::move(start.pull)),
+        residual_(std::move(start.residual)),
         diagonal_(n_),
         cache_(n_, options.cache_bytes) {
     if (beta_.empty()) beta_.assign(n_, 0.0);
     for (std::size_t i = 0; i < n_; ++i) diagonal_[i] = kernel.diagonal(problem.rows[i]);
-    if (pull_.empty()) {
-      pull_ = problem.z;
+    if (residual_.empty()) {
+      residual_ = problem.z;
       Places everyone(n_);
       std::iota(everyone.begin(), everyone.end(), 0u);
       bring_up_to_date(everyone, std::vector<double>(n_, 0.0));
@@ -85,27 +85,27 @@ class DualSolver {
   }
 
  private:
-  // ---- rows that may gain -------------------------------------------------------------------------------------------
+  // ---- candidate rows -----------------------------------------------------------------------------------------------
 
   double up(std::size_t i) const {
     if (!(beta_[i] < problem_.highest[i])) return -infinity;
-    return pull_[i] + (beta_[i] >= 0 ? -problem_.insensitive : problem_.insensitive);
+    return residual_[i] + (beta_[i] >= 0 ? -problem_.insensitive : problem_.insensitive);
   }
   double down(std::size_t i) const {
     if (!(beta_[i] > problem_.lowest[i])) return infinity;
-    return pull_[i] + (beta_[i] > 0 ? -problem_.insensitive : problem_.insensitive);
+    return residual_[i] + (beta_[i] > 0 ? -problem_.insensitive : problem_.insensitive);
   }
 
   struct Extremes {
-    double highest = -infinity, lowest = infinity;  // of what may go up, and of what may go down
+    double highest = -infinity, lowest = infinity;  // of the rows that may increase, and of those that may decrease
   };
-  // Of each side, where sides are kept; else of all rows, as the first.
+  // For each side if the side sums are fixed; else for all rows, in the first element.
   struct Levels {
     Extremes of[2];
 
     double violation() const { return std::max(of[0].highest - of[0].lowest, of[1].highest - of[1].lowest); }
   };
-  std::size_t side(std::size_t i) const { return problem_.keeps_sides() && problem_.is_below(i) ? 1 : 0; }
+  std::size_t side(std::size_t i) const { return problem_.has_side_sums() && problem_.is_below(i) ? 1 : 0; }
 
   Levels extremes() const {
     Levels found;
@@ -119,7 +119,7 @@ class DualSolver {
 
   // ---- the working set ----------------------------------------------------------------------------------------------
 
-  // The n rows with the largest key; of equals the last.
+  // The n rows with the largest key; ties go to the last.
   template <class Key>
   static void first_by(Places& rows, std::size_t n, Key key) {
     const auto before = [&](std::uint32_t a, std::uint32_t b) { return key(a) != key(b) ? key(a) > key(b) : a > b; };
@@ -129,7 +129,7 @@ class DualSolver {
     std::sort(rows.begin(), rows.end(), before);
   }
 
-  // The n rows of a side that violate most, those that want to rise and to fall by turns.
+  // The n rows of a side with the largest violations, alternating between those to increase and to decrease.
   Places violators(const Levels& levels, std::size_t which, std::size_t n) const {
     const Extremes& own = levels.of[which];
     Places rising, falling, found;
@@ -154,7 +154,7 @@ class DualSolver {
     }
     const std::size_t most_new = n_at_work_ / 2;
     std::vector<Places> fresh;
-    if (problem_.keeps_sides())
+    if (problem_.has_side_sums())
       fresh = {violators(levels, 0, most_new / 2), violators(levels, 1, most_new / 2)};
     else
       fresh = {violators(levels, 0, most_new)};
@@ -180,13 +180,13 @@ class DualSolver {
     return beta_[i] < problem_.highest[i] && beta_[i] > problem_.lowest[i] && beta_[i] != 0;
   }
 
-  // Gives the working set its places in the small problem: where sides are kept, one after the other, each from a tile's
-  // first place on. Places in between hold a row again that cannot move there.
+  // Assigns the working set to positions in the small problem: with fixed side sums one side after the other, each
+  // starting at a tile. Positions in between repeat a row that cannot move there.
   void seat() {
     seats_ = at_work_;
     split_ = padded(seats_.size());
     first_spare_ = split_;
-    if (!problem_.keeps_sides()) return;
+    if (!problem_.has_side_sums()) return;
     const auto below =
         std::stable_partition(seats_.begin(), seats_.end(), [&](std::uint32_t i) { return side(i) == 0; });
     first_spare_ = static_cast<std::size_t>(below - seats_.begin());
@@ -202,24 +202,24 @@ class DualSolver {
     const bool is_whole = at_work_.size() == n_;
     fill_matrix(n, stride);
     std::vector<double> numbers(7 * stride, 0.0);
-    double *beta = numbers.data(), *pull = beta + stride, *up = pull + stride, *down = up + stride,
+    double *beta = numbers.data(), *residual = beta + stride, *up = residual + stride, *down = up + stride,
            *lowest = down + stride, *highest = lowest + stride, *diagonal = highest + stride;
     for (std::size_t k = 0; k < n; ++k) {
       if (is_spare(k)) continue;
       const std::uint32_t i = seats_[k];
-      beta[k] = beta_[i], pull[k] = pull_[i];
+      beta[k] = beta_[i], residual[k] = residual_[i];
       lowest[k] = problem_.lowest[i], highest[k] = problem_.highest[i], diagonal[k] = diagonal_[i];
     }
-    const auto take_over = [&] {  // of all rows
+    const auto take_over = [&] {  // for all rows
       for (std::size_t k = 0; k < n; ++k)
-        if (!is_spare(k)) beta_[seats_[k]] = beta[k], pull_[seats_[k]] = pull[k];
+        if (!is_spare(k)) beta_[seats_[k]] = beta[k], residual_[seats_[k]] = residual[k];
     };
     const double tolerance = is_whole ? options_.tolerance : std::max(0.1 * violation, 0.5 * options_.tolerance);
     std::size_t n_steps = 0;
     for (;;) {
       const std::size_t most = std::min(most_steps - n_steps, std::size_t{10'000});
       const SmallDualEnd end =
-          solve_of<T>(margin_kernels())({n, stride, split_, matrix_.data(), diagonal, lowest, highest, beta, pull,
+          solve_of<T>(margin_kernels())({n, stride, split_, matrix_.data(), diagonal, lowest, highest, beta, residual,
                                          problem_.insensitive, tolerance, up, down, most});
       n_steps += end.n_steps;
       interrupt_.check();
@@ -271,21 +271,21 @@ class DualSolver {
         });
   }
 
-  // ---- the pulls of all others --------------------------------------------------------------------------------------
+  // ---- residuals of all other rows ----------------------------------------------------------------------------------
 
   void follow(const Places& changed, const std::vector<double>& steps) {
     Places fresh;
     for (const std::uint32_t i : changed)
       if (!cache_.has(i)) fresh.push_back(i);
     cache_.make_room(changed, fresh);
-    std::vector<bool> is_fresh(changed.size());  // its values are not there yet
+    std::vector<bool> is_fresh(changed.size());  // its values are not computed yet
     std::size_t k = 0;
     for (std::size_t c = 0; c < changed.size(); ++c)
       is_fresh[c] = k < fresh.size() && fresh[k] == changed[c] ? (++k, true) : false;
-    double* pull = active_pull_.data();
-    for (std::size_t i = 0; i < active_.size(); ++i) pull[i] = pull_[active_[i]];
-    subtract(columns_, changed, steps, pull, &is_fresh);
-    for (std::size_t i = 0; i < active_.size(); ++i) pull_[active_[i]] = pull[i];
+    double* residual = active_residual_.data();
+    for (std::size_t i = 0; i < active_.size(); ++i) residual[i] = residual_[active_[i]];
+    subtract(columns_, changed, steps, residual, &is_fresh);
+    for (std::size_t i = 0; i < active_.size(); ++i) residual_[active_[i]] = residual[i];
   }
 
   // to -= Σ steps K(changed, columns). is_fresh: the columns are the active ones, and the cache is used.
@@ -319,7 +319,7 @@ class DualSolver {
     });
   }
 
-  // ---- rows that are left out for a while ---------------------------------------------------------------------------
+  // ---- shrinking ----------------------------------------------------------------------------------------------------
 
   void take_all() {
     active_.resize(n_);
@@ -336,10 +336,10 @@ class DualSolver {
     if (n_ <= n_at_work_) return;
     for (const std::uint32_t i : active_) rows.push_back(problem_.rows[i]);
     columns_ = kernel_.columns(rows);
-    active_pull_.assign(padded(active_.size()), 0.0);
+    active_residual_.assign(padded(active_.size()), 0.0);
   }
 
-  // At a bound, and farther on its side than any row that violates on the other.
+  // At a bound, and further on its side than any violating row of the other side.
   bool is_firm(std::size_t i, const Levels& levels) const {
     const auto [highest, lowest] = levels.of[side(i)];
     const bool may_rise = beta_[i]<problem_.highest[i], may_fall = beta_[i]> problem_.lowest[i];
@@ -353,21 +353,21 @@ class DualSolver {
     for (const std::uint32_t i : active_) n_firm += is_firm(i, levels);
     if (n_firm * 5 < active_.size() || active_.size() - n_firm < n_at_work_) return;
     LeftOut left{{}, beta_};
-    Places kept, places;
+    Places retained, places;
     for (std::size_t k = 0; k < active_.size(); ++k) {
       if (is_firm(active_[k], levels)) {
         left.rows.push_back(active_[k]);
         is_active_[active_[k]] = false;
       } else {
-        place_[active_[k]] = static_cast<std::uint32_t>(kept.size());
-        kept.push_back(active_[k]);
+        place_[active_[k]] = static_cast<std::uint32_t>(retained.size());
+        retained.push_back(active_[k]);
         places.push_back(static_cast<std::uint32_t>(k));
       }
     }
     left_out_.push_back(std::move(left));
-    active_ = std::move(kept);
+    active_ = std::move(retained);
     set_columns();
-    cache_.keep_places(places, padded(active_.size()), n_threads_);
+    cache_.retain_places(places, padded(active_.size()), n_threads_);
   }
 
   void bring_back() {
@@ -375,7 +375,7 @@ class DualSolver {
     take_all();
   }
 
-  // The pulls of some rows, which are those of an earlier β.
+  // Updates the residuals of some rows from an earlier β.
   void bring_up_to_date(const Places& places, const std::vector<double>& beta_then) {
     Places changed, rows;
     std::vector<double> steps;
@@ -387,28 +387,28 @@ class DualSolver {
     if (changed.empty()) return;
     for (const std::uint32_t i : places) rows.push_back(problem_.rows[i]);
     const KernelColumns columns = kernel_.columns(rows);
-    std::vector<double> pull(padded(rows.size()));
-    for (std::size_t k = 0; k < rows.size(); ++k) pull[k] = pull_[places[k]];
-    subtract(columns, changed, steps, pull.data(), nullptr);
-    for (std::size_t k = 0; k < rows.size(); ++k) pull_[places[k]] = pull[k];
+    std::vector<double> residual(padded(rows.size()));
+    for (std::size_t k = 0; k < rows.size(); ++k) residual[k] = residual_[places[k]];
+    subtract(columns, changed, steps, residual.data(), nullptr);
+    for (std::size_t k = 0; k < rows.size(); ++k) residual_[places[k]] = residual[k];
   }
 
-  // ---- the end ------------------------------------------------------------------------------------------------------
+  // ---- result -------------------------------------------------------------------------------------------------------
 
-  // Without bounds, β grows for ever if no margin separates the rows. The points of the two sides' hulls that it weighs are
-  // twice the margin apart or more, so that a short distance between them tells.
+  // Without bounds, β diverges if no margin separates the rows. The weighted points of the two convex hulls are at
+  // least twice the margin apart, so a short distance between them reveals it.
   bool is_separable() const {
     if (!std::isinf(problem_.highest[0]) && !std::isinf(problem_.lowest[0])) return true;
     double square = 0, total = 0, radius = 0;
     for (std::size_t i = 0; i < n_; ++i) {
-      square += beta_[i] * (problem_.z[i] - pull_[i]);
+      square += beta_[i] * (problem_.z[i] - residual_[i]);
       total += std::abs(beta_[i]);
       radius = std::max(radius, diagonal_[i]);
     }
     return std::sqrt(std::max(square, 0.0)) > least_margin * total * std::sqrt(radius);
   }
 
-  // What the pulls of a side's free rows come to.
+  // The common residual of a side's free rows.
   double level(const Levels& levels, std::size_t which) const {
     const auto [highest, lowest] = levels.of[which];
     double sum = 0;
@@ -425,12 +425,12 @@ class DualSolver {
 
   DualSolution finish(const Levels& levels, std::size_t n_steps, bool is_bounded) {
     double intercept = level(levels, 0), half_width = 0.0;
-    if (problem_.keeps_sides()) {
+    if (problem_.has_side_sums()) {
       const double below = level(levels, 1);
       half_width = (intercept - below) / 2;
       intercept = (intercept + below) / 2;
     }
-    return {std::move(beta_), std::move(pull_), intercept, levels.violation(), half_width, n_steps, is_bounded};
+    return {std::move(beta_), std::move(residual_), intercept, levels.violation(), half_width, n_steps, is_bounded};
   }
 
   const KernelRows& kernel_;
@@ -439,12 +439,12 @@ class DualSolver {
   const int n_threads_;
   Interrupt& interrupt_;
   const std::size_t n_, n_at_work_;
-  std::vector<double> beta_, pull_, diagonal_;
+  std::vector<double> beta_, residual_, diagonal_;
   Places active_, place_, at_work_, seats_;
   std::size_t split_ = 0, first_spare_ = 0;
   std::vector<bool> is_active_, is_in_;
   KernelColumns columns_;
-  std::vector<double> active_pull_;
+  std::vector<double> active_residual_;
   std::vector<T> matrix_;
   std::vector<LeftOut> left_out_;
   RowCache<T> cache_;

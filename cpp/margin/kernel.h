@@ -17,16 +17,16 @@ struct Kernel {
   int degree = 3;
 };
 
-inline constexpr std::size_t tile_rows = 8;  // rows that lie side by side, term by term
+inline constexpr std::size_t tile_rows = 8;  // rows that are interleaved term by term
 
 inline constexpr std::size_t padded(std::size_t n) { return (n + tile_rows - 1) / tile_rows * tile_rows; }
 
-// Kernel values of some rows, the queries, and some tiles of others.
+// Kernel values between the query rows and some tiles of other rows.
 template <class T>
 struct KernelBlock {
   const Kernel* kernel;
-  const double* const* queries;  // the terms of each
-  const double* query_squares;   // u·u of each
+  const double* const* queries;  // the terms of each query
+  const double* query_squares;   // u·u of each query
   std::size_t n_queries, n_terms;
   const double* tiles;    // n_tiles times n_terms times tile_rows
   const double* squares;  // of the tiles' rows
@@ -34,15 +34,15 @@ struct KernelBlock {
   T* const* out;  // n_tiles times tile_rows values for each query
 };
 
-// A small dual problem with its kernel matrix; see dual.h for the words. Arrays are padded: a row that is none may go
-// neither up nor down. Steps go between rows on the same side of `split`.
+// A small dual problem with its kernel matrix; see dual.h for the notation. Arrays are padded: a padding row may move
+// neither up nor down. Steps are between rows on the same side of `split`.
 template <class T>
 struct SmallDual {
   std::size_t n, stride;  // stride: padded n
   std::size_t split;      // a multiple of tile_rows; stride: all rows are on one side
   const T* matrix;        // n rows of stride values
   const double *diagonal, *lowest, *highest;
-  double *beta, *pull;  // pull: z - K beta
+  double *beta, *residual;  // residual: z - K beta
   double insensitive, tolerance;
   double *up, *down;  // scratch
   std::size_t most_steps;
@@ -53,7 +53,7 @@ struct SmallDualEnd {
   double violation;
 };
 
-// What is compiled once per instruction set.
+// Functions that are compiled once per instruction set.
 struct MarginKernels {
   void (*block_short)(const KernelBlock<float>& block);
   void (*block_long)(const KernelBlock<double>& block);
@@ -65,7 +65,7 @@ struct MarginKernels {
   SmallDualEnd (*solve_short)(const SmallDual<float>& problem);
   SmallDualEnd (*solve_long)(const SmallDual<double>& problem);
   double (*dot)(const double* one, const double* other, std::size_t n);
-  // The four products of two vectors and two others.
+  // The four dot products of two vectors with two others.
   void (*four_dots)(const double* const* one, const double* const* other, std::size_t n, double* out);
 };
 

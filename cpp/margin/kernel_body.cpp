@@ -20,7 +20,7 @@ constexpr std::size_t n_together = 4;
 
 SPINNEY_INLINE Numbers all(double x) { return every<tile_rows>(x); }
 
-// 2^k for the whole number k in the low bits of `shifted`, times p.
+// 2^k times p, for the integer k in the low bits of `shifted`.
 SPINNEY_INLINE Numbers times_power(const Numbers& p, const Numbers& shifted) {
   return each<Numbers>(
       [](auto x, auto s) __attribute__((always_inline)) {
@@ -31,7 +31,7 @@ SPINNEY_INLINE Numbers times_power(const Numbers& p, const Numbers& shifted) {
       p, shifted);
 }
 
-// e^x, as exp_ieee; for what becomes a float and x <= 0 with fewer operations: it is off by 2e-10 of it at most.
+// e^x as exp_ieee; for floats and x <= 0 with fewer operations and a relative error of at most 2e-10.
 template <bool is_short>
 SPINNEY_INLINE Numbers exp_of(const Numbers& given) {
   const Numbers above = larger(given, all(-700.0)), x = is_short ? above : smaller(above, all(700.0));
@@ -100,7 +100,7 @@ SPINNEY_INLINE void fill_tile(const KernelBlock<T>& b, std::size_t q, std::size_
   }
 }
 
-// Tiles that stay in the nearest cache are gone through for all queries.
+// Tiles that stay in the first-level cache are processed for all queries.
 template <KernelKind kind, class T>
 void fill_kind(const KernelBlock<T>& b) {
   constexpr std::size_t near_bytes = 24 * 1024;
@@ -176,14 +176,14 @@ void four_dots(const double* const* one, const double* const* other, std::size_t
 constexpr double least_curvature = 1e-12;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// What pull must be beaten by in either direction; infinite where a bound forbids it.
+// The threshold for the residual in either direction; infinite if a bound forbids the move.
 template <class T>
 SPINNEY_INLINE void mark(const SmallDual<T>& p, std::size_t i) {
   p.up[i] = p.beta[i] < p.highest[i] ? (p.beta[i] >= 0 ? -p.insensitive : p.insensitive) : -infinity;
   p.down[i] = p.beta[i] > p.lowest[i] ? (p.beta[i] > 0 ? -p.insensitive : p.insensitive) : infinity;
 }
 
-// The largest lane and the place it stands for; of equals the last.
+// The largest lane and its position; ties go to the last.
 struct Place {
   double value;
   std::size_t at;
@@ -199,30 +199,30 @@ SPINNEY_INLINE Place last_largest(const Numbers& values, const Numbers& places) 
 }
 
 struct Extremes {
-  Place highest;  // of what may go up
-  double lowest;  // of what may go down
+  Place highest;  // of the rows that may increase
+  double lowest;  // of the rows that may decrease
 };
 
-// Rows of one side: from the first to the last, without it.
+// The rows of one side: from first to last, exclusive.
 struct Side {
   std::size_t first, last;
 };
 
-// pull -= step (row_i - row_j), and the extremes after it.
+// residual -= step (row_i - row_j), and the new extremes.
 template <class T>
 SPINNEY_INLINE Extremes move_and_search(const SmallDual<T>& p, Side side, double step, const T* row_i, const T* row_j) {
   Numbers best = all(-infinity), place = all(0.0), lowest = all(infinity),
           count = count_from<tile_rows>(static_cast<double>(side.first));
   for (std::size_t t = side.first; t < side.last; t += tile_rows) {
-    Numbers pull = load<tile_rows>(p.pull + t);
-    pull =
-        pull - all(step) * (convert<double>(load<tile_rows>(row_i + t)) - convert<double>(load<tile_rows>(row_j + t)));
-    store(p.pull + t, pull);
-    const Numbers up = pull + load<tile_rows>(p.up + t);
+    Numbers residual = load<tile_rows>(p.residual + t);
+    residual = residual -
+               all(step) * (convert<double>(load<tile_rows>(row_i + t)) - convert<double>(load<tile_rows>(row_j + t)));
+    store(p.residual + t, residual);
+    const Numbers up = residual + load<tile_rows>(p.up + t);
     const auto is_better = best <= up;
     best = select<double>(is_better, up, best);
     place = select<double>(is_better, count, place);
-    lowest = smaller(lowest, pull + load<tile_rows>(p.down + t));
+    lowest = smaller(lowest, residual + load<tile_rows>(p.down + t));
     count += all(static_cast<double>(tile_rows));
   }
   return {last_largest(best, place), smallest_of(lowest)};
@@ -235,7 +235,7 @@ SPINNEY_INLINE std::size_t partner_of(const SmallDual<T>& p, Side side, const Pl
   const Numbers own = all(p.diagonal[i.at]), zero = all(0.0), least = all(least_curvature);
   Numbers best = all(0.0), place = all(0.0), count = count_from<tile_rows>(static_cast<double>(side.first));
   for (std::size_t t = side.first; t < side.last; t += tile_rows) {
-    const Numbers down = load<tile_rows>(p.pull + t) + load<tile_rows>(p.down + t);
+    const Numbers down = load<tile_rows>(p.residual + t) + load<tile_rows>(p.down + t);
     const Numbers difference = larger(all(i.value) - down, zero), value = convert<double>(load<tile_rows>(row + t));
     const Numbers curvature = (own + load<tile_rows>(p.diagonal + t)) - (value + value);
     const Numbers safe = select<double>(curvature > zero, curvature, least);
@@ -248,31 +248,31 @@ SPINNEY_INLINE std::size_t partner_of(const SmallDual<T>& p, Side side, const Pl
   return last_largest(best, place).at;
 }
 
-// How far i may go up and j down: to the best point on the line, a bound, or zero, where the cost bends.
+// How far i may increase and j decrease: to the optimum on the line, a bound, or zero, where the cost has a kink.
 template <class T>
 SPINNEY_INLINE double step_of(const SmallDual<T>& p, std::size_t i, std::size_t j) {
   const double value = static_cast<double>(p.matrix[i * p.stride + j]);
   const double curvature = p.diagonal[i] + p.diagonal[j] - (value + value);
-  const double slope = (p.pull[i] + p.up[i]) - (p.pull[j] + p.down[j]);
+  const double slope = (p.residual[i] + p.up[i]) - (p.residual[j] + p.down[j]);
   double step = slope / (curvature > 0 ? curvature : least_curvature);
-  const double room_i = p.insensitive > 0 && p.beta[i] < 0 ? -p.beta[i] : p.highest[i] - p.beta[i];
-  const double room_j = p.insensitive > 0 && p.beta[j] > 0 ? p.beta[j] : p.beta[j] - p.lowest[j];
-  step = room_i < step ? room_i : step;
-  return room_j < step ? room_j : step;
+  const double slack_i = p.insensitive > 0 && p.beta[i] < 0 ? -p.beta[i] : p.highest[i] - p.beta[i];
+  const double slack_j = p.insensitive > 0 && p.beta[j] > 0 ? p.beta[j] : p.beta[j] - p.lowest[j];
+  step = slack_i < step ? slack_i : step;
+  return slack_j < step ? slack_j : step;
 }
 
-// b + step, to the bit at the bound or at zero if that is where the step ends.
-SPINNEY_INLINE double moved(double b, double step, double room_end, double room) {
-  return step == room ? room_end : b + step;
+// b + step, or exactly the bound or zero if the step ends there.
+SPINNEY_INLINE double moved(double b, double step, double bound, double slack) {
+  return step == slack ? bound : b + step;
 }
 
 template <class T>
 SPINNEY_INLINE void take(const SmallDual<T>& p, std::size_t i, std::size_t j, double step) {
   const bool i_to_zero = p.insensitive > 0 && p.beta[i] < 0, j_to_zero = p.insensitive > 0 && p.beta[j] > 0;
-  const double room_i = i_to_zero ? -p.beta[i] : p.highest[i] - p.beta[i];
-  const double room_j = j_to_zero ? p.beta[j] : p.beta[j] - p.lowest[j];
-  p.beta[i] = moved(p.beta[i], step, i_to_zero ? 0.0 : p.highest[i], room_i);
-  p.beta[j] = -moved(-p.beta[j], step, j_to_zero ? 0.0 : -p.lowest[j], room_j);
+  const double slack_i = i_to_zero ? -p.beta[i] : p.highest[i] - p.beta[i];
+  const double slack_j = j_to_zero ? p.beta[j] : p.beta[j] - p.lowest[j];
+  p.beta[i] = moved(p.beta[i], step, i_to_zero ? 0.0 : p.highest[i], slack_i);
+  p.beta[j] = -moved(-p.beta[j], step, j_to_zero ? 0.0 : -p.lowest[j], slack_j);
   mark(p, i);
   mark(p, j);
 }

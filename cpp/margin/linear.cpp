@@ -10,10 +10,10 @@ namespace spinney {
 
 namespace {
 
-constexpr std::size_t rows_per_block = 1024;  // whose terms stay near the processor
-constexpr std::size_t most_parts = 32;        // sums of their own, which are added up in order
+constexpr std::size_t rows_per_block = 1024;  // rows whose terms stay in cache
+constexpr std::size_t most_parts = 32;        // separate partial sums, which are added in order
 
-// A fixed share of the rows, whatever the number of threads: whole blocks.
+// A fixed range of the rows for any number of threads, in whole blocks.
 std::size_t rows_per_part(std::size_t n_rows) {
   const std::size_t n_blocks = (n_rows + rows_per_block - 1) / rows_per_block;
   return (n_blocks + most_parts - 1) / most_parts * rows_per_block;
@@ -26,7 +26,7 @@ std::vector<double> added(const std::vector<std::vector<double>>& parts) {
   return total;
 }
 
-// body(part's own sums, first row, number of rows) for each block of each part.
+// Calls body(partial sums, first row, number of rows) for each block of each part.
 template <class Body>
 std::vector<double> sum_blocks(std::size_t n_rows, std::size_t n_sums, int n_threads, Interrupt& interrupt,
                                Body&& body) {

@@ -15,14 +15,14 @@ DualProblem with_penalty(const DualProblem& unit, double penalty) {
   DualProblem problem = unit;
   for (auto* bounds : {&problem.lowest, &problem.highest})
     for (double& bound : *bounds) bound = bound == 0 ? 0.0 : bound * penalty;  // the penalty may be infinite
-  if (problem.keeps_sides()) problem.side_sum *= penalty;
+  if (problem.has_side_sums()) problem.side_sum *= penalty;
   return problem;
 }
 
-// Where sides are kept: the first rows of each at their bounds, as many as its sum asks for.
+// With fixed side sums: the first rows of each side start at their bounds, as many as the sum requires.
 DualSolution first_start(const DualProblem& problem) {
   DualSolution start;
-  if (!problem.keeps_sides()) return start;
+  if (!problem.has_side_sums()) return start;
   double left[] = {problem.side_sum, problem.side_sum};
   for (std::size_t i = 0; i < problem.z.size(); ++i) {
     const bool is_below = problem.is_below(i);
@@ -33,18 +33,18 @@ DualSolution first_start(const DualProblem& problem) {
   return start;
 }
 
-// A solution times a factor keeps the bounds that grow by it, and z - K beta follows.
+// A solution times a factor satisfies bounds scaled by it, and z - K beta follows.
 DualSolution scaled(const DualSolution& from, const DualProblem& unit, double factor) {
   DualSolution start;
   for (std::size_t i = 0; i < from.beta.size(); ++i) {
     start.beta.push_back(from.beta[i] * factor);
-    start.pull.push_back(unit.z[i] - (unit.z[i] - from.pull[i]) * factor);
+    start.residual.push_back(unit.z[i] - (unit.z[i] - from.residual[i]) * factor);
   }
   return start;
 }
 
-// Rounding may carry a scaled solution just across a bound.
-void keep_within(DualSolution& start, const DualProblem& problem) {
+// Rounding may move a scaled solution slightly beyond a bound.
+void clip_to_bounds(DualSolution& start, const DualProblem& problem) {
   for (std::size_t i = 0; i < start.beta.size(); ++i)
     start.beta[i] = std::clamp(start.beta[i], problem.lowest[i], problem.highest[i]);
 }
@@ -57,7 +57,7 @@ std::vector<DualSolution> fit_path(const KernelRows& kernel, const DualProblem& 
     DualSolution start = first_start(problem);
     if (k > 0 && std::isfinite(penalties[k])) {
       start = scaled(found.back(), unit, penalties[k] / penalties[k - 1]);
-      keep_within(start, problem);
+      clip_to_bounds(start, problem);
     }
     found.push_back(solve_dual(kernel, problem, options, std::move(start), n_threads, interrupt));
   }
@@ -70,7 +70,7 @@ std::vector<std::vector<DualSolution>> fit_machines(const KernelRows& kernel, co
                                                     std::span<const double> penalties, const DualOptions& options,
                                                     int n_threads, Interrupt& interrupt) {
   std::vector<std::vector<DualSolution>> found(problems.size());
-  if (problems.size() == 1) {  // not as a task, inside of which nothing runs in parallel
+  if (problems.size() == 1) {  // not as a task, inside which nothing runs in parallel
     found[0] = fit_path(kernel, problems[0], penalties, options, n_threads, interrupt);
     return found;
   }

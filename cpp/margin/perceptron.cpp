@@ -23,7 +23,7 @@ PerceptronEnd fit_perceptron(const double* rows, std::size_t n_rows, std::size_t
                              std::span<const double> steps, const PerceptronOptions& options, Interrupt& interrupt) {
   const auto dot = margin_kernels().dot;
   PerceptronEnd end;
-  // late: updates times the number of rows seen before them, so that the mean over all rows seen is known at the end
+  // late: updates times the number of rows seen before them, which gives the mean over all rows seen
   std::vector<double> weights(n_terms + 1, 0.0), late(n_terms + 1, 0.0);
   std::vector<std::uint32_t> order(n_rows);
   std::iota(order.begin(), order.end(), 0u);

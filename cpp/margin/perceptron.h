@@ -1,4 +1,4 @@
-// The perceptron: goes through the rows and learns from its mistakes alone.
+// The perceptron: passes over the rows and updates on misclassified rows only.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace spinney {
 
 struct PerceptronOptions {
   double rate = 1.0;            // η
-  double squared_radius = 1.0;  // R², by which the intercept steps
+  double squared_radius = 1.0;  // R², the step size of the intercept
   std::size_t max_epochs = 1000;
   bool averaged = false;
   bool shuffles = false;
@@ -22,10 +22,10 @@ struct PerceptronOptions {
 struct PerceptronEnd {
   std::vector<double> weights;  // of the terms, and the intercept
   std::size_t n_updates = 0, n_epochs = 0;
-  bool is_clean = false;  // whether the last epoch went by without a mistake
+  bool is_clean = false;  // whether the last epoch had no misclassified row
 };
 
-// rows: n_rows times n_terms, one after the other; sides: +1 or -1; steps: what each row's update counts.
+// rows: n_rows times n_terms, row-major; sides: +1 or -1; steps: weight of each row's update.
 PerceptronEnd fit_perceptron(const double* rows, std::size_t n_rows, std::size_t n_terms, std::span<const double> sides,
                              std::span<const double> steps, const PerceptronOptions& options, Interrupt& interrupt);
 

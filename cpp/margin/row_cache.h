@@ -1,4 +1,4 @@
-// Rows of kernel values that are kept: as many as fit into a given number of bytes, those used last.
+// A cache of kernel rows: as many as fit into a number of bytes, replaced least recently used first.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class RowCache {
 
   RowCache(std::size_t n_rows, std::size_t n_bytes) : most_(n_bytes / sizeof(T)), slot_of_(n_rows, nowhere) {}
 
-  // Rows have n values from now on; those kept so far are gone.
+  // Sets the row length to n and clears the cache.
   void clear(std::size_t n) {
     width_ = n;
     chunks_.clear();
@@ -29,18 +29,18 @@ class RowCache {
     used_.clear();
   }
 
-  // Keeps of each row only some of its values, by their places; width is their number, padded.
-  void keep_places(std::span<const std::uint32_t> places, std::size_t width, int n_threads) {
+  // Retains some values of each row, by position; width is their padded number.
+  void retain_places(std::span<const std::uint32_t> places, std::size_t width, int n_threads) {
     parallel_for(chunks_.size(), n_threads, [&](std::size_t chunk, int) {
-      LargeArray<T> kept(chunk_slots * width);
+      LargeArray<T> retained(chunk_slots * width);
       for (std::size_t slot = 0; slot < chunk_slots; ++slot) {
         if (row_in_[chunk * chunk_slots + slot] == nowhere) continue;
         const T* from = chunks_[chunk].data() + slot * width_;
-        T* to = kept.data() + slot * width;
+        T* to = retained.data() + slot * width;
         for (std::size_t i = 0; i < places.size(); ++i) to[i] = from[places[i]];
         std::fill(to + places.size(), to + width, T{0});
       }
-      chunks_[chunk] = std::move(kept);
+      chunks_[chunk] = std::move(retained);
     });
     width_ = width;
   }
@@ -50,8 +50,8 @@ class RowCache {
     return chunks_[slot_of_[row] / chunk_slots].data() + slot_of_[row] % chunk_slots * width_;
   }
 
-  // Makes room for rows that are not kept, as far as there is any, at the cost of those not used for longest; `in_use` are
-  // not given up. Their values are for the caller to set.
+  // Makes space for rows that are not cached, as far as possible, by evicting the least recently used; `in_use` rows
+  // are not evicted. The caller sets the values.
   void make_room(std::span<const std::uint32_t> in_use, std::span<const std::uint32_t> rows) {
     ++now_;
     std::size_t n_free = 0;
@@ -82,11 +82,11 @@ class RowCache {
   }
 
  private:
-  static constexpr std::size_t chunk_slots = 64;  // rows that lie in one piece of memory
+  static constexpr std::size_t chunk_slots = 64;  // rows per memory block
 
   std::size_t most_, width_ = 0;
   std::vector<LargeArray<T>> chunks_;
-  std::vector<std::uint32_t> slot_of_, row_in_;  // of rows; of slots
+  std::vector<std::uint32_t> slot_of_, row_in_;  // slot of each row; row of each slot
   std::vector<std::uint64_t> used_;              // when each slot was used last; 0: never
   std::uint64_t now_ = 0;
 };

@@ -13,10 +13,10 @@ namespace spinney {
 namespace {
 
 constexpr std::uint32_t most_leaves = 256, cuts_per_slot = 254, most_kinds = 255, missing_kind = 255;
-constexpr std::int32_t lowest_code = -128, highest_code = 127;  // the latter of missing values alone
+constexpr std::int32_t lowest_code = -128, highest_code = 127;  // the latter only for missing values
 constexpr std::size_t most_to_prepare = std::size_t{1} << 25;   // categories times nodes
 
-// Categories from here on are not told apart by a set.
+// Categories from here on are not distinguished by any set.
 std::uint32_t end_of_set(const std::uint32_t* set) {
   const std::uint32_t n = *set & ~Tree::list_mark;
   if (*set & Tree::list_mark) return n == 0 ? 0 : set[n] + 1;
@@ -31,12 +31,12 @@ struct alignas(64) CacheLine {
   std::byte bytes[64];
 };
 
-// Kinds of categories: those that the nodes so far send the same way.
+// Groups of categories that all nodes so far send to the same side.
 class Kinds {
  public:
   explicit Kinds(std::size_t n_categories) : of(n_categories, 0) {}
 
-  // False, and nothing changed, if a byte could no longer hold them.
+  // Returns false and changes nothing if a byte can no longer hold the group numbers.
   bool refine(const std::vector<std::uint8_t>& left) {
     std::vector<std::int32_t> renumbered(2 * n, -1);
     std::vector<std::uint8_t> next(of.size());
@@ -63,15 +63,16 @@ class Kinds {
 Additive::Additive(Forest forest, std::size_t n_outputs)
     : forest_(std::move(forest)), n_outputs_(n_outputs), walker_(forest_) {
   if (n_outputs == 0 || forest_.n_trees() % n_outputs != 0)
-    throw std::invalid_argument("each output has as many trees");
-  if (forest_.n_trees() > 0 && forest_.nodes.value_width != 1) throw std::invalid_argument("a leaf has one value");
+    throw std::invalid_argument("The number of trees must be a multiple of the number of outputs.");
+  if (forest_.n_trees() > 0 && forest_.nodes.value_width != 1)
+    throw std::invalid_argument("The leaves must have one value.");
   is_masked_ = prepare();
 }
 
 bool Additive::prepare() {
   for (std::size_t t = 0; t < forest_.n_trees(); ++t)
     if ((forest_.root[t + 1] - forest_.root[t] + 1) / 2 > most_leaves) return false;
-  if (!forest_.nodes.splits.empty() || has_lines() || !prepare_slots()) return false;
+  if (!forest_.nodes.splits.empty() || has_linear_leaves() || !prepare_slots()) return false;
   node_at_.push_back(0);
   for (std::size_t t = 0; t < forest_.n_trees(); ++t) prepare_tree(t);
   values_.resize(values_.size() + 32, 0.0);
@@ -115,7 +116,7 @@ bool Additive::prepare_slots() {
   return true;
 }
 
-// A slot serves as many nodes, in order, as it can.
+// A slot serves as many consecutive nodes as possible.
 bool Additive::prepare_categories(std::uint32_t column, const std::vector<std::uint32_t>& nodes) {
   const Tree& tree = forest_.nodes;
   std::uint32_t end = 0;
@@ -168,7 +169,7 @@ void Additive::prepare_tree(std::size_t t) {
   node_at_.push_back(nodes_.size());
 }
 
-// A split, and before it those below it.
+// Writes a split after those below it.
 void Additive::prepare_node(const Places& places, std::uint32_t i, std::uint8_t place) {
   const Tree& tree = forest_.nodes;
   const std::uint32_t left = i + 1, right = tree.right[i];
@@ -188,7 +189,7 @@ void Additive::prepare_node(const Places& places, std::uint32_t i, std::uint8_t 
   nodes_.push_back(node);
 }
 
-// What a node asks: the slot, the cut and, of categories, the table.
+// The test of a node: the slot, the cut and, for categories, the table.
 void Additive::test_of(std::uint32_t i, MaskNode& node) {
   const Tree& tree = forest_.nodes;
   const bool missing_left = tree.flags[i] & Tree::missing_left;
@@ -209,7 +210,7 @@ void Additive::test_of(std::uint32_t i, MaskNode& node) {
   node.cut = static_cast<std::int8_t>(static_cast<std::int32_t>(cut % cuts_per_slot) + lowest_code);
 }
 
-// Codes of n rows, `width` bytes a slot.
+// Codes of n rows, `width` bytes per slot.
 void Additive::code_block(const Table& table, std::size_t begin, std::size_t n, std::size_t width,
                           std::int8_t* codes) const {
   std::array<Row, many_rows> rows;
@@ -232,7 +233,7 @@ void Additive::code_block(const Table& table, std::size_t begin, std::size_t n, 
         codes[i] = static_cast<std::int8_t>(missing ? missing_kind
                                                     : slot.kind[static_cast<std::size_t>(std::min(values[i], beyond))]);
       }
-    } else if (slot.missing_left) {  // no cut lies below a missing value
+    } else if (slot.missing_left) {  // no cut is below a missing value
       const auto first = static_cast<std::int32_t>(slot.first_cut);
       for (std::size_t i = 0; i < n; ++i)
         codes[i] = static_cast<std::int8_t>(
@@ -277,7 +278,7 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
   if (is_masked_) return add_masked(table, first, last, n_threads, interrupt, out);
   constexpr std::size_t chunk = 64;
   const std::size_t n_columns = table.n_columns();
-  if (!has_lines()) walker_.coded_for(table.n_rows * (last - first), n_threads, interrupt);
+  if (!has_linear_leaves()) walker_.coded_for(table.n_rows * (last - first), n_threads, interrupt);
   const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);
   parallel_for_if_worth(estimated_ns, (table.n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t c, int) {
     interrupt.check();
@@ -297,7 +298,7 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
 
 // Adds the trees' values for one row, given as the numbers of all columns, to `sums`.
 void Additive::walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const {
-  if (has_lines()) return walk_lines(row, first, last, sums);
+  if (has_linear_leaves()) return walk_linear_leaves(row, first, last, sums);
   std::size_t k = first % n_outputs_;
   walker_.visit_one(row, first, last, [&](std::size_t, const double* value) {
     sums[k] += *value;
@@ -305,8 +306,8 @@ void Additive::walk_row(const double* row, std::size_t first, std::size_t last, 
   });
 }
 
-// Leaves that are more than a value are asked with the row.
-void Additive::walk_lines(const double* row, std::size_t first, std::size_t last, double* sums) const {
+// Evaluates linear leaves with the row.
+void Additive::walk_linear_leaves(const double* row, std::size_t first, std::size_t last, double* sums) const {
   const Tree& nodes = forest_.nodes;
   const auto value_of = [&](std::uint32_t f) { return row[f]; };
   for (std::size_t t = first; t < last; ++t) {

@@ -18,13 +18,13 @@ struct alignas(64) RowLine {
 
 }  // namespace
 
-// Points that a tree sends the same ways are of one kind there, and one of them stands for all.
+// Points that a tree sends the same way form a group, represented by one of them.
 struct Additive::Replaced {
   std::size_t first, n;             // in the table of points
   std::vector<std::size_t> slots;   // of replaced columns
   std::vector<std::int8_t> codes;   // by slot, many_rows each
   std::vector<std::uint8_t> kind;   // by tree and point
-  std::vector<std::uint8_t> stand;  // by tree and kind: a point
+  std::vector<std::uint8_t> stand;  // by tree and group: the representative point
   std::vector<std::uint8_t> n_kinds;
 };
 

@@ -15,7 +15,7 @@ namespace spinney {
 
 Thresholds::Thresholds(std::span<const double> ascending) {
   constexpr std::size_t group = 16;
-  std::vector<double> last(ascending.size() / group);  // of each full group; the one after it has an infinity
+  std::vector<double> last(ascending.size() / group);  // of each full group; the group after it has an infinity
   for (std::size_t g = 0; g < last.size(); ++g) last[g] = ascending[g * group + group - 1];
   std::vector<Sixteen>& level = levels_.emplace_back(last.size() + 1);
   std::fill_n(&level.back().threshold[0], group, std::numeric_limits<double>::infinity());
@@ -37,7 +37,7 @@ CodedForest::CodedForest(const Forest& forest, int n_threads, Interrupt& interru
   for (std::size_t t = 0; t < forest.n_trees(); ++t)
     largest = std::max<std::size_t>(largest, forest.root[t + 1] - forest.root[t]);
   const auto slot_bits = static_cast<std::uint32_t>(std::bit_width(std::max(1u, n_slots()) - 1));
-  shift_ = 32 - std::max(2u, slot_bits);  // and one more stays below 32
+  shift_ = 32 - std::max(2u, slot_bits);  // keeps shift + 1 below 32
   constexpr std::size_t most_words = std::size_t{1} << 31;
   if (columns_.size() > most_columns || largest / 2 >= std::size_t{1} << (shift_ - 2) || !forest.nodes.splits.empty() ||
       forest.nodes.sets.size() >= most_words)
@@ -71,7 +71,7 @@ void CodedForest::number_slots() {
   }
 }
 
-// Writes the splits, but for the codes of numbers: their thresholds are kept, and which splits are of which column.
+// Writes the splits, except for the codes of numbers: stores their thresholds and the column of each split.
 void CodedForest::code_splits(std::vector<double>& threshold, std::vector<std::vector<Row>>& splits) {
   const Tree& tree = forest_.nodes;
   const std::size_t n_splits = tree.size() / 2 + 1;
@@ -134,14 +134,14 @@ void CodedForest::rank_thresholds(const std::vector<double>& threshold, std::vec
   for (const Thresholds& t : thresholds_) levels_.push_back(t.levels());
 }
 
-// The class of which a leaf holds nothing else; `width`: there is none.
+// The class of a pure leaf; `width`: the leaf is not pure.
 static std::size_t only_class(std::span<const double> value) {
   const auto n_zeros = static_cast<std::size_t>(std::count(value.begin(), value.end(), 0.0));
   const auto one = std::find(value.begin(), value.end(), 1.0);
   return n_zeros + 1 == value.size() ? static_cast<std::size_t>(one - value.begin()) : value.size();
 }
 
-// Pure leaves, most of a forest grown to the end whose values are not shrunk, share their values.
+// Pure leaves share their values; they are most leaves of a fully grown forest without shrinkage.
 void CodedForest::code_leaves() {
   const Tree& tree = forest_.nodes;
   const std::size_t width = tree.value_width;
@@ -167,7 +167,7 @@ void CodedForest::code_leaves() {
   values_.shrink_to_fit();
 }
 
-// Codes of a row in as few cache lines as they fit in.
+// The codes of a row in as few cache lines as possible.
 static std::size_t padded_width(std::size_t width) {
   constexpr std::size_t line = 16;
   return width > line ? (width + line - 1) / line * line : std::bit_ceil(std::max<std::size_t>(1, width));
@@ -175,8 +175,7 @@ static std::size_t padded_width(std::size_t width) {
 
 void CodedForest::read(const Table& table, std::size_t begin, std::size_t n, Block& block) const {
   constexpr std::size_t line_bytes = 64;
-  constexpr std::size_t apart =
-      3 * line_bytes / sizeof(std::uint32_t);  // so that columns do not share lines of a cache
+  constexpr std::size_t apart = 3 * line_bytes / sizeof(std::uint32_t);  // so that columns do not share cache sets
   constexpr std::uint32_t above_all = UINT32_MAX;
   block.rows.resize(n);
   std::iota(block.rows.begin(), block.rows.end(), static_cast<Row>(begin));

@@ -1,9 +1,9 @@
-// A forest as a walk over many rows needs it: splits of 8 bytes, no leaves, and rows as small integers.
+// A forest encoded for walking many rows: splits of 8 bytes, no leaves, and rows as small integers.
 //
-//   code    of a value: how many of the forest's thresholds of its column lie below it. A node holds 1 + the rank of its
-//           own, so x <= threshold is code < node.code.
-//   slot    a column in use, twice: once with missing values above all codes, once below, for nodes that send them right
-//           and left. Rows without missing values are kept once, which halves the slot.
+//   code    of a value: the number of the forest's thresholds of its column below it. A node stores 1 + the rank of its
+//           threshold, so x <= threshold is code < node.code.
+//   slot    a column in use, stored twice: with missing values above all codes and below, for nodes that send them
+//           right and left. Rows without missing values are stored once, which halves the slot.
 #pragma once
 
 #include <algorithm>
@@ -19,23 +19,23 @@
 
 namespace spinney {
 
-// The thresholds of one column, to be searched.
+// The thresholds of one column, prepared for searching.
 class Thresholds {
  public:
   explicit Thresholds(std::span<const double> ascending = {});
   RankLevels levels() const;
 
  private:
-  std::vector<std::vector<Sixteen>> levels_;  // from all of them up
+  std::vector<std::vector<Sixteen>> levels_;  // from all thresholds upwards
 };
 
 class CodedForest {
  public:
   CodedForest(const Forest& forest, int n_threads, Interrupt& interrupt);
 
-  bool is_usable() const { return is_usable_; }  // else the trees are too large, or the columns too many
+  bool is_usable() const { return is_usable_; }  // false: the trees are too large, or the columns too many
 
-  // Rows begin … begin + n - 1 as codes. Reused from block to block.
+  // Codes of rows begin … begin + n - 1. Reused from block to block.
   struct Block {
     std::vector<std::uint32_t> buffer;
     std::vector<double> values;
@@ -47,8 +47,8 @@ class CodedForest {
   void read(const Table& table, std::size_t begin, std::size_t n, Block& block) const;
   std::size_t width() const { return columns_.size() + 1; }
 
-  // Each row of `members` rests in a leaf of tree t: row[i] in leaf[i], in any order. Both have room for walk_slack more.
-  // Leaves are numbered from left to right; or they are nodes, counted within the tree.
+  // Each row of `members` reaches a leaf of tree t: row[i] is in leaf[i], in any order. Both have space for walk_slack
+  // more. Leaves are numbered from left to right, or by their node within the tree.
   enum class LeavesAre { numbers, nodes };
   void walk(const Block& block, std::size_t t, std::span<const std::uint32_t> members, LeavesAre leaves_are,
             std::uint32_t* row, std::uint32_t* leaf) const;
@@ -56,7 +56,8 @@ class CodedForest {
   // Adds the values of the leaves of tree t, by number, to out[row].
   void add(std::size_t t, std::span<const std::uint32_t> row, const std::uint32_t* leaf, double* out) const;
 
-  // take(t, values of one row's leaf in it) for trees t = first … last - 1. The row is given by its numbers, column by column.
+  // Calls take(t, values of the row's leaf) for trees t = first … last - 1. The row is given by its numbers, column by
+  // column.
   template <class ValueOf, class Take>
   void visit_one(std::size_t first, std::size_t last, ValueOf&& value_of, Take&& take) const {
     std::array<double, most_columns> x;
@@ -72,8 +73,9 @@ class CodedForest {
   }
 
  private:
-  static constexpr std::size_t most_columns = 512;  // beyond this, coding a row costs more than reading what it needs
-  static constexpr std::size_t most_trees = 256;    // that one row is walked down at a time
+  static constexpr std::size_t most_columns =
+      512;                                        // with more, coding a row costs more than reading the values it needs
+  static constexpr std::size_t most_trees = 256;  // that one row is walked down at a time
 
   void number_slots();
   void code_splits(std::vector<double>& threshold, std::vector<std::vector<Row>>& splits);
@@ -93,13 +95,13 @@ class CodedForest {
   bool is_usable_ = false;
   std::vector<std::uint32_t> columns_;  // in use: numbers, then categories
   std::vector<std::uint32_t> slot_of_;  // by column
-  std::uint32_t first_category_ = 0;    // slots from here are of categories
+  std::uint32_t first_category_ = 0;    // slots from here on are categories
   std::uint32_t shift_ = 0;             // of the slot in CodedNode::next
   std::vector<Thresholds> thresholds_;  // of each number column in use
-  std::vector<RankLevels> levels_;      // and where they are
+  std::vector<RankLevels> levels_;      // positions of the thresholds
   std::vector<CodedNode> nodes_;
-  std::vector<std::uint32_t> first_split_, first_leaf_;  // by tree, and the end
-  std::vector<std::uint32_t> places_;                    // of leaves among values_, unless there is one value per leaf
+  std::vector<std::uint32_t> first_split_, first_leaf_;  // by tree, then the end
+  std::vector<std::uint32_t> places_;  // index of each leaf's values in values_, unless there is one value per leaf
   std::vector<double> values_;
 };
 

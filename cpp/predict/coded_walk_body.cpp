@@ -22,10 +22,10 @@ std::uint32_t rank_of(const RankLevels& levels, std::uint32_t n, double x) {
   return at;
 }
 
-// The lowest level may be larger than a cache: then it is asked for before it is needed.
+// The lowest level may exceed the cache, so it is prefetched.
 void rank(const RankLevels& of_column, const double* x, std::size_t n, std::uint32_t* rank) {
   constexpr std::size_t chunk = 32;
-  const RankLevels levels = of_column;  // which the results cannot overwrite
+  const RankLevels levels = of_column;  // a local copy, which the results cannot alias
   const Sixteen* lowest = levels.level[levels.n - 1];
   for (std::size_t begin = 0; begin < n; begin += chunk) {
     const std::size_t n_here = n - begin < chunk ? n - begin : chunk;

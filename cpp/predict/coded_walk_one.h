@@ -1,18 +1,20 @@
-// Walks where the instruction set cannot gather well: a part of coded_walk_body.cpp.
+// Walks for instruction sets without a fast gather, included by coded_walk_body.cpp.
 
-// A row on its way: the node it is at, and how often it went left.
+// A row during its walk: its node, and the number of times it went left.
 struct Walk {
-  std::uint64_t both;  // in one word, to be moved by one addition
+  std::uint64_t both;  // in one word, so that one addition moves it
 
   static constexpr std::uint64_t left_step = std::uint64_t{1} << 32 | 1;
   std::uint32_t at() const { return static_cast<std::uint32_t>(both); }
   std::uint32_t n_left() const { return static_cast<std::uint32_t>(both >> 32); }
-  std::uint32_t leaves_behind() const { return at() - n_left(); }  // as many as splits, less the times it went left
+  std::uint32_t leaves_behind() const {
+    return at() - n_left();
+  }  // number of splits passed minus the times it went left
 };
 
-constexpr bool codes_by_column = true;  // at a node many rows are asked for the same column
+constexpr bool codes_by_column = true;  // at a node many rows need the same column
 
-// One step down; 1 in a leaf. By masks: a branch is wrong half the time.
+// One step down; returns 1 at a leaf. By masks, because a branch is mispredicted half the time.
 template <bool categories>
 inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, std::size_t stride, Walk& walk) {
   const CodedNode node = tree.nodes[walk.at()];
@@ -25,13 +27,13 @@ inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, st
   return node.next >> left & 1;
 }
 
-// Walks 0 … n - 1, at most 128, a step at a time until all have arrived: while one waits for memory, the others go on.
-// advance(k) is 1 where walk k arrives.
+// Advances walks 0 … n - 1, at most 128, one step at a time until all have arrived, so that memory latencies overlap.
+// advance(k) is 1 if walk k arrives.
 constexpr std::size_t most_walks = 128;
 template <class Advance>
 inline void settle(std::size_t n, Advance&& advance) {
   std::uint8_t even[most_walks],
-      odd[most_walks];  // two lists: reading one need not wait for what is written to the other
+      odd[most_walks];  // two lists: reading one need not wait for writes to the other
   std::uint8_t *moving = even, *still_moving = odd;
   for (std::size_t k = 0; k < n; ++k) even[k] = static_cast<std::uint8_t>(k);
   for (std::size_t n_moving = n; n_moving > 0;) {
@@ -48,8 +50,8 @@ inline void settle(std::size_t n, Advance&& advance) {
   }
 }
 
-// Parts rows by a node: those that go left come first, all in their order; how many go left. No row waits for another, and no
-// branch is guessed. `spare` has room for all.
+// Stable partition of rows by a node, left first; returns the number on the left. Rows do not wait for each other, and
+// there is no unpredictable branch. `spare` has space for all.
 template <bool categories>
 inline std::size_t part(const CodedTree& tree, CodedNode node, std::size_t n, std::uint32_t* row,
                         std::uint32_t* spare) {
@@ -73,12 +75,12 @@ inline std::size_t part(const CodedTree& tree, CodedNode node, std::size_t n, st
   return n_left;
 }
 
-// Rows on their way down one tree. Many of them go together, parted at each node as if the tree were growing; where few are
-// left, each goes on alone. leaf[i] is that of row[i], and spare where row[i] still moves.
+// Rows walking down one tree. Many of them go together and are partitioned at each node as in tree growth; small groups
+// continue row by row. leaf[i] belongs to row[i], and is scratch while row[i] moves.
 template <bool categories>
-class Party {
+class RowGroup {
  public:
-  Party(const CodedTree& tree, bool in_preorder, std::uint32_t* row, std::uint32_t* leaf)
+  RowGroup(const CodedTree& tree, bool in_preorder, std::uint32_t* row, std::uint32_t* leaf)
       : tree_(tree), in_preorder_(in_preorder), row_(row), leaf_(leaf) {}
 
   void walk(std::size_t n) {
@@ -90,17 +92,17 @@ class Party {
       if (here.n <= few)
         leave(here);
       else
-        other = part_from(here);
+        other = partition_range(here);
       if (other.n > 0) waiting[n_waiting++] = other;
       if (here.n > 0) continue;
       if (n_waiting == 0) break;
       here = waiting[--n_waiting];
     }
-    settle_alone();
+    finish_single_rows();
   }
 
  private:
-  static constexpr std::size_t few = 4;  // a node costs as much as some steps
+  static constexpr std::size_t few = 4;  // a node costs as much as a few steps
   struct Range {
     std::size_t begin, n;
     Walk walk;
@@ -111,8 +113,8 @@ class Party {
     Walk walk;
   };
 
-  // `here` becomes the smaller part of it that has not arrived, unless that is empty; the larger one is given back.
-  Range part_from(Range& here) {
+  // `here` becomes its smaller part that has not arrived, unless that is empty; returns the larger part.
+  Range partition_range(Range& here) {
     const CodedNode node = tree_.nodes[here.walk.at()];
     const std::size_t n_left = part<categories>(tree_, node, here.n, row_ + here.begin, leaf_ + here.begin);
     const std::uint64_t step = (node.next & tree_.step_mask) >> 2;
@@ -126,13 +128,13 @@ class Party {
   }
 
   void leave(Range& here) {
-    if (n_alone_ + here.n > most_walks) settle_alone();
+    if (n_alone_ + here.n > most_walks) finish_single_rows();
     for (std::size_t i = here.begin; i < here.begin + here.n; ++i)
       alone_[n_alone_++] = {i, tree_.codes + row_[i], here.walk};
     here.n = 0;
   }
 
-  void settle_alone() {
+  void finish_single_rows() {
     settle(n_alone_,
            [&](std::size_t k) { return advance<categories>(tree_, alone_[k].codes, tree_.stride, alone_[k].walk); });
     for (std::size_t k = 0; k < n_alone_; ++k) leaf_[alone_[k].place] = leaf_of(alone_[k].walk);
@@ -158,7 +160,7 @@ template <bool categories>
 void walk_rows(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
                std::uint32_t* leaf) {
   for (std::size_t i = 0; i < n; ++i) row[i] = members[i];
-  Party<categories>(tree, in_preorder, row, leaf).walk(n);
+  RowGroup<categories>(tree, in_preorder, row, leaf).walk(n);
 }
 
 void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
@@ -198,12 +200,12 @@ inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
   return static_cast<std::uint32_t>(count);
 }
 
-// By halving, several values at a time: each has to wait for its last comparison, the processor has not. Fewer than 16
-// thresholds of a group lie below, so four steps do.
+// Binary search of several values at a time, so that their latencies overlap. At most 15 thresholds of a group are
+// below a value, so four steps suffice.
 template <std::size_t n>
 SPINNEY_INLINE void descend_few(const Sixteen* level, const double* x, std::uint32_t* rank) {
   const double* const threshold = level->threshold;
-  std::size_t at[n];  // not pointers: GCC would move those by branches
+  std::size_t at[n];  // not pointers: GCC would update those by branches
   for (std::size_t k = 0; k < n; ++k) at[k] = std::size_t{rank[k]} * 16;
 #pragma GCC unroll 4
   for (std::size_t step = 8; step > 0; step /= 2)
@@ -211,8 +213,8 @@ SPINNEY_INLINE void descend_few(const Sixteen* level, const double* x, std::uint
   for (std::size_t k = 0; k < n; ++k) rank[k] = static_cast<std::uint32_t>(at[k]);
 }
 
-// From a group of the level above to a place in this level, for n values. Registers of two thresholds are too narrow to count
-// all 16 in: halving takes a third of the time there.
+// From a group of the level above to a position in this level, for n values. Registers of two thresholds are too narrow
+// to compare all 16: binary search takes a third of the time.
 inline void descend(const Sixteen* level, const double* x, std::size_t n, std::uint32_t* rank) {
   std::size_t i = 0;
   if constexpr (register_bytes == 16)

@@ -1,12 +1,12 @@
-// Walks and ranks by AVX-512, sixteen rows or trees at a time: a part of coded_walk_body.cpp.
+// Walks and ranks with AVX-512, sixteen rows or trees at a time, included by coded_walk_body.cpp.
 
-// Masked forms throughout: gcc 12 warns of the plain ones' own code.
+// Masked forms throughout: gcc 12 warns about the implementation of the plain ones.
 constexpr __mmask16 all = 0xffff;
 
 constexpr bool codes_by_column = false;
 
 struct Walks {    // 16 walks
-  __m512i codes;  // where the row's begin
+  __m512i codes;  // first code of the row
   __m512i at, leaf;
   __mmask16 moving;
 };
@@ -25,7 +25,7 @@ __mmask16 correct_categories(const CodedTree& tree, __m512i node_code, __m512i n
   return left;
 }
 
-// One step down for those that move.
+// One step down for the rows that move.
 template <bool categories>
 [[gnu::always_inline]] inline void advance(const CodedTree& tree, Walks& lanes) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -57,8 +57,8 @@ template <bool categories>
   lanes.moving = static_cast<__mmask16>(moving & ~rests);
 }
 
-// Four vectors: one moves while the others wait for memory. Now and then those who have arrived are written out and make
-// room for the next; at every step that costs more than their idling.
+// Four vectors: one moves while the others wait for memory. From time to time finished rows are written out and
+// replaced; doing so at every step costs more than the idle lanes.
 template <bool categories>
 void walk_rows(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
                std::uint32_t* leaf) {
@@ -106,7 +106,7 @@ void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bo
   (tree.has_categories ? walk_rows<true> : walk_rows<false>)(tree, members, n, in_preorder, row, leaf);
 }
 
-// As many trees as a row can wait for at a time.
+// As many trees as can be in flight for one row.
 template <bool categories>
 void walk_all(const CodedTree& tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
   constexpr std::size_t n_vectors = 8;
@@ -144,7 +144,7 @@ inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
   return static_cast<std::uint32_t>(__builtin_popcount(low | static_cast<std::uint32_t>(high) << 8));
 }
 
-// From a group of the level above to a place in this level, for n values.
+// From a group of the level above to a position in this level, for n values.
 inline void descend(const Sixteen* level, const double* x, std::size_t n, std::uint32_t* rank) {
   for (std::size_t i = 0; i < n; ++i) rank[i] = rank[i] * 16 + count_below(level[rank[i]], x[i]);
 }

@@ -5,7 +5,7 @@
 namespace spinney {
 
 CompactNodes::CompactNodes(const Tree& tree) {
-  constexpr std::size_t most_columns = 512;  // beyond this, copying a row costs more than reading what it needs
+  constexpr std::size_t most_columns = 512;  // with more, copying a row costs more than reading the values it needs
   std::vector<std::uint8_t> seen;
   for (std::size_t i = 0; i < tree.size(); ++i) {
     if (tree.is_leaf(i)) continue;

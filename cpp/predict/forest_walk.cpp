@@ -18,14 +18,14 @@ void ForestWalker::prepare(int n_threads, Interrupt& interrupt) const {
   });
 }
 
-// A walk down a tree saves about four times what coding a node costs.
+// Walking a coded tree saves about four times the cost of coding a node.
 const CodedForest* ForestWalker::coded_for(std::size_t n_walks, int n_threads, Interrupt& interrupt) const {
   if (n_walks_.fetch_add(n_walks, std::memory_order_relaxed) + n_walks >= forest_.nodes.size() / 4)
     prepare(n_threads, interrupt);
   return ready_.load(std::memory_order_acquire);
 }
 
-// Some rows, coded or as numbers side by side, or neither if the columns are many.
+// Some rows, coded or as contiguous numbers, or neither if there are many columns.
 class ForestWalker::Block {
  public:
   Block(const Forest& forest, const CodedForest* coded, const Table& table, std::size_t begin, std::size_t end,
@@ -44,7 +44,7 @@ class ForestWalker::Block {
     }
   }
 
-  // Each row of `members` rests in a leaf of tree t: row[i] in leaf[i], in any order.
+  // Each row of `members` reaches a leaf of tree t: row[i] is in leaf[i], in any order.
   using LeavesAre = CodedForest::LeavesAre;
   void walk(std::size_t t, std::span<const std::uint32_t> members, LeavesAre leaves_are, std::uint32_t* row,
             std::uint32_t* leaf) const {
@@ -60,7 +60,7 @@ class ForestWalker::Block {
     }
   }
 
-  // Adds the values of leaves, found as numbers, to out[row]; `out` is that of the block.
+  // Adds the values of leaves, given by number, to out[row]; `out` belongs to the block.
   void add(std::size_t t, std::span<const std::uint32_t> row, const std::uint32_t* leaf, double* out) const {
     if (coded_ != nullptr) return coded_->add(t, row, leaf, out);
     const std::size_t width = forest_.nodes.value_width;
@@ -80,14 +80,14 @@ class ForestWalker::Block {
   std::vector<double> values_;
 };
 
-// Blocks are large enough for a tree to be read once for many rows, and small enough for them to stay in cache.
+// Blocks are large enough to read a tree once for many rows, and small enough to stay in cache.
 template <class Body>
 void ForestWalker::for_each_block(const CodedForest* coded, const Table& table, std::size_t n_trees, int n_threads,
                                   Interrupt& interrupt, Body&& body) const {
   constexpr std::size_t block_words = std::size_t{1} << 17, least = 64, most = 4096;
   const std::size_t width = coded != nullptr ? coded->width() : 2 * table.n_columns() + 1;
-  const std::size_t share = table.n_rows / (2 * static_cast<std::size_t>(n_threads)) + 1;
-  const std::size_t block_rows = std::clamp(std::min(block_words / width, share), least, most);
+  const std::size_t rows_per_thread = table.n_rows / (2 * static_cast<std::size_t>(n_threads)) + 1;
+  const std::size_t block_rows = std::clamp(std::min(block_words / width, rows_per_thread), least, most);
   const std::size_t n_tasks = (table.n_rows + block_rows - 1) / block_rows;
   const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(n_trees);
   std::vector<CodedForest::Block> scratch(static_cast<std::size_t>(n_threads));
@@ -99,7 +99,7 @@ void ForestWalker::for_each_block(const CodedForest* coded, const Table& table, 
   });
 }
 
-// While few rows go down one tree they wait for each other's memory; one row down many trees does not.
+// Few rows in one tree wait for memory; one row in many trees does not.
 void ForestWalker::sum_few(const CodedForest& coded, const Table& table, std::size_t first, std::size_t last,
                            int n_threads, Interrupt& interrupt, double* out) const {
   const double estimated_ns = 100.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);

@@ -1,5 +1,5 @@
-// Rows down all trees of a forest: a block of rows is read once, then goes down tree after tree, so the sums over trees
-// come out the same for any number of threads.
+// Walks rows down all trees of a forest: a block of rows is read once and goes down tree after tree, so the sums over
+// trees are the same for any number of threads.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class ForestWalker {
   explicit ForestWalker(const Forest& forest) : forest_(forest) {}
 
   // out[row] += the values of its leaves in trees first … last - 1. `skip`, if any, has a bit per row for each of these
-  // trees, in whole 64-bit words: set bits are left out, and n_used[row] counts the rest.
+  // trees, in whole 64-bit words: trees with a set bit are skipped, and n_used[row] counts the others.
   void sum(const Table& table, std::size_t first, std::size_t last, std::span<const std::uint64_t> skip, int n_threads,
            Interrupt& interrupt, double* out, std::uint32_t* n_used) const;
 
@@ -30,7 +30,7 @@ class ForestWalker {
   // The sum over trees for one row, given as the numbers of all its columns.
   void sum_one(const double* row, double* out) const;
 
-  // take(t, values of the row's leaf in it) for trees t = first … last - 1.
+  // Calls take(t, values of the row's leaf) for trees t = first … last - 1.
   template <class Take>
   void visit_one(const double* row, std::size_t first, std::size_t last, Take&& take) const {
     const auto value_of = [&](std::uint32_t f) { return row[f]; };
@@ -43,10 +43,10 @@ class ForestWalker {
     }
   }
 
-  // Codes the forest now, rather than when enough rows have come by to pay for it.
+  // Codes the forest now, instead of when enough rows have been predicted.
   void prepare(int n_threads, Interrupt& interrupt) const;
 
-  // The coded forest, if so many more walks pay for it or others did.
+  // The coded forest, if n_walks more walks, together with earlier ones, pay for it.
   const CodedForest* coded_for(std::size_t n_walks, int n_threads, Interrupt& interrupt) const;
 
  private:
@@ -61,7 +61,7 @@ class ForestWalker {
   mutable std::once_flag once_;
   mutable std::optional<CodedForest> coded_;
   mutable std::atomic<const CodedForest*> ready_{nullptr};
-  mutable std::atomic<std::size_t> n_walks_{0};  // rows times trees, so far
+  mutable std::atomic<std::size_t> n_walks_{0};  // rows times trees so far
 };
 
 }  // namespace spinney

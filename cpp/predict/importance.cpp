@@ -17,36 +17,36 @@ namespace spinney {
 
 namespace {
 
-// A row (by its place among a tree's out-of-bag rows) and the first node of its path that asks for a column.
+// A row (by its position among a tree's out-of-bag rows) and the first node on its path that tests a column.
 struct Visit {
   std::uint32_t place, node;
 };
 
-// The out-of-bag rows of one tree, with the values that the tree may ask for. Scratch of one thread.
+// The out-of-bag rows of one tree, with the values of the tree's columns. Scratch of one thread.
 class TreeRows {
  public:
-  TreeRows(const Forest& forest, const JudgedRows& judged)
-      : forest_(forest), judged_(judged), slot_(judged.table.n_columns(), unused) {}
+  TreeRows(const Forest& forest, const EvaluationRows& evaluated)
+      : forest_(forest), evaluated_(evaluated), slot_(evaluated.table.n_columns(), unused) {}
 
   static constexpr std::uint32_t unused = UINT32_MAX;
   std::vector<Row> rows;
-  std::vector<std::uint32_t> leaf;  // by place
+  std::vector<std::uint32_t> leaf;  // by position
 
   std::uint32_t slot(std::uint32_t column) const { return slot_[column]; }
   const std::vector<Visit>& visits(std::uint32_t slot) const { return visits_[slot]; }
 
   void enter(std::uint32_t tree) {
-    counts_.resize(judged_.table.n_rows);
-    draw_counts(judged_.sampling, tree, units_, counts_);
+    counts_.resize(evaluated_.table.n_rows);
+    draw_counts(evaluated_.sampling, tree, units_, counts_);
     rows.clear();
-    for (Row r = 0; r < judged_.table.n_rows; ++r)
-      if (counts_[r] == 0 && judged_.weight_of(r) > 0) rows.push_back(r);
+    for (Row r = 0; r < evaluated_.table.n_rows; ++r)
+      if (counts_[r] == 0 && evaluated_.weight_of(r) > 0) rows.push_back(r);
     root_ = forest_.root[tree];
     copy_nodes(forest_.root[tree + 1]);
     read_values();
   }
 
-  // Finds every row's leaf; with `keep_visits`, also where each column is first asked for.
+  // Finds every row's leaf; with `keep_visits`, also where each column is first tested.
   template <bool keep_visits>
   void walk() {
     if (visits_.size() < width_) visits_.resize(width_);
@@ -63,8 +63,8 @@ class TreeRows {
     }
   }
 
-  // Leaves of rows that go on from their visits and take the columns marked in `swapped` (by slot) from other rows.
-  // Several rows at a time: while one waits for its next node, the others go on.
+  // The leaves of rows that continue from their visits with the columns marked in `swapped` (by slot) taken from other
+  // rows. Several rows at a time, so that memory latencies overlap.
   void walk_swapped(std::span<const Visit> visits, const std::vector<std::uint32_t>& other,
                     const std::vector<std::uint8_t>& swapped, std::uint32_t* found) const {
     if (has_categories_)
@@ -77,7 +77,7 @@ class TreeRows {
 
  private:
   static constexpr std::size_t lanes = 8;
-  struct TreeNode {  // as a CompactNode, but its columns are those of one tree
+  struct TreeNode {  // like a CompactNode, but with the columns of one tree
     double threshold;
     std::uint32_t right, slot;
     std::uint8_t left_step, flags;
@@ -89,7 +89,8 @@ class TreeRows {
     for (std::size_t begin = 0; begin < visits.size(); begin += lanes) {
       const std::size_t n = std::min(lanes, visits.size() - begin);
       std::array<std::uint32_t, lanes> at;
-      std::array<std::array<std::uint32_t, 2>, lanes> place;  // its own, and that of the values it takes
+      std::array<std::array<std::uint32_t, 2>, lanes>
+          place;  // the row's position, and that of the row its values come from
       for (std::size_t k = 0; k < lanes; ++k) {
         const Visit& visit = visits[begin + std::min(k, n - 1)];
         at[k] = visit.node;
@@ -135,70 +136,72 @@ class TreeRows {
     width_ = used_.size();
     values_.resize(rows.size() * width_);
     for (std::size_t s = 0; s < width_; ++s)
-      spinney::read_values(judged_.table.columns[used_[s]], rows.data(), rows.size(), values_.data() + s * rows.size());
+      spinney::read_values(evaluated_.table.columns[used_[s]], rows.data(), rows.size(),
+                           values_.data() + s * rows.size());
   }
 
   const Forest& forest_;
-  const JudgedRows& judged_;
+  const EvaluationRows& evaluated_;
   std::vector<std::uint32_t> slot_;  // by column
   std::vector<std::uint32_t> used_;  // column by slot
   std::uint32_t root_ = 0;
   std::vector<TreeNode> nodes_;
   bool has_categories_ = false;
   std::size_t width_ = 0;
-  std::vector<double> values_;              // by slot and place: rows go down in order, so neighbours share cache lines
-  std::vector<std::vector<Visit>> visits_;  // by slot, places ascending
+  std::vector<double> values_;              // by slot and position: rows are in order, so neighbours share cache lines
+  std::vector<std::vector<Visit>> visits_;  // by slot, positions ascending
   std::vector<std::uint32_t> units_, counts_;
 };
 
-double class_loss(LeafLoss loss, std::span<const double> shares, std::size_t actual) {
+double class_loss(LeafLoss loss, std::span<const double> proba, std::size_t actual) {
   double squares = 0, largest = 0;
-  for (std::size_t k = 0; k < shares.size(); ++k) {
-    const double off = shares[k] - (k == actual ? 1.0 : 0.0);
+  for (std::size_t k = 0; k < proba.size(); ++k) {
+    const double off = proba[k] - (k == actual ? 1.0 : 0.0);
     squares += off * off;
-    if (k != actual) largest = std::max(largest, shares[k]);
+    if (k != actual) largest = std::max(largest, proba[k]);
   }
-  return loss == LeafLoss::squared_shares ? squares : largest - shares[actual];
+  return loss == LeafLoss::squared_proba ? squares : largest - proba[actual];
 }
 
-double loss_at(const Forest& forest, const JudgedRows& judged, const PermutationRequest& request, std::uint32_t node,
-               Row r) {
+double loss_at(const Forest& forest, const EvaluationRows& evaluated, const PermutationRequest& request,
+               std::uint32_t node, Row r) {
   const std::span<const double> value = forest.nodes.value_of(node);
   double total = 0;
-  for (std::size_t k = 0; k < judged.n_outputs; ++k) {
-    const std::size_t at = r * judged.n_outputs + k;
+  for (std::size_t k = 0; k < evaluated.n_outputs; ++k) {
+    const std::size_t at = r * evaluated.n_outputs + k;
     if (request.loss == LeafLoss::wrong_class) {
-      total += request.node_class[node * judged.n_outputs + k] != judged.codes[at];
-    } else if (judged.codes != nullptr) {
-      const std::size_t begin = judged.first_class[k], end = judged.first_class[k + 1];
-      total += class_loss(request.loss, value.subspan(begin, end - begin), static_cast<std::size_t>(judged.codes[at]));
+      total += request.node_class[node * evaluated.n_outputs + k] != evaluated.codes[at];
+    } else if (evaluated.codes != nullptr) {
+      const std::size_t begin = evaluated.first_class[k], end = evaluated.first_class[k + 1];
+      total +=
+          class_loss(request.loss, value.subspan(begin, end - begin), static_cast<std::size_t>(evaluated.codes[at]));
     } else {
-      const double off = value[k] - judged.numbers[at];
+      const double off = value[k] - evaluated.numbers[at];
       const double loss = request.loss == LeafLoss::squared_error ? off * off : std::abs(off);
       total += request.output_scale.empty() ? loss : loss * request.output_scale[k];
     }
   }
-  return total / static_cast<double>(judged.n_outputs);
+  return total / static_cast<double>(evaluated.n_outputs);
 }
 
-// What one tree says of single rows.
+// The contribution of one tree to single rows.
 struct RowRises {
   struct Rise {
     Row row;
     std::uint32_t group;
     double rise;
   };
-  std::vector<Row> rows;  // all that the tree has not seen
+  std::vector<Row> rows;  // all out-of-bag rows of the tree
   std::vector<Rise> rises;
 };
 
 class Permuter {
  public:
-  Permuter(const Forest& forest, const JudgedRows& judged, const PermutationRequest& request)
-      : forest_(forest), judged_(judged), request_(request), tree_rows_(forest, judged) {}
+  Permuter(const Forest& forest, const EvaluationRows& evaluated, const PermutationRequest& request)
+      : forest_(forest), evaluated_(evaluated), request_(request), tree_rows_(forest, evaluated) {}
 
-  // Fills the tree's loss and its rises by group, and those of rows if asked for.
-  void judge(std::uint32_t tree, double& loss, double* rise, RowRises& by_row, Interrupt& interrupt) {
+  // Computes the tree's loss and its increases by group, and those of rows on request.
+  void evaluate(std::uint32_t tree, double& loss, double* rise, RowRises& by_row, Interrupt& interrupt) {
     tree_rows_.enter(tree);
     tree_rows_.walk<true>();
     const std::vector<Row>& rows = tree_rows_.rows;
@@ -208,9 +211,9 @@ class Permuter {
     loss_.resize(rows.size());
     double total = 0, weight = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      loss_[i] = loss_at(forest_, judged_, request_, tree_rows_.leaf[i], rows[i]);
-      total += judged_.weight_of(rows[i]) * loss_[i];
-      weight += judged_.weight_of(rows[i]);
+      loss_[i] = loss_at(forest_, evaluated_, request_, tree_rows_.leaf[i], rows[i]);
+      total += evaluated_.weight_of(rows[i]) * loss_[i];
+      weight += evaluated_.weight_of(rows[i]);
     }
     const double missing = std::numeric_limits<double>::quiet_NaN();
     loss = rows.empty() ? missing : total / weight;
@@ -220,7 +223,7 @@ class Permuter {
   }
 
  private:
-  // The sum of weighted rises of a group, mean over the repeats.
+  // The sum of the weighted loss increases of a group, averaged over the repeats.
   double permute(std::uint32_t g, std::uint64_t key, RowRises& by_row, Interrupt& interrupt) {
     find_visits(request_.groups[g]);
     if (visits_.empty()) return 0;
@@ -233,20 +236,20 @@ class Permuter {
       for (std::size_t v = 0; v < visits_.size(); ++v) {
         const std::uint32_t i = visits_[v].place;
         if (new_leaf_[v] != tree_rows_.leaf[i])
-          row_rise_[v] += loss_at(forest_, judged_, request_, new_leaf_[v], tree_rows_.rows[i]) - loss_[i];
+          row_rise_[v] += loss_at(forest_, evaluated_, request_, new_leaf_[v], tree_rows_.rows[i]) - loss_[i];
       }
     }
     double total = 0;
     for (std::size_t v = 0; v < visits_.size(); ++v) {
       const Row r = tree_rows_.rows[visits_[v].place];
       const double rise = row_rise_[v] / request_.n_repeats;
-      total += judged_.weight_of(r) * rise;
+      total += evaluated_.weight_of(r) * rise;
       if (request_.by_row && rise != 0) by_row.rises.push_back({r, g, rise});
     }
     return total;
   }
 
-  // Rows whose path asks for a column of the group, and where it first does; marks the group's slots.
+  // The rows whose path tests a column of the group, with the first such node; marks the group's slots.
   void find_visits(const std::vector<std::uint32_t>& group) {
     visits_.clear();
     swapped_.assign(tree_rows_.width(), 0);
@@ -274,11 +277,11 @@ class Permuter {
   }
 
   const Forest& forest_;
-  const JudgedRows& judged_;
+  const EvaluationRows& evaluated_;
   const PermutationRequest& request_;
   TreeRows tree_rows_;
   std::vector<double> loss_;           // by place
-  std::vector<std::uint32_t> other_;   // by place: whose values it takes
+  std::vector<std::uint32_t> other_;   // by position: the row whose values it takes
   std::vector<std::uint8_t> swapped_;  // by slot
   std::vector<Visit> visits_;
   std::vector<double> row_rise_;         // by visit
@@ -287,10 +290,10 @@ class Permuter {
 
 }  // namespace
 
-NodeSums out_of_bag_sums(const Forest& forest, const JudgedRows& judged, int n_threads, Interrupt& interrupt) {
-  const std::size_t width = judged.target_width();
+NodeSums out_of_bag_sums(const Forest& forest, const EvaluationRows& evaluated, int n_threads, Interrupt& interrupt) {
+  const std::size_t width = evaluated.target_width();
   NodeSums sums{std::vector<double>(forest.nodes.size(), 0.0), std::vector<double>(forest.nodes.size() * width, 0.0)};
-  std::vector<TreeRows> scratch(static_cast<std::size_t>(n_threads), TreeRows(forest, judged));
+  std::vector<TreeRows> scratch(static_cast<std::size_t>(n_threads), TreeRows(forest, evaluated));
   parallel_for(forest.n_trees(), n_threads, [&](std::size_t t, int worker) {
     interrupt.check();
     TreeRows& tree_rows = scratch[static_cast<std::size_t>(worker)];
@@ -298,15 +301,15 @@ NodeSums out_of_bag_sums(const Forest& forest, const JudgedRows& judged, int n_t
     tree_rows.walk<false>();
     for (std::size_t i = 0; i < tree_rows.rows.size(); ++i) {
       const Row r = tree_rows.rows[i];
-      const double weight = judged.weight_of(r);
+      const double weight = evaluated.weight_of(r);
       double* sum = sums.sum.data() + tree_rows.leaf[i] * width;
       sums.weight[tree_rows.leaf[i]] += weight;
-      for (std::size_t k = 0; k < judged.n_outputs; ++k) {
-        const std::size_t at = r * judged.n_outputs + k;
-        if (judged.codes != nullptr)
-          sum[judged.first_class[k] + static_cast<std::uint32_t>(judged.codes[at])] += weight;
+      for (std::size_t k = 0; k < evaluated.n_outputs; ++k) {
+        const std::size_t at = r * evaluated.n_outputs + k;
+        if (evaluated.codes != nullptr)
+          sum[evaluated.first_class[k] + static_cast<std::uint32_t>(evaluated.codes[at])] += weight;
         else
-          sum[k] += weight * judged.numbers[at];
+          sum[k] += weight * evaluated.numbers[at];
       }
     }
     for (std::uint32_t node = forest.root[t + 1]; node-- > forest.root[t];) {  // children come after their parent
@@ -320,9 +323,9 @@ NodeSums out_of_bag_sums(const Forest& forest, const JudgedRows& judged, int n_t
   return sums;
 }
 
-PermutationRises permutation_rises(const Forest& forest, const JudgedRows& judged, const PermutationRequest& request,
-                                   int n_threads, Interrupt& interrupt) {
-  const std::size_t n_trees = forest.n_trees(), n_groups = request.groups.size(), n_rows = judged.table.n_rows;
+PermutationRises permutation_rises(const Forest& forest, const EvaluationRows& evaluated,
+                                   const PermutationRequest& request, int n_threads, Interrupt& interrupt) {
+  const std::size_t n_trees = forest.n_trees(), n_groups = request.groups.size(), n_rows = evaluated.table.n_rows;
   PermutationRises found;
   found.loss.resize(n_trees);
   found.rise.resize(n_trees * n_groups);
@@ -330,16 +333,16 @@ PermutationRises permutation_rises(const Forest& forest, const JudgedRows& judge
     found.row_rise.assign(n_rows * n_groups, 0.0);
     found.row_trees.assign(n_rows, 0);
   }
-  std::vector<Permuter> permuters(static_cast<std::size_t>(n_threads), Permuter(forest, judged, request));
-  // Rows are added up tree by tree, so the sums do not depend on the number of threads.
+  std::vector<Permuter> permuters(static_cast<std::size_t>(n_threads), Permuter(forest, evaluated, request));
+  // Rows are summed tree by tree, so the sums do not depend on the number of threads.
   const std::size_t batch = request.by_row ? 4 * static_cast<std::size_t>(n_threads) : n_trees;
   std::vector<RowRises> by_row(std::min(batch, n_trees));
   for (std::size_t first = 0; first < n_trees; first += batch) {
     const std::size_t n = std::min(batch, n_trees - first);
     parallel_for(n, n_threads, [&](std::size_t i, int worker) {
       const std::size_t t = first + i;
-      permuters[static_cast<std::size_t>(worker)].judge(static_cast<std::uint32_t>(t), found.loss[t],
-                                                        found.rise.data() + t * n_groups, by_row[i], interrupt);
+      permuters[static_cast<std::size_t>(worker)].evaluate(static_cast<std::uint32_t>(t), found.loss[t],
+                                                           found.rise.data() + t * n_groups, by_row[i], interrupt);
     });
     for (std::size_t i = 0; i < n; ++i) {
       for (const Row r : by_row[i].rows) ++found.row_trees[r];

@@ -13,17 +13,17 @@ namespace spinney {
 
 namespace {
 
-constexpr std::size_t n_sampled = 256;   // scores that tell where the wanted one is to be looked for
-constexpr std::size_t near_rows = 2048;  // whose sums stay in the nearest memory
+constexpr std::size_t n_sampled = 256;       // sample size for locating a quantile
+constexpr std::size_t rows_in_cache = 2048;  // rows whose sums stay in first-level cache
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Scratch {
-  std::vector<double> sums;  // by byte and its value: sum over the trees of its bits
+  std::vector<double> sums;  // by byte and value: sum over the trees of its bits
   std::vector<double> low, high, near;
   std::vector<std::pair<double, std::uint32_t>> ranked;
 };
 
-// Equivalent to (and faster than) std::nth_element: only scores between two of a sample are put in order.
+// Equivalent to (and faster than) std::nth_element: only scores between two of a sample are sorted.
 double nth_smallest(std::span<const double> scores, std::size_t k, std::vector<double>& near) {
   const std::size_t n = scores.size();
   near.resize(n);
@@ -32,8 +32,8 @@ double nth_smallest(std::span<const double> scores, std::size_t k, std::vector<d
     std::vector<double> sample(n_sampled);
     for (std::size_t i = 0; i < n_sampled; ++i) sample[i] = scores[i * n / n_sampled];
     std::sort(sample.begin(), sample.end());
-    const double share = static_cast<double>(k) / static_cast<double>(n), middle = share * n_sampled;
-    const double reach = 2 + 4 * std::sqrt(n_sampled * share * (1 - share));
+    const double tree_weight = static_cast<double>(k) / static_cast<double>(n), middle = tree_weight * n_sampled;
+    const double reach = 2 + 4 * std::sqrt(n_sampled * tree_weight * (1 - tree_weight));
     if (middle - reach >= 0) least = sample[static_cast<std::size_t>(middle - reach)];
     if (middle + reach < n_sampled) most = sample[static_cast<std::size_t>(middle + reach)];
   }
@@ -43,7 +43,7 @@ double nth_smallest(std::span<const double> scores, std::size_t k, std::vector<d
     n_below += score < least;
     n_near += score >= least && score <= most;
   }
-  if (k < n_below || k >= n_below + n_near) {  // the sample has misled
+  if (k < n_below || k >= n_below + n_near) {  // the sample was misleading
     std::copy(scores.begin(), scores.end(), near.begin());
     n_below = 0, n_near = n;
   }
@@ -52,7 +52,7 @@ double nth_smallest(std::span<const double> scores, std::size_t k, std::vector<d
   return *wanted;
 }
 
-// Smallest score such that those up to it weigh what is needed.
+// The smallest score such that the scores up to it have the needed weight.
 double upper_point(const Errors& errors, std::span<const double> scores, Scratch& scratch) {
   if (errors.weight.empty()) {
     const double k = errors.needed - 1;
@@ -80,7 +80,7 @@ void add_up_bytes(const Errors& errors, const double* by_tree, std::vector<doubl
   }
 }
 
-// Sums over the trees that have not seen rows begin … end - 1, into out[0 …].
+// Sums over the trees that are out of bag for rows begin … end - 1, into out[0 …].
 void sum_unseen(const Errors& errors, const double* sums, std::size_t begin, std::size_t end, double* out) {
   const std::size_t n_rows = errors.error.size(), n_bytes = errors.n_bytes(), n = end - begin;
   const std::uint8_t* bytes = errors.unseen.data() + begin;
@@ -100,11 +100,11 @@ void sum_unseen(const Errors& errors, const double* sums, std::size_t begin, std
 void jackknife_plus(const Errors& errors, std::span<const double> by_tree, int n_threads, Interrupt& interrupt,
                     double* out) {
   const std::size_t n_rows = errors.error.size(), n_bytes = errors.n_bytes();
-  std::vector<double> share(n_rows);  // of one tree in the mean without the row
+  std::vector<double> tree_weight(n_rows);  // weight of one tree in the mean without the row
   for (std::size_t i = 0; i < n_rows; ++i) {
     int n = 0;
     for (std::size_t b = 0; b < n_bytes; ++b) n += std::popcount(errors.unseen[b * n_rows + i]);
-    share[i] = 1.0 / n;
+    tree_weight[i] = 1.0 / n;
   }
   std::vector<Scratch> scratches(static_cast<std::size_t>(n_threads));
   parallel_for(by_tree.size() / errors.n_trees, n_threads, [&](std::size_t query, int worker) {
@@ -114,10 +114,10 @@ void jackknife_plus(const Errors& errors, std::span<const double> by_tree, int n
     scratch.low.resize(n_rows);
     scratch.high.resize(n_rows);
     double* centre = scratch.high.data();
-    for (std::size_t begin = 0; begin < n_rows; begin += near_rows)
-      sum_unseen(errors, scratch.sums.data(), begin, std::min(begin + near_rows, n_rows), centre + begin);
+    for (std::size_t begin = 0; begin < n_rows; begin += rows_in_cache)
+      sum_unseen(errors, scratch.sums.data(), begin, std::min(begin + rows_in_cache, n_rows), centre + begin);
     for (std::size_t i = 0; i < n_rows; ++i) {
-      const double mean = centre[i] * share[i];
+      const double mean = centre[i] * tree_weight[i];
       scratch.low[i] = errors.error[i] - mean;
       scratch.high[i] = errors.error[i] + mean;
     }

@@ -17,7 +17,7 @@ namespace spinney {
 
 namespace {
 constexpr std::size_t block_queries = 64;
-constexpr double rounding = 1e-10;  // a level counts as reached when it is missed by less
+constexpr double rounding = 1e-10;  // a level counts as reached if it is missed by less
 constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
@@ -36,31 +36,32 @@ void LeafRows::add_tree(std::span<const std::uint32_t> leaf, std::span<const dou
     start_[first + node + 1] = begin + next[node + 1];
   }
   row_.resize(begin + next[n_nodes]);
-  share_.resize(row_.size());
+  weight_in_leaf_.resize(row_.size());
   for (std::size_t r = 0; r < n_rows_; ++r) {
     if (!(amount[r] > 0)) continue;
     const std::size_t entry = begin + next[leaf[r]]++;
     row_[entry] = static_cast<std::uint32_t>(r);
-    share_[entry] = amount[r] / total[leaf[r]];
+    weight_in_leaf_[entry] = amount[r] / total[leaf[r]];
   }
   first_node_.push_back(first + n_nodes);
 }
 
-// The entries of a query's leaves, tree by tree. They are found one query ahead, so that fetching them overlaps with
-// summing: leaves lie far apart, and waiting for each took twice as long as all the rest.
+// The entries of a query's leaves, tree by tree. They are located one query ahead, so that fetching overlaps with
+// summing: leaves are scattered, and waiting for each took twice as long as everything else.
 struct LeafRows::Found {
   std::vector<std::uint64_t> begin, end;
   std::uint32_t n_used = 0;
 };
 
-// Sums of shares by place, and a bit for each place that has one, so that places are visited in order without sorting.
+// Sums of weights by position, and a bit for each non-zero position, so that positions are visited in order without
+// sorting.
 struct LeafRows::Scratch {
   std::vector<double> sum;
   std::vector<std::uint64_t> touched;
   Found now, next;
   std::uint32_t n_used = 0;
 
-  // body(place, sum) in ascending order of the places, which are left empty.
+  // Calls body(position, sum) in ascending order of the positions, and clears them.
   template <class Body>
   void drain(Body&& body) {
     for (std::size_t w = 0; w < touched.size(); ++w) {
@@ -88,11 +89,11 @@ void LeafRows::find(const std::uint32_t* leaf, Found& found) const {
   }
   for (const std::uint64_t begin : found.begin) {
     SPINNEY_PREFETCH(row_.data() + begin);
-    SPINNEY_PREFETCH(share_.data() + begin);
+    SPINNEY_PREFETCH(weight_in_leaf_.data() + begin);
   }
 }
 
-// body(query, scratch) after the shares of each query are summed; an empty `place` keeps the rows as they are.
+// Calls body(query, scratch) after the weights of each query are summed; an empty `place` keeps the row order.
 template <class Body>
 void LeafRows::for_each_query(std::span<const std::uint32_t> leaf, std::span<const std::uint32_t> place, int n_threads,
                               Interrupt& interrupt, Body&& body) const {
@@ -115,7 +116,7 @@ void LeafRows::for_each_query(std::span<const std::uint32_t> leaf, std::span<con
       for (std::size_t i = 0; i < scratch.now.begin.size(); ++i) {
         for (std::uint64_t e = scratch.now.begin[i]; e < scratch.now.end[i]; ++e) {
           const std::uint32_t p = place.empty() ? row_[e] : place[row_[e]];
-          scratch.sum[p] += share_[e];
+          scratch.sum[p] += weight_in_leaf_[e];
           scratch.touched[p / 64] |= std::uint64_t{1} << (p % 64);
         }
       }
@@ -132,8 +133,8 @@ void LeafRows::quantiles(std::span<const std::uint32_t> leaf, std::span<const st
     double* found = out + query * n_levels;
     std::size_t k = 0;
     double below = 0, last = nothing;
-    scratch.drain([&](std::size_t p, double share) {
-      below += share;
+    scratch.drain([&](std::size_t p, double row_weight) {
+      below += row_weight;
       last = target[p];
       while (k < n_levels && below >= (levels[k] - rounding) * scratch.n_used) found[k++] = last;
     });
@@ -146,9 +147,9 @@ LeafRows::Weights LeafRows::weights(std::span<const std::uint32_t> leaf, int n_t
   std::vector<Weights> blocks((n_queries + block_queries - 1) / block_queries);
   for_each_query(leaf, {}, n_threads, interrupt, [&](std::size_t query, Scratch& scratch) {
     Weights& block = blocks[query / block_queries];
-    scratch.drain([&](std::size_t row, double share) {
+    scratch.drain([&](std::size_t row, double row_weight) {
       block.row.push_back(static_cast<std::uint32_t>(row));
-      block.weight.push_back(share / scratch.n_used);
+      block.weight.push_back(row_weight / scratch.n_used);
     });
     block.start.push_back(block.row.size());
   });
@@ -168,7 +169,7 @@ void LeafRows::effective_rows(std::span<const std::uint32_t> leaf, int n_threads
                               double* out) const {
   for_each_query(leaf, {}, n_threads, interrupt, [&](std::size_t query, Scratch& scratch) {
     double squares = 0;
-    scratch.drain([&](std::size_t, double share) { squares += share * share; });
+    scratch.drain([&](std::size_t, double row_weight) { squares += row_weight * row_weight; });
     const auto n = static_cast<double>(scratch.n_used);
     out[query] = squares > 0 ? n * n / squares : nothing;
   });

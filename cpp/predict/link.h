@@ -1,4 +1,4 @@
-// From scores to predictions, with the same bits everywhere.
+// Link functions from scores to predictions, bit-identical everywhere.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,13 @@
 
 namespace spinney {
 
-// Values; then shares of two classes; then of any number. Those with a comment on the line are for models of other libraries.
+// Numbers; then probabilities of two classes; then of any number. Those with a comment are for models of other
+// libraries.
 enum class LinkKind : std::uint8_t {
   identity,
   log,
-  ascending,      // the scores of a row in order
-  logistic,       // a value between 0 and 1
+  ascending,      // the sorted scores of a row
+  logistic,       // a number between 0 and 1
   signed_square,  // s |s|
   softplus,       // log(1 + e^s)
   logit,
@@ -22,12 +23,12 @@ enum class LinkKind : std::uint8_t {
   step,     // 1 above 0, else 0
   softmax,
   one_vs_rest,
-  separate  // sigmoid of each class by itself: the shares need not add up to 1
+  separate  // independent sigmoids of the classes, which need not sum to 1
 };
 
 struct Link {
   LinkKind kind = LinkKind::identity;
-  double parameter = 0;  // of the focal loss; the multiple
+  double parameter = 0;  // of the focal loss; or the multiple
 };
 
 inline bool has_parameter(LinkKind kind) {
@@ -38,7 +39,7 @@ inline std::size_t n_predicted(Link link, std::size_t n_scores) {
   return link.kind >= LinkKind::logit && link.kind <= LinkKind::step ? 2 : n_scores;
 }
 
-// predicted[row][n_predicted] for scores[row][n_scores]: values, or shares of the classes.
+// predicted[row][n_predicted] for scores[row][n_scores]: numbers or class probabilities.
 void apply_link(Link link, const double* scores, std::size_t n_rows, std::size_t n_scores, double* predicted);
 
 }  // namespace spinney

@@ -21,8 +21,8 @@ typedef __mmask64 Rows;  // a bit each
 inline Rows those_above(Bytes code, Bytes cut) {
   return _mm512_cmpgt_epi8_mask(reinterpret_cast<__m512i>(code), reinterpret_cast<__m512i>(cut));
 }
-// Not a blend: GCC makes it a masked store, whose bytes a later load has to wait for. Rows above go right, where leaves have
-// larger numbers.
+// Not a blend: GCC makes it a masked store, which stalls a later load. Rows above go right, where leaves have larger
+// numbers.
 inline Leaves choose(Rows rows, Leaves theirs, Leaves of_others) {
   const auto others = reinterpret_cast<__m512i>(of_others);
   return reinterpret_cast<Leaves>(_mm512_mask_max_epu8(others, rows, others, reinterpret_cast<__m512i>(theirs)));
@@ -55,7 +55,7 @@ typedef Bytes Rows;  // a byte each, 0 or -1
 inline Rows those_above(Bytes code, Bytes cut) { return reinterpret_cast<Rows>(code > cut); }
 inline Leaves choose(Rows rows, Leaves theirs, Leaves of_others) {
   const Leaves mask = reinterpret_cast<Leaves>(rows);
-#if defined(__x86_64__)  // rows above go right, where leaves have larger numbers: an instruction less than a selection
+#if defined(__x86_64__)  // rows above go right, where leaves have larger numbers: one instruction less than a selection
   const Leaves chosen = mask & theirs;
   return chosen > of_others ? chosen : of_others;
 #else
@@ -63,7 +63,7 @@ inline Leaves choose(Rows rows, Leaves theirs, Leaves of_others) {
 #endif
 }
 
-// Eight rows at a time, whose leaves are loaded at once and whose sums two by two: loading and storing is what takes the time.
+// Eight rows at a time, with one load of their leaves and paired sums: loads and stores dominate the time.
 inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size_t n, double* __restrict sums) {
   const double* values = tree.values;
   for (std::size_t r = 0; r < n; r += 8) {
@@ -83,7 +83,7 @@ inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size
 
 #endif
 
-// Out of line: it would take registers from the loop over nodes, most of which are of numbers.
+// Not inlined: it would take registers from the loop over nodes, most of which are numeric.
 [[gnu::noinline]] void look_up(const std::int8_t* table, const std::int8_t* code, std::size_t n, std::int8_t* out) {
   for (std::size_t r = 0; r < n; ++r) out[r] = table[static_cast<std::uint8_t>(code[r])];
 }
@@ -94,7 +94,7 @@ SPINNEY_INLINE Leaves leaves_at(const std::uint8_t* from) {
   return leaves;
 }
 
-// Writes choose(rows that go right, where they are) for the rows of a node, a register at a time.
+// Writes choose(rows that go right, position) for the rows of a node, one register at a time.
 template <std::size_t n_rows, class Choose>
 SPINNEY_INLINE void decide(const std::int8_t* codes, std::int8_t cut_at, std::uint8_t* out, Choose choose) {
   const Bytes cut = Bytes{} + cut_at;
@@ -107,7 +107,7 @@ SPINNEY_INLINE void decide(const std::int8_t* codes, std::int8_t cut_at, std::ui
   }
 }
 
-// Narrow registers: a leaf need not be loaded again and again, which is worth a branch to guess.
+// Narrow registers: avoiding repeated loads of a leaf is worth a branch.
 template <std::size_t n_rows>
 SPINNEY_INLINE void evaluate_by_kind(const MaskNode& node, const std::int8_t* codes, const std::uint8_t* lines,
                                      std::uint8_t* out) {
@@ -129,7 +129,7 @@ SPINNEY_INLINE void evaluate_by_kind(const MaskNode& node, const std::int8_t* co
     decide<n_rows>(codes, node.cut, out, [&](Rows above, std::size_t) { return choose(above, right_leaf, left_leaf); });
 }
 
-// Wide registers: a node is done sooner than a wrong guess of its kind is mended.
+// Wide registers: a node takes less time than a mispredicted branch.
 template <std::size_t n_rows>
 SPINNEY_INLINE void evaluate_any_kind(const MaskNode& node, const std::int8_t* codes, const std::uint8_t* lines,
                                       std::uint8_t* out) {

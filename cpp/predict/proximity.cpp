@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t rows_per_task = 32;
 
-// Counts of one thread; back at 0 between rows.
+// Counts of one thread; reset to 0 between rows.
 struct Counter {
   std::vector<std::uint16_t> count;    // by other row
-  std::vector<std::uint32_t> touched;  // others whose count is not 0
+  std::vector<std::uint32_t> touched;  // other rows with a non-zero count
 
   explicit Counter(std::size_t n_others) : count(n_others, 0), touched(n_others + 1) {}
 
@@ -25,7 +25,7 @@ struct Counter {
       if (leaf == SharedLeaves::nowhere) continue;
       for (std::uint64_t i = leaves.starts[leaf]; i < leaves.starts[leaf + 1]; ++i) {
         const std::uint32_t other = leaves.others[i];
-        touched[n_touched] = other;  // without a branch: which row is new cannot be foreseen
+        touched[n_touched] = other;  // branch-free: new rows are unpredictable
         n_touched += count[other]++ == 0;
       }
     }
@@ -73,8 +73,8 @@ bool is_nearer(const Near& a, const Near& b) {
   return a.proximity != b.proximity ? a.proximity > b.proximity : a.other < b.other;
 }
 
-// The fewest shared trees that a row may have to be among the nearest, where every tree counts. A row often shares some
-// tree with thousands of others: counting the counts spares writing all of them out.
+// The minimum number of shared trees of the nearest rows if every tree counts. A row often shares some tree with
+// thousands of others: counting the counts avoids writing all of them.
 std::uint32_t fewest_shared(const Counter& counter, std::span<const std::uint32_t> others, std::size_t n_trees,
                             std::size_t n_most) {
   std::vector<std::uint32_t> n_with(n_trees + 1, 0);
@@ -132,9 +132,9 @@ std::vector<double> squared_proximities(const SharedLeaves& leaves, int n_thread
     const std::span<const std::uint32_t> others = counter.count_shared(leaves, row);
     for (const std::uint32_t other : others) {
       const double n = counter.count[other];
-      // squares of whole numbers add up exactly, so that rows in the same leaves get the same sum
-      const double share = leaves.n_words == 0 ? n : n / trees_of_both(leaves, row, other);
-      sum += share * share;
+      // squares of integers are summed exactly, so that rows in the same leaves get the same sum
+      const double proximity_of_pair = leaves.n_words == 0 ? n : n / trees_of_both(leaves, row, other);
+      sum += proximity_of_pair * proximity_of_pair;
     }
     counter.forget(others);
     sums[row] = leaves.n_words == 0 ? sum / (n_trees * n_trees) : sum;

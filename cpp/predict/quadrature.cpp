@@ -17,7 +17,7 @@ static Legendre legendre(std::size_t n, double x) {
   return {value, before};
 }
 
-// The one root between two points of opposite sign.
+// The only root between two points of opposite sign.
 static double bisect(std::size_t n, double low, double high) {
   const bool rises = legendre(n, high).value > 0;
   for (;;) {
@@ -34,7 +34,7 @@ Quadrature gauss_legendre(std::size_t n) {
   std::vector<double> roots{0.0};  // of degree k, ascending; those of degree k + 1 lie between them
   for (std::size_t k = 2; k <= n; ++k) {
     std::vector<double> next(k);
-    for (std::size_t i = 0; i < k / 2; ++i) {  // the others mirror these
+    for (std::size_t i = 0; i < k / 2; ++i) {  // the others follow by symmetry
       next[i] = bisect(k, i == 0 ? -1.0 : roots[i - 1], roots[i]);
       next[k - 1 - i] = -next[i];
     }

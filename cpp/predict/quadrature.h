@@ -7,11 +7,11 @@
 namespace spinney {
 
 struct Quadrature {
-  std::vector<double> t, u, weight;  // points, one minus them, weights; t ascending
+  std::vector<double> t, u, weight;  // points, one minus the points, weights; t ascending
   std::size_t size() const { return t.size(); }
 };
 
-// Built from sums, products and quotients alone, so the same bits everywhere.
+// Built from sums, products and quotients alone, so that it is bit-identical everywhere.
 Quadrature gauss_legendre(std::size_t n);
 
 }  // namespace spinney

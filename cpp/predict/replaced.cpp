@@ -13,7 +13,7 @@ namespace spinney {
 
 namespace {
 
-// Up to 64 points go down a tree together with a row: a mask says which of them are at a node.
+// Up to 64 points go down a tree together with a row: a mask marks the points at a node.
 constexpr std::size_t points_at_once = 64, rows_at_once = 64, columns_copied = 512;
 using PointMask = std::uint64_t;
 
@@ -44,7 +44,7 @@ class SamePoints {
   std::vector<PointMask> left_;
 };
 
-// Adds a leaf's values to those of its points: most often a run of them.
+// Adds a leaf's values to those of its points, which are usually contiguous.
 void add_leaf(std::span<const double> value, PointMask points, std::size_t n_outputs, double* sums) {
   const auto first = static_cast<std::size_t>(std::countr_zero(points)),
              n = static_cast<std::size_t>(std::popcount(points));
@@ -58,7 +58,7 @@ void add_leaf(std::span<const double> value, PointMask points, std::size_t n_out
   }
 }
 
-// A row goes down one tree for all points; where these part, one side waits.
+// Walks a row down one tree for all points; where these separate, one side waits.
 template <class IsReplaced, class Points, class ValueOf>
 void walk_points(const Tree& nodes, std::uint32_t root, const IsReplaced& is_replaced, const Points& points,
                  ValueOf&& value_of, std::size_t n_outputs, double* sums) {
@@ -85,7 +85,7 @@ void walk_points(const Tree& nodes, std::uint32_t root, const IsReplaced& is_rep
   }
 }
 
-// Values of a block of rows, row by row; of the columns of very wide tables each when it is asked for.
+// Values of a block of rows, row by row; for very wide tables each value is read on demand.
 class Block {
  public:
   Block(const Table& table, std::size_t begin)
@@ -111,7 +111,7 @@ class Block {
   std::vector<double> values_;
 };
 
-// The values that one row is given by each draw in the columns of a group.
+// The values of each draw for one row in the columns of a group.
 struct OwnPoints {
   const Tree& nodes;
   const double* values;  // by column and draw
@@ -129,10 +129,10 @@ struct OwnPoints {
   }
 };
 
-// The groups that a row is asked about on its way down a tree, each with the node that asks first.
-class Way {
+// The column groups tested on a row's path down a tree, each with its first node.
+class GroupPath {
  public:
-  explicit Way(std::size_t n_groups) : asked_at_(n_groups), met_(n_groups, 0) {}
+  explicit GroupPath(std::size_t n_groups) : first_node_(n_groups), met_(n_groups, 0) {}
 
   template <class ValueOf>
   std::uint32_t down(const Tree& nodes, std::uint32_t at, std::span<const std::uint32_t> group_of, ValueOf&& value_of) {
@@ -142,18 +142,18 @@ class Way {
       const std::uint32_t group = group_of[f];
       if (group != no_group && met_[group] != walk_) {
         met_[group] = walk_;
-        asked_at_[group] = at;
+        first_node_[group] = at;
       }
       at = goes_left(nodes, at, value_of(f)) ? at + 1 : nodes.right[at];
     }
     return at;
   }
-  bool asks(std::size_t group) const { return met_[group] == walk_; }
-  std::uint32_t asked_at(std::size_t group) const { return asked_at_[group]; }
+  bool is_tested(std::size_t group) const { return met_[group] == walk_; }
+  std::uint32_t first_node(std::size_t group) const { return first_node_[group]; }
 
  private:
-  std::vector<std::uint32_t> asked_at_;
-  std::vector<std::uint64_t> met_;  // in which walk
+  std::vector<std::uint32_t> first_node_;
+  std::vector<std::uint64_t> met_;  // number of the walk that tested the group last
   std::uint64_t walk_ = 0;
 };
 
@@ -199,21 +199,21 @@ void sum_exchanged(const SummedTrees& trees, const Table& table, const Exchange&
       for (std::size_t p = 0; exchange.group_of[f] != no_group && p < n_draws; ++p)
         read_rows(table.columns[f], exchange.others.data() + p * table.n_rows + begin, rows.n,
                   [&](std::size_t i, double v) { drawn[(i * n_columns + f) * n_draws + p] = v; });
-    Way way(exchange.n_groups);
+    GroupPath group_path(exchange.n_groups);
     for (std::size_t t = 0; t < trees.n_trees(); ++t)
       for (std::size_t i = 0; i < rows.n; ++i) {
         const auto value_of = [&](std::uint32_t f) { return rows.value(i, f); };
         const OwnPoints own{trees.nodes, drawn.data() + i * n_columns * n_draws, n_draws, first_points(n_draws)};
-        const std::uint32_t leaf = way.down(trees.nodes, trees.root[t], exchange.group_of, value_of);
+        const std::uint32_t leaf = group_path.down(trees.nodes, trees.root[t], exchange.group_of, value_of);
         const std::span<const double> value = trees.nodes.value_of(leaf);
         double* sum = sums + (begin + i) * of_row + trees.output_of(t);
         for (std::size_t g = 0; g < exchange.n_groups; ++g, sum += of_group) {
-          if (!way.asks(g)) {
+          if (!group_path.is_tested(g)) {
             add_leaf(value, own.all, n_outputs, sum);
             continue;
           }
           const auto is_replaced = [&](std::uint32_t f) { return exchange.group_of[f] == g; };
-          walk_points(trees.nodes, way.asked_at(g), is_replaced, own, value_of, n_outputs, sum);
+          walk_points(trees.nodes, group_path.first_node(g), is_replaced, own, value_of, n_outputs, sum);
         }
       }
   });

@@ -11,10 +11,11 @@
 
 namespace spinney {
 
-static constexpr std::size_t most_kept_bytes = std::size_t{256} << 20;   // constants of all trees; beyond, tree by tree
-static constexpr std::size_t most_tree_bytes = std::size_t{32} << 20;    // of one tree; beyond, split by split
-static constexpr std::size_t most_table_bytes = std::size_t{128} << 10;  // of one tree: what a cache holds
-static constexpr std::size_t least_table_rows = 64;                      // for fewer they are not worth making
+static constexpr std::size_t max_prepared_bytes = std::size_t{256}
+                                                  << 20;  // constants of all trees; above it, computed tree by tree
+static constexpr std::size_t most_tree_bytes = std::size_t{32} << 20;  // of one tree; above it, computed split by split
+static constexpr std::size_t most_table_bytes = std::size_t{128} << 10;  // of one tree: the size of a cache
+static constexpr std::size_t least_table_rows = 64;  // with fewer rows, they are not worth computing
 static constexpr std::size_t most_block_bytes = std::size_t{4} << 20, most_block_rows = 256;
 
 static std::vector<double> mean_prediction(const SummedTrees& trees, const Table& background) {
@@ -40,19 +41,19 @@ std::vector<double> shap_base_value(const SummedTrees& trees, const Table* backg
   std::vector<double> base(trees.n_outputs(), 0.0), reach(nodes.size(), 0.0);
   for (std::size_t t = 0; t < trees.n_trees(); ++t) {
     reach[trees.root[t]] = 1;
-    const auto add = [&](std::size_t node, double share) {
+    const auto add = [&](std::size_t node, double fraction) {
       for (std::size_t v = 0; v < nodes.value_width; ++v)
-        base[trees.output_of(t) + v] += share * nodes.value_of(node)[v];
+        base[trees.output_of(t) + v] += fraction * nodes.value_of(node)[v];
     };
     for (std::size_t node = trees.root[t]; node < trees.root[t + 1]; ++node) {
       if (nodes.is_leaf(node)) {
         add(node, reach[node]);
         continue;
       }
-      const NodeShares shares = shares_of(nodes, node);
-      reach[node + 1] = reach[node] * shares.left;
-      reach[nodes.right[node]] = reach[node] * shares.right;
-      if (shares.stop > 0) add(node, reach[node] * shares.stop);
+      const NodeFractions fractions = fractions_of(nodes, node);
+      reach[node + 1] = reach[node] * fractions.left;
+      reach[nodes.right[node]] = reach[node] * fractions.right;
+      if (fractions.stop > 0) add(node, reach[node] * fractions.stop);
     }
   }
   for (double& b : base) b *= trees.scale;
@@ -82,11 +83,11 @@ struct Explanation {
   const Table& table;
   const Table* background;
   const ShapPreparation& prepared;
-  const std::vector<ShapTree>& kept;  // empty: trees are prepared by each block
+  const std::vector<ShapTree>& prepared_trees;  // empty: each block prepares the trees
   double *values, *pairs;
   std::vector<double> background_values{};  // [row][slot]
 
-  // Of a block of rows: their values, what the columns add to them so far, and what walking needs.
+  // A block of rows: their values, the contributions of the columns so far, and walking scratch.
   struct Block {
     std::size_t n_groups;
     std::vector<ShapLanes> x, sums, pair_sums;
@@ -110,7 +111,7 @@ struct Explanation {
   void write_pairs(std::size_t row, std::size_t lane, const ShapLanes* pair_sums) const;
 };
 
-// [group of rows][slot]; the lanes beyond the last row stay 0.
+// [group of rows][slot]; lanes past the last row stay 0.
 std::vector<ShapLanes> Explanation::read(std::size_t begin, std::size_t end) const {
   std::vector<ShapLanes> x((end - begin + shap_lanes - 1) / shap_lanes * n_slots(), ShapLanes{});
   std::vector<Row> rows(end - begin);
@@ -162,15 +163,15 @@ void Explanation::explain(std::size_t begin, std::size_t end, Interrupt& interru
   ShapTree made;
   for (std::size_t t = 0; t < trees.n_trees(); ++t) {
     interrupt.check();
-    if (kept.empty()) made = prepared.tree(t, most_tree_bytes, 0);
-    const ShapTree& tree = kept.empty() ? made : kept[t];
+    if (prepared_trees.empty()) made = prepared.tree(t, most_tree_bytes, 0);
+    const ShapTree& tree = prepared_trees.empty() ? made : prepared_trees[t];
     if (tree.splits.empty()) continue;
     block.scratch.fit(tree, pairs != nullptr);
     if (background == nullptr) walk(tree, trees.output_of(t), block);
     for (std::size_t b = 0; background != nullptr && b < background->n_rows; ++b) {
       interrupt.check();
       const double* row = background_values.data() + b * n_slots();
-      send_one_way(made, trees.nodes, [&](std::uint32_t node) {
+      follow_row(made, trees.nodes, [&](std::uint32_t node) {
         return next_node(trees.nodes, node, [&](std::uint32_t f) { return row[prepared.slot[f]]; });
       });
       walk(made, trees.output_of(t), block);
@@ -223,17 +224,18 @@ static std::size_t rows_per_block(const Explanation& job, int n_threads) {
 void shap_values(const SummedTrees& trees, const Table& table, const Table* background, int n_threads,
                  Interrupt& interrupt, double* values, double* pairs) {
   const ShapPreparation prepared(trees);
-  std::vector<ShapTree> kept;
-  if (background == nullptr && prepared.constant_bytes() <= most_kept_bytes) {
-    kept.resize(trees.n_trees());
-    // tables take less than three times what constants take
-    const bool with_tables = table.n_rows >= least_table_rows && prepared.constant_bytes() <= most_kept_bytes / 4;
+  std::vector<ShapTree> prepared_trees;
+  if (background == nullptr && prepared.constant_bytes() <= max_prepared_bytes) {
+    prepared_trees.resize(trees.n_trees());
+    // tables take less than three times the memory of constants
+    const bool with_tables = table.n_rows >= least_table_rows && prepared.constant_bytes() <= max_prepared_bytes / 4;
     const std::size_t table_bytes = with_tables ? most_table_bytes : 0;
     const double estimated_ns = 0.5 * static_cast<double>(prepared.constant_bytes());
-    parallel_for_if_worth(estimated_ns, kept.size(), n_threads,
-                          [&](std::size_t t, int) { kept[t] = prepared.tree(t, most_tree_bytes, table_bytes); });
+    parallel_for_if_worth(estimated_ns, prepared_trees.size(), n_threads, [&](std::size_t t, int) {
+      prepared_trees[t] = prepared.tree(t, most_tree_bytes, table_bytes);
+    });
   }
-  Explanation job{trees, table, background, prepared, kept, values, pairs};
+  Explanation job{trees, table, background, prepared, prepared_trees, values, pairs};
   job.read_background();
   const std::size_t step = rows_per_block(job, n_threads), n_blocks = (table.n_rows + step - 1) / step;
   const double estimated_ns = 10.0 * static_cast<double>(table.n_rows) * static_cast<double>(trees.nodes.size()) *

@@ -1,4 +1,4 @@
-// The loops of Shapley values, compiled once per instruction set; see base/cpu.h.
+// Loops of Shapley values, compiled once per instruction set; see base/cpu.h.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,11 +31,12 @@ SPINNEY_INLINE Mask mask_of(std::uint8_t bits) {
 void fill_split(const ShapTree& tree, const ShapSplit& s, double* c) {
   const std::size_t n = tree.n_points;
   const bool is_new = s.previous < 0;
-  const double zl = s.share_before * s.left_share, zr = s.share_before * s.right_share;
-  const double zs = s.share_before * s.stop_share;
+  const double zl = s.fraction_before * s.left_fraction, zr = s.fraction_before * s.right_fraction;
+  const double zs = s.fraction_before * s.stop_fraction;
   for (std::size_t k = 0; k < n; ++k) {
     const double t = tree.t[k], u = tree.u[k];
-    const double factor = is_new ? 1.0 : t + s.share_before * u, above = is_new ? 0.0 : (1.0 - s.share_before) / factor;
+    const double factor = is_new ? 1.0 : t + s.fraction_before * u,
+                 above = is_new ? 0.0 : (1.0 - s.fraction_before) / factor;
     const double left = t + zl * u, right = t + zr * u, stop = t + zs * u, cold = -1.0 / u;
     c[ShapKernels::left_met * n + k] = left / factor;
     c[ShapKernels::left_unmet * n + k] = zl * u / factor;
@@ -62,8 +63,8 @@ void fill(ShapTree& tree) {
   }
 }
 
-// One walk of eight rows over a tree, depth first, without recursion: trees may be deeper than the stack.
-// fixed_points: number of points where it is known to the compiler, else 0.
+// One walk of eight rows over a tree, depth first, without recursion, because trees may be deeper than the stack.
+// fixed_points: the number of points if known at compile time, else 0.
 template <std::size_t fixed_points, bool one_value, bool with_pairs>
 class ShapWalk {
  public:
@@ -125,7 +126,7 @@ class ShapWalk {
     return spare_;
   }
 
-  // Which way the rows go at a split, and which of them have met its column's conditions so far.
+  // The sides of the rows at a split, and which of them have met the conditions on its column so far.
   SPINNEY_INLINE void enter(std::uint32_t at) {
     const ShapSplit& s = splits_[at];
     open_[s.level] = at;
@@ -145,7 +146,7 @@ class ShapWalk {
   }
 
   // to[k] = P of a child
-  SPINNEY_INLINE void carry_down(const ShapSplit& s, const Mask& met, double share, const double* if_met,
+  SPINNEY_INLINE void carry_down(const ShapSplit& s, const Mask& met, double fraction, const double* if_met,
                                  const double* if_unmet, Numbers* to) const {
     const Numbers* p = down_of(s.level);
     const Mask taken = met, before = before_[s.level];
@@ -155,7 +156,7 @@ class ShapWalk {
     }
     for (std::size_t k = 0; k < n_points(); ++k) {
       const Numbers ratio = select(taken, every(if_met[k]), every(if_unmet[k]));
-      to[k] = p[k] * select(before, ratio, every(share));
+      to[k] = p[k] * select(before, ratio, every(fraction));
     }
   }
 
@@ -176,12 +177,12 @@ class ShapWalk {
     }
   }
 
-  // Is the left child a split? Then it is next; a leaf is done with.
+  // If the left child is a split, it is next; a leaf is finished.
   SPINNEY_INLINE bool descend_left(const ShapSplit& s) {
     const double* c = constants_of(s);
     const bool is_leaf = s.left_value != nullptr;
     Numbers* to = is_leaf ? up_of(s.level, 0) : down_of(s.level + 1);
-    carry_down(s, left_[s.level], s.left_share, c + ShapKernels::left_met * n_points(),
+    carry_down(s, left_[s.level], s.left_fraction, c + ShapKernels::left_met * n_points(),
                c + ShapKernels::left_unmet * n_points(), to);
     if (is_leaf) {
       turn_at_leaf(s.left_value, to);
@@ -196,7 +197,7 @@ class ShapWalk {
     const double* c = constants_of(s);
     const bool is_leaf = s.right_value != nullptr;
     Numbers* to = is_leaf ? done_ : down_of(s.level + 1);
-    carry_down(s, right_[s.level], s.right_share, c + ShapKernels::right_met * n_points(),
+    carry_down(s, right_[s.level], s.right_fraction, c + ShapKernels::right_met * n_points(),
                c + ShapKernels::right_unmet * n_points(), to);
     if (is_leaf) {
       turn_at_leaf(s.right_value, to);
@@ -207,7 +208,7 @@ class ShapWalk {
     return true;
   }
 
-  // Finishes every split whose right side is done; the result is the one whose left side is.
+  // Finishes every split whose right side is done; returns the split whose left side is done.
   SPINNEY_INLINE std::uint32_t climb(std::uint32_t at) {
     for (;;) {
       const ShapSplit& s = splits_[at];
@@ -227,7 +228,7 @@ class ShapWalk {
     }
   }
 
-  // What the split's column is due, and the sums for the node above.
+  // The contribution of the split's column, and the sums for the node above.
   SPINNEY_INLINE void finish(const ShapSplit& s, std::size_t value) {
     const double* c = constants_of(s);
     const double *gain_left = c + ShapKernels::gain_left * n_points(),
@@ -242,10 +243,10 @@ class ShapWalk {
       if constexpr (with_pairs) from_left[k] = select(before, due, every(0));
     }
     out_[value * n_slots_ + s.slot] += select(before, sum, every(0));
-    if constexpr (with_pairs) share_with_columns_above(s, value, from_left);
+    if constexpr (with_pairs) add_interactions(s, value, from_left);
   }
 
-  // Rows that stop at a split: a third child, a leaf.
+  // Rows that stop at a split: a third child, which is a leaf.
   void finish_stops(const ShapSplit& s, std::size_t value) {
     const double* c = constants_of(s);
     const double *if_met = c + ShapKernels::stop_met * n_points(), *if_unmet = c + ShapKernels::stop_unmet * n_points(),
@@ -255,16 +256,16 @@ class ShapWalk {
     Numbers *due = up_of(s.level, value), *done = done_ + value * n_points(), sum = every(0);
     for (std::size_t k = 0; k < n_points(); ++k) {
       const Numbers ratio = select(stops, every(if_met[k]), every(if_unmet[k]));
-      const Numbers h = every(s.stop_value[value]) * (p[k] * select(before, ratio, every(s.stop_share)));
+      const Numbers h = every(s.stop_value[value]) * (p[k] * select(before, ratio, every(s.stop_fraction)));
       due[k] = select(before, h * select(stops, every(gain[k]), every(loss[k])), every(0));
       sum += due[k];
       done[k] += h;
     }
     out_[value * n_slots_ + s.slot] += sum;
-    if constexpr (with_pairs) share_with_columns_above(s, value, due);
+    if constexpr (with_pairs) add_interactions(s, value, due);
   }
 
-  void share_with_columns_above(const ShapSplit& s, std::size_t value, const Numbers* due) const {
+  void add_interactions(const ShapSplit& s, std::size_t value, const Numbers* due) const {
     for (std::size_t level = 0; level < s.level; ++level) {
       if (hidden_[level] || static_cast<std::int32_t>(level) == s.previous) continue;
       const Numbers* g = edge_ + level * n_points();

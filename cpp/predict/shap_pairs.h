@@ -1,10 +1,10 @@
 // Shapley values of small trees where a register holds two doubles.
 //
-// What a register is multiplied by at a split depends on which of its rows take the edge. Two rows are four cases, and a
-// table of them takes the place of broadcasts and selections, half of all work: P's ratios and the gains of a case lie side
-// by side, [side][case][point][ratio, gain][row]. The products and sums are those of ShapWalk, in the same order.
+// The factor of a register at a split depends on which of its rows take the edge. Two rows have four cases, and a table
+// of them replaces broadcasts and selections, half of all work: the ratios of P and the gains of a case are adjacent,
+// [side][case][point][ratio, gain][row]. Products and sums are those of ShapWalk, in the same order.
 //
-// Included by shap_body.cpp alone.
+// Included by shap_body.cpp only.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ void fill_table(const double* c, std::size_t n_points, double* table) {
           for (std::size_t row = 0; row < 2; ++row) *table++ = c[constants[taken >> row & 1] * n_points + k];
 }
 
-// One walk of eight rows over a tree, depth first, each pair of rows by itself.
+// One walk of eight rows over a tree, depth first, each pair of rows separately.
 template <std::size_t n_points>
 class ShapPairWalk {
   using Pair = Lanes<double, 2>;
@@ -66,7 +66,7 @@ class ShapPairWalk {
       enter(at);
       const ShapSplit* s = &splits_[at];
       if (s->left_value == nullptr) {
-        carry<false>(*s, 0, s->left_share, 1.0, level_of(down_, s->level + 1));
+        carry<false>(*s, 0, s->left_fraction, 1.0, level_of(down_, s->level + 1));
         note_alive(*s, left_);
         ++at;
         continue;
@@ -77,16 +77,16 @@ class ShapPairWalk {
         if (at == nothing) return;
         s = &splits_[at];
       } else {
-        carry<true>(*s, 0, s->left_share, *s->left_value, level_of(up_, s->level));
+        carry<true>(*s, 0, s->left_fraction, *s->left_value, level_of(up_, s->level));
       }
       while (s->right_value != nullptr) {
-        carry<true>(*s, 1, s->right_share, *s->right_value, done_);
+        carry<true>(*s, 1, s->right_fraction, *s->right_value, done_);
         finish(*s, sums_of(at));
         at = climb(at);
         if (at == nothing) return;
         s = &splits_[at];
       }
-      carry<false>(*s, 1, s->right_share, 1.0, level_of(down_, s->level + 1));
+      carry<false>(*s, 1, s->right_fraction, 1.0, level_of(down_, s->level + 1));
       note_alive(*s, right_);
       at = s->right;
     }
@@ -102,7 +102,7 @@ class ShapPairWalk {
   }
   static PairMask mask_of(const ShapMask& mask, std::size_t pair) { return load<2>(mask.of + 2 * pair); }
 
-  // Which way the rows go at a split, and which of them have met its column's conditions so far.
+  // The sides of the rows at a split, and which of them have met the conditions on its column so far.
   SPINNEY_INLINE void enter(std::uint32_t at) {
     const ShapSplit& s = splits_[at];
     open_[s.level] = at;
@@ -139,8 +139,8 @@ class ShapPairWalk {
 
   // P of a child, or H of a leaf
   template <bool is_leaf>
-  SPINNEY_INLINE void carry(const ShapSplit& s, std::size_t side, double share, double value, Pair* to) const {
-    const Pair *p = level_of(down_, s.level), v = every<2>(value), unmet = every<2>(share);
+  SPINNEY_INLINE void carry(const ShapSplit& s, std::size_t side, double fraction, double value, Pair* to) const {
+    const Pair *p = level_of(down_, s.level), v = every<2>(value), unmet = every<2>(fraction);
     for (std::size_t i = 0; i < shap_pairs; ++i) {
       const double* ratios = table(s, side, i);
       for (std::size_t k = 0; k < n_points; ++k) {
@@ -152,7 +152,7 @@ class ShapPairWalk {
     }
   }
 
-  // What the split's column is due, and the sums for the node above.
+  // The contribution of the split's column, and the sums for the node above.
   SPINNEY_INLINE void finish(const ShapSplit& s, Pair* to) const {
     const Pair* from_left = level_of(up_, s.level);
     for (std::size_t i = 0; i < shap_pairs; ++i) {
@@ -167,11 +167,11 @@ class ShapPairWalk {
     }
   }
 
-  // The same, of a split between leaves.
+  // The same for a split between leaves.
   SPINNEY_INLINE void finish_leaves(const ShapSplit& s, Pair* to) const {
     const Pair *p = level_of(down_, s.level), left_value = every<2>(*s.left_value),
                right_value = every<2>(*s.right_value);
-    const Pair left_share = every<2>(s.left_share), right_share = every<2>(s.right_share);
+    const Pair left_fraction = every<2>(s.left_fraction), right_fraction = every<2>(s.right_fraction);
     for (std::size_t i = 0; i < shap_pairs; ++i) {
       const double *on_left = table(s, 0, i), *on_right = table(s, 1, i);
       Pair sum = every<2>(0.0);
@@ -179,8 +179,8 @@ class ShapPairWalk {
         Pair left_ratio = load<2>(on_left + 4 * k), right_ratio = load<2>(on_right + 4 * k);
         if (s.previous >= 0) {
           const PairMask before = mask_of(before_[s.level], i);
-          left_ratio = select(before, left_ratio, left_share);
-          right_ratio = select(before, right_ratio, right_share);
+          left_ratio = select(before, left_ratio, left_fraction);
+          right_ratio = select(before, right_ratio, right_fraction);
         }
         const Pair left = left_value * (p[i * n_points + k] * left_ratio);
         const Pair right = right_value * (p[i * n_points + k] * right_ratio);
@@ -201,13 +201,13 @@ class ShapPairWalk {
     return splits_[parent].left_value == nullptr && at == parent + 1;
   }
 
-  // Where the sums below a split go.
+  // Where the sums below a split are stored.
   Pair* sums_of(std::uint32_t at) const {
     const std::size_t level = splits_[at].level;
     return level > 0 && is_left(at) ? level_of(up_, level - 1) : done_;
   }
 
-  // Finishes every split above whose right side is done; the result is the one whose left side is.
+  // Finishes every split above whose right side is done; returns the split whose left side is done.
   SPINNEY_INLINE std::uint32_t climb(std::uint32_t at) const {
     for (;;) {
       if (splits_[at].level == 0) return nothing;

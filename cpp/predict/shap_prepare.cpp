@@ -5,8 +5,8 @@
 
 namespace spinney {
 
-// Half as many points as columns are exact. Long before, the rest of the series is below rounding: the coefficients of
-// products of d factors in [0, 1] fall like exp(-n² / 2d), so that n = 9 √d leaves 1e-17, and n is twice the points.
+// Half as many points as columns are exact. Much fewer suffice: the coefficients of products of d factors in [0, 1]
+// decay like exp(-n² / 2d), so that n = 9 √d leaves 1e-17, and n is twice the number of points.
 std::size_t points_for(std::size_t n_columns) {
   const std::size_t exact = (n_columns + 1) / 2;
   if (exact <= 16) return std::max<std::size_t>(1, exact);
@@ -14,20 +14,20 @@ std::size_t points_for(std::size_t n_columns) {
   return (std::min(exact, enough) + 7) / 8 * 8;  // few different rules
 }
 
-NodeShares shares_of(const Tree& nodes, std::size_t node) {
+NodeFractions fractions_of(const Tree& nodes, std::size_t node) {
   const double left = nodes.weight[node + 1], right = nodes.weight[nodes.right[node]], both = left + right;
   const double all = nodes.flags[node] & Tree::stops ? std::max(both, nodes.weight[node]) : both;
-  if (!(all > 0)) return {0.5, 0.5, 0.0};  // no training row says which way
+  if (!(all > 0)) return {0.5, 0.5, 0.0};  // no training row determines the side
   return {left / all, right / all, (all - both) / all};
 }
 
-// Where the walk stands: for each level, the split passed and what it left behind.
+// One level of the path: the split passed and its state.
 namespace {
-struct Passed {
+struct PathStep {
   std::uint32_t node, index;  // in the tree, and among its splits
   std::int32_t feature;
-  std::uint32_t n_columns;         // different ones, this one included
-  double left_share, right_share;  // z of the column on either side
+  std::uint32_t n_columns;               // distinct columns, including this one
+  double left_fraction, right_fraction;  // z of the column on each side
 };
 }  // namespace
 
@@ -35,7 +35,7 @@ struct Passed {
 // the last one on the same column, or -1; visit appends to the path.
 template <class Visit>
 static void for_each_split(const Tree& nodes, std::uint32_t root, std::uint32_t end, Visit&& visit) {
-  std::vector<Passed> path;
+  std::vector<PathStep> path;
   for (std::uint32_t node = root; node < end; ++node) {
     while (!path.empty() && !(node == path.back().node + 1) && nodes.right[path.back().node] != node) path.pop_back();
     if (nodes.is_leaf(node)) continue;
@@ -45,8 +45,8 @@ static void for_each_split(const Tree& nodes, std::uint32_t root, std::uint32_t 
   }
 }
 
-// Was the right side taken from `passed` to `node`, which lies below it?
-static bool went_right(const Tree& nodes, const Passed& passed, std::uint32_t node) {
+// Returns whether the path from `passed` to `node` below it takes the right side.
+static bool went_right(const Tree& nodes, const PathStep& passed, std::uint32_t node) {
   return node >= nodes.right[passed.node];
 }
 
@@ -57,7 +57,7 @@ ShapPreparation::ShapPreparation(const SummedTrees& trees) : trees_(trees) {
     std::uint32_t most = 0;
     std::size_t n_splits = 0;
     for_each_split(nodes, trees.root[t], trees.root[t + 1],
-                   [&](std::uint32_t node, std::vector<Passed>& path, std::int32_t previous) {
+                   [&](std::uint32_t node, std::vector<PathStep>& path, std::int32_t previous) {
                      const std::uint32_t above = path.empty() ? 0 : path.back().n_columns;
                      path.push_back({node, 0, nodes.feature[node], above + (previous < 0 ? 1 : 0), 0, 0});
                      most = std::max(most, path.back().n_columns);
@@ -86,7 +86,7 @@ void ShapPreparation::find_columns() {
     }
 }
 
-// Of a small tree whose leaves hold one number each, and whose rows all reach one.
+// For a small tree with one value per leaf, in which all rows reach a leaf.
 static std::size_t size_of_tables(const ShapTree& tree, std::size_t most_bytes) {
   const std::size_t size = tree.splits.size() * tree.n_points * shap_kernels().table_size;
   const bool stops =
@@ -107,18 +107,18 @@ ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes, std::size_
     return nodes.is_leaf(node) ? nodes.value_of(node).data() : nullptr;
   };
   for_each_split(nodes, trees_.root[t], trees_.root[t + 1],
-                 [&](std::uint32_t node, std::vector<Passed>& path, std::int32_t previous) {
-                   const NodeShares shares = shares_of(nodes, node);
+                 [&](std::uint32_t node, std::vector<PathStep>& path, std::int32_t previous) {
+                   const NodeFractions fractions = fractions_of(nodes, node);
                    ShapSplit s{};
                    s.node = node;
                    s.threshold = nodes.threshold[node];
-                   s.left_share = shares.left;
-                   s.right_share = shares.right;
-                   s.stop_share = shares.stop;
-                   s.share_before = 1;
+                   s.left_fraction = fractions.left;
+                   s.right_fraction = fractions.right;
+                   s.stop_fraction = fractions.stop;
+                   s.fraction_before = 1;
                    if (previous >= 0) {
-                     const Passed& p = path[static_cast<std::size_t>(previous)];
-                     s.share_before = went_right(nodes, p, node) ? p.right_share : p.left_share;
+                     const PathStep& p = path[static_cast<std::size_t>(previous)];
+                     s.fraction_before = went_right(nodes, p, node) ? p.right_fraction : p.left_fraction;
                    }
                    s.left_value = value_if_leaf(node + 1);
                    s.right_value = value_if_leaf(nodes.right[node]);
@@ -135,8 +135,8 @@ ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes, std::size_
                      made.splits[path.back().index].right = index;
                    made.splits.push_back(s);
                    made.n_levels = std::max(made.n_levels, path.size() + 1);
-                   path.push_back({node, index, nodes.feature[node], 0, s.share_before * s.left_share,
-                                   s.share_before * s.right_share});
+                   path.push_back({node, index, nodes.feature[node], 0, s.fraction_before * s.left_fraction,
+                                   s.fraction_before * s.right_fraction});
                  });
   const std::size_t n_constants = made.splits.size() * made.n_points * ShapKernels::n_constants;
   if (n_constants * sizeof(double) <= most_bytes) {

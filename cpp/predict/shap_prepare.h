@@ -1,4 +1,4 @@
-// From trees to what the loops of Shapley values walk over.
+// Converts trees to the form that the loops of Shapley values walk over.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@
 
 namespace spinney {
 
-// Shares of a node's training weight: of its children, and of the rows that stop there.
-struct NodeShares {
+// Fractions of a node's training weight: of its children, and of the rows that stop there.
+struct NodeFractions {
   double left, right, stop;
 };
-NodeShares shares_of(const Tree& nodes, std::size_t node);
+NodeFractions fractions_of(const Tree& nodes, std::size_t node);
 
 class ShapPreparation {
  public:
   explicit ShapPreparation(const SummedTrees& trees);
 
-  // Without constants, or without tables, if they take more.
+  // Without constants, or without tables, if they take more memory.
   ShapTree tree(std::size_t t, std::size_t most_bytes, std::size_t most_table_bytes) const;
   std::size_t constant_bytes() const { return constant_bytes_; }  // of all trees
 
   std::vector<std::uint32_t> used;  // columns in use, ascending
-  std::vector<std::uint32_t> slot;  // where each column is among them
+  std::vector<std::uint32_t> slot;  // index of each column among them
 
  private:
   void find_columns();
@@ -38,31 +38,31 @@ class ShapPreparation {
   std::size_t constant_bytes_ = 0;
 };
 
-// Lets the whole weight go where one row goes: next(node) is its child, or the node itself if it stops there.
+// Sends the whole weight where one row goes: next(node) is its child, or the node itself if it stops there.
 template <class Next>
-void send_one_way(ShapTree& tree, const Tree& nodes, Next&& next) {
+void follow_row(ShapTree& tree, const Tree& nodes, Next&& next) {
   std::vector<std::uint32_t> open(tree.n_levels);
-  std::vector<double> left(tree.n_levels), right(tree.n_levels);  // z of the column on either side, by level
+  std::vector<double> left(tree.n_levels), right(tree.n_levels);  // z of the column on each side, by level
   for (std::uint32_t i = 0; i < tree.splits.size(); ++i) {
     ShapSplit& s = tree.splits[i];
     const std::uint32_t to = next(s.node);
-    s.left_share = to == s.node + 1;
-    s.right_share = to == nodes.right[s.node];
-    s.stop_share = to == s.node;
-    s.share_before = 1;
+    s.left_fraction = to == s.node + 1;
+    s.right_fraction = to == nodes.right[s.node];
+    s.stop_fraction = to == s.node;
+    s.fraction_before = 1;
     if (s.previous >= 0) {
       const ShapSplit& above = tree.splits[open[static_cast<std::size_t>(s.previous)]];
       const bool went_right = above.right_value == nullptr && i >= above.right;
-      s.share_before = (went_right ? right : left)[above.level];
+      s.fraction_before = (went_right ? right : left)[above.level];
     }
     open[s.level] = i;
-    left[s.level] = s.share_before * s.left_share;
-    right[s.level] = s.share_before * s.right_share;
+    left[s.level] = s.fraction_before * s.left_fraction;
+    right[s.level] = s.fraction_before * s.right_fraction;
   }
   if (!tree.constants.empty()) shap_kernels().fill(tree);
 }
 
-// Quadrature points for paths with so many different columns.
+// Quadrature points for paths with this many distinct columns.
 std::size_t points_for(std::size_t n_columns);
 
 }  // namespace spinney

@@ -1,18 +1,18 @@
 // A tree prepared for Shapley values, and the loops over it that are compiled once per instruction set.
 //
-// A leaf of value v is reached by a set S of known columns with weight  Π (j in S) o_j · Π (j not in S) z_j: o_j is 1 if
-// the row meets every condition that its path sets to column j, else 0, and z_j is the share of the training weight that
+// A leaf of value v is reached by a set S of known columns with weight  Π (j in S) o_j · Π (j not in S) z_j: o_j is 1
+// if the row meets every condition of the path on column j, else 0, and z_j is the fraction of the training weight that
 // met them. The Shapley value of column i is therefore a sum over leaves of
 //
 //     v (o_i - z_i) ∫ Π (j ≠ i) (o_j t + z_j (1 - t)) dt      over t from 0 to 1,
 //
-// a polynomial that a few quadrature points integrate exactly. All terms are products of numbers in [0, 1], whatever the
-// depth. At each point, the product P of all factors is carried down the tree, the sums H of v P over the leaves below a
-// node are carried up, and what column i is due is H times g = (o_i - z_i) / (o_i t + z_i (1 - t)), summed over the
-// edges on column i, less the g of the edge on i above. So the work is nodes × points, whatever the length of the paths.
+// a polynomial that a few quadrature points integrate exactly. All terms are products of numbers in [0, 1] for any
+// depth. At each point, the product P of all factors is carried down the tree, the sums H of v P over the leaves below
+// a node are carried up, and the contribution of column i is H times g = (o_i - z_i) / (o_i t + z_i (1 - t)), summed
+// over the edges on column i, minus the g of the edge on i above. So the work is nodes × points for any path length.
 //
-// Rows are taken eight abreast. Rejected: a table over all 2^d sets of met conditions per leaf. By count the gathers cost
-// what the arithmetic costs, and the tables grow with classes and depth.
+// Rows are processed eight at a time. Rejected: a table over all 2^d sets of met conditions per leaf. Its gathers cost
+// as much as the arithmetic, and the tables grow with classes and depth.
 #pragma once
 
 #include <cstddef>
@@ -27,25 +27,25 @@ inline constexpr std::size_t shap_lanes = 8;
 
 struct ShapSplit {
   double threshold;
-  double left_share, right_share, stop_share;  // of the node's training weight
-  double share_before;                         // z of the column on the way here; 1 if it is new
-  const double* left_value;                    // of a leaf; null: a split
+  double left_fraction, right_fraction, stop_fraction;  // fractions of the node's training weight
+  double fraction_before;                               // z of the column above this split; 1 if the column is new
+  const double* left_value;                             // of a leaf; null: a split
   const double* right_value;
   const double* stop_value;  // of the node itself, if rows may stop here; else null
   std::uint32_t node;        // in the tree
-  std::uint32_t right;       // split; the left one is next
+  std::uint32_t right;       // index of the right split; the left one is next
   std::uint32_t slot;        // column
   std::uint32_t level;
   std::int32_t previous;   // level of the last split on the same column above; -1: none
-  std::int32_t looked_up;  // number splits: -1; else where the sides of the rows are given
+  std::int32_t looked_up;  // number splits: -1; else index of the given sides
   std::uint8_t missing_left;
 };
 
 struct ShapTree {
   std::vector<ShapSplit> splits;         // in preorder
-  std::vector<double> constants;         // n_constants × n_points per split; empty: made on the way
-  std::vector<double> tables;            // the same for every pair of rows that may be: see shap_pairs.h; empty: none
-  std::vector<std::uint32_t> looked_up;  // nodes whose sides are not a matter of one comparison
+  std::vector<double> constants;         // n_constants × n_points per split; empty: computed during the walk
+  std::vector<double> tables;            // the same for every possible pair of rows: see shap_pairs.h; empty: none
+  std::vector<std::uint32_t> looked_up;  // nodes whose sides are not determined by one comparison
   std::size_t n_points = 0;
   const double *t = nullptr, *u = nullptr, *weight = nullptr;
   std::size_t n_levels = 0;
@@ -53,7 +53,7 @@ struct ShapTree {
 };
 
 struct ShapSides {
-  std::uint8_t left, right;  // a bit per lane; neither: the row stops
+  std::uint8_t left, right;  // one bit per lane; neither: the row stops
 };
 
 struct alignas(64) ShapLanes {
@@ -77,24 +77,24 @@ struct ShapScratch {
 };
 
 struct ShapKernels {
-  // The ratios by which P changes at the edges of a split, and the g of these edges less the g above, by point.
+  // The ratios of P at the edges of a split, and the g of these edges minus the g above, by point.
   enum Constant : std::uint8_t {
-    left_met,     // P's ratio to the left child where the row meets all conditions
-    left_unmet,   // … where this is the first it does not
-    right_met,    // the same to the right
+    left_met,     // ratio of P to the left child if the row meets all conditions
+    left_unmet,   // … if this is the first condition it does not meet
+    right_met,    // the same for the right child
     right_unmet,  //
-    gain_left,    // g less that above where the row goes left, on the left edge
+    gain_left,    // g minus the g above on the left edge if the row goes left
     gain_right,   //
-    loss,         // g less that above on the edge that the row does not take
-    stop_met,     // as a third child, a leaf: rows that stop here
+    loss,         // g minus the g above on the edge that the row does not take
+    stop_met,     // a third child, which is a leaf: rows that stop here
     stop_unmet,   //
     gain_stop,    //
     above,        // g above
-    cold,         // g of a condition not met
+    cold,         // g of a condition that is not met
     n_constants
   };
 
-  std::size_t table_size;  // numbers of a table per split and point; 0: this instruction set knows no tables
+  std::size_t table_size;  // numbers of a table per split and point; 0: this instruction set has no tables
   void (*fill)(ShapTree& tree);
   // Adds to `values` [value][slot] and, unless null, `pairs` [value][slot][slot], the lower slot first.
   void (*explain)(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots,

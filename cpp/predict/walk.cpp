@@ -12,11 +12,11 @@ namespace spinney {
 
 static constexpr std::size_t block_rows = 128, task_rows = 4096, lanes = 8;
 
-// With surrogates, a row may need columns beyond those of the splits.
+// With surrogates, a row may need columns other than those of the splits.
 Walker::Walker(const Tree& tree)
     : tree_(tree), compact_(tree), blocks_(!compact_.nodes.empty() && tree.splits.empty()) {}
 
-// Several rows at a time: while one waits for its next node, the others go on.
+// Several rows at a time, so that memory latencies overlap.
 template <class T, bool categories>
 void Walker::walk(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf) const {
   for (std::size_t begin = 0; begin < n_rows; begin += lanes) {
@@ -50,7 +50,7 @@ void Walker::walk_as(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf
     walk<T, false>(rows, n_rows, leaf);
 }
 
-// Are the columns in use plain numbers of this type that lie side by side in every row?
+// Returns whether the columns in use are plain numbers of this type, contiguous in every row.
 bool Walker::is_row_major(const Table& table, DType type) const {
   if (compact_.used.empty() || compact_.has_categories) return false;
   const Column& first = table.columns[compact_.used[0]];
@@ -61,7 +61,7 @@ bool Walker::is_row_major(const Table& table, DType type) const {
   });
 }
 
-// Copies blocks of rows to where their values lie side by side.
+// Copies blocks of rows to contiguous memory.
 void Walker::walk_copies(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const {
   const std::size_t width = std::max<std::size_t>(1, compact_.used.size());
   std::vector<double> values(width * block_rows, 0.0);

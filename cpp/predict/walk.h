@@ -1,4 +1,4 @@
-// Rows down a tree. A walker is made once per tree.
+// Walks rows down a tree. A walker is created once per tree.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Walker {
   std::uint32_t apply_one(const double* row) const;
 
  private:
-  // Where the values of consecutive rows are: column in use `s` of row i at first + i * stride + offset[s].
+  // The location of the values of consecutive rows: column in use `s` of row i is at first + i * stride + offset[s].
   struct Layout {
     const std::byte* first;
     std::ptrdiff_t stride;
@@ -38,7 +38,7 @@ class Walker {
 
   const Tree& tree_;
   CompactNodes compact_;
-  bool blocks_;  // rows are walked in blocks that lie side by side
+  bool blocks_;  // rows are walked in contiguous blocks
 };
 
 }  // namespace spinney

@@ -69,9 +69,9 @@ static T number_at(Bytes file, std::size_t at) {
   return number;
 }
 
-// Takes `n` bytes and what fills them up to a multiple of 8 from what is left of the file.
+// Takes `n` bytes and the padding to a multiple of 8 from the rest of the file.
 static Bytes take(Bytes& rest, std::uint64_t n) {
-  if (n > rest.size() || (n + 7) / 8 * 8 > rest.size()) refuse("is damaged: its parts do not fit in it");
+  if (n > rest.size() || (n + 7) / 8 * 8 > rest.size()) refuse("is damaged: its arrays exceed the file");
   const Bytes taken = rest.first(n);
   rest = rest.subspan((n + 7) / 8 * 8);
   return taken;
@@ -80,7 +80,8 @@ static Bytes take(Bytes& rest, std::uint64_t n) {
 static void check_prefix(Bytes file) {
   const auto n_magic = std::min(file.size(), magic.size());
   if (n_magic == 0) refuse("is empty");
-  if (std::memcmp(file.data(), magic.data(), n_magic) != 0) refuse("is not one: it does not begin as they do");
+  if (std::memcmp(file.data(), magic.data(), n_magic) != 0)
+    refuse("is not a spinney model file: it has the wrong first bytes");
   if (file.size() < prefix_size) refuse("is cut short");
   const auto version = number_at<std::uint32_t>(file, 8);
   if (version > newest_format)
@@ -89,9 +90,9 @@ static void check_prefix(Bytes file) {
   const auto size = number_at<std::uint64_t>(file, 16);
   if (size > file.size())
     refuse("is cut short: it has " + std::to_string(file.size()) + " of its " + std::to_string(size) + " bytes");
-  if (size < file.size()) refuse("is longer than it says");
+  if (size < file.size()) refuse("is longer than the size in its header");
   if (checksum(file) != number_at<std::uint32_t>(file, checksum_at)) refuse("is damaged: its checksum is wrong");
-  if (version == 0 || number_at<std::uint32_t>(file, 36) != 0) refuse("is damaged: its beginning makes no sense");
+  if (version == 0 || number_at<std::uint32_t>(file, 36) != 0) refuse("is damaged: its header is invalid");
   if (number_at<std::uint64_t>(file, 24) > largest_header) refuse("has a header that is too large");
 }
 
@@ -112,15 +113,15 @@ ModelView read_model(Bytes file) {
   for (std::size_t at = 0; at < table.size(); at += entry_size) {
     ArrayView array = read_entry(table.subspan(at, entry_size));
     const std::size_t element = size_of(array.type);
-    if (element == 0 || array.count == 0) refuse("is damaged: it has an array of an unknown kind");
+    if (element == 0 || array.count == 0) refuse("is damaged: it has an array of unknown type");
     if (array.tree > model.n_trees || array.tree + std::uint64_t{1} < model.n_trees)
       refuse("is damaged: its trees are out of order");
-    if (array.count > rest.size() / element) refuse("is damaged: its parts do not fit in it");
+    if (array.count > rest.size() / element) refuse("is damaged: its arrays exceed the file");
     array.data = take(rest, array.count * element).data();
     model.n_trees = array.tree + 1;
     model.arrays.push_back(array);
   }
-  if (!rest.empty()) refuse("is damaged: its parts do not fill it");
+  if (!rest.empty()) refuse("is damaged: its arrays do not fill the file");
   return model;
 }
 
@@ -150,7 +151,7 @@ std::string write_model(std::string_view header, const std::vector<StoredArray>&
   std::string file(magic);
   file.reserve(size);
   append_number(file, newest_format);
-  append_number(file, std::uint32_t{0});  // the checksum, when all else is there
+  append_number(file, std::uint32_t{0});  // the checksum is set at the end
   append_number(file, size);
   append_number(file, std::uint64_t{header.size()});
   append_number(file, static_cast<std::uint32_t>(arrays.size()));

@@ -1,5 +1,5 @@
-// A model file as bytes: where everything is, and that nothing is damaged. What the arrays mean is said in pack.h.
-// All numbers are little-endian:
+// The container format of a model file: the positions of its arrays and their integrity. tree/pack.h defines the
+// arrays. All numbers are little-endian:
 //
 //    0  magic, 8 bytes
 //    8  u32 format version          12  u32 CRC-32 of all that follows
@@ -8,8 +8,8 @@
 //   40  the table, 32 bytes an array: name (16 bytes, padded with zeros), u32 type, u32 tree, u64 number of elements
 //       the header (JSON, which the engine does not read), then the arrays in the order of the table
 //
-// Header and arrays begin at multiples of 8. There are no offsets, so none can lie: sizes add up to the file's or the
-// file is refused, before anything of a size that it names is allocated.
+// Header and arrays begin at multiples of 8. There are no offsets that could be wrong: the sizes must add up to the
+// file size or the file is refused before any memory of a stated size is allocated.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,21 @@ std::size_t size_of(ElementType type);
 
 struct ArrayView {
   std::string_view name;
-  std::uint32_t tree;  // number of the tree it belongs to
+  std::uint32_t tree;  // index of the tree it belongs to
   ElementType type;
   std::size_t count;
-  const unsigned char* data;  // perhaps not aligned: the file may lie anywhere in memory
+  const unsigned char* data;  // possibly unaligned: the file may start anywhere in memory
 };
 
 struct ModelView {
   std::string_view header;
-  std::vector<ArrayView> arrays;  // those of one tree stand together, trees ascend from 0
+  std::vector<ArrayView> arrays;  // those of one tree are adjacent, trees ascend from 0
   std::uint32_t n_trees = 0;
 
   std::span<const ArrayView> arrays_of(std::uint32_t tree) const;
 };
 
-// Views into `file`. Throws std::invalid_argument, whose message goes on after "This model file ".
+// Views into `file`. Throws std::invalid_argument, whose message continues "This model file ".
 ModelView read_model(Bytes file);
 
 struct StoredArray {
@@ -56,7 +56,7 @@ struct StoredArray {
 };
 std::string write_model(std::string_view header, const std::vector<StoredArray>& arrays);
 
-// The checksum that a file of these bytes must carry, and where.
+// The checksum of a file with these bytes, and its position.
 std::uint32_t checksum(Bytes file);
 constexpr std::size_t checksum_at = 12;
 

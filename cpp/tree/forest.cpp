@@ -16,9 +16,9 @@ namespace spinney {
 
 void Forest::add(const Tree& tree) {
   if (nodes.size() + tree.size() >= UINT32_MAX)
-    throw std::length_error("the forest has more than 4 billion nodes; grow fewer or smaller trees");
+    throw std::length_error("The forest has more than 4 billion nodes. Grow fewer or smaller trees.");
   nodes.value_width = tree.value_width;
-  // A file does not tell the strength of trees that are no counts; that of the others does no harm there.
+  // A file does not store the strength of trees without counts; that of the others does no harm there.
   nodes.shrinkage = std::max(nodes.shrinkage, tree.shrinkage);
   nodes.append(tree);
   root.push_back(static_cast<std::uint32_t>(nodes.size()));
@@ -29,42 +29,42 @@ void Forest::reserve(std::size_t n_nodes, std::size_t n_set_words, std::size_t n
   root.reserve(n_trees + 1);
 }
 
-// Appends a part of every tree. Its memory is given back on the way.
+// Appends one array group of every tree and frees its memory.
 template <class... Arrays>
-static void append(std::vector<WaitingTree>& trees, WaitingArrays WaitingTree::* part,
+static void append(std::vector<BufferedTree>& trees, BufferedArrays BufferedTree::* part,
                    const std::tuple<Arrays...>& arrays, Tree& to) {
-  for (WaitingTree& t : trees) {
-    const WaitingArrays from = std::exchange(t.*part, {});
+  for (BufferedTree& t : trees) {
+    const BufferedArrays from = std::exchange(t.*part, {});
     t.for_each_run(from, arrays, [&](auto array, auto* first, std::size_t n) {
       (to.*array).insert((to.*array).end(), first, first + n);
     });
   }
 }
 
-Forest Forest::join(std::vector<WaitingTree> trees, int n_threads) {
+Forest Forest::join(std::vector<BufferedTree> trees, int n_threads) {
   Forest forest;
   Tree& nodes = forest.nodes;
   std::vector<std::uint32_t> first_set{0};
-  for (const WaitingTree& t : trees) {
+  for (const BufferedTree& t : trees) {
     if (forest.root.back() + t.n_nodes >= UINT32_MAX)
-      throw std::length_error("the forest has more than 4 billion nodes; grow fewer or smaller trees");
+      throw std::length_error("The forest has more than 4 billion nodes. Grow fewer or smaller trees.");
     nodes.value_width = t.value_width;
     nodes.shrinkage = t.shrinkage;
     forest.root.push_back(forest.root.back() + static_cast<std::uint32_t>(t.n_nodes));
     first_set.push_back(first_set.back() + static_cast<std::uint32_t>(t.n_set_words));
   }
 #if defined(__GLIBC__)
-  malloc_trim(0);  // else the allocator keeps what growing needed
+  malloc_trim(0);  // otherwise the allocator retains the memory used for growing
 #endif
   nodes.reserve(forest.root.back(), first_set.back());
-  const auto ask = [&](auto... array) {
-    (ask_for_large_pages((nodes.*array).data(), (nodes.*array).capacity() * sizeof((nodes.*array)[0])), ...);
+  const auto reserve_pages = [&](auto... array) {
+    (request_large_pages((nodes.*array).data(), (nodes.*array).capacity() * sizeof((nodes.*array)[0])), ...);
   };
-  std::apply(ask, WaitingTree::value_arrays);
-  std::apply(ask, WaitingTree::other_arrays);
+  std::apply(reserve_pages, BufferedTree::value_arrays);
+  std::apply(reserve_pages, BufferedTree::other_arrays);
   parallel_for_if_worth(10.0 * forest.root.back(), 2, n_threads, [&](std::size_t task, int) {
-    if (task == 0) return append(trees, &WaitingTree::values, WaitingTree::value_arrays, nodes);
-    append(trees, &WaitingTree::others, WaitingTree::other_arrays, nodes);
+    if (task == 0) return append(trees, &BufferedTree::values, BufferedTree::value_arrays, nodes);
+    append(trees, &BufferedTree::others, BufferedTree::other_arrays, nodes);
   });
   parallel_for_if_worth(1.0 * forest.root.back(), forest.n_trees(), n_threads, [&](std::size_t t, int) {
     for (std::size_t i = forest.root[t]; i < forest.root[t + 1]; ++i) {
@@ -103,8 +103,9 @@ Tree Forest::tree(std::size_t t) const {
     out.set[i] = static_cast<std::uint32_t>(out.sets.size());
     out.sets.insert(out.sets.end(), set, set + 1 + (*set & ~Tree::list_mark));
   }
-  for (std::size_t i = begin; i < end && !nodes.lines.empty(); ++i) out.lines.copy_node(nodes.lines, i);
-  if (out.lines.size() == 0) out.lines = {};
+  for (std::size_t i = begin; i < end && !nodes.linear_leaves.empty(); ++i)
+    out.linear_leaves.copy_node(nodes.linear_leaves, i);
+  if (out.linear_leaves.size() == 0) out.linear_leaves = {};
   return out;
 }
 

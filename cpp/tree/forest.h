@@ -1,19 +1,19 @@
-// Trees in one set of arrays: those of tree t are nodes root[t] … root[t + 1] - 1.
+// Trees in one set of arrays: tree t is nodes root[t] … root[t + 1] - 1.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "tree/tree.h"
-#include "tree/waiting.h"
+#include "tree/tree_buffer.h"
 
 namespace spinney {
 
 struct Forest {
   Tree nodes;
-  std::vector<std::uint32_t> root{0};  // and the end
+  std::vector<std::uint32_t> root{0};  // then the end
 
-  static Forest join(std::vector<WaitingTree> trees, int n_threads);  // needs little more memory than the trees
+  static Forest join(std::vector<BufferedTree> trees, int n_threads);  // needs little more memory than the trees
 
   std::size_t n_trees() const { return root.size() - 1; }
   void add(const Tree& tree);

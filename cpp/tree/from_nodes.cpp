@@ -26,29 +26,30 @@ static void add_codes(const LooseNodes& nodes, std::size_t from, Tree& tree, std
   tree.set[at] = others_left ? add_set(tree.sets, {}, listed, true) : add_set(tree.sets, listed, {}, false);
 }
 
-// Children come after their parent: the last nodes first.
+// Children come after their parent, so the last nodes come first.
 static void fill_splits(const LooseNodes& nodes, const std::vector<double>& gain, Tree& tree) {
   const std::size_t width = tree.value_width;
-  std::vector<double> burden(tree.size(), 0.0);
+  std::vector<double> total_gain(tree.size(), 0.0);
   for (std::size_t i = tree.size(); i-- > 0;) {
     if (tree.is_leaf(i)) continue;
     const std::size_t left = i + 1, right = tree.right[i];
     if (nodes.averages_inner) {
       const double both = tree.weight[left] + tree.weight[right];
-      const double share = both > 0 ? tree.weight[left] / both : 0.5;
+      const double fraction = both > 0 ? tree.weight[left] / both : 0.5;
       for (std::size_t k = 0; k < width; ++k)
-        tree.value[i * width + k] = share * tree.value[left * width + k] + (1 - share) * tree.value[right * width + k];
+        tree.value[i * width + k] =
+            fraction * tree.value[left * width + k] + (1 - fraction) * tree.value[right * width + k];
     }
     if (gain.empty()) continue;
-    burden[i] = gain[i] + burden[left] + burden[right];
-    tree.impurity[i] = tree.weight[i] > 0 ? burden[i] / tree.weight[i] : 0.0;
+    total_gain[i] = gain[i] + total_gain[left] + total_gain[right];
+    tree.impurity[i] = tree.weight[i] > 0 ? total_gain[i] / tree.weight[i] : 0.0;
   }
 }
 
 Tree tree_from_nodes(const LooseNodes& nodes) {
   check_sizes(nodes);
   struct Waiting {
-    std::size_t from, parent;  // the parent's new number; of a right child
+    std::size_t from, parent;  // the new index of the parent of a right child
   };
   constexpr std::size_t none = SIZE_MAX;
   const std::size_t n = nodes.left.size(), width = nodes.value_width;

@@ -22,7 +22,7 @@ constexpr std::string_view array_names[] = {
     "split_adjusted", "shrinkage",        "line_counts",  "line_bases",  "line_features",
     "line_slopes",    "line_middles",     "line_lows",    "line_highs"};
 
-// A column of a tree: its splits and its leaves, each in preorder.
+// Values of a tree by split and by leaf, each in preorder.
 template <class T>
 struct Parts {
   std::vector<T> inner, leaf;
@@ -42,7 +42,7 @@ Parts<T> part(const Tree& t, const std::vector<T>& by_node, std::size_t width = 
 template <class T>
 std::vector<T> join(const Tree& t, const Parts<T>& parts, std::size_t width = 1) {
   std::vector<T> by_node(t.size() * width);
-  const T* next[] = {parts.inner.data(), parts.leaf.data()};  // without a branch: no one can predict it
+  const T* next[] = {parts.inner.data(), parts.leaf.data()};  // branch-free, because the branch is unpredictable
   for (std::size_t i = 0; i < t.size(); ++i) {
     const T*& from = next[t.is_leaf(i)];
     std::copy_n(from, width, by_node.begin() + static_cast<std::ptrdiff_t>(i * width));
@@ -51,7 +51,7 @@ std::vector<T> join(const Tree& t, const Parts<T>& parts, std::size_t width = 1)
   return by_node;
 }
 
-// Is each split's entry the sum of its children's?
+// Returns whether each split's entry is the sum of its children's.
 template <class T>
 bool adds_up(const Tree& t, const std::vector<T>& by_node, std::size_t width = 1) {
   for (std::size_t i = 0; i < t.size(); ++i)
@@ -60,7 +60,8 @@ bool adds_up(const Tree& t, const std::vector<T>& by_node, std::size_t width = 1
   return true;
 }
 
-// Fills in the splits, from the last to the first. A sum may be wrong in a damaged file, but not undefined.
+// Computes the values of the splits from the last to the first. A sum may be wrong in a damaged file, but not
+// undefined.
 template <class T>
 std::vector<T> sum_up(const Tree& t, std::vector<T> leaf, std::size_t width = 1) {
   std::vector<T> sums = join(t, Parts<T>{std::vector<T>(t.size() / 2 * width), std::move(leaf)}, width);
@@ -169,8 +170,8 @@ class Reader {
   explicit Reader(std::span<const ArrayView> arrays) : arrays_(arrays) {
     for (const ArrayView& a : arrays) {
       if (std::find(std::begin(array_names), std::end(array_names), a.name) == std::end(array_names))
-        refuse(a.name, "is not known");
-      if (find(a.name) != &a) refuse(a.name, "is there twice");
+        refuse(a.name, "is unknown");
+      if (find(a.name) != &a) refuse(a.name, "occurs twice");
     }
   }
 
@@ -206,7 +207,7 @@ class Reader {
   std::span<const ArrayView> arrays_;
 };
 
-// ---- one part of a tree after the other, to the file and back -------------------------------------
+// ---- writing and reading the arrays of a tree -----------------------------------------------------
 
 void write_shape(const Tree& t, Writer& out) {
   std::vector<std::uint8_t> bits((t.size() + 7) / 8, 0);
@@ -215,7 +216,7 @@ void write_shape(const Tree& t, Writer& out) {
   out.write("shape", bits);
 }
 
-// Which nodes are splits says it all: after a leaf comes the right child of the last split that lacks one.
+// The shape follows from the split flags: after a leaf comes the right child of the last split without one.
 void read_shape(const Reader& in, Tree& t, std::size_t n_nodes) {
   const auto bits = in.read<std::uint8_t>("shape", (n_nodes + 7) / 8);
   const auto feature = in.read<std::uint32_t>("feature");
@@ -225,7 +226,7 @@ void read_shape(const Reader& in, Tree& t, std::size_t n_nodes) {
   std::size_t n_inner = 0;
   for (std::size_t i = 0; i < n_nodes; ++i) {
     if (bits[i / 8] >> (i % 8) & 1) {
-      if (n_inner == feature.size() || feature[n_inner] > INT32_MAX) refuse("feature", "does not fit its nodes");
+      if (n_inner == feature.size() || feature[n_inner] > INT32_MAX) refuse("feature", "does not match the nodes");
       t.feature[i] = static_cast<std::int32_t>(feature[n_inner++]);
       lacks_right.push_back(static_cast<std::uint32_t>(i));
     } else if (lacks_right.empty() != (i + 1 == n_nodes)) {
@@ -258,7 +259,7 @@ void read_sets(const Reader& in, Tree& t) {
       t.set[i] = static_cast<std::uint32_t>(at);
       at += std::size_t{1} + (t.sets[at] & ~Tree::list_mark);
     }
-  if (at != t.sets.size()) refuse("sets", "does not fit its nodes");
+  if (at != t.sets.size()) refuse("sets", "does not match the nodes");
 }
 
 template <class T>
@@ -281,7 +282,7 @@ std::vector<double> read_weight(const Reader& in, const Tree& t) {
   return std::vector<double>(t.n_rows.begin(), t.n_rows.end());
 }
 
-// The counts behind class shares, or nothing if the values are not exactly such shares.
+// The counts behind class probabilities, or empty if the values are not exactly such fractions.
 std::vector<std::uint32_t> counts_of(const Tree& t) {
   std::vector<std::uint32_t> counts(t.value.size());
   for (std::size_t i = 0; i < t.value.size(); ++i) {
@@ -323,7 +324,7 @@ void read_values(const Reader& in, Tree& t) {
   for (std::size_t i = 0; i < counts.size(); ++i) t.value[i] = counts[i] / t.weight[i / t.value_width];
   if (in.count("shrinkage") == 0) return;
   const double strength = in.read<double>("shrinkage", 1)[0];
-  if (!(strength > 0 && std::isfinite(strength))) refuse("shrinkage", "is not a strength");
+  if (!(strength > 0 && std::isfinite(strength))) refuse("shrinkage", "is not a valid strength");
   shrink(t, strength);
 }
 
@@ -353,7 +354,7 @@ void read_splits(const Reader& in, Tree& t, std::size_t n_inner) {
   list.begin.push_back(0);
   for (std::size_t i = 0; i < t.size(); ++i) {
     if (!t.is_leaf(i)) total += counts[inner++];
-    if (total > n) refuse("split_counts", "does not fit its splits");
+    if (total > n) refuse("split_counts", "does not match the splits");
     list.begin.push_back(static_cast<std::uint32_t>(total));
   }
   list.role = in.read<std::uint8_t>("split_roles");
@@ -372,52 +373,52 @@ void read_splits(const Reader& in, Tree& t, std::size_t n_inner) {
       at += std::size_t{1} + list.sets[at];
     }
   }
-  if (at != list.sets.size()) refuse("split_sets", "does not fit its splits");
+  if (at != list.sets.size()) refuse("split_sets", "does not match the splits");
 }
 
-// Of the leaves, in order; bases of those that have lines.
-void write_lines(const Tree& t, Writer& out) {
-  const LeafLines& lines = t.lines;
-  if (lines.size() == 0) return;
+// Of the leaves, in order; bases of the linear ones.
+void write_linear_leaves(const Tree& t, Writer& out) {
+  const LinearLeaves& linear_leaves = t.linear_leaves;
+  if (linear_leaves.size() == 0) return;
   std::vector<std::uint32_t> counts;
   std::vector<double> bases;
   for (std::size_t i = 0; i < t.size(); ++i) {
     if (!t.is_leaf(i)) continue;
-    counts.push_back(lines.begin[i + 1] - lines.begin[i]);
-    if (counts.back() > 0) bases.push_back(lines.base[i]);
+    counts.push_back(linear_leaves.begin[i + 1] - linear_leaves.begin[i]);
+    if (counts.back() > 0) bases.push_back(linear_leaves.base[i]);
   }
   out.write("line_counts", counts);
   out.write("line_bases", bases);
-  out.write("line_features", lines.feature);
-  out.write("line_slopes", lines.slope);
-  out.write("line_middles", lines.middle);
-  out.write("line_lows", lines.low);
-  out.write("line_highs", lines.high);
+  out.write("line_features", linear_leaves.feature);
+  out.write("line_slopes", linear_leaves.slope);
+  out.write("line_middles", linear_leaves.middle);
+  out.write("line_lows", linear_leaves.low);
+  out.write("line_highs", linear_leaves.high);
 }
 
-void read_lines(const Reader& in, Tree& t, std::size_t n_leaves) {
+void read_linear_leaves(const Reader& in, Tree& t, std::size_t n_leaves) {
   if (in.count("line_counts") == 0) return;
-  LeafLines& lines = t.lines;
+  LinearLeaves& linear_leaves = t.linear_leaves;
   const auto counts = in.read<std::uint32_t>("line_counts", n_leaves);
   const auto n_lines =
       static_cast<std::size_t>(std::count_if(counts.begin(), counts.end(), [](auto c) { return c > 0; }));
   const auto bases = in.read<double>("line_bases", n_lines);
   const std::size_t n = in.count("line_features");
   std::size_t total = 0, leaf = 0, line = 0;
-  lines.begin.push_back(0);
+  linear_leaves.begin.push_back(0);
   for (std::size_t i = 0; i < t.size(); ++i) {
     const std::uint32_t count = t.is_leaf(i) ? counts[leaf++] : 0;
-    lines.base.push_back(count > 0 ? bases[line++] : 0.0);
+    linear_leaves.base.push_back(count > 0 ? bases[line++] : 0.0);
     total += count;
-    if (total > n) refuse("line_counts", "does not fit its lines");
-    lines.begin.push_back(static_cast<std::uint32_t>(total));
+    if (total > n) refuse("line_counts", "does not match the linear leaves");
+    linear_leaves.begin.push_back(static_cast<std::uint32_t>(total));
   }
-  if (total != n) refuse("line_counts", "does not fit its lines");
-  lines.feature = in.read<std::uint32_t>("line_features");
-  lines.slope = in.read<double>("line_slopes", n);
-  lines.middle = in.read<double>("line_middles", n);
-  lines.low = in.read<double>("line_lows", n);
-  lines.high = in.read<double>("line_highs", n);
+  if (total != n) refuse("line_counts", "does not match the linear leaves");
+  linear_leaves.feature = in.read<std::uint32_t>("line_features");
+  linear_leaves.slope = in.read<double>("line_slopes", n);
+  linear_leaves.middle = in.read<double>("line_middles", n);
+  linear_leaves.low = in.read<double>("line_lows", n);
+  linear_leaves.high = in.read<double>("line_highs", n);
 }
 
 }  // namespace
@@ -436,7 +437,7 @@ void pack(const Tree& t, std::uint32_t number, std::vector<StoredArray>& arrays)
   out.write_once_if_all_equal("impurity_leaf", impurity.leaf);
   out.write_once_if_all_equal("impurity_inner", impurity.inner);
   write_splits(t, out);
-  write_lines(t, out);
+  write_linear_leaves(t, out);
 }
 
 Tree unpack(std::span<const ArrayView> arrays) {
@@ -455,7 +456,7 @@ Tree unpack(std::span<const ArrayView> arrays) {
   t.impurity = join(t, Parts<double>{in.read_or_repeat<double>("impurity_inner", n_inner),
                                      in.read_or_repeat<double>("impurity_leaf", n_leaves)});
   read_splits(in, t, n_inner);
-  read_lines(in, t, n_leaves);
+  read_linear_leaves(in, t, n_leaves);
   return t;
 }
 

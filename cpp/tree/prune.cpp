@@ -13,12 +13,12 @@ namespace spinney {
 namespace {
 
 constexpr std::uint32_t none = UINT32_MAX;
-// Differences of risks below this share of the node's risk are rounding: risks are rounded sums themselves.
+// Differences of risks below this fraction of the node's risk are rounding errors: risks are rounded sums.
 constexpr double rounding = 1e-12;
-// Risks are held within this, so that no sum of them overflows.
+// Risks are clipped to this size, so that their sums cannot overflow.
 constexpr double largest_risk = 1e290;
 
-// A sum that keeps what each addition loses (Neumaier).
+// Compensated summation (Neumaier).
 struct ExactSum {
   double sum = 0, lost = 0;
   void add(double x) {
@@ -29,14 +29,14 @@ struct ExactSum {
   double value() const { return sum + lost; }
 };
 
-// The weakest links from the leaves up, independent of the tree's depth.
+// Finds the weakest links from the leaves up, independent of the tree's depth.
 //
-// Let f_t(alpha) be the least cost of the branch at t: f_t = min(R(t) + alpha, f_l + f_r). It is concave and piecewise
-// linear; its slope is the number of leaves left. Every kink is a link: the alpha at which some node of the branch
-// becomes a leaf. A branch keeps its kinks in a heap, the largest alpha on top. At t the two heaps are merged, and t
-// becomes a leaf where f_l + f_r meets R(t) + alpha: from the right, kinks above the meeting point are taken off for
-// good (these nodes are gone when t is a leaf), then t's own kink is added. So each node enters and leaves a heap once:
-// O(n log n). Keeping strengths current along the path to the root instead would cost the depth for every step.
+// Let f_t(alpha) be the minimum cost of the branch at t: f_t = min(R(t) + alpha, f_l + f_r). It is concave and
+// piecewise linear; its slope is the number of remaining leaves. Every kink is a link: the alpha at which some node of
+// the branch becomes a leaf. A branch stores its kinks in a heap, the largest alpha on top. At t the two heaps are
+// merged, and t becomes a leaf where f_l + f_r intersects R(t) + alpha: from the right, kinks above the intersection
+// are removed (these nodes are gone when t is a leaf), then the kink of t is added. So each node enters and leaves a
+// heap once: O(n log n). Updating strengths along the path to the root instead would cost the depth for every step.
 class Links {
  public:
   Links(const Tree& tree, std::span<const double> risk, int n_threads = 1)
@@ -46,7 +46,7 @@ class Links {
       for (const double r : risk) held_in_.push_back(std::isnan(r) ? 0.0 : std::clamp(r, -largest_risk, largest_risk));
       risk_ = held_in_;
     }
-    above_.assign(tree.size(), none);  // for now: the heap of each branch
+    above_.assign(tree.size(), none);  // initially the heap of each branch
     n_splits_ = tree.size() / 2;
     link_branches(n_threads);
   }
@@ -89,19 +89,20 @@ class Links {
 
  private:
   struct Link {
-    double alpha = 0, saved = 0;  // saved: the risk that the branch below still spares when its turn comes
-    std::uint32_t dropped = 0;    // leaves that go with it
+    double alpha = 0, saved = 0;  // saved: the risk that the branch below still saves when it is pruned
+    std::uint32_t dropped = 0;    // leaves that are removed with it
     std::uint32_t left = none, right = none;
     std::uint8_t rank = 1;  // at most the logarithm of the number of nodes
-    bool live = false;      // on some heap; at the end: a step of the path
+    bool live = false;      // in some heap; at the end: a step of the path
   };
-  struct Step {  // what the path needs of a link, side by side: the links themselves are all over the memory by now
+  struct
+      Step {  // the part of a link that the path needs, contiguous, because the links are scattered in memory by then
     double alpha, saved;
     std::uint32_t node, dropped;
     bool operator<(const Step& o) const { return alpha != o.alpha ? alpha < o.alpha : node < o.node; }
   };
 
-  // Stable, so that nodes stay in order among equals. Alphas are not negative: their bits are in their order.
+  // Stable, so that ties stay in node order. Alphas are not negative: their bit patterns have the same order.
   static void sort_by_alpha(std::vector<Step>& steps) {
     constexpr unsigned digit_bits = 11, n_digits = 6;
     constexpr std::size_t radix_pays = 4096;
@@ -113,14 +114,14 @@ class Links {
       };
       std::vector<std::size_t> place((1u << digit_bits) + 1, 0);
       for (const Step& s : steps) ++place[digit_of(s) + 1];
-      if (std::find(place.begin(), place.end(), steps.size()) != place.end()) continue;  // all alike
+      if (std::find(place.begin(), place.end(), steps.size()) != place.end()) continue;  // all equal
       std::partial_sum(place.begin(), place.end(), place.begin());
       for (const Step& s : steps) spare[place[digit_of(s)]++] = s;
       steps.swap(spare);
     }
   }
 
-  // Branches share nothing, so those of moderate size are linked in parallel; then the splits above them.
+  // Branches are independent, so those of moderate size are linked in parallel; then the splits above them.
   void link_branches(int n_threads) {
     const std::size_t moderate = n_threads > 1 ? std::max<std::size_t>(4096, tree_.size() / 32) : tree_.size();
     struct Branch {
@@ -163,7 +164,7 @@ class Links {
   }
 
   std::uint32_t add(std::uint32_t i, std::uint32_t heap) {
-    ExactSum saved;  // R(i) less the risk of the branch's leaves
+    ExactSum saved;  // R(i) minus the risk of the branch's leaves
     saved.add(risk_[i]);
     saved.add(-risk_[i + 1]);
     saved.add(-risk_[tree_.right[i]]);
@@ -178,17 +179,17 @@ class Links {
     };
     while (heap != none && links_[heap].alpha > 0 && links_[heap].alpha * dropped >= saved.value() - slack) take_top();
     const bool is_free = saved.value() <= slack;
-    while (is_free && heap != none) take_top();  // nothing but alphas of 0 is left on it
+    while (is_free && heap != none) take_top();  // only alphas of 0 are left in it
     links_[i] = {is_free ? 0.0 : saved.value() / dropped, saved.value(), dropped, none, none, 1, true};
     return merge(heap, i);
   }
 
-  // Size of the numbers whose difference a split saves: what their rounding is relative to.
+  // The size of the terms whose difference a split saves, to which rounding errors are relative.
   double scale_of(std::size_t i) const {
     return std::max({std::abs(risk_[i]), std::abs(risk_[i + 1]), std::abs(risk_[tree_.right[i]])});
   }
 
-  // The links that are left by alpha, then node. Those whose alphas differ by rounding only get the smallest of these.
+  // The remaining links by alpha, then node. Those whose alphas differ only by rounding get the smallest of them.
   std::vector<Step> sorted_steps() {
     std::vector<Step> steps;
     steps.reserve(n_splits_);
@@ -212,7 +213,8 @@ class Links {
     return steps;
   }
 
-  // The steps of the path: a link inside another of the same alpha is part of it. From then on above_ is, for each split,
+  // The steps of the path: a link inside another of the same alpha belongs to it. From then on above_ is, for each
+  // split, the step that prunes it.
   // the step that takes it.
   std::vector<Step> joined_steps() {
     std::vector<Step> steps = sorted_steps();
@@ -238,9 +240,9 @@ class Links {
 
   const Tree& tree_;
   std::span<const double> risk_;
-  std::vector<double> held_in_;  // risks, if some were not usable
+  std::vector<double> held_in_;  // clipped risks, if some were not usable
   std::vector<Link> links_;
-  std::vector<std::uint32_t> above_;  // heaps while the links are made, then see joined_steps
+  std::vector<std::uint32_t> above_;  // heaps during linking, then see joined_steps
   std::size_t n_splits_ = 0;
 };
 
@@ -297,9 +299,9 @@ Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf) {
     out.n_rows[to] = tree.n_rows[from];
     const bool leaf = tree.is_leaf(from) || make_leaf[from];
     if (!tree.splits.empty()) leaf ? out.splits.end_node() : out.splits.copy_node(tree.splits, from);
-    if (tree.lines.has(from)) {
-      out.lines.pad(to);
-      out.lines.copy_node(tree.lines, from);
+    if (tree.linear_leaves.has(from)) {
+      out.linear_leaves.pad(to);
+      out.linear_leaves.copy_node(tree.linear_leaves, from);
     }
     if (leaf) continue;
     out.feature[to] = tree.feature[from];
@@ -313,7 +315,7 @@ Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf) {
     stack.push_back({tree.right[from], to});
     stack.push_back({from + 1, SIZE_MAX});
   }
-  if (!out.lines.empty()) out.lines.pad(out.size());
+  if (!out.linear_leaves.empty()) out.linear_leaves.pad(out.size());
   return out;
 }
 

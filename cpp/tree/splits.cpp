@@ -58,7 +58,7 @@ SplitList::Side SplitList::side_of(std::size_t split, double x) const {
   return std::binary_search(right, right + right[-1], code) ? Side::right : Side::unknown;
 }
 
-void add(SplitList& list, const WeighedSplit& split) {
+void add(SplitList& list, const RankedSplit& split) {
   list.role.push_back(split.role);
   list.flags.push_back(static_cast<std::uint8_t>((split.is_category ? SplitList::category : 0) |
                                                  (split.reversed ? SplitList::reversed : 0)));

@@ -31,10 +31,10 @@ void Tree::append(const Tree& subtree) {
   extend(n_rows, subtree.n_rows);
   extend(value, subtree.value);
   if (!subtree.splits.empty()) splits.append(subtree.splits);
-  if (!subtree.lines.empty() || !lines.empty()) {
-    lines.pad(first);
-    if (!subtree.lines.empty()) lines.append(subtree.lines);
-    lines.pad(size());
+  if (!subtree.linear_leaves.empty() || !linear_leaves.empty()) {
+    linear_leaves.pad(first);
+    if (!subtree.linear_leaves.empty()) linear_leaves.append(subtree.linear_leaves);
+    linear_leaves.pad(size());
   }
   for (std::size_t i = first; i < size(); ++i) {
     if (is_leaf(i)) continue;
@@ -56,7 +56,7 @@ void Tree::clear() {
   value.clear();
   shrinkage = 0;
   splits = {};
-  lines = {};
+  linear_leaves = {};
 }
 
 void Tree::reserve(std::size_t n_nodes, std::size_t n_set_words) {

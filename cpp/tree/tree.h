@@ -1,7 +1,7 @@
 // The finished tree: flat arrays, one entry per node, in preorder. The left child of a node is the next node.
 //
-// A category split stores the set of categories that leave the common way (see `goes_left`): as bits when that is
-// short, else as a sorted list of the exceptions, so that a split costs no more than the rows that made it.
+// A category split stores the set of categories that leave the default side (see `goes_left`): as bits if short,
+// else as a sorted list, so that a split takes no more memory than its rows.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "base/types.h"
-#include "tree/lines.h"
+#include "tree/linear_leaves.h"
 #include "tree/splits.h"
 
 namespace spinney {
 
 struct Tree {
-  // stops: a row stays at this node if neither the split nor a surrogate can place it; alone: surrogates are not asked
+  // stops: a row stays at this node if neither the split nor a surrogate can place it; alone: surrogates are not used
   enum Flag : std::uint8_t { missing_left = 1, category = 2, default_left = 4, stops = 8, alone = 16 };
   static constexpr std::uint32_t list_mark = 0x80000000u;  // in a set's first word: a list follows, not bits
 
@@ -24,32 +24,32 @@ struct Tree {
   std::vector<double> threshold;      // number splits: x <= threshold goes left
   std::vector<std::uint32_t> right;   // 0: a leaf
   std::vector<std::uint8_t> flags;
-  std::vector<std::uint32_t> set;   // category splits: where the set begins in `sets`
-  std::vector<std::uint32_t> sets;  // each: number of words (or list_mark | number of codes), then these
+  std::vector<std::uint32_t> set;   // category splits: index of the set in `sets`
+  std::vector<std::uint32_t> sets;  // each: number of words (or list_mark | number of codes), then the words
   std::vector<double> impurity, weight;
   std::vector<std::uint32_t> n_rows;
   std::vector<double> value;  // value_width per node
-  double shrinkage = 0;       // by which the values were shrunk last, if that is known: files are smaller for it
+  double shrinkage = 0;       // strength of the last shrinkage, if known: makes files smaller
   SplitList splits;
-  LeafLines lines;  // where leaves are more than their values
+  LinearLeaves linear_leaves;  // linear models of leaves, if any
 
   std::size_t size() const { return feature.size(); }
   bool is_leaf(std::size_t node) const { return feature[node] < 0; }
   std::span<double> value_of(std::size_t node) { return {value.data() + node * value_width, value_width}; }
   std::span<const double> value_of(std::size_t node) const { return {value.data() + node * value_width, value_width}; }
 
-  std::size_t add_leaf();  // appends a leaf whose statistics the caller fills in
+  std::size_t add_leaf();  // appends a leaf; the caller sets its statistics
   void append(const Tree& subtree);
   void reserve(std::size_t n_nodes, std::size_t n_set_words);
   void clear();  // keeps the memory
 };
 
-// Adds a set to `sets` and returns where it begins. `left` and `right` are the categories seen on either side, ascending;
-// all others go left if `otherwise_left`.
+// Adds a set to `sets` and returns its index. `left` and `right` are the categories that occur on either side,
+// ascending; all others go left if `otherwise_left`.
 std::uint32_t add_set(std::vector<std::uint32_t>& sets, std::span<const std::uint32_t> left,
                       std::span<const std::uint32_t> right, bool otherwise_left);
 
-// Does a category that is present go left at this node?
+// Returns whether a category goes left at this node.
 inline bool category_goes_left(const std::uint32_t* set, bool otherwise_left, std::uint32_t code) {
   const std::uint32_t head = *set++;
   if (head & Tree::list_mark) {
@@ -74,7 +74,7 @@ inline bool goes_left(const Tree& t, std::size_t node, double x) {
   return category_goes_left(t.sets.data() + t.set[node], flags & Tree::default_left, static_cast<std::uint32_t>(x));
 }
 
-// Where a row goes from a split: to a child, or nowhere. `value_of(column)` gives its values, NaN where there is none.
+// The child of a split for a row, or nowhere. `value_of(column)` returns its values, NaN if missing.
 template <class ValueOf>
 std::uint32_t next_node(const Tree& t, std::uint32_t at, ValueOf&& value_of) {
   const double x = value_of(static_cast<std::uint32_t>(t.feature[at]));
@@ -90,13 +90,13 @@ std::uint32_t next_node(const Tree& t, std::uint32_t at, ValueOf&& value_of) {
   return goes_left(t, at, x) ? at + 1 : t.right[at];
 }
 
-// What a leaf of one value adds to a row.
+// The value of a single-output leaf for a row.
 template <class ValueOf>
 double leaf_value(const Tree& t, std::size_t leaf, ValueOf&& value_of) {
-  return t.lines.has(leaf) ? t.lines.at(leaf, t.value[leaf], value_of) : t.value[leaf];
+  return t.linear_leaves.has(leaf) ? t.linear_leaves.at(leaf, t.value[leaf], value_of) : t.value[leaf];
 }
 
-// The node at which a row comes to rest: a leaf, unless it stops on the way.
+// The node at which a row stops: a leaf, unless it stops at a split.
 template <class ValueOf>
 std::uint32_t resting_node(const Tree& t, ValueOf&& value_of) {
   std::uint32_t at = 0;

@@ -78,23 +78,26 @@ static bool splits_are_sound(const Tree& t, const std::vector<std::uint32_t>& n_
   return true;
 }
 
-static bool lines_are_sound(const Tree& t, const std::vector<std::uint32_t>& n_categories) {
-  const LeafLines& lines = t.lines;
-  const std::size_t n = lines.size();
-  if (lines.empty()) return n == 0 && lines.base.empty();
+static bool linear_leaves_are_sound(const Tree& t, const std::vector<std::uint32_t>& n_categories) {
+  const LinearLeaves& linear_leaves = t.linear_leaves;
+  const std::size_t n = linear_leaves.size();
+  if (linear_leaves.empty()) return n == 0 && linear_leaves.base.empty();
   if (t.value_width != 1 || n >= UINT32_MAX) return false;
-  if (lines.begin.size() != t.size() + 1 || lines.base.size() != t.size() || lines.begin[0] != 0 ||
-      lines.begin.back() != n)
+  if (linear_leaves.begin.size() != t.size() + 1 || linear_leaves.base.size() != t.size() ||
+      linear_leaves.begin[0] != 0 || linear_leaves.begin.back() != n)
     return false;
-  for (const std::size_t size : {lines.slope.size(), lines.middle.size(), lines.low.size(), lines.high.size()})
+  for (const std::size_t size :
+       {linear_leaves.slope.size(), linear_leaves.middle.size(), linear_leaves.low.size(), linear_leaves.high.size()})
     if (size != n) return false;
   for (std::size_t i = 0; i < t.size(); ++i)
-    if (lines.begin[i + 1] < lines.begin[i] || !std::isfinite(lines.base[i]) || (lines.has(i) && !t.is_leaf(i)))
+    if (linear_leaves.begin[i + 1] < linear_leaves.begin[i] || !std::isfinite(linear_leaves.base[i]) ||
+        (linear_leaves.has(i) && !t.is_leaf(i)))
       return false;
   for (std::size_t s = 0; s < n; ++s) {
-    if (lines.feature[s] >= n_categories.size() || n_categories[lines.feature[s]] > 0) return false;
-    if (!std::isfinite(lines.slope[s]) || !std::isfinite(lines.middle[s]) || !std::isfinite(lines.low[s]) ||
-        !std::isfinite(lines.high[s]) || lines.low[s] > lines.high[s])
+    if (linear_leaves.feature[s] >= n_categories.size() || n_categories[linear_leaves.feature[s]] > 0) return false;
+    if (!std::isfinite(linear_leaves.slope[s]) || !std::isfinite(linear_leaves.middle[s]) ||
+        !std::isfinite(linear_leaves.low[s]) || !std::isfinite(linear_leaves.high[s]) ||
+        linear_leaves.low[s] > linear_leaves.high[s])
       return false;
   }
   return true;
@@ -105,19 +108,20 @@ std::string find_fault(const Tree& t, const std::vector<std::uint32_t>& n_catego
       Tree::missing_left | Tree::category | Tree::default_left | Tree::stops | Tree::alone;
   if (!sizes_agree(t)) return "its arrays differ in length";
   if (!is_preorder(t)) return "its nodes do not form a tree";
-  if (!splits_are_sound(t, n_categories)) return "its lists of splits are not those of its nodes";
-  if (!lines_are_sound(t, n_categories)) return "its lines are not those of its leaves and columns of numbers";
+  if (!splits_are_sound(t, n_categories)) return "its recorded splits do not match its nodes";
+  if (!linear_leaves_are_sound(t, n_categories)) return "its linear leaves do not match its leaves and number columns";
   for (std::size_t i = 0; i < t.size(); ++i) {
     const auto at = [&](const char* what) { return "node " + std::to_string(i) + " " + what; };
-    if (!(t.weight[i] >= 0) || !std::isfinite(t.weight[i])) return at("has an impossible weight");
-    if (std::isnan(t.impurity[i])) return at("has an impossible impurity");  // infinite where squares overflow
+    if (!(t.weight[i] >= 0) || !std::isfinite(t.weight[i])) return at("has an invalid weight");
+    if (std::isnan(t.impurity[i])) return at("has an invalid impurity");  // infinite where squares overflow
     for (const double v : t.value_of(i))
       if (!std::isfinite(v)) return at("has a value that is not finite");
     if (t.is_leaf(i)) continue;
     const auto f = static_cast<std::size_t>(t.feature[i]);
     if (f >= n_categories.size()) return at("splits a column that does not exist");
     if (t.flags[i] & ~known_flags) return at("has unknown flags");
-    if (((t.flags[i] & Tree::category) != 0) != (n_categories[f] > 0)) return at("mistakes the kind of its column");
+    if (((t.flags[i] & Tree::category) != 0) != (n_categories[f] > 0))
+      return at("has a split of the wrong type for its column");
     if (std::isnan(t.threshold[i])) return at("has a threshold that is not a number");
     if ((t.flags[i] & Tree::category) && !set_is_sound(t, t.set[i], n_categories[f]))
       return at("has a set of categories that do not exist");

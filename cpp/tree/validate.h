@@ -1,4 +1,4 @@
-// A tree that passes here is safe to walk: every walk ends in a leaf, and no array is read outside its bounds.
+// Checks that a tree is safe to walk: every walk ends in a leaf, and no array is read outside its bounds.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace spinney {
 
-// What is wrong, in words; empty if nothing is. `n_categories`: by column, 0 for numbers.
+// A description of the first fault; empty if there is none. `n_categories`: by column, 0 for numbers.
 std::string find_fault(const Tree& tree, const std::vector<std::uint32_t>& n_categories);
 
 }  // namespace spinney

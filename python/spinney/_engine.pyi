@@ -20,78 +20,72 @@ def read_arrow_array(
     """Read the capsules of one Arrow array, like `read_arrow_stream`."""
 
 def instruction_set() -> str:
-    """
-    Instruction set that the kernels use; from the first use on it stays the same.
-    """
+    """Instruction set of the kernels, fixed at the first use."""
 
 def available_threads() -> int:
     """
-    Threads that the hardware, the affinity mask and the CPU quota of the container leave to this process.
+    Number of threads available by hardware, affinity mask and the CPU quota of the container to this process.
     """
 
 def resolve_threads(n_jobs: int | None = None) -> int:
     """
-    Threads for an estimator's n_jobs. None: SPINNEY_NUM_THREADS, else all available but no more than
+    Number of threads for an estimator's n_jobs. None: SPINNEY_NUM_THREADS, else all available up to
     OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.
     """
 
 def log(
     values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
-    """Natural logarithm of each number, with the same bits on every machine."""
+    """Natural logarithm of each number, bit-identical on every machine."""
 
 def exp(
     values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
-    """Exponential of each number, with the same bits on every machine."""
+    """Exponential of each number, bit-identical on every machine."""
 
 class StopFlag:
-    """Stops the engine's calls on threads that do not see signals."""
+    """Stops the engine's calls on threads that receive no signals."""
 
     def __init__(self) -> None: ...
     def obey(self) -> None:
         """
-        Let the calls of this thread stop with a RuntimeError once the flag is raised.
+        Stop the calls of this thread with a RuntimeError once the flag is raised.
         """
 
     def request(self) -> None:
         """Raise the flag."""
 
 class Checksums:
-    """Numbers by which damaged bytes are told from those that were written."""
+    """Checksums that detect damaged bytes."""
 
     def __init__(self) -> None: ...
     def add(self, bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]) -> None:
-        """Some more bytes."""
+        """Add bytes."""
 
     def finish(self) -> list[int]:
-        """All of them; to be called at the end."""
+        """All checksums; call it after the last byte."""
 
 class Spill:
-    """
-    Memory that lies in files of a folder, of which about so many bytes are held.
-    """
+    """Memory in files of a folder, of which about `budget` bytes are held."""
 
     def __init__(self, folder: str, budget: int) -> None: ...
     def map(
         self, file: int, n_bytes: int, checksums: Sequence[int]
     ) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]:
-        """
-        The bytes of an open file, to be read, and the checksums of what was written to it.
-        """
+        """Map an open file for reading, with the checksums of its contents."""
 
     def verify(self) -> None:
-        """Raise an exception if files no longer hold what was written to them."""
+        """Raise an exception if files have changed since they were written."""
 
     def let_go(self) -> None:
-        """Let the pages go; they come again when they are looked at."""
+        """Release the pages; they are read again when needed."""
 
     def touch(self, n_bytes: int) -> None:
-        """Say that so many bytes are about to be looked at."""
+        """Announce that n_bytes are about to be read."""
 
     @property
     def n_times_let_go(self) -> int:
-        """How often pages were let go."""
+        """How often pages were released."""
 
 class Table:
     """Views of the columns of one table."""
@@ -109,21 +103,23 @@ class Table:
         | None,
     ) -> Table:
         """
-        The table with categories that occur less often than this made one, in each column. `times`: how often each row is there; None: once.
+        The table with categories that occur less often than `least` pooled, in each column. `times`: repetitions of each row; None: 1.
         """
 
     def lie_in(self, spill: Spill) -> None:
         """
-        Say that the columns lie in files, where what is made of them may lie too.
+        Declare that the columns, and data derived from them, are stored in files.
         """
 
     def kept(self, numbers: object) -> object:
         """
-        The same numbers where the columns lie: a copy in files, or the array itself.
+        The same numbers stored like the columns: a copy in files, or the array itself.
         """
 
     def copy(self) -> Table:
-        """The same columns, of the same memory, to which others may be added."""
+        """
+        A table with the same columns, sharing their memory, to which others may be added.
+        """
 
     def column(self, j: int) -> object:
         """A copy of column j as float64: NaN is missing, a category is its code."""
@@ -163,7 +159,7 @@ class Table:
     def n_columns(self) -> int: ...
 
 class UserCriterion:
-    """A user's criterion, ready for `grow_tree`."""
+    """A user-defined criterion for `grow_tree`."""
 
 def python_criterion(object: object, n_columns: int, n_values: int) -> UserCriterion: ...
 def compiled_criterion(
@@ -171,7 +167,7 @@ def compiled_criterion(
 ) -> UserCriterion: ...
 
 class RpartOptions:
-    """What rpart's rules ask of a tree."""
+    """Options of rpart's conventions."""
 
     def __init__(
         self,
@@ -194,7 +190,7 @@ class RpartOptions:
     ) -> None: ...
 
 class WeighingOptions:
-    """How the splits of a node are weighed and kept."""
+    """Options of surrogates and competing splits."""
 
     def __init__(
         self,
@@ -212,7 +208,7 @@ class WeighingOptions:
     ) -> None: ...
 
 class GrowthOptions:
-    """How a tree is to grow."""
+    """Options of tree growth."""
 
     def __init__(
         self,
@@ -343,7 +339,7 @@ alpha_rounding: float = 1e-10
 
 class TreeIndex:
     """
-    Columns of a table, sorted once for trees with other weights or targets.
+    Presorted columns of a table, for trees with different weights or targets.
     """
 
     def __init__(self, table: Table, n_jobs: int) -> None: ...
@@ -360,7 +356,7 @@ def grow_tree(
 ) -> tuple[Any, ...]: ...
 
 class Sampling:
-    """Which rows each tree of a forest is grown on."""
+    """The rows each tree of a forest is grown on."""
 
     def counts(self, tree: int) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C")]:
         """How often each row was drawn for a tree."""
@@ -416,14 +412,14 @@ class Forest:
     def value_width(self) -> int: ...
     @property
     def root(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
-        """First node of each tree, and the end."""
+        """First node of each tree, then the end."""
 
     def tree(self, t: int) -> Tree:
         """A copy of one tree."""
 
     def extended(self, other: Forest) -> Forest: ...
     def shrunk(self, strength: float) -> Forest:
-        """The same splits, values drawn to those of the nodes above."""
+        """The same splits with values shrunk towards those of the ancestors."""
 
     def own_shares(
         self,
@@ -443,7 +439,7 @@ class Forest:
         n_jobs: int,
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
         """
-        Mean share of each row's own class by trees that have not seen it, (n_rows * n_outputs, n_strengths).
+        Out-of-bag probability of each row's true class, (n_rows * n_outputs, n_strengths).
         """
 
     def predict(
@@ -459,16 +455,16 @@ class Forest:
         self,
         row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     ) -> float:
-        """The same, of one output, without an array."""
+        """The same for one output, without an array."""
 
     def predict_one_class(
         self,
         row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     ) -> int:
-        """Where predict_one is largest, first."""
+        """The first index of the maximum of predict_one."""
 
     def prepare(self) -> None:
-        """Make predict_one as fast as it gets."""
+        """Prepare predict_one for maximum speed."""
 
     def apply(
         self, table: Table, n_jobs: int
@@ -510,7 +506,7 @@ def out_of_bag_sums(
     | None,
     n_jobs: int,
 ) -> tuple[Any, ...]:
-    """Weight and summed target of the out-of-bag rows that pass each node."""
+    """Weight and summed target of the out-of-bag rows at each node."""
 
 def permutation_rises(
     forest: Forest,
@@ -533,7 +529,7 @@ def permutation_rises(
     output_scale: Sequence[float],
 ) -> tuple[Any, ...]:
     """
-    Loss of each tree, its rise by tree and group, and by row and group, and the number of trees by row.
+    Loss of each tree, its increase by tree and group and by row and group, and the number of trees by row.
     """
 
 class LeafRows:
@@ -548,7 +544,7 @@ class LeafRows:
         ],
         n_nodes: int,
     ) -> None:
-        """Leaf and weight of each row in the next tree."""
+        """Add a tree: leaf and weight of each row."""
 
     def quantiles(
         self,
@@ -565,7 +561,7 @@ class LeafRows:
         n_jobs: int,
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """
-        Weighted quantiles of the targets for each row of leaves, flat; 2**32 - 1 leaves a tree out.
+        Weighted quantiles of the targets for each row of leaves, flat; leaf 2**32 - 1 skips a tree.
         """
 
     def weights(
@@ -599,13 +595,13 @@ def jackknife_plus(
     needed: float,
     n_jobs: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
-    """Lower and upper end for each row of what the trees say."""
+    """Lower and upper end for each row of tree predictions."""
 
 def shap_of_tree(
     tree: Tree, table: Table, background: Table | None, pairs: bool, n_jobs: int
 ) -> tuple[Any, ...]:
     """
-    Value without columns by output; flat values by row, column, output; of pairs by row, column, column, output.
+    Expected value by output; flat values by row, column, output; of pairs by row, column, column, output.
     """
 
 def shap_of_forest(
@@ -619,19 +615,19 @@ def shap_of_additive(
     """As shap_of_tree, for sums of trees."""
 
 class LossTargets(enum.Enum):
-    """Targets that a loss is for."""
+    """The targets of a loss."""
 
     real = 0
 
     non_negative = 1
-    """At least 0, and some of them above."""
+    """At least 0, and not all 0."""
 
     positive = 2
 
     classes = 3
 
 class LossUnit(enum.Enum):
-    """What a loss is measured in."""
+    """The unit of a loss."""
 
     none = 0
 
@@ -644,7 +640,7 @@ class LossParameter:
 
     @property
     def name(self) -> str:
-        """As the estimators call it."""
+        """The estimators' name."""
 
     @property
     def preset(self) -> float:
@@ -656,20 +652,20 @@ class LossParameter:
     def high(self) -> float: ...
     @property
     def may_be_bound(self) -> bool:
-        """Whether it may be as small as `low` and as large as `high`."""
+        """Whether `low` and `high` are valid values."""
 
 class LossTraits:
-    """What is to be known of a loss."""
+    """The description of a loss."""
 
     @property
     def name(self) -> str: ...
     @property
     def public_name(self) -> str:
-        """By which the estimators know it."""
+        """The estimators' name."""
 
     @property
     def text(self) -> str | None:
-        """What it does, for docstrings."""
+        """Description for docstrings."""
 
     @property
     def parameter(self) -> LossParameter | None: ...
@@ -677,11 +673,13 @@ class LossTraits:
     def targets(self) -> LossTargets: ...
     @property
     def link(self) -> str:
-        """How scores become predictions, without a parameter: see `loss_link`."""
+        """
+        The link from scores to predictions, without a parameter: see `loss_link`.
+        """
 
     @property
     def n_scores(self) -> int:
-        """Of a row; 0: one for each class."""
+        """Number of scores per row; 0: one for each class."""
 
     @property
     def unit(self) -> LossUnit: ...
@@ -689,7 +687,7 @@ class LossTraits:
     def of_classes(self) -> bool: ...
     @property
     def of_two_classes(self) -> bool:
-        """And never of more."""
+        """Whether it supports two classes only."""
 
     @property
     def refits_leaves(self) -> bool:
@@ -702,18 +700,18 @@ class LossTraits:
     @property
     def bends(self) -> bool:
         """
-        Whether it is quadratic up to where a fraction of the residuals lies, and linear beyond.
+        Whether it is quadratic up to a quantile of the residuals and linear beyond.
         """
 
     @property
     def is_shift_invariant(self) -> bool:
         """
-        Whether only the distance from score to target matters, so that both may be moved.
+        Whether only the distance from score to target matters, so that both may be shifted.
         """
 
     @property
     def is_additive(self) -> bool:
-        """Whether leaves are sums over rows, wherever these are."""
+        """Whether leaf values are functions of sums over rows."""
 
 LEAST_DEVIATION: float = 1e-08
 
@@ -721,7 +719,7 @@ def boosting_losses() -> list[LossTraits]:
     """The table of losses."""
 
 def loss_link(name: str, parameter: float) -> str:
-    """How scores of a loss become predictions; see `predicted`."""
+    """The link from scores to predictions; see `predicted`."""
 
 def loss_rows(
     name: str,
@@ -732,7 +730,7 @@ def loss_rows(
     ],
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
     """
-    Loss of each row at its scores, (n_scores, n_rows). The parameter of a loss that bends is where: `loss_bend`.
+    Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: `loss_bend`.
     """
 
 def loss_value(
@@ -745,7 +743,7 @@ def loss_value(
     weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
     | None,
 ) -> float:
-    """Weighted mean of the same."""
+    """Weighted mean of `loss_rows`."""
 
 def loss_gradients(
     name: str,
@@ -758,7 +756,9 @@ def loss_gradients(
     Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")],
     Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")],
 ]:
-    """Gradients and hessians of the same, by score and row, before weights."""
+    """
+    Gradients and hessians of `loss_rows`, by score and row, without weights.
+    """
 
 def loss_bend(
     name: str,
@@ -769,7 +769,7 @@ def loss_bend(
     | None,
 ) -> float:
     """
-    The distance from a row's target at which the loss bends; of a loss that does not, its parameter.
+    Delta, the residual at which the loss becomes linear; for other losses, the parameter.
     """
 
 def loss_start(
@@ -785,7 +785,7 @@ def loss_start(
     n_scores: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
     """
-    Constant scores of least loss beside offsets, (n_scores, n_rows). Weights are positive.
+    Constant scores of minimum loss with offsets, (n_scores, n_rows). Weights are positive.
     """
 
 def balance_point(
@@ -797,10 +797,10 @@ def balance_point(
     base: float,
     scale: float,
 ) -> float:
-    """The place at which terms, which rise with it, add up to 0."""
+    """The root of a sum of increasing terms."""
 
 class BoostingOptions:
-    """How rounds of trees are to learn."""
+    """Options of gradient boosting."""
 
     def __init__(
         self,
@@ -850,7 +850,7 @@ class BoostingOptions:
     ) -> None: ...
 
 class OptionTraits:
-    """What is to be known of an option that is a number."""
+    """The description of a numeric option."""
 
     @property
     def name(self) -> str: ...
@@ -860,7 +860,7 @@ class OptionTraits:
 
     @property
     def text(self) -> str:
-        """What it does, in a sentence."""
+        """Description in one sentence."""
 
     @property
     def low(self) -> float: ...
@@ -872,13 +872,13 @@ class OptionTraits:
 
     @property
     def off_at_zero(self) -> bool:
-        """Whether 0, though out of bounds, switches it off."""
+        """Whether 0, although out of bounds, disables it."""
 
 def boosting_options() -> list[OptionTraits]:
-    """The table of options that are numbers."""
+    """The table of numeric options."""
 
 class Additive:
-    """Trees whose values are added up."""
+    """A sum of trees."""
 
     @property
     def feature(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
@@ -894,7 +894,7 @@ class Additive:
 
     @property
     def impurity(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
-        """Times weight: minus twice the loss that the node's step saves."""
+        """Times weight: minus twice the decrease of the loss by the node's step."""
 
     @property
     def weight(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
@@ -908,7 +908,7 @@ class Additive:
     def n_trees(self) -> int: ...
     @property
     def has_lines(self) -> bool:
-        """Whether some leaves are more than a value."""
+        """Whether some leaves are linear."""
 
     @property
     def n_outputs(self) -> int: ...
@@ -916,7 +916,7 @@ class Additive:
     def size(self) -> int: ...
     @property
     def root(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
-        """First node of each tree, and the end."""
+        """First node of each tree, then the end."""
 
     def tree(self, t: int) -> Tree:
         """A copy of one tree."""
@@ -926,9 +926,7 @@ class Additive:
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
 
 class RowScorer:
-    """
-    Predicts by a sum of trees, one row at a time; each thread needs its own.
-    """
+    """Predicts single rows by a sum of trees; not thread-safe."""
 
     def __init__(
         self,
@@ -967,7 +965,7 @@ class RowScorer:
         ]
         | None = None,
     ) -> None:
-        """Write values, or shares of the classes, to `out`."""
+        """Write numbers or class probabilities to `out`."""
 
 def predicted(
     link: str,
@@ -975,12 +973,12 @@ def predicted(
         NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ],
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
-    """Values, or shares of the classes, by row, for scores by row."""
+    """Numbers or class probabilities by row, for scores by row."""
 
 def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
 
 class CodedTable:
-    """A table in codes, for boosters that learn from different rows of it."""
+    """A binned table, for boosters that learn from different rows of it."""
 
     def __init__(
         self,
@@ -1026,7 +1024,7 @@ class Boosting:
     ) -> None: ...
     def advance(self, n_rounds: int) -> None:
         """
-        Grow the trees of more rounds. After an interruption the rounds done stay.
+        Grow the trees of more rounds. Finished rounds survive an interruption.
         """
 
     def set_gradients(
@@ -1039,33 +1037,29 @@ class Boosting:
         ],
     ) -> None:
         """
-        Gradients and hessians at the present scores, by score column and row, for a loss from outside.
+        Set gradients and hessians at the current scores, by score column and row, for an external loss.
         """
 
     def training_loss(self) -> float: ...
     def out_of_bag_loss(self) -> tuple[float, float]:
-        """
-        Mean loss, before and after the last round, of the rows that it did not draw.
-        """
+        """Mean out-of-bag loss before and after the last round."""
 
     def out_of_bag(self) -> bytes:
-        """
-        A byte by row: 1 if the last round did not draw it, or it has no weight.
-        """
+        """By row: 1 if it is out of bag in the last round or has no weight."""
 
     def held_out_loss(self) -> float: ...
     def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
     def held_out_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
     def best_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
         """
-        Scores of the rows held out after the round of their least loss, where `advance_together` has kept them.
+        Scores of the validation set after the round with its lowest loss, if `advance_together` has saved them.
         """
 
     def round_losses(
         self, first: int
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
         """
-        Losses after each round that `advance_together` has done, from one on, a row each: of the rows learned from, those held out, those out of bag before and after.
+        Losses after each round of `advance_together` from `first` on, one row per round: training, validation, out of bag before and after.
         """
 
     def trees(
@@ -1085,17 +1079,17 @@ class Boosting:
         n_rounds: int | None = None,
     ) -> list[Tree]:
         """
-        Copies of the trees, their values multiplied by the factor of their score, if any; of the first rounds, as they were after these, if their number is given. `statistics` are the table's last columns, which the trees are not to know of: each the place of a column of categories, a number for each of these, for missing ones and for those not seen.
+        Copies of the trees, with values multiplied by the factor of their score, if any; of the first rounds, as they were after these, if their number is given. `statistics` are the table's last columns, which are replaced: each the index of a category column, a number for each category, for missing values and for unseen categories.
         """
 
     def refit_round(self, trees: Sequence[Tree], decay: float) -> list[Tree]:
         """
-        The trees of one round with their leaves set anew by the rows of this booster, to `decay` as they were.
+        The trees of one round with leaves refitted on the rows of this booster; `decay` is the weight of the old values.
         """
 
     @property
     def n_dropped(self) -> list[int]:
-        """How many earlier rounds each has dropped."""
+        """Number of earlier rounds that each round has dropped."""
 
     def scores_to_fit(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
         """Scores without the rounds that the next one drops."""
@@ -1104,23 +1098,23 @@ class Boosting:
     def n_rounds(self) -> int: ...
 
 class Settling:
-    """When losses no longer fall."""
+    """A stopping rule: losses no longer decrease."""
 
     def __init__(self, patience: int, tol: float, worth: float, of_present: bool) -> None: ...
     def add(self, loss: float) -> None: ...
     @property
     def is_best(self) -> bool:
-        """Whether the last loss is below all before it."""
+        """Whether the last loss is the lowest so far."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether the least loss has hardly fallen for a while."""
+        """Whether the lowest loss has hardly decreased for `patience` losses."""
 
 def advance_together(
     members: Sequence[Boosting], settlings: Sequence[Settling], n_rounds: int, keeps_best: bool, n_jobs: int
 ) -> None:
     """
-    At most so many more rounds of each, and at least one: until its held-out loss has settled by its rule, which is None where the caller judges.
+    Perform at least one and at most n_rounds more rounds of each, until its stopping rule applies to the validation loss. The rule is None if the caller decides.
     """
 
 def add_up_in_turns(
@@ -1141,7 +1135,7 @@ def add_up_in_turns(
     n_rounds: Sequence[int],
 ) -> Additive:
     """
-    The first trees of several boosters, as `Boosting.trees` gives them, in one sum: a round of each, then the next.
+    The first trees of several boosters, as by `Boosting.trees`, in one sum: a round of each, then the next.
     """
 
 def rows_for_bins(
@@ -1152,9 +1146,7 @@ def rows_for_bins(
     Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C")],
     Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
 ]:
-    """
-    Rows that edges of bins are learned from, and what each counts for; nothing: once.
-    """
+    """The rows that bin edges are learned from, and their weights; empty: 1."""
 
 def learn_coding(
     sample: Table,
@@ -1164,7 +1156,7 @@ def learn_coding(
     options: BoostingOptions,
 ) -> list[tuple[bool, bool, int, list[float]]]:
     """
-    How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of all rows lack values.
+    Learn the bins of the columns: is it a category column, has it missing values, number of codes, edges. `missing` marks the columns of all rows with missing values.
     """
 
 def request(name: str) -> bytes:
@@ -1172,13 +1164,11 @@ def request(name: str) -> bytes:
 
 def held_out_loss(answers: list[Any]) -> float:
     """
-    Mean loss of the rows held out, by what all partitions say of "gradients".
+    Mean validation loss, from the answers of all partitions to "gradients".
     """
 
 class CodedRows:
-    """
-    Rows of a table that is partitioned, in codes; partitions may share them.
-    """
+    """Coded rows of a partitioned table; partitions may share them."""
 
     def __init__(
         self,
@@ -1188,7 +1178,7 @@ class CodedRows:
     ) -> None: ...
 
 class Partition:
-    """Rows of a table that is partitioned, as one booster has them."""
+    """The partition of one booster's rows."""
 
     def __init__(
         self,
@@ -1214,7 +1204,7 @@ class Partition:
         """Answer a request of `PartitionedBoosting`."""
 
 class PartitionedBoosting:
-    """Gradient boosting of rows that are partitioned to partitions."""
+    """Distributed gradient boosting on partitioned rows."""
 
     def __init__(
         self,
@@ -1231,13 +1221,13 @@ class PartitionedBoosting:
     ) -> None: ...
     def advance(self, channel: object) -> None:
         """
-        One more round. `channel.send` sends a request to all partitions; `channel.receive` returns their answers to the first one that it has not returned them of, in the order of their rows.
+        Perform one more round. `channel.send` sends a request to all partitions; `channel.receive` returns their answers to the oldest open request, in partition order.
         """
 
     def trees(self, first: int, factors: Sequence[float] = []) -> list[Tree]: ...
     def history(self, first: int) -> list[Any]:
         """
-        Requests by which a new partition comes to where the others are, without the first ones.
+        The requests from `first` on that bring a new partition to the current state.
         """
 
     @property
@@ -1276,7 +1266,7 @@ class RankedLists:
         float,
     ]:
         """
-        Gradients and hessians, (1, n_rows), before weights, and the mean loss.
+        Gradients and hessians, (1, n_rows), without weights, and the mean loss.
         """
 
     def mean_loss(
@@ -1295,10 +1285,10 @@ class RankedLists:
         ],
         n_jobs: int,
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
-        """Normalised discounted gain of each list; NaN if no row of it has any."""
+        """Normalised discounted gain of each list; NaN if it has no gain."""
 
 class CoxRows:
-    """Rows whose hazards are proportional."""
+    """Rows for Cox's proportional hazards."""
 
     def __init__(
         self,
@@ -1323,7 +1313,7 @@ class CoxRows:
         float,
     ]:
         """
-        Gradients and hessians, (1, n_rows), before weights, and the mean loss.
+        Gradients and hessians, (1, n_rows), without weights, and the mean loss.
         """
 
     def mean_loss(
@@ -1343,10 +1333,10 @@ class CoxRows:
         Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
         Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
     ]:
-        """Times of events, ascending, and the hazard of a score of 0 up to each."""
+        """Event times, ascending, and the cumulative hazard at a score of 0."""
 
 class TimedRows:
-    """Rows whose times lie in intervals, for accelerated failure times."""
+    """Rows with interval-censored times, for accelerated failure times."""
 
     def __init__(
         self,
@@ -1371,7 +1361,7 @@ class TimedRows:
         float,
     ]:
         """
-        Gradients and hessians, (1, n_rows), before weights, and the mean loss.
+        Gradients and hessians, (1, n_rows), without weights, and the mean loss.
         """
 
     def mean_loss(
@@ -1389,11 +1379,11 @@ def shares_left(
     z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
     """
-    Share without an event at each z, which is the logarithm of time less the score, over the scale.
+    Survival function at each z, the log time minus the score divided by the scale.
     """
 
 def time_quantile(distribution: str, share: float) -> float:
-    """The z at which a share of events has happened."""
+    """The quantile of z at a probability."""
 
 def concordance(
     low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
@@ -1403,7 +1393,7 @@ def concordance(
     | None,
 ) -> float:
     """
-    Harrell's concordance of intervals of time and expectations; NaN if no pair can be compared.
+    Harrell's concordance of time intervals and predictions; NaN if no pair can be compared.
     """
 
 class Formula:
@@ -1438,7 +1428,7 @@ def replaced_in_tree(
     tree: Tree, table: Table, points: Table, columns: Sequence[int], n_jobs: int
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
     """
-    Values of the leaves of each row with the columns of each point: rows by point, then row, by output.
+    Leaf values of each row with columns replaced by those of each point: by point, row and output.
     """
 
 def replaced_in_forest(
@@ -1456,7 +1446,7 @@ def exchanged_in_tree(
     n_jobs: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
     """
-    Values of the leaves of each row with a group's columns from another row: by row, group and draw, by output.
+    Leaf values of each row with a group's columns from another row: by row, group, draw and output.
     """
 
 def exchanged_in_forest(
@@ -1485,7 +1475,7 @@ def replaced_in_additive(
     additive: Additive, table: Table, points: Table, columns: Sequence[int], n_jobs: int
 ) -> object:
     """
-    Sums of trees: rows by row, then point, by output; None if the trees have too many leaves for that.
+    For sums of trees: by row, point and output; None if the trees have too many leaves.
     """
 
 def walked_in_additive(
@@ -1515,7 +1505,7 @@ def make_tree(
     n_categories: Sequence[int],
 ) -> Tree:
     """
-    A tree of nodes in any order, from node 0; children below 0 are none. With gains, the value of a split is the mean of its children's. ValueError if it is no sound tree.
+    Build a tree from nodes in any order, starting at node 0; negative children mean none. With gains, the value of a split is the mean of its children's. Raises ValueError if the tree is invalid.
     """
 
 MODEL_FORMAT: int = 1
@@ -1523,7 +1513,7 @@ MODEL_FORMAT: int = 1
 def write_model_file(header: bytes, trees: Sequence[Tree]) -> bytes: ...
 
 class ModelFile:
-    """The bytes of a model file, whole and with the right checksum."""
+    """A complete model file with the right checksum."""
 
     def __init__(self, data: bytes) -> None: ...
     @property
@@ -1531,12 +1521,10 @@ class ModelFile:
     @property
     def n_trees(self) -> int: ...
     def tree(self, i: int, n_categories: Sequence[int]) -> Tree:
-        """
-        Tree i, if it is sound and fits columns of so many categories (0: numbers).
-        """
+        """Tree i, if it is valid for columns with n_categories (0: numbers)."""
 
 class NeighbourIndex:
-    """Rows prepared to be searched for the nearest to others."""
+    """An index for nearest-neighbour search."""
 
     def __init__(
         self,
@@ -1551,7 +1539,7 @@ class NeighbourIndex:
     ) -> None:
         """
         rows: n_rows x n_terms. metric: squares, absolute, powers, largest, differing or gower. algorithm: brute,
-        tree, or auto for the cheaper one if k neighbours will be asked for.
+        tree, or auto for the cheaper one for k neighbours.
         """
 
     def nearest(
@@ -1563,13 +1551,13 @@ class NeighbourIndex:
         n_jobs: int,
     ) -> tuple[Any, ...]:
         """
-        The k nearest rows of each query, one query after the other, the nearest first, and their keys: what their
+        The k nearest rows of each query, nearest first, query after query, and their keys, by which
         distances are compared by.
         """
 
     @property
     def has_tree(self) -> bool:
-        """Whether it is searched by a tree."""
+        """Whether it uses a tree."""
 
 def nearest_rows(
     leaf: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
@@ -1635,7 +1623,7 @@ def fit_machines(
     n_jobs: int,
 ) -> list[Any]:
     """
-    For each machine and penalty: coefficients, z less kernel sums, intercept, violation, half the distance of the sides' levels, steps, whether bounded.
+    For each machine and penalty: coefficients, residuals z - K beta, intercept, violation, half the distance of the sides' levels, steps, whether bounded.
     """
 
 def decisions(
@@ -1658,7 +1646,7 @@ def decisions(
     ],
     n_jobs: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
-    """What machines say of each row, (n_rows, n_machines)."""
+    """Decision values of each row, (n_rows, n_machines)."""
 
 def weighted_terms(
     terms: Annotated[
@@ -1667,7 +1655,7 @@ def weighted_terms(
     weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     n_jobs: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
-    """Sums of terms (n_terms, n_rows) times weights, and the last weight."""
+    """Sums of terms (n_terms, n_rows) times weights, plus the last weight."""
 
 def term_sums(
     terms: Annotated[
@@ -1715,5 +1703,5 @@ def fit_perceptron(
     seed: int,
 ) -> tuple[Any, ...]:
     """
-    Weights and intercept, updates, epochs, whether the last had no mistake.
+    Weights and intercept, updates, epochs, whether the last epoch had no misclassified row.
     """

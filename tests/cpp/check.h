@@ -1,4 +1,4 @@
-// The smallest test framework that serves: every test_*.cpp includes it and is a program of its own.
+// A minimal test framework: every test_*.cpp includes it and is a separate program.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ struct Test {
 };
 
 inline std::vector<Test> tests;
-inline std::atomic<int> n_failures{0};  // of the test at hand
+inline std::atomic<int> n_failures{0};  // of the current test
 
 struct Registration {
   Registration(const char* name, void (*run)()) { tests.push_back({name, run}); }

@@ -1,4 +1,4 @@
-// What each instruction set that this machine offers gives: f(OfIsa<…>), the plain one first.
+// The results of f(OfIsa<…>) for each instruction set of this machine, the plain one first.
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes either are refused with std::invalid_argument or give trees that are safe to use.
-// CONTRIBUTING.md has the command. Checksum, magic and size are put right first, or no input would get past them.
+// libFuzzer target: any bytes are either refused with std::invalid_argument or give trees that are safe to use.
+// CONTRIBUTING.md has the command. Checksum, magic and size are corrected first, because otherwise no input would pass.
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +29,7 @@ static std::string sealed(const std::uint8_t* data, std::size_t size) {
   return file;
 }
 
-// Columns as the tree takes them, so that the validator is not content with the first node it sees.
+// Columns that match the tree, so that the validator gets past the first node.
 static std::vector<std::uint32_t> kinds_of(const Tree& t) {
   std::vector<std::uint32_t> n_categories(n_columns, 0);
   for (std::size_t i = 0; i < t.size(); ++i)

@@ -1,4 +1,4 @@
-// Sums of trees: by masks, by walks and by definition they are the same bits.
+// Sums of trees: masks, walks and the definition are bit-identical.
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -15,8 +15,7 @@ namespace {
 
 constexpr std::uint32_t n_categories = 700;
 
-// Columns 0 and 1 hold numbers with as many cuts as one likes, column 2 categories. Of every `stops` nodes one is a leaf
-// before its time.
+// Columns 0 and 1 hold numbers with any number of cuts, column 2 categories. One in `stops` nodes is an early leaf.
 void grow(Tree& t, std::mt19937& g, std::uint32_t n_cuts, int depth, std::uint32_t stops) {
   const std::size_t node = t.add_leaf();
   t.value[node] = static_cast<double>(g() % 1000) / 7;
@@ -100,22 +99,22 @@ void compare(std::uint32_t n_cuts, int depth, std::size_t n_outputs, std::size_t
 
 }  // namespace
 
-TEST(every_way_gives_the_same_bits) {
+TEST(all_code_paths_are_bit_identical) {
   for (const std::uint32_t n_cuts : {5u, 254u, 255u, 1000u})
     for (const std::size_t n_rows : {1u, 63u, 300u}) compare(n_cuts, 5, 1, n_rows);
   compare(2000, 8, 3, 300);
-  compare(2000, 30, 1, 300);  // few leaves, far down
-  compare(2000, 9, 1, 100);   // more leaves than a byte holds
+  compare(2000, 30, 1, 300);  // few leaves, at large depth
+  compare(2000, 9, 1, 100);   // more leaves than a byte can number
 }
 
-TEST(shares_sum_to_one_and_rows_are_independent) {
+TEST(probabilities_sum_to_one_and_rows_are_independent) {
   const double scores[] = {-800.0, 0.0, 3.0, 1000.0, 1000.0, -1000.0};
-  double shares[6], one[3];
-  apply_link({LinkKind::softmax}, scores, 2, 3, shares);
-  CHECK_NEAR(shares[0] + shares[1] + shares[2], 1.0, 1e-15);
-  CHECK_NEAR(shares[3], 0.5, 1e-15);
+  double proba[6], one[3];
+  apply_link({LinkKind::softmax}, scores, 2, 3, proba);
+  CHECK_NEAR(proba[0] + proba[1] + proba[2], 1.0, 1e-15);
+  CHECK_NEAR(proba[3], 0.5, 1e-15);
   apply_link({LinkKind::softmax}, scores + 3, 1, 3, one);
-  CHECK_EQ(one[2], shares[5]);
+  CHECK_EQ(one[2], proba[5]);
   double two[4];
   const double odds[] = {0.0, 40.0};
   apply_link({LinkKind::logit}, odds, 2, 1, two);

@@ -1,4 +1,4 @@
-// Arrow streams built by hand: every layout, every refusal, and every release counted.
+// Hand-made Arrow streams: every layout, every refusal, and every release counted.
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -15,9 +15,9 @@ using namespace spinney;
 
 namespace {
 
-int n_live = 0;  // structs that have been handed out and not released
+int n_live = 0;  // structs that were handed out and not released
 
-// Memory that outlives every test, so that a use after release shows in the counts, not as chance.
+// Memory that outlives every test, so that a use after release shows in the counts.
 template <class T>
 const void* keep(std::vector<T> values) {
   static std::deque<std::vector<T>> store;
@@ -107,7 +107,7 @@ ArrowArray texts(std::vector<std::string> values, const void* validity = nullptr
                {validity, keep(offsets), keep(std::vector<char>(all.begin(), all.end()))});
 }
 
-// What a stream gives out: the schema, the chunks, then the end or an error.
+// The contents of a stream: the schema, the chunks, then the end or an error.
 struct Producer {
   ArrowSchema schema;
   std::vector<ArrowArray> chunks;
@@ -155,7 +155,7 @@ ArrowTable read(ArrowSchema schema, std::vector<ArrowArray> chunks) {
   Producer producer{schema, std::move(chunks)};
   ArrowArrayStream s = stream(producer);
   ArrowTable table = read_arrow_stream(&s);
-  CHECK(s.release == nullptr);  // moved away: the capsule must not release it again
+  CHECK(s.release == nullptr);  // moved: the capsule must not release it again
   return table;
 }
 
@@ -440,13 +440,13 @@ TEST(errors_of_the_producer_are_reported_and_nothing_leaks) {
     Producer producer{table_schema({schema("l")}), {chunk(1, {array(1, {nullptr, keep<std::int64_t>({1})})})}};
     (at_schema ? producer.schema_error : producer.end_error) = 5;
     ArrowArrayStream s = stream(producer);
-    bool told = false;
+    bool reported = false;
     try {
       read_arrow_stream(&s);
     } catch (const std::runtime_error& error) {
-      told = std::string(error.what()).find("the disk is on fire") != std::string::npos;
+      reported = std::string(error.what()).find("the disk is on fire") != std::string::npos;
     }
-    CHECK(told);
+    CHECK(reported);
     CHECK_EQ(n_live, 0);
     CHECK_THROWS(read_arrow_stream(&s), std::invalid_argument);  // it has been read
   }

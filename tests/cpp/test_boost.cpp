@@ -1,4 +1,4 @@
-// Boosting's loops: the same bits from every instruction set, and what they are meant to compute.
+// Boosting kernels: bit-identical for every instruction set, and correct.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,8 +10,8 @@
 #include "base/math.h"
 #include "boost/kernels.h"
 #include "boost/listed.h"
-#include "boost/part.h"
 #include "boost/roots.h"
+#include "boost/row_partitioner.h"
 #include "boost/tiles.h"
 #include "check.h"
 #include "every_isa.h"
@@ -24,7 +24,7 @@ static std::vector<const BoostKernels*> available() {
 static const BoostKernels& plain = boost_kernels_of(OfIsa<Isa::base>{});
 
 template <class T>
-static bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+static bool bit_identical(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
@@ -48,7 +48,7 @@ TEST(exponential_and_logarithm_are_right_to_an_ulp) {
   CHECK_EQ(log_ieee(1.0), 0.0);
 }
 
-TEST(gradients_and_losses_have_the_same_bits) {
+TEST(gradients_and_losses_are_bit_identical) {
   std::mt19937_64 g(2);
   std::normal_distribution<double> normal(0, 3);
   for (const std::size_t n : {1u, 5u, 63u, 65u, 200u, 1001u}) {
@@ -60,7 +60,7 @@ TEST(gradients_and_losses_have_the_same_bits) {
       w[i] = std::abs(normal(g));
     }
     for (std::size_t loss = 0; loss < n_losses; ++loss) {
-      if (boost_kernels().losses[loss].gradients == nullptr) continue;  // of several classes, or from outside
+      if (boost_kernels().losses[loss].gradients == nullptr) continue;  // multiclass or external
       for (const double* weight : {static_cast<const double*>(nullptr), static_cast<const double*>(w.data())}) {
         plain.losses[loss].gradients(y.data(), f.data(), weight, n, {1.3}, expected.data(), nullptr);
         plain.losses[loss].values(y.data(), f.data(), n, {1.3}, expected_value.data());
@@ -72,33 +72,33 @@ TEST(gradients_and_losses_have_the_same_bits) {
         for (const BoostKernels* k : available()) {
           k->losses[loss].gradients(y.data(), f.data(), weight, n, {1.3}, got.data(), nullptr);
           k->losses[loss].values(y.data(), f.data(), n, {1.3}, value.data());
-          CHECK(same_bits(expected, got));
-          CHECK(same_bits(expected_value, value));
+          CHECK(bit_identical(expected, got));
+          CHECK(bit_identical(expected_value, value));
           std::fill(got.begin(), got.end(), Pair{});
           k->losses[loss].gradients(y.data(), f.data(), weight, n, {1.3}, got.data(), value.data());
-          CHECK(same_bits(expected, got));
-          CHECK(same_bits(weight == nullptr ? expected_summed : expected_value, value));
+          CHECK(bit_identical(expected, got));
+          CHECK(bit_identical(weight == nullptr ? expected_summed : expected_value, value));
         }
       }
     }
   }
 }
 
-TEST(softmax_has_the_same_bits_and_sums_to_one) {
+TEST(softmax_is_bit_identical_and_sums_to_one) {
   std::mt19937_64 g(3);
   std::normal_distribution<double> normal(0, 5);
   const std::size_t n = 777, n_classes = 5;
-  std::vector<std::vector<double>> scores(n_classes, std::vector<double>(n)), shares = scores, first = scores;
+  std::vector<std::vector<double>> scores(n_classes, std::vector<double>(n)), proba = scores, first = scores;
   for (auto& s : scores)
     for (double& v : s) v = normal(g);
-  for (std::size_t i = 0; i < n; i += 5) scores[i % n_classes][i] *= 300;  // shares that are as good as 0
+  for (std::size_t i = 0; i < n; i += 5) scores[i % n_classes][i] *= 300;  // probabilities that are effectively 0
   std::vector<double> target(n), loss(n), first_loss(n), log_sums(n);
   for (double& t : target) t = static_cast<double>(g() % n_classes);
   std::vector<const double*> from;
   std::vector<double*> to, to_first;
   for (std::size_t k = 0; k < n_classes; ++k) {
     from.push_back(scores[k].data());
-    to.push_back(shares[k].data());
+    to.push_back(proba[k].data());
     to_first.push_back(first[k].data());
   }
   plain.softmax(from.data(), n_classes, n, to_first.data(), nullptr);
@@ -106,18 +106,18 @@ TEST(softmax_has_the_same_bits_and_sums_to_one) {
   for (const BoostKernels* kernels : available()) {
     kernels->softmax(from.data(), n_classes, n, to.data(), log_sums.data());
     kernels->softmax_loss(from.data(), n_classes, target.data(), n, loss.data());
-    for (std::size_t k = 0; k < n_classes; ++k) CHECK(same_bits(first[k], shares[k]));
-    CHECK(same_bits(first_loss, loss));
+    for (std::size_t k = 0; k < n_classes; ++k) CHECK(bit_identical(first[k], proba[k]));
+    CHECK(bit_identical(first_loss, loss));
     for (std::size_t i = 0; i < n; ++i) CHECK_EQ(log_sums[i] - scores[static_cast<std::size_t>(target[i])][i], loss[i]);
   }
   for (std::size_t i = 0; i < n; ++i) {
     double sum = 0;
-    for (std::size_t k = 0; k < n_classes; ++k) sum += shares[k][i];
+    for (std::size_t k = 0; k < n_classes; ++k) sum += proba[k][i];
     CHECK(std::abs(sum - 1) < 1e-14);
-    const double share = shares[static_cast<std::size_t>(target[i])][i];
-    if (share > 1e-100) CHECK(std::abs(loss[i] + std::log(share)) < 1e-12);
+    const double p_true = proba[static_cast<std::size_t>(target[i])][i];
+    if (p_true > 1e-100) CHECK(std::abs(loss[i] + std::log(p_true)) < 1e-12);
   }
-  // A row by itself, where there are not eight to be done at once.
+  // A single row, without the vectorised loop over eight.
   for (std::size_t i = 0; i < n; ++i) {
     std::vector<const double*> row;
     std::vector<double> alone(n_classes);
@@ -134,14 +134,14 @@ TEST(softmax_has_the_same_bits_and_sums_to_one) {
   }
 }
 
-TEST(gradients_of_classes_and_their_sums_have_the_same_bits) {
+TEST(gradients_of_classes_and_their_sums_are_bit_identical) {
   std::mt19937_64 g(8);
   std::uniform_real_distribution<double> draw(0, 1);
   for (const std::size_t n : {1u, 130u, 1001u}) {
-    std::vector<double> shares(n), target(n), weight(n);
+    std::vector<double> proba(n), target(n), weight(n);
     std::vector<Row> rows;
     for (std::size_t i = 0; i < n; ++i) {
-      shares[i] = draw(g);
+      proba[i] = draw(g);
       target[i] = static_cast<double>(g() % 3);
       weight[i] = draw(g);
       if (g() % 3 > 0) rows.push_back(static_cast<Row>(i));
@@ -150,7 +150,7 @@ TEST(gradients_of_classes_and_their_sums_have_the_same_bits) {
       std::vector<Pair> expected(n), got(n);
       std::int64_t gradient = 0, hessian = 0;
       for (std::size_t i = 0; i < n; ++i) {
-        const double p = shares[i], times = w == nullptr ? 1.0 : w[i];
+        const double p = proba[i], times = w == nullptr ? 1.0 : w[i];
         expected[i] = {static_cast<float>((p - (target[i] == 2 ? 1.0 : 0.0)) * times),
                        static_cast<float>(1.5 * p * (1 - p) * times)};
       }
@@ -159,8 +159,8 @@ TEST(gradients_of_classes_and_their_sums_have_the_same_bits) {
         hessian += static_cast<std::int64_t>(static_cast<double>(expected[r].hessian) * 0x1p41);
       }
       for (const BoostKernels* k : available()) {
-        k->class_gradients(shares.data(), target.data(), w, n, 2, 1.5, got.data());
-        CHECK(same_bits(expected, got));
+        k->class_gradients(proba.data(), target.data(), w, n, 2, 1.5, got.data());
+        CHECK(bit_identical(expected, got));
         const WholeSums sums = k->sum_pairs(got.data(), rows.data(), rows.size(), 0x1p40, 0x1p41);
         CHECK_EQ(sums.gradient, gradient);
         CHECK_EQ(sums.hessian, hessian);
@@ -175,7 +175,8 @@ TEST(whole_numbers_are_not_rounded) {
   for (std::size_t i = 0; i < n; ++i) pairs.push_back({i % 2 == 0 ? 1.0f : -1.0f, 1.0f});
   std::vector<Packed> got(n);
   for (const BoostKernels* k : available())
-    for (const float scale : {1.0f, 8.0f, 0x1p23f, 0x1p24f, 0x1p26f}) {  // beyond 2^24 a float has no room for a draw
+    for (const float scale :
+         {1.0f, 8.0f, 0x1p23f, 0x1p24f, 0x1p26f}) {  // beyond 2^24 a float cannot represent the draw
       k->quantise(pairs.data(), 0, n, scale, scale, 5, got.data());
       for (std::size_t i = 0; i < n; ++i) {
         CHECK_EQ(gradient_of(got[i]), static_cast<std::int64_t>(pairs[i].gradient * scale));
@@ -184,7 +185,7 @@ TEST(whole_numbers_are_not_rounded) {
     }
 }
 
-TEST(rounding_is_unbiased_and_has_the_same_bits) {
+TEST(rounding_is_unbiased_and_bit_identical) {
   const std::size_t n = 100'003;
   std::mt19937_64 g(4);
   std::uniform_real_distribution<float> draw(-1, 1);
@@ -200,23 +201,24 @@ TEST(rounding_is_unbiased_and_has_the_same_bits) {
   plain.quantise(pairs.data(), 0, n, scale, scale, 77, expected.data());
   for (const BoostKernels* k : available()) {
     k->quantise(pairs.data(), 0, n, scale, scale, 77, got.data());
-    CHECK(same_bits(expected, got));
-    const std::size_t some = 4099;  // in two parts: rows are known by their number
+    CHECK(bit_identical(expected, got));
+    const std::size_t some = 4099;  // in two parts: rows are identified by their number
     k->quantise(pairs.data(), 0, some, scale, scale, 77, got.data());
     k->quantise(pairs.data() + some, some, n - some, scale, scale, 77, got.data() + some);
-    CHECK(same_bits(expected, got));
+    CHECK(bit_identical(expected, got));
   }
   double g_sum = 0, h_sum = 0;
   for (const Packed p : expected) {
     g_sum += static_cast<double>(gradient_of(p));
     h_sum += static_cast<double>(hessian_of(p));
   }
-  const double noise = 4 * std::sqrt(static_cast<double>(n)) / 2;  // a rounding error has a deviation of at most 1/2
+  const double noise =
+      4 * std::sqrt(static_cast<double>(n)) / 2;  // a rounding error has a standard deviation of at most 1/2
   CHECK(std::abs(g_sum - 3 * gradient) < noise);
   CHECK(std::abs(h_sum - 3 * hessian) < noise);
 }
 
-TEST(parting_is_stable_and_the_same_everywhere) {
+TEST(partition_of_codes_is_stable_and_the_same_everywhere) {
   std::mt19937_64 g(5);
   for (const std::size_t n : {1u, 15u, 64u, 1000u}) {
     std::vector<std::uint8_t> codes(5000 + 4);
@@ -231,13 +233,13 @@ TEST(parting_is_stable_and_the_same_everywhere) {
       for (const BoostKernels* k : available()) {
         std::vector<Row> got = rows, spare(n + 16);
         CHECK_EQ(k->part(got.data(), n, codes.data(), 80, also_left, spare.data()), left.size());
-        CHECK(same_bits(expected, got));
+        CHECK(bit_identical(expected, got));
       }
     }
   }
 }
 
-TEST(parting_by_bits_is_stable_and_the_same_everywhere) {
+TEST(partition_by_bits_is_stable_and_the_same_everywhere) {
   std::mt19937_64 g(9);
   for (const std::size_t n : {1u, 16u, 63u, 1000u})
     for (const std::uint32_t n_codes : {3u, 256u, 512u, 513u, 5000u}) {
@@ -254,12 +256,12 @@ TEST(parting_by_bits_is_stable_and_the_same_everywhere) {
       expected.insert(expected.end(), right.begin(), right.end());
       for (const BoostKernels* k : available()) {
         std::vector<Row> got = rows, spare(n + 16);
-        CHECK_EQ(k->part_wide_by_bits(got.data(), n, wide.data(), bits.data(), n_codes, spare.data()), n_left);
-        CHECK(same_bits(expected, got));
+        CHECK_EQ(k->partition_wide_by_bits(got.data(), n, wide.data(), bits.data(), n_codes, spare.data()), n_left);
+        CHECK(bit_identical(expected, got));
         if (n_codes > 256) continue;
         got = rows;
-        CHECK_EQ(k->part_by_bits(got.data(), n, narrow.data(), bits.data(), n_codes, spare.data()), n_left);
-        CHECK(same_bits(expected, got));
+        CHECK_EQ(k->partition_by_bits(got.data(), n, narrow.data(), bits.data(), n_codes, spare.data()), n_left);
+        CHECK(bit_identical(expected, got));
       }
     }
 }
@@ -268,21 +270,21 @@ TEST(ranks_are_places_in_ascending_order) {
   std::mt19937_64 g(10);
   for (const std::size_t n : {0u, 1u, 2u, 9u, 100u, 257u}) {
     std::vector<double> keys(n);
-    for (double& k : keys) k = static_cast<double>(g() % 40) - 20;  // some equal
+    for (double& k : keys) k = static_cast<double>(g() % 40) - 20;  // some are equal
     std::vector<std::uint32_t> order(n), expected(n), got(n);
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return keys[a] < keys[b]; });
     for (std::size_t i = 0; i < n; ++i) expected[order[i]] = static_cast<std::uint32_t>(i);
     for (const BoostKernels* k : available()) {
       k->rank(keys.data(), n, got.data());
-      CHECK(same_bits(expected, got));
+      CHECK(bit_identical(expected, got));
     }
   }
 }
 
 namespace {
 
-// Columns of so many codes, and a pair a row.
+// Columns with given numbers of codes, and a pair per row.
 struct CodedRows {
   CodedRows(const std::vector<std::uint32_t>& n_codes, std::size_t n_rows, std::uint64_t seed) {
     std::mt19937_64 g(seed);
@@ -331,7 +333,7 @@ struct CodedRows {
     }
   }
 
-  // Sums of some rows by code, the slow way.
+  // Sums of some rows by code, computed naively.
   std::vector<Packed> cells(std::uint32_t f, const std::vector<Row>& some) const {
     std::vector<Packed> sums(coding.columns[f].n_codes, 0);
     for (const Row r : some) sums[codes.code(coding, f, r)] += pairs[r];
@@ -349,7 +351,7 @@ struct CodedRows {
   std::vector<Packed> pairs;
 };
 
-// The cells of some lanes, added up alone, are those that all lanes together have; others are left alone.
+// The cells of some lanes, summed separately, equal those of all lanes together; others are unchanged.
 void check_some_lanes(const CodedRows& rows, const Tiles& tiles, const std::vector<Row>& some,
                       const std::vector<Packed>& histogram) {
   constexpr Packed untouched = 0x5555;
@@ -380,7 +382,7 @@ void check_cells(const CodedRows& rows, std::uint32_t n_tiles) {
   CHECK_EQ(tiles.n_tiles(), n_tiles);
   std::vector<Row> some;
   for (std::size_t r = 0; r < rows.codes.n_rows; r += 1 + r % 3) some.push_back(static_cast<Row>(r));
-  std::vector<Packed> histogram(tiles.n_cells(), 0), room;
+  std::vector<Packed> histogram(tiles.n_cells(), 0), buffer;
   for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t)
     tiles.add_rows(t, rows.pairs.data(), some.data(), some.size(), histogram.data());
   for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t)
@@ -388,8 +390,8 @@ void check_cells(const CodedRows& rows, std::uint32_t n_tiles) {
   for (std::uint32_t f = 0; f < rows.coding.columns.size(); ++f) {
     if (rows.coding.columns[f].n_codes < 2 || !tiles.has_lane(f)) continue;
     const std::vector<Packed> expected = rows.cells(f, some);
-    const Packed* cells = tiles.cells(f, histogram.data(), rows.total(some), room);
-    CHECK(same_bits(expected, std::vector<Packed>(cells, cells + expected.size())));
+    const Packed* cells = tiles.cells(f, histogram.data(), rows.total(some), buffer);
+    CHECK(bit_identical(expected, std::vector<Packed>(cells, cells + expected.size())));
   }
   check_some_lanes(rows, tiles, some, histogram);
 }
@@ -397,7 +399,7 @@ void check_cells(const CodedRows& rows, std::uint32_t n_tiles) {
 }  // namespace
 
 TEST(a_column_has_its_cells_whatever_lane_it_is_in) {
-  check_cells(CodedRows({255, 200, 256}, 3000, 1), 1);                               // a lane each
+  check_cells(CodedRows({255, 200, 256}, 3000, 1), 1);                               // one lane each
   check_cells(CodedRows({2, 3, 1, 5, 7, 2, 16, 40, 9, 2}, 40'000, 2), 1);            // crossed
   check_cells(CodedRows({2, 300, 3, 5, 256, 700, 40, 17, 90, 2, 2}, 40'000, 3), 1);  // of all sizes
   check_cells(CodedRows({400, 2, 300, 3, 255, 255}, 140'000, 8), 1);                 // crossed, of two bytes
@@ -416,7 +418,7 @@ struct Found {
   std::vector<std::vector<Packed>> cells;
 };
 
-// What is visited with a least hessian must be the columns that have it, and their cells.
+// The columns visited for a minimum hessian must be those that have it, with their cells.
 void check_found(const CodedRows& rows, const std::vector<std::uint32_t>& listed, const std::vector<Row>& some,
                  double least, const Found& found) {
   std::size_t i = 0;
@@ -424,7 +426,7 @@ void check_found(const CodedRows& rows, const std::vector<std::uint32_t>& listed
     const std::vector<Packed> expected = rows.cells(f, some);
     const Packed off = rows.total(some) - expected[rows.codes.lists[f].common];
     if (static_cast<double>(hessian_of(off)) < least) continue;
-    CHECK(i < found.columns.size() && found.columns[i] == f && same_bits(found.cells[i], expected));
+    CHECK(i < found.columns.size() && found.columns[i] == f && bit_identical(found.cells[i], expected));
     ++i;
   }
   CHECK_EQ(i, found.columns.size());
@@ -472,11 +474,11 @@ TEST(listed_columns_have_their_cells_with_a_histogram_and_without) {
   }
 }
 
-TEST(rows_are_parted_by_listed_columns_in_their_order) {
+TEST(listed_columns_partition_rows_in_their_order) {
   CodedRows rows({40, 2, 300}, 40'000, 14);
   rows.coding.columns[0].has_missing = true;
   rows.list({0, 1, 2});
-  RowParter parter(rows.coding, rows.codes, 2);
+  RowPartitioner partitioner(rows.coding, rows.codes, 2);
   for (const std::size_t step : {1u, 2u, 3u, 17u, 900u})
     for (std::uint32_t f = 0; f < 3; ++f)
       for (const std::uint32_t cut : {0u, 10u, 25u, 150u, 298u})
@@ -497,15 +499,15 @@ TEST(rows_are_parted_by_listed_columns_in_their_order) {
           const auto middle = std::stable_partition(expected.begin(), expected.end(), goes_left);
           for (const int n_threads : {1, 2}) {
             std::vector<Row> got = some;
-            const std::size_t n_left = parter.part(split, got.data(), got.size(), n_threads, 0);
+            const std::size_t n_left = partitioner.part(split, got.data(), got.size(), n_threads, 0);
             CHECK_EQ(n_left, static_cast<std::size_t>(middle - expected.begin()));
-            CHECK(same_bits(expected, got));
+            CHECK(bit_identical(expected, got));
           }
         }
 }
 
-// A cut that parts one cell from the rest is as good as the best of two cells.
-TEST(flags_that_may_reach_a_score_are_told) {
+// A cut that separates one cell from the rest is as good as the best of two cells.
+TEST(flags_that_may_reach_a_score_are_reported) {
   std::mt19937_64 g(15);
   for (int i = 0; i < 300; ++i) {
     std::vector<Packed> cells(1 + g() % 40);
@@ -524,14 +526,14 @@ TEST(flags_that_may_reach_a_score_are_told) {
     }
     for (const BoostKernels* k : available()) {
       query.floor = best < 0 ? 0 : best * (1 - 1e-9);
-      CHECK_EQ(k->may_part_one(cells.data(), cells.size(), query), best >= 0);
+      CHECK_EQ(k->may_separate_one(cells.data(), cells.size(), query), best >= 0);
       query.floor = std::max(best, 1.0) * (1 + 1e-6);
-      CHECK(!k->may_part_one(cells.data(), cells.size(), query));
+      CHECK(!k->may_separate_one(cells.data(), cells.size(), query));
     }
   }
 }
 
-// Listed columns that never meet share a lane where it is worth one, beside others; the rest have none.
+// Listed columns that never collide share a lane where it pays; the rest have none.
 TEST(listed_columns_share_lanes_that_are_worth_it) {
   CodedRows rows({3, 2, 3, 40, 200, 2, 1}, 6'000, 12);
   rows.list({1, 2, 3, 4, 5, 6});
@@ -558,7 +560,7 @@ TEST(listed_columns_share_lanes_that_are_worth_it) {
   CHECK_EQ(Tiles(few.coding, few.codes, 1, interrupt).listed().n_columns(), 2u);
 }
 
-// The second and third column say nothing that the first does not: the lane has its codes, less one that never occurs.
+// The second and third column are determined by the first: the lane has its codes, minus one that never occurs.
 TEST(a_lane_has_the_combinations_that_occur) {
   CodedRows rows({100, 15, 3, 255}, 40'000, 9);
   std::uint8_t* bytes = rows.codes.bytes.data();
@@ -579,7 +581,7 @@ TEST(a_lane_has_the_combinations_that_occur) {
   check_cells(rows, 1);
 }
 
-// However the first rows look: each of them may be another combination, or all the same one.
+// For any first rows: each may be another combination, or all the same one.
 TEST(a_lane_takes_columns_that_must_fit) {
   CodedRows rows({32, 32, 255, 255}, 140'000, 10);
   std::uint8_t* bytes = rows.codes.bytes.data();
@@ -613,16 +615,16 @@ static void check_roots(const CodedRows& rows, std::uint32_t n_trees, int n_thre
       std::vector<Packed> expected(tiles.n_cells(), 0);
       for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t)
         tiles.add_rows(t, roots.pairs(k), some.data(), some.size(), expected.data());
-      CHECK(same_bits(expected, std::vector<Packed>(roots.of(k), roots.of(k) + tiles.n_cells())));
+      CHECK(bit_identical(expected, std::vector<Packed>(roots.of(k), roots.of(k) + tiles.n_cells())));
     }
   }
 }
 
-TEST(trees_planted_together_have_the_histograms_of_each_alone) {
+TEST(roots_built_together_have_the_histograms_of_each_alone) {
   for (const int n_threads : {1, 3}) {
     check_roots(CodedRows({255, 2, 40, 7, 2}, 30'000, 1), 7, n_threads);
-    check_roots(CodedRows({300, 2, 1000, 7, 2}, 30'000, 2), 3, n_threads);              // of two bytes
-    check_roots(CodedRows({255, 3}, 1'000, 3), 17, n_threads);                          // more than lie side by side
+    check_roots(CodedRows({300, 2, 1000, 7, 2}, 30'000, 2), 3, n_threads);              // two bytes
+    check_roots(CodedRows({255, 3}, 1'000, 3), 17, n_threads);                          // more than can be interleaved
     check_roots(CodedRows(std::vector<std::uint32_t>(40, 250), 300, 4), 5, n_threads);  // two tiles
   }
 }
@@ -630,22 +632,22 @@ TEST(trees_planted_together_have_the_histograms_of_each_alone) {
 template <class Code>
 static void check_eights(void (*BoostKernels::*add)(const Code*, std::size_t, std::size_t, std::size_t, const Row*,
                                                     std::size_t, const Packed*, Packed*),
-                         std::size_t room) {
+                         std::size_t buffer) {
   constexpr std::size_t n_table_rows = 50, stride = 8, n_lanes = 5, n_cells = 1000;
   std::mt19937_64 g(12);
   std::vector<Code> tile(n_table_rows * stride);
-  for (Code& code : tile) code = static_cast<Code>(g() % (n_cells - room * (n_lanes - 1)));
+  for (Code& code : tile) code = static_cast<Code>(g() % (n_cells - buffer * (n_lanes - 1)));
   const std::vector<Row> rows{0, 3, 3, 7, 20, 21, 49};
   std::vector<Packed> pairs(8 * rows.size()), expected(8 * n_cells, 5);
   for (Packed& p : pairs) p = g();
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::size_t lane = 0; lane < n_lanes; ++lane)
       for (std::size_t k = 0; k < 8; ++k)
-        expected[8 * (room * lane + tile[rows[i] * stride + lane]) + k] += pairs[8 * i + k];
+        expected[8 * (buffer * lane + tile[rows[i] * stride + lane]) + k] += pairs[8 * i + k];
   for (const BoostKernels* kernels : available()) {
     std::vector<Packed> got(8 * n_cells, 5);
-    (kernels->*add)(tile.data(), stride, n_lanes, room, rows.data(), rows.size(), pairs.data(), got.data());
-    CHECK(same_bits(expected, got));
+    (kernels->*add)(tile.data(), stride, n_lanes, buffer, rows.data(), rows.size(), pairs.data(), got.data());
+    CHECK(bit_identical(expected, got));
   }
 }
 
@@ -654,7 +656,7 @@ TEST(sums_of_eight_trees_are_the_same_everywhere) {
   check_eights(&BoostKernels::add_wide_eights, 0);
 }
 
-// Gains that are small beside the score, and sides of very different size: the rough scores of cuts are at their roughest.
+// Gains that are small relative to the score, and sides of very different size: the worst case of rough scores.
 TEST(the_best_cut_is_found_however_uneven_the_sides) {
   std::mt19937_64 g(11);
   for (int trial = 0; trial < 600; ++trial) {

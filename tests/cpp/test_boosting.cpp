@@ -1,4 +1,4 @@
-// Boosting with any number of threads: the same trees, bit for bit, whichever way the threads share the work.
+// Boosting with any number of threads: the trees are bit-identical, however the threads divide the work.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -18,7 +18,7 @@ struct Data {
   Table table;
 };
 
-// Columns of normal numbers, some of few values, some with gaps; the first few tell the target.
+// Columns of normal numbers, some with few values, some with missing values; the first few determine the target.
 Data make_data(std::size_t n_rows, std::size_t n_columns, std::uint32_t n_classes, std::uint64_t seed) {
   std::mt19937_64 g(seed);
   std::normal_distribution<float> normal;
@@ -60,18 +60,18 @@ std::vector<Tree> boost(const Data& d, BoostingParams params, int n_threads, boo
 }
 
 template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+bool bit_identical(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
 void check_same(const std::vector<Tree>& got, const std::vector<Tree>& expected) {
   CHECK_EQ(got.size(), expected.size());
   for (std::size_t t = 0; t < got.size(); ++t) {
-    CHECK(same_bits(got[t].feature, expected[t].feature));
-    CHECK(same_bits(got[t].threshold, expected[t].threshold));
-    CHECK(same_bits(got[t].value, expected[t].value));
-    CHECK(same_bits(got[t].impurity, expected[t].impurity));
-    CHECK(same_bits(got[t].n_rows, expected[t].n_rows));
+    CHECK(bit_identical(got[t].feature, expected[t].feature));
+    CHECK(bit_identical(got[t].threshold, expected[t].threshold));
+    CHECK(bit_identical(got[t].value, expected[t].value));
+    CHECK(bit_identical(got[t].impurity, expected[t].impurity));
+    CHECK(bit_identical(got[t].n_rows, expected[t].n_rows));
   }
 }
 
@@ -88,7 +88,7 @@ void check_same_in_files(Data& d, const BoostingParams& params, bool weighted = 
   d.table.spill = nullptr;
 }
 
-// Trees of the usual size.
+// Trees of typical size.
 BoostingParams usual_params() {
   BoostingParams params;
   params.losses = {{.loss = Loss::squared}};
@@ -140,7 +140,8 @@ TEST(codes_in_files_grow_the_same_trees) {
   check_same_in_files(d, params, true);
   d = make_data(9'000, 6, 2, 2);
   params = classes(2);
-  params.tree.max_leaf_nodes = 200;  // splits that have fewer rows on a side than promised, and some made in vain
+  params.tree.max_leaf_nodes =
+      200;  // splits with fewer rows on a side than estimated, and some speculative splits that are not used
   params.tree.min_samples_leaf = 30;
   params.tree.learning_rate = 1.5;
   check_same_in_files(d, params);

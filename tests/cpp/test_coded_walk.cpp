@@ -1,4 +1,4 @@
-// Ranks of values and walks of coded rows: the same by every instruction set as one at a time.
+// Ranks of values and walks of coded rows: every instruction set agrees with one row at a time.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -44,7 +44,7 @@ TEST(ranks_are_numbers_of_thresholds_below) {
     }
 }
 
-// Splits in preorder over three columns, the last of categories; leaves lie at depths that differ.
+// Splits in preorder over three columns, the last with categories; leaves have different depths.
 struct RandomCodedTree {
   static constexpr std::uint32_t shift = 20;
   std::vector<CodedNode> nodes;
@@ -72,7 +72,7 @@ struct RandomCodedTree {
     return false;
   }
 
-  // The number of a row's leaf, and its place in preorder.
+  // The number of a row's leaf, and its position in preorder.
   std::pair<std::uint32_t, std::uint32_t> rest(const std::uint32_t* row) const {
     for (std::uint32_t at = 0, leaf = 0;;) {
       const CodedNode node = nodes[at];
@@ -89,7 +89,7 @@ struct RandomCodedTree {
   }
 };
 
-// The codes of `rows` (those of a row side by side) as the kernels want them.
+// The codes of `rows` (row-major) in the layout of the kernels.
 static std::vector<std::uint32_t> laid_out(const CodedKernels& kernels, const CodedTree& rows, std::uint32_t n,
                                            CodedTree& tree) {
   std::vector<std::uint32_t> codes(std::size_t{n} * rows.width);

@@ -177,7 +177,7 @@ TEST(edges_of_short_keys_are_those_of_the_values) {
   }
 }
 
-// Stored zeros, values below 0, missing ones; rows that count for 0 … 3, or once each.
+// Stored zeros, negative and missing values; rows with weights 0 … 3, or 1 each.
 TEST(edges_of_a_sparse_column_are_those_of_the_full_one) {
   std::mt19937_64 g(16);
   ColumnSorter sorter;

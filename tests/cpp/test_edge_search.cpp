@@ -1,4 +1,4 @@
-// Where values lie among edges, on every instruction set, beside a plain count.
+// Positions of values among edges, on every instruction set, compared with a plain count.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,7 +24,7 @@ std::vector<std::uint32_t> counted(const std::vector<double>& edges, const std::
   return counts;
 }
 
-// Edges themselves, their neighbours, numbers all over, and what is no number.
+// Edges, their neighbours, numbers in between, and NaN.
 template <class T>
 std::vector<T> values_for(const std::vector<double>& edges, std::mt19937_64& g) {
   constexpr T infinity = std::numeric_limits<T>::infinity(), most = std::numeric_limits<T>::max();

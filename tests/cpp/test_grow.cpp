@@ -1,4 +1,4 @@
-// Growing: the same tree by every route, and every criterion on awkward tables (mainly for the sanitizers).
+// Growth: the same tree by every code path, and every criterion on awkward tables (mainly for the sanitizers).
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -88,7 +88,7 @@ static std::vector<double> gains_of_splits(const Tree& t) {
   return gains;
 }
 
-TEST(a_dear_column_gives_way_and_equal_costs_change_nothing) {
+TEST(an_expensive_column_is_avoided_and_equal_costs_change_nothing) {
   Interrupt interrupt;
   const Sample s(40000, 3, 2);  // large enough for the search by bounds
   for (const Rule rule : {Rule::gini, Rule::entropy, Rule::gain_ratio, Rule::squared_error}) {
@@ -98,18 +98,18 @@ TEST(a_dear_column_gives_way_and_equal_costs_change_nothing) {
     p.feature_costs.assign(5, 2.0);
     CHECK(equal(free, grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt).tree));
     p.feature_costs[0] = 1e9;
-    const Tree dear = grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt).tree;
-    for (std::size_t i = 0; i < dear.size(); ++i) CHECK(dear.feature[i] != 0);
-    if (rule == Rule::gain_ratio) continue;  // a column left out would change the average gain
+    const Tree expensive = grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt).tree;
+    for (std::size_t i = 0; i < expensive.size(); ++i) CHECK(expensive.feature[i] != 0);
+    if (rule == Rule::gain_ratio) continue;  // a skipped column would change the average gain
     GrowParams without = p;
     without.feature_costs.clear();
     without.interaction_cst = {{1, 2, 3, 4}};
-    CHECK(equal(dear, grow_cart(s.table, s.target(rule, false, 2), rule, without, 0, interrupt).tree));
+    CHECK(equal(expensive, grow_cart(s.table, s.target(rule, false, 2), rule, without, 0, interrupt).tree));
   }
 }
 
-TEST(weighed_splits_are_sound_and_the_same_for_any_number_of_threads) {
-  using Fallback = Weighing::Fallback;
+TEST(competitors_and_surrogates_do_not_depend_on_threads) {
+  using Fallback = SurrogateParams::Fallback;
   Interrupt interrupt;
   const Sample s(900, 6);
   for (const Rule rule : {Rule::gini, Rule::entropy, Rule::squared_error, Rule::absolute_error})
@@ -117,12 +117,12 @@ TEST(weighed_splits_are_sound_and_the_same_for_any_number_of_threads) {
       for (const bool rpart : {false, true}) {
         GrowParams p;
         p.max_depth = 5;
-        p.weighing.on = p.weighing.present_only = true;
-        p.weighing.max_competitors = p.weighing.max_surrogates = 3;
-        p.weighing.missing_fallback = fallback;
-        p.weighing.rpart = p.weighing.quirks = rpart;
-        p.weighing.closed_cuts.assign(5, 0);
-        p.weighing.case_weight = s.weight.data();
+        p.surrogate_params.on = p.surrogate_params.present_only = true;
+        p.surrogate_params.max_competitors = p.surrogate_params.max_surrogates = 3;
+        p.surrogate_params.missing_fallback = fallback;
+        p.surrogate_params.rpart = p.surrogate_params.quirks = rpart;
+        p.surrogate_params.closed_cuts.assign(5, 0);
+        p.surrogate_params.case_weight = s.weight.data();
         const Cart one = grow_cart(s.table, s.target(rule, true), rule, p, 0, interrupt);
         CHECK(find_fault(one.tree, s.kinds()).empty());
         CHECK(one.tree.splits.size() > one.tree.size() / 2);
@@ -174,7 +174,7 @@ TEST(a_forest_is_the_same_for_any_number_of_threads) {
       }
 }
 
-// Columns of two values: the first few lack none, the others do.
+// Columns of two values: the first few have no missing values, the others do.
 static std::vector<float> two_values(std::size_t n, std::size_t n_flags, std::size_t n_gappy) {
   std::mt19937 g(13);
   std::vector<float> values;
@@ -184,7 +184,7 @@ static std::vector<float> two_values(std::size_t n, std::size_t n_flags, std::si
   return values;
 }
 
-// Forests count ranks where values come again, single trees sort columns.
+// Forests count ranks if values repeat, single trees sort columns.
 static void check_counted_ranks(Rule rule, std::size_t n, std::uint32_t bins, bool limited, std::size_t n_flags = 0,
                                 std::size_t n_gappy = 0) {
   Interrupt interrupt;
@@ -229,7 +229,7 @@ TEST(counted_ranks_give_the_trees_of_sorted_columns) {
     for (const std::size_t n : {400u, 3000u})
       for (const std::uint32_t bins : {0u, 12u})
         for (const bool limited : {false, true}) check_counted_ranks(rule, n, bins, limited);
-  check_counted_ranks(Rule::gini, 20000, 0, false);  // ranks beyond 4096
+  check_counted_ranks(Rule::gini, 20000, 0, false);  // more than 4096 ranks
 }
 
 TEST(flags_give_the_trees_of_sorted_columns) {
@@ -237,9 +237,9 @@ TEST(flags_give_the_trees_of_sorted_columns) {
     for (const std::uint32_t bins : {0u, 12u})
       for (const bool limited : {false, true}) {
         check_counted_ranks(rule, 400, bins, limited, 6);
-        check_counted_ranks(rule, 1500, bins, limited, 70, 10);  // more than a word has room for
+        check_counted_ranks(rule, 1500, bins, limited, 70, 10);  // more than fit in a word
       }
-  check_counted_ranks(Rule::gini, 13000, 0, false, 3, 120);  // rows that no cache is thought to hold
+  check_counted_ranks(Rule::gini, 13000, 0, false, 3, 120);  // too many rows for the cache
   check_counted_ranks(Rule::gini, 13000, 12, false, 3, 120);
   check_counted_ranks(Rule::gini, 1000, 0, false, 3, 300);  // rows too long for copies
 }
@@ -264,7 +264,7 @@ TEST(a_table_of_flags_alone_gives_the_trees_of_sorted_columns) {
   CHECK(equal(trees.tree(0), grow_cart(s.table, target, Rule::gini, alone, 0, interrupt).tree));
 }
 
-// A least weight that every cut has takes the way of limited cuts, which are scored column by column.
+// A minimum weight that every cut satisfies selects the limited search, which scores column by column.
 TEST(cuts_scored_together_are_those_of_column_by_column) {
   Interrupt interrupt;
   const Sample s(3000, 14, 2);
@@ -312,7 +312,7 @@ TEST(random_cuts_from_keys_are_those_from_values) {
     }
 }
 
-// The sums over trees by one row at a time, straight from the trees.
+// The sums over trees one row at a time, directly from the trees.
 static std::vector<double> plain_sums(const Forest& forest, const Table& table) {
   std::vector<double> sums(table.n_rows * forest.nodes.value_width, 0.0);
   for (Row r = 0; r < table.n_rows; ++r)
@@ -326,7 +326,7 @@ static std::vector<double> plain_sums(const Forest& forest, const Table& table) 
   return sums;
 }
 
-static void check_every_way_to_predict(const Forest& forest, const Table& table) {
+static void check_all_prediction_paths(const Forest& forest, const Table& table) {
   Interrupt interrupt;
   const std::vector<double> expected = plain_sums(forest, table);
   const std::size_t width = forest.nodes.value_width, n_trees = forest.n_trees();
@@ -352,7 +352,7 @@ static void check_every_way_to_predict(const Forest& forest, const Table& table)
   CHECK(leaves[0] == leaves[1]);
 }
 
-TEST(every_way_to_predict_gives_the_same_bits) {
+TEST(all_prediction_paths_are_bit_identical) {
   const Sample s(2500, 12);
   Interrupt interrupt;
   for (const Rule rule : {Rule::gini, Rule::squared_error})
@@ -364,17 +364,17 @@ TEST(every_way_to_predict_gives_the_same_bits) {
       params.samples = false;
       params.n_trees = 19;
       const Forest forest = grow_forest(table, s.target(rule, false), rule, params, interrupt);
-      check_every_way_to_predict(forest, table);
-      for (Column& c : table.columns)  // a few rows, and no missing values in them
+      check_all_prediction_paths(forest, table);
+      for (Column& c : table.columns)  // a few rows without missing values
         c.data += 7 * c.stride;
       table.n_rows = 3;
-      check_every_way_to_predict(forest, table);
+      check_all_prediction_paths(forest, table);
     }
   Forest stumps;
   Tree leaf;
   leaf.value[leaf.add_leaf()] = 2.5;
   stumps.add(leaf);
-  check_every_way_to_predict(stumps, s.table);
+  check_all_prediction_paths(stumps, s.table);
 }
 
 TEST(generalised_gini_of_equal_costs_is_gini) {
@@ -415,7 +415,7 @@ TEST(every_criterion_grows_a_sound_tree_the_same_on_any_number_of_threads) {
   }
 }
 
-// Best-first without a limit visits the same nodes by another road: columns sorted at every node, no block.
+// Best-first without a limit visits the same nodes by another code path: columns sorted at every node, no block.
 TEST(blocks_equal_sorting_at_every_node) {
   Interrupt interrupt;
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -515,7 +515,7 @@ TEST(squared_errors_by_the_users_own_functions_give_the_built_in_tree) {
   CHECK(n_calls > 100);
 }
 
-TEST(a_risk_that_is_none_is_refused_on_any_thread) {
+TEST(an_invalid_risk_is_refused_on_any_thread) {
   Interrupt interrupt;
   const Sample s(900, 12);
   const CompiledCriterion user(

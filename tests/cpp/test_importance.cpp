@@ -1,4 +1,4 @@
-// Out-of-bag sums and permutation: against walks of whole rows, on numbers, categories and missing values.
+// Out-of-bag sums and permutation, compared with walks of whole rows, on numbers, categories and missing values.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -9,7 +9,7 @@
 
 using namespace spinney;
 
-static Tree three_questions() {  // number, category, number again; then a tree that is one leaf
+static Tree three_splits() {  // number, category, number again; then a tree with one leaf
   Tree t;
   t.value_width = 1;
   for (int i = 0; i < 7; ++i) {
@@ -63,7 +63,7 @@ static Forest small_forest() {
   Tree leaf;
   leaf.value_width = 1;
   leaf.add_leaf();
-  for (int i = 0; i < 5; ++i) forest.add(three_questions());
+  for (int i = 0; i < 5; ++i) forest.add(three_splits());
   forest.add(leaf);
   return forest;
 }
@@ -72,9 +72,9 @@ TEST(sums_are_those_of_the_rows_that_pass) {
   Interrupt interrupt;
   const Rows rows(301);
   const Forest forest = small_forest();
-  JudgedRows judged{rows.table, rows.sampling};
-  judged.numbers = rows.y.data();
-  judged.weight = rows.weight.data();
+  EvaluationRows evaluated{rows.table, rows.sampling};
+  evaluated.numbers = rows.y.data();
+  evaluated.weight = rows.weight.data();
   std::vector<double> weight(forest.nodes.size(), 0.0);
   std::vector<std::uint32_t> units, counts(301);
   for (std::uint32_t t = 0; t < forest.n_trees(); ++t) {
@@ -89,25 +89,25 @@ TEST(sums_are_those_of_the_rows_that_pass) {
       }
     }
   }
-  for (const int n_threads : {1, 3}) CHECK(out_of_bag_sums(forest, judged, n_threads, interrupt).weight == weight);
+  for (const int n_threads : {1, 3}) CHECK(out_of_bag_sums(forest, evaluated, n_threads, interrupt).weight == weight);
 }
 
 TEST(rises_are_the_same_for_any_number_of_threads) {
   Interrupt interrupt;
   const Rows rows(301);
   const Forest forest = small_forest();
-  JudgedRows judged{rows.table, rows.sampling};
-  judged.numbers = rows.y.data();
+  EvaluationRows evaluated{rows.table, rows.sampling};
+  evaluated.numbers = rows.y.data();
   PermutationRequest request;
   request.groups = {{0}, {1}, {0, 1}};
   request.n_repeats = 3;
   request.by_row = true;
-  const PermutationRises one = permutation_rises(forest, judged, request, 1, interrupt);
-  const PermutationRises two = permutation_rises(forest, judged, request, 3, interrupt);
+  const PermutationRises one = permutation_rises(forest, evaluated, request, 1, interrupt);
+  const PermutationRises two = permutation_rises(forest, evaluated, request, 3, interrupt);
   CHECK(one.rise == two.rise && one.loss == two.loss);
   CHECK(one.row_rise == two.row_rise && one.row_trees == two.row_trees);
   for (std::size_t g = 0; g < 3; ++g) {
     CHECK(one.rise[g] != 0);
-    CHECK(one.rise[5 * 3 + g] == 0);  // a leaf asks for nothing
+    CHECK(one.rise[5 * 3 + g] == 0);  // a leaf tests nothing
   }
 }

@@ -62,6 +62,6 @@ TEST(ends_are_those_of_sorted_scores) {
   for (const std::size_t n_rows : {1u, 2u, 300u, 5000u})
     for (const std::size_t n_trees : {1u, 7u, 8u, 21u, 45u})
       for (const bool weighted : {false, true})
-        for (const double share : {0.0, 0.1, 0.9, 1.0, 1.2})
-          compare(n_rows, n_trees, weighted, std::max(1.0, std::floor(share * static_cast<double>(n_rows))));
+        for (const double fraction : {0.0, 0.1, 0.9, 1.0, 1.2})
+          compare(n_rows, n_trees, weighted, std::max(1.0, std::floor(fraction * static_cast<double>(n_rows))));
 }

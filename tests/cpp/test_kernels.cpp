@@ -1,4 +1,4 @@
-// Every instruction set gives the same bits.
+// Every instruction set is bit-identical.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -20,7 +20,7 @@ static std::vector<const Kernels*> available() {
 }
 static const Kernels& plain = kernels_of(OfIsa<Isa::base>{});
 
-TEST(scores_have_the_same_bits) {
+TEST(scores_are_bit_identical) {
   std::mt19937_64 g(1);
   for (const std::size_t n : {1u, 7u, 16u, 511u}) {
     std::vector<double> sl(n), wl(n), sr(n), wr(n), expected(n), got(n);
@@ -56,8 +56,8 @@ TEST(best_square_is_the_first_of_the_best_scores) {
   std::mt19937_64 g(6);
   for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 64u, 511u}) {
     for (const std::int64_t scale : {std::int64_t{2}, std::int64_t{1} << 40}) {  // small numbers tie
-      const std::size_t room = (n + 7) / 8 * 8;
-      std::vector<std::int64_t> s(room, 0), w(room, 0);
+      const std::size_t padded = (n + 7) / 8 * 8;
+      std::vector<std::int64_t> s(padded, 0), w(padded, 0);
       std::vector<double> sl(n), wl(n), sr(n), wr(n), scores(n);
       const std::int64_t s_total = scale, w_total = static_cast<std::int64_t>(3 * n + 1);
       for (std::size_t i = 0; i < n; ++i) {
@@ -79,17 +79,19 @@ TEST(best_square_is_the_first_of_the_best_scores) {
   }
 }
 
-// Cuts as a sweep gives them: sums that grow row by row, of values or of the weights of a class.
+// Cuts as in a sweep: sums that grow row by row, of values or of the weights of a class.
 TEST(best_square_finds_the_best_of_any_sweep) {
   std::mt19937_64 g(16);
-  for (const bool shares : {false, true})
+  for (const bool sums_are_weights : {false, true})
     for (const std::int64_t unit : {std::int64_t{1}, std::int64_t{1} << 38, std::int64_t{1} << 48})
       for (const std::size_t n : {1u, 3u, 8u, 31u, 511u, 512u, 513u, 1500u}) {
-        std::vector<std::int64_t> s((n + 7) / 8 * 8, 77), w(s);  // what lies behind is no cut, whatever is there
+        std::vector<std::int64_t> s((n + 7) / 8 * 8, 77),
+            w(s);  // elements past the end are not cuts, whatever they hold
         std::int64_t s_sum = 0, w_sum = 0;
         const auto add_row = [&] {
-          const std::int64_t weight = shares ? 1 + static_cast<std::int64_t>(g() % 3) : unit > 1 ? unit : 1;
-          s_sum += shares ? (g() % 2 ? weight : 0) : (static_cast<std::int64_t>(g() % 2001) - 900) * (unit >> 9 | 1);
+          const std::int64_t weight = sums_are_weights ? 1 + static_cast<std::int64_t>(g() % 3) : unit > 1 ? unit : 1;
+          s_sum += sums_are_weights ? (g() % 2 ? weight : 0)
+                                    : (static_cast<std::int64_t>(g() % 2001) - 900) * (unit >> 9 | 1);
           w_sum += weight;
         };
         for (std::size_t i = 0; i < n; ++i) {
@@ -110,13 +112,13 @@ TEST(best_square_finds_the_best_of_any_sweep) {
         }
         for (const Kernels* k : available()) {
           double score = 0;
-          CHECK_EQ(k->best_square(s.data(), w.data(), n, s_sum, w_sum, shares, &score), first);
+          CHECK_EQ(k->best_square(s.data(), w.data(), n, s_sum, w_sum, sums_are_weights, &score), first);
           CHECK(std::memcmp(&score, &best, sizeof score) == 0);
         }
       }
 }
 
-// Targets far from 0, where the rough comparison says little, and sums that tie.
+// Targets far from 0, where the rough comparison is inconclusive, and sums that tie.
 TEST(best_place_finds_the_best_of_rows_that_weigh_one) {
   std::mt19937_64 g(17);
   for (const std::int64_t offset : {std::int64_t{0}, std::int64_t{-3} << 20, std::int64_t{1} << 45})
@@ -151,8 +153,8 @@ TEST(best_square_takes_the_first_of_ties) {
   for (const Kernels* k : available())
     for (std::size_t n = 1; n < 40; ++n)
       for (std::size_t at = 0; at < n; ++at) {
-        std::vector<std::int64_t> s((n + 7) / 8 * 8, 5), w(s.size(), 10);  // as good as the whole: a merit of 0
-        for (std::size_t i = at; i < n; i += 3) s[i] = i % 2 ? 8 : 2;      // both 3 off
+        std::vector<std::int64_t> s((n + 7) / 8 * 8, 5), w(s.size(), 10);  // equal to the node's mean: a merit of 0
+        for (std::size_t i = at; i < n; i += 3) s[i] = i % 2 ? 8 : 2;      // both at distance 3
         double score = 0;
         CHECK_EQ(k->best_square(s.data(), w.data(), n, 10, 20, false, &score), at);
         CHECK(score > 0);
@@ -195,7 +197,7 @@ TEST(few_words_of_any_order_are_sorted) {
     }
 }
 
-TEST(keys_part_rows_and_sums) {
+TEST(keys_partition_rows_and_sums) {
   std::mt19937 g(4);
   for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 15u, 16u, 33u, 1000u, 4080u, 9001u}) {
     std::vector<std::uint32_t> keys(n), rows(n), left, right;
@@ -212,9 +214,9 @@ TEST(keys_part_rows_and_sums) {
     const std::size_t n_left = left.size();
     left.insert(left.end(), right.begin(), right.end());
     for (const Kernels* k : available()) {
-      std::vector<std::uint32_t> parted = rows, spare(n + 16);
-      CHECK_EQ(k->partition_by_key(parted.data(), n, keys.data(), cut, spare.data()), n_left);
-      CHECK(parted == left);
+      std::vector<std::uint32_t> partitioned = rows, spare(n + 16);
+      CHECK_EQ(k->partition_by_key(partitioned.data(), n, keys.data(), cut, spare.data()), n_left);
+      CHECK(partitioned == left);
       std::int64_t sum = 0;
       CHECK_EQ(k->sum_values(keys.data(), n, cut, values.data(), &sum), n_left);
       CHECK_EQ(sum, value_sum);
@@ -280,7 +282,7 @@ TEST(keys_of_a_column_are_read) {
   std::vector<std::uint32_t> keys(500);
   for (std::uint32_t& key : keys) key = static_cast<std::uint32_t>(g());
   for (const std::size_t n : {1u, 15u, 16u, 17u, 100u, 160u})
-    for (const int order : {0, 1, 2}) {  // any rows; neighbours; neighbours here and there, as drawn with replacement
+    for (const int order : {0, 1, 2}) {  // any rows; adjacent rows; partly adjacent, as drawn with replacement
       std::vector<std::uint32_t> rows(n), expected;
       for (std::size_t i = 0; i < n; ++i)
         rows[i] = static_cast<std::uint32_t>(order == 0 ? g() % keys.size() : 7 + i - (order == 2 && i % 40 == 3));
@@ -293,7 +295,7 @@ TEST(keys_of_a_column_are_read) {
     }
 }
 
-TEST(ranks_are_read_and_part_rows) {
+TEST(ranks_are_read_and_partition_rows) {
   std::mt19937 g(5);
   for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {
     constexpr std::size_t stride = 3;
@@ -323,9 +325,9 @@ TEST(ranks_are_read_and_part_rows) {
         k->rank_range(ranks.data(), n, &low, &high);
         CHECK_EQ(low, *std::min_element(ranks.begin(), ranks.end()));
         CHECK_EQ(high, *std::max_element(ranks.begin(), ranks.end()));
-        std::vector<std::uint32_t> parted = rows, spare(n + 16);
-        CHECK_EQ(k->partition_by_rank(parted.data(), n, ranks.data(), cut, spare.data()), n_left);
-        CHECK(parted == left);
+        std::vector<std::uint32_t> partitioned = rows, spare(n + 16);
+        CHECK_EQ(k->partition_by_rank(partitioned.data(), n, ranks.data(), cut, spare.data()), n_left);
+        CHECK(partitioned == left);
         std::vector<std::uint64_t> flags(n), expected_flags(left.size()), spare_flags(n + 16);
         for (std::size_t i = 0; i < n; ++i) flags[i] = std::uint64_t{rows[i]} << 32 | 7;
         for (std::size_t i = 0; i < n; ++i) expected_flags[i] = std::uint64_t{left[i]} << 32 | 7;
@@ -436,7 +438,7 @@ TEST(gini_of_cells_is_the_sum_of_squares_by_weight) {
     }
 }
 
-// Of every size, at a place among other words, which stay as they are.
+// Every size, at a position among other words, which are unchanged.
 TEST(partitions_write_no_further) {
   std::mt19937 g(18);
   for (const Kernels* k : available())
@@ -457,8 +459,8 @@ TEST(partitions_write_no_further) {
         std::copy(left.begin(), left.end(), expected.begin() + 20);
         std::copy(right.begin(), right.end(), expected.begin() + 20 + static_cast<std::ptrdiff_t>(left.size()));
         const auto holds = [&](auto part) {
-          std::vector<std::uint32_t> parted = words, spare(n + 16);
-          return part(parted.data() + 20, spare.data()) == left.size() && parted == expected;
+          std::vector<std::uint32_t> partitioned = words, spare(n + 16);
+          return part(partitioned.data() + 20, spare.data()) == left.size() && partitioned == expected;
         };
         CHECK(holds([&](auto* w, auto* spare) { return k->partition(w, n, side.data(), spare); }));
         CHECK(holds([&](auto* w, auto* spare) { return k->partition_by_key(w, n, keys.data(), 0x80000000, spare); }));

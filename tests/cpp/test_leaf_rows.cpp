@@ -12,14 +12,14 @@ using namespace spinney;
 
 namespace {
 
-// Leaves and weights at random: rows of weight 0, leaves without rows, queries that leave trees out.
+// Random leaves and weights: rows of weight 0, leaves without rows, queries that skip trees.
 struct Case {
   std::size_t n_rows, n_trees, n_nodes, n_queries;
   std::vector<std::uint32_t> leaf;    // by tree and row
   std::vector<double> amount;         // by tree and row
   std::vector<std::uint32_t> query;   // by query and tree
   std::vector<double> target;         // by row
-  std::vector<std::uint32_t> place;   // of each row in the order of the targets
+  std::vector<std::uint32_t> place;   // rank of each row's target
   std::vector<double> sorted_target;  // in that order
 
   Case(std::size_t rows, std::size_t trees, std::size_t nodes, std::size_t queries)
@@ -31,7 +31,7 @@ struct Case {
     }
     for (std::size_t i = 0; i < n_queries * n_trees; ++i)
       query.push_back(random() % 5 == 0 ? LeafRows::left_out : static_cast<std::uint32_t>(random() % n_nodes));
-    for (std::size_t t = 0; t < n_trees; ++t) query[t] = LeafRows::left_out;  // nobody knows the first
+    for (std::size_t t = 0; t < n_trees; ++t) query[t] = LeafRows::left_out;  // the first query skips all trees
     for (std::size_t r = 0; r < n_rows; ++r) target.push_back(static_cast<double>(random() % 50));
     std::vector<std::uint32_t> order(n_rows);
     std::iota(order.begin(), order.end(), 0u);

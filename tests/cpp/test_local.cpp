@@ -1,4 +1,4 @@
-// Neighbours, on every instruction set, beside plain loops over all rows.
+// Nearest neighbours, on every instruction set, compared with plain loops over all rows.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -41,7 +41,7 @@ double plain_key(Metric metric, const double* a, const double* b, std::size_t n_
 
 }  // namespace
 
-TEST(keys_have_the_same_bits_on_every_instruction_set) {
+TEST(keys_are_bit_identical_on_every_instruction_set) {
   std::mt19937_64 g(1);
   const auto all = of_every_isa([](auto isa) { return &local_kernels_of(isa); });
   for (const std::size_t n_terms : {1, 3, 12, 20})
@@ -57,7 +57,7 @@ TEST(keys_have_the_same_bits_on_every_instruction_set) {
           CHECK_EQ(keys[i], plain_key(metric, query.data(), block.data() + i, n_terms, n_lanes));
       }
     }
-  for (const LocalKernels* kernels : all) {  // powers have no plain twin here: all agree with the first
+  for (const LocalKernels* kernels : all) {  // powers have no reference implementation here: all agree with the first
     const std::vector<double> block = numbers(5 * n_lanes, g, false), query = numbers(5, g, false);
     double first[n_lanes], other[n_lanes];
     const double most = std::numeric_limits<double>::infinity();
@@ -67,7 +67,7 @@ TEST(keys_have_the_same_bits_on_every_instruction_set) {
   }
 }
 
-TEST(blocks_without_a_near_row_are_passed_over) {
+TEST(blocks_without_a_neighbour_are_skipped) {
   std::mt19937_64 g(2);
   const std::vector<double> blocks = numbers(7 * 4 * n_lanes, g, false), query(4, 50.0);
   for (const LocalKernels* kernels : of_every_isa([](auto isa) { return &local_kernels_of(isa); })) {

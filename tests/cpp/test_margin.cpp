@@ -1,4 +1,4 @@
-// Kernel machines and the perceptron, on every instruction set, beside plain loops.
+// Kernel machines and the perceptron, on every instruction set, compared with plain loops.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,13 +21,13 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Table {
   std::size_t n, d;
-  std::vector<double> terms;  // term by term
+  std::vector<double> terms;  // term-major
   std::vector<double> side;
 
   double at(std::size_t i, std::size_t k) const { return terms[k * n + i]; }
 };
 
-// Two classes that overlap; some rows are equal.
+// Two overlapping classes; some rows are equal.
 Table two_classes(std::size_t n, std::size_t d, std::uint64_t seed) {
   std::mt19937_64 g(seed);
   std::normal_distribution<double> normal;
@@ -94,7 +94,7 @@ double objective(const DualProblem& p, const std::vector<double>& matrix, const 
   return total;
 }
 
-// Slow twin: the first pair, in order, that gains from a step, by the parabola of the objective along it;
+// Slow reference implementation: the first pair, in order, that gains from a step along the parabola of the objective;
 // sweeps over all pairs until none gains.
 std::vector<double> slow_solution(const DualProblem& p, const std::vector<double>& matrix) {
   const std::size_t n = p.z.size();
@@ -121,16 +121,16 @@ std::vector<double> slow_solution(const DualProblem& p, const std::vector<double
   return beta;
 }
 
-// The largest gain per unit of a pair, from the matrix alone; within sides, where they are kept.
+// The largest gain per unit of a pair, from the matrix alone; within sides, if side sums are fixed.
 double violation(const DualProblem& p, const std::vector<double>& matrix, const std::vector<double>& beta,
                  std::size_t n_rows) {
   double highest[2] = {-infinity, -infinity}, lowest[2] = {infinity, infinity};
   for (std::size_t i = 0; i < beta.size(); ++i) {
-    double pull = p.z[i];
-    for (std::size_t j = 0; j < beta.size(); ++j) pull -= matrix[p.rows[i] * n_rows + p.rows[j]] * beta[j];
-    const int side = p.keeps_sides() && p.is_below(i);
-    const double up = pull - p.insensitive * (beta[i] >= 0 ? 1 : -1);
-    const double down = pull - p.insensitive * (beta[i] > 0 ? 1 : -1);
+    double residual = p.z[i];
+    for (std::size_t j = 0; j < beta.size(); ++j) residual -= matrix[p.rows[i] * n_rows + p.rows[j]] * beta[j];
+    const int side = p.has_side_sums() && p.is_below(i);
+    const double up = residual - p.insensitive * (beta[i] >= 0 ? 1 : -1);
+    const double down = residual - p.insensitive * (beta[i] > 0 ? 1 : -1);
     if (beta[i] < p.highest[i]) highest[side] = std::max(highest[side], up);
     if (beta[i] > p.lowest[i]) lowest[side] = std::min(lowest[side], down);
   }
@@ -198,11 +198,11 @@ TEST(kernel_values_are_those_of_plain_loops_on_every_instruction_set) {
   }
 }
 
-TEST(small_problems_come_to_the_optimum_of_the_slow_twin) {
+TEST(small_problems_reach_the_optimum_of_the_reference) {
   Interrupt interrupt;
   for (const std::size_t n : {2, 3, 9, 40})
     for (const Kernel& kernel : all_kernels) {
-      if (kernel.kind == KernelKind::sigmoid) continue;  // which has several optima
+      if (kernel.kind == KernelKind::sigmoid) continue;  // it has several optima
       const Table table = two_classes(n, 3, n);
       const KernelRows rows(table.terms.data(), table.n, table.d, kernel);
       const std::vector<double> matrix = plain_matrix(kernel, table);
@@ -218,7 +218,7 @@ TEST(small_problems_come_to_the_optimum_of_the_slow_twin) {
     }
 }
 
-TEST(large_problems_keep_the_conditions_whatever_is_kept_or_left_out) {
+TEST(large_problems_are_optimal_with_any_cache_and_shrinking) {
   Interrupt interrupt;
   const Table table = two_classes(300, 4, 7);
   const Kernel kernel{KernelKind::rbf, 0.3, 0.0, 1};
@@ -251,7 +251,7 @@ TEST(sides_keep_their_sums) {
     const Kernel kernel{KernelKind::rbf, 0.3, 0.0, 1};
     const KernelRows rows(table.terms.data(), table.n, table.d, kernel);
     const std::vector<double> matrix = plain_matrix(kernel, table);
-    for (const double share : {0.1, 0.5, 1.0})
+    for (const double fraction : {0.1, 0.5, 1.0})
       for (const bool of_values : {false, true}) {
         DualProblem problem = of_values ? value_problem(table, 1.0, 0.0) : problem_of(table, 1.0);
         if (of_values)  // each row again, on the other side
@@ -261,7 +261,7 @@ TEST(sides_keep_their_sums) {
           }
         else
           problem.z.assign(n, 0.0);
-        problem.side_sum = share * static_cast<double>(n / 2);
+        problem.side_sum = fraction * static_cast<double>(n / 2);
         const std::vector<double> penalties{1.0};
         const auto found = fit_machines(rows, {problem}, penalties, options_of(1e-6), 1, interrupt)[0][0];
         CHECK(is_within(problem, found.beta));
@@ -274,7 +274,7 @@ TEST(sides_keep_their_sums) {
   }
 }
 
-TEST(a_hard_margin_is_found_or_found_to_be_none) {
+TEST(a_hard_margin_is_found_or_reported_as_missing) {
   Interrupt interrupt;
   const Table apart{4, 1, {1.0, 2.0, -1.0, -3.0}, {1, 1, -1, -1}};
   const Kernel kernel{KernelKind::linear, 1.0, 0.0, 1};
@@ -299,7 +299,7 @@ TEST(edges_of_duals) {
       solve_dual(KernelRows(one.terms.data(), 1, 1, kernel), problem_of(one, 1.0), options_of(1e-6), {}, 1, interrupt);
   CHECK_EQ(alone.beta[0], 0.0);
   CHECK_EQ(alone.intercept, 1.0);
-  const Table same{6, 2, std::vector<double>(12, 1.0), {1, 1, 1, -1, -1, -1}};  // nothing tells the rows apart
+  const Table same{6, 2, std::vector<double>(12, 1.0), {1, 1, 1, -1, -1, -1}};  // identical rows of both classes
   const DualSolution level = solve_dual(KernelRows(same.terms.data(), 6, 2, kernel), problem_of(same, 2.0),
                                         options_of(1e-6), {}, 1, interrupt);
   CHECK(is_within(problem_of(same, 2.0), level.beta));
@@ -357,7 +357,7 @@ TEST(decisions_are_sums_over_support_vectors) {
   }
 }
 
-TEST(the_perceptron_learns_as_row_by_row) {
+TEST(the_perceptron_matches_a_plain_loop) {
   Interrupt interrupt;
   const Table table = two_classes(50, 3, 9);
   std::vector<double> by_row(table.n * table.d), steps(table.n, 1.0);
@@ -381,7 +381,7 @@ TEST(the_perceptron_learns_as_row_by_row) {
   CHECK_EQ(end.n_updates, n_updates);
   CHECK_EQ(end.n_epochs, 7u);
   for (std::size_t k = 0; k < 4; ++k) CHECK_NEAR(end.weights[k], sum[k] / static_cast<double>(n_seen), 1e-9);
-  const double line[] = {1.0, 2.0, -1.0, -2.0}, sides[] = {1, 1, -1, -1};  // which a plane parts
+  const double line[] = {1.0, 2.0, -1.0, -2.0}, sides[] = {1, 1, -1, -1};  // linearly separable
   const PerceptronEnd clean =
       fit_perceptron(line, 4, 1, sides, std::span(steps).first(4), {1.0, 4.0, 100, false, true, 3}, interrupt);
   CHECK(clean.is_clean);

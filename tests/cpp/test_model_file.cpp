@@ -74,13 +74,13 @@ static void check_equal(const Tree& a, const Tree& b) {
   CHECK(a.feature == b.feature && a.right == b.right && a.flags == b.flags && a.n_rows == b.n_rows);
   CHECK(a.set == b.set && a.sets == b.sets);
   CHECK_EQ(a.value_width, b.value_width);
-  const auto same_bits = [](const std::vector<double>& x, const std::vector<double>& y) {
+  const auto bit_identical = [](const std::vector<double>& x, const std::vector<double>& y) {
     return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(double)) == 0;
   };
-  CHECK(same_bits(a.threshold, b.threshold));
-  CHECK(same_bits(a.value, b.value));
-  CHECK(same_bits(a.weight, b.weight));
-  CHECK(same_bits(a.impurity, b.impurity));
+  CHECK(bit_identical(a.threshold, b.threshold));
+  CHECK(bit_identical(a.value, b.value));
+  CHECK(bit_identical(a.weight, b.weight));
+  CHECK(bit_identical(a.impurity, b.impurity));
 }
 
 static void check_round_trip(const Tree& t) {
@@ -88,9 +88,9 @@ static void check_round_trip(const Tree& t) {
   check_equal(t, unpack(read_model(bytes_of(file)).arrays_of(0)));
 }
 
-TEST(a_tree_comes_back_to_the_bit) { check_round_trip(small_tree()); }
+TEST(a_tree_is_restored_bit_for_bit) { check_round_trip(small_tree()); }
 
-TEST(whatever_cannot_be_computed_again_is_stored) {
+TEST(values_that_cannot_be_recomputed_are_stored) {
   const std::vector<std::function<void(Tree&)>> changes{
       [](Tree& t) { t.value[2] = 0.1; },
       [](Tree& t) { t.value[1] = -0.0; },
@@ -161,26 +161,26 @@ TEST(newer_formats_are_named) {
   CHECK(has(fault_of(file), "newer spinney (format 3, this one reads up to 1): upgrade"));
 }
 
-// Lengths and kinds that lie, in files whose checksum is right.
-TEST(lies_are_refused_before_they_cost_memory) {
+// Wrong lengths and types in files with a right checksum.
+TEST(wrong_lengths_are_refused_before_memory_is_allocated) {
   const std::string file = file_of(small_tree());
   const std::size_t table = 40, type = table + 16, tree = table + 20, count = table + 24;
-  for (const std::uint64_t lie :
+  for (const std::uint64_t wrong :
        {std::uint64_t{0}, std::uint64_t{2}, std::uint64_t{1} << 31, UINT64_MAX / 8, UINT64_MAX})
     for (const std::size_t at : {std::size_t{24}, count, count + 32, count + 64}) {
-      std::string liar = file;
-      std::memcpy(liar.data() + at, &lie, 8);
-      if (std::memcmp(liar.data() + at, file.data() + at, 8) != 0) CHECK(!fault_of(seal(liar)).empty());
+      std::string corrupted = file;
+      std::memcpy(corrupted.data() + at, &wrong, 8);
+      if (std::memcmp(corrupted.data() + at, file.data() + at, 8) != 0) CHECK(!fault_of(seal(corrupted)).empty());
     }
   for (const std::size_t at : {std::size_t{8}, std::size_t{32}, std::size_t{36}, type, tree, table})
-    for (const std::uint32_t lie : {0u, 7u, 0x7FFFFFFFu, UINT32_MAX}) {
-      std::string liar = file;
-      std::memcpy(liar.data() + at, &lie, 4);
-      if (std::memcmp(liar.data() + at, file.data() + at, 4) != 0) CHECK(!fault_of(seal(liar)).empty());
+    for (const std::uint32_t wrong : {0u, 7u, 0x7FFFFFFFu, UINT32_MAX}) {
+      std::string corrupted = file;
+      std::memcpy(corrupted.data() + at, &wrong, 4);
+      if (std::memcmp(corrupted.data() + at, file.data() + at, 4) != 0) CHECK(!fault_of(seal(corrupted)).empty());
     }
 }
 
-// Random bytes under a right checksum: refused, or sound enough to be judged by the validator.
+// Random bytes with a right checksum: refused, or well-formed enough for the validator.
 TEST(random_damage_never_gets_past_reader_and_validator) {
   const std::string file = file_of(small_tree());
   int n_accepted = 0;

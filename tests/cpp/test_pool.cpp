@@ -22,8 +22,8 @@
 using namespace spinney;
 using namespace std::chrono_literals;
 
-// Threads that a forked child uses. ThreadSanitizer cannot follow threads started after a fork ("dup thread
-// with used id"): there these tests only watch the parent's side.
+// Threads that a forked child uses. ThreadSanitizer cannot follow threads started after a fork ("dup thread with used
+// id"): with it these tests only check the parent.
 #ifdef __SANITIZE_THREAD__
 constexpr int n_child_threads = 1;
 #else
@@ -39,7 +39,7 @@ static std::uint64_t sum_of_squares(std::size_t n, int n_threads) {
 
 static std::uint64_t expected_sum(std::uint64_t n) { return n == 0 ? 0 : (n - 1) * n * (2 * n - 1) / 6; }
 
-// True once `n` tasks have met here: proof that n threads run at once. Gives up after ten seconds.
+// True once `n` tasks are here at once, which proves that n threads run. Gives up after ten seconds.
 class Meeting {
  public:
   explicit Meeting(int n) : n_missing_(n) {}
@@ -262,7 +262,7 @@ TEST(calls_far_apart_wake_sleeping_workers) {
   }
 }
 
-TEST(a_forked_child_has_a_working_pool_of_its_own) {
+TEST(a_forked_child_has_a_working_pool) {
   CHECK_EQ(sum_of_squares(1000, 4), expected_sum(1000));
   const int status = status_of_child(30, [] {
     Meeting meeting(n_child_threads);
@@ -290,11 +290,11 @@ TEST(fork_while_other_threads_are_inside_parallel_for) {
   for (auto& caller : callers) caller.join();
 }
 
-TEST(fork_inside_a_task_tells_the_child_that_it_cannot_finish) {
+TEST(fork_inside_a_task_raises_an_error_in_the_child) {
   Meeting all_busy(2), forked(2);
   const pid_t parent = getpid();
   int status = 0;
-  bool child_told = false;
+  bool child_reported = false;
   try {
     parallel_for(2, 2, [&](std::size_t, int worker) {
       all_busy.join();
@@ -306,17 +306,17 @@ TEST(fork_inside_a_task_tells_the_child_that_it_cannot_finish) {
       forked.join();
     });
   } catch (const std::runtime_error&) {
-    child_told = true;
+    child_reported = true;
   }
-  if (getpid() != parent) _exit(child_told ? 42 : 1);
-  CHECK(!child_told);
+  if (getpid() != parent) _exit(child_reported ? 42 : 1);
+  CHECK(!child_reported);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
 }
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // their run-times abort without memory
 TEST(fewer_threads_where_the_system_refuses_more) {
   const int status = status_of_child(30, [] {
-    const rlimit little{std::size_t{256} << 20, std::size_t{256} << 20};  // room for about thirty stacks
+    const rlimit little{std::size_t{256} << 20, std::size_t{256} << 20};  // enough for about thirty stacks
     if (setrlimit(RLIMIT_AS, &little) != 0) return 2;
     std::atomic<int> n_workers{0};
     std::vector<std::atomic<bool>> seen(1024);
@@ -331,8 +331,8 @@ TEST(fewer_threads_where_the_system_refuses_more) {
 }
 #endif
 
-// A process ends while its pool sleeps, or while it is busy. The program runs itself for that, because leak
-// checkers cannot look into a forked child.
+// A process ends while its pool sleeps, or while it is busy. The program runs itself for that, because leak checkers
+// cannot inspect a forked child.
 [[noreturn]] static void exit_with_pool(bool busy) {
   alarm(30);
   sum_of_squares(1000, 8);

@@ -1,4 +1,4 @@
-// Shapley values: the quadrature is exact, and every way to walk gives the same bits.
+// Shapley values: the quadrature is exact, and all walks are bit-identical.
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +19,7 @@ static std::vector<const ShapKernels*> available() {
   return of_every_isa([](auto isa) { return &shap_kernels_of(isa); });
 }
 
-// Grows a random subtree and returns its weight. Few columns, so that they come again on a path.
+// Grows a random subtree and returns its weight. Few columns, so that they repeat on a path.
 static double grow(Tree& t, std::mt19937& g, int depth, bool stops) {
   const std::size_t node = t.add_leaf();
   for (double& v : t.value_of(node)) v = static_cast<double>(g() % 1000) / 100;
@@ -52,13 +52,13 @@ TEST(quadrature_integrates_polynomials) {
   }
 }
 
-TEST(every_way_to_walk_gives_the_same_bits) {
+TEST(all_walks_are_bit_identical) {
   std::mt19937 g(7);
   std::vector<ShapLanes> x(5);
   for (ShapLanes& column : x)
     for (double& v : column.of) v = g() % 9 == 0 ? NAN : static_cast<double>(g() % 10);
   for (const std::uint32_t width : {1u, 3u})
-    for (const int depth : {1, 3, 7, -7}) {  // below 0: no row stops at a split
+    for (const int depth : {1, 3, 7, -7}) {  // negative: no row stops at a split
       const Tree t = random_tree(static_cast<unsigned>(std::abs(depth)), width, std::abs(depth), depth > 0);
       const std::vector<std::uint32_t> root{0, static_cast<std::uint32_t>(t.size())};
       const SummedTrees trees{t, root};

@@ -8,22 +8,22 @@
 
 using namespace spinney;
 
-TEST(what_was_sealed_is_verified) {
+TEST(sealed_files_are_verified) {
   const auto spill = std::make_shared<Spill>("/tmp", 1 << 16);
   LargeArray<std::uint32_t> sealed(700'000, spill), open(1000, spill);
   for (std::size_t i = 0; i < sealed.size(); ++i) sealed.data()[i] = static_cast<std::uint32_t>(i * i);
   sealed.seal();
   open.data()[3] = 7;
   spill->verify();
-  CHECK_EQ(spill->n_times_let_go(), std::size_t{6});  // three pieces, twice
+  CHECK_EQ(spill->n_releases(), std::size_t{6});  // three chunks, twice
   sealed.data()[650'000] ^= 1u << 30;
   CHECK_THROWS(spill->verify(), std::runtime_error);
   sealed = {};
   spill->verify();
-  LargeArray<int>(5).seal();  // in memory there is nothing to seal
+  LargeArray<int>(5).seal();  // no effect in memory
 }
 
-TEST(vectors_lie_where_they_are_told) {
+TEST(vectors_are_allocated_where_requested) {
   const auto spill = std::make_shared<Spill>("/tmp", 1 << 12);
   RowVector<double> in_file(spill), in_memory;
   for (int i = 0; i < 5000; ++i) {

@@ -17,7 +17,7 @@
 using namespace spinney;
 namespace fs = std::filesystem;
 
-// A folder of made-up system files that goes away with its test.
+// A folder of fake system files that is removed after its test.
 class FakeRoot {
  public:
   FakeRoot() {
@@ -37,7 +37,7 @@ class FakeRoot {
   std::string root_;
 };
 
-// Sets (or, with null, unsets) an environment variable for the life of a test.
+// Sets (or, with null, unsets) an environment variable during a test.
 class Environment {
  public:
   Environment(const char* name, const char* value) : name_(name) {
@@ -158,7 +158,7 @@ TEST(available_threads_follows_the_affinity_mask) {
 }
 #endif
 
-TEST(n_jobs_positive_is_taken_at_its_word) {
+TEST(n_jobs_positive_is_used_as_given) {
   const Environment own("SPINNEY_NUM_THREADS", "3");
   CHECK_EQ(resolve_threads(1), 1);
   CHECK_EQ(resolve_threads(100), 100);
@@ -191,10 +191,10 @@ TEST(n_jobs_none_reads_the_environment) {
   CHECK_EQ(with_omp(" 1 , 4"), 1);
   CHECK_EQ(with_omp("9999"), all);
   CHECK_EQ(with_omp("99999999999999999999999"), all);
-  for (const char* rubbish : {"", "0", "-1", "two", "1x", ",1"}) CHECK_EQ(with_omp(rubbish), all);
+  for (const char* invalid : {"", "0", "-1", "two", "1x", ",1"}) CHECK_EQ(with_omp(invalid), all);
 }
 
-TEST(own_variable_wins_and_must_be_a_number) {
+TEST(spinney_variable_wins_and_must_be_a_number) {
   const Environment omp("OMP_NUM_THREADS", "1");
   const auto with_own = [](const char* value) {
     const Environment own("SPINNEY_NUM_THREADS", value);
@@ -205,6 +205,6 @@ TEST(own_variable_wins_and_must_be_a_number) {
   CHECK_EQ(with_own("5000"), 1024);
   CHECK_EQ(with_own("99999999999999999999999"), 1024);
   CHECK_EQ(with_own(""), 1);
-  for (const char* rubbish : {"0", "-1", "-99999999999999999999999", "two", "1x", "3,2", " "})
-    CHECK_THROWS(with_own(rubbish), std::invalid_argument);
+  for (const char* invalid : {"0", "-1", "-99999999999999999999999", "two", "1x", "3,2", " "})
+    CHECK_THROWS(with_own(invalid), std::invalid_argument);
 }

@@ -36,7 +36,7 @@ static Tree small_tree() {
 
 static const std::vector<std::uint32_t> kinds{0, 50};
 
-TEST(sets_answer_alike_as_bits_and_as_lists) {
+TEST(sets_agree_as_bits_and_as_lists) {
   for (const bool otherwise_left : {false, true})
     for (const std::uint32_t gap : {1u, 500u}) {  // close codes become bits, distant ones a list
       std::vector<std::uint32_t> left, right, sets;
@@ -114,7 +114,7 @@ static Tree worked_example() {
   return t;
 }
 
-// A tree of n_splits splits down one side; every fourth is by categories.
+// A tree of n_splits splits down one side; every fourth is on categories.
 static Tree long_tree(std::uint32_t n_splits, std::uint32_t width) {
   Tree t;
   t.value_width = width;
@@ -135,19 +135,19 @@ static Tree long_tree(std::uint32_t n_splits, std::uint32_t width) {
   return t;
 }
 
-TEST(trees_that_waited_are_the_forest) {
+TEST(buffered_trees_make_up_the_forest) {
   for (const std::uint32_t width : {1u, 3u})
     for (const int n_threads : {1, 2}) {
       Forest expected;
-      std::vector<WaitingRoom> rooms(2);
-      std::vector<WaitingTree> waiting;
-      // the last ones are longer than a piece of memory
+      std::vector<TreeBuffer> buffers(2);
+      std::vector<BufferedTree> buffered;
+      // the last ones are longer than a memory block
       for (const std::uint32_t n_splits : {0u, 1u, 2u, 100u, 5u, 3000u, 1u, 400u, 90000u, 7u, 70000u}) {
         const Tree t = long_tree(n_splits, width);
         expected.add(t);
-        waiting.push_back(rooms[n_splits % 2].keep(t));
+        buffered.push_back(buffers[n_splits % 2].add(t));
       }
-      const Forest got = Forest::join(std::move(waiting), n_threads);
+      const Forest got = Forest::join(std::move(buffered), n_threads);
       CHECK(got.root == expected.root);
       CHECK_EQ(got.nodes.value_width, width);
       CHECK(got.nodes.feature == expected.nodes.feature);
@@ -178,7 +178,7 @@ TEST(the_worked_pruning_example) {
 }
 
 TEST(a_useless_split_with_a_useful_one_below_stays) {
-  Tree t = worked_example();  // the root gains nothing, its left son a little, t5 all the rest
+  Tree t = worked_example();  // the root gains nothing, its left child a little, t5 all the rest
   const std::vector<double> risk{1, .8, .1, .7, 0, 0, .2, .1, .1};
   const PruningPath path = weakest_links(t, risk);
   CHECK_EQ(path.node.size(), std::size_t{2});
@@ -195,10 +195,10 @@ TEST(turns_cover_all_cuts) {
   const std::vector<double> risk = impurity_risks(t), limits{0.01, 0.1, 1};
   const std::vector<std::uint32_t> first = first_cuts(t, risk, limits);
   CHECK_EQ(first[0], 2u);
-  CHECK_EQ(first[1], 2u);  // t2 goes with the root
+  CHECK_EQ(first[1], 2u);  // t2 is pruned with the root
   CHECK_EQ(first[3], 1u);
   CHECK_EQ(first[6], 1u);
-  const std::vector<std::uint32_t> rest{4, 2, 6};  // the last one comes to rest at a split
+  const std::vector<std::uint32_t> rest{4, 2, 6};  // the last one stops at a split
   const Turns turns = pruning_turns(t, rest, first, 3);
   const std::uint32_t row[] = {0, 0, 0, 1, 1, 2, 2}, node[] = {0, 3, 4, 0, 2, 0, 6}, begin[] = {2, 1, 0, 2, 0, 2, 0};
   CHECK_EQ(turns.row.size(), std::size(row));
@@ -210,7 +210,7 @@ TEST(turns_cover_all_cuts) {
   }
 }
 
-TEST(risks_that_are_no_numbers_do_no_harm) {
+TEST(nan_risks_are_handled) {
   const Tree t = worked_example();
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   const std::vector<double> risk{inf, nan, -inf, inf, 1, nan, inf, 0, inf};

@@ -108,11 +108,11 @@ def test_parameters_have_bounds_around_their_defaults():
 
 def test_rows_that_do_not_fit_are_refused():
     y = np.zeros(3)
-    with pytest.raises(ValueError, match="differ in rows"):
+    with pytest.raises(ValueError, match="different numbers of rows"):
         _engine.loss_rows("squared_error", 0.0, y, np.zeros((1, 4)))
     with pytest.raises(ValueError, match="number of columns"):
         _engine.loss_rows("normal", 1.0, y, np.zeros((1, 3)))
-    with pytest.raises(ValueError, match="no such class"):
+    with pytest.raises(ValueError, match="class code is out of range"):
         _engine.loss_start("multinomial", 0.0, y + 5, None, None, 3)
     with pytest.raises(ValueError, match="no loss cubic"):
         _engine.loss_value("cubic", 0.0, y, np.zeros((1, 3)), None)

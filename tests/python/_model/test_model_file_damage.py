@@ -67,7 +67,7 @@ def test_messages_say_what_is_wrong_and_what_to_do(model, tmp_path, loader):
         data[:5]: "is cut short",
         data[:20]: "is cut short. Copy it again from an intact source, or save the model again",
         data[:-9]: f"is cut short: it has {len(data) - 9} of its {len(data)} bytes",
-        data + b"x": "is longer than it says",
+        data + b"x": "is longer than the size in its header",
         data[:60] + b"\xff" + data[61:]: "is damaged: its checksum is wrong",
         data[:8] + b"\x03" + data[9:]: r"newer spinney \(format 3, this one reads up to 1\): upgrade spinney\.$",
     }

@@ -1,4 +1,4 @@
-// Parting words in place: those that go left first, each side in its order.
+// Stable partition in place: the words that go left come first.
 //
 // Internal linkage on purpose: these are compiled once per instruction set and must never be merged by the linker.
 #pragma once
@@ -8,11 +8,11 @@
 namespace spinney {
 namespace {
 
-// Parts words[i …], of which n_left before lie at the start and n_right in `spare`, and joins both sides. Both are written and
-// one is kept: no branch to guess.
+// Partitions words[i …]; the n_left words before them are at the start and n_right are in `spare`. Then joins both
+// sides. Each word is written to both sides and only one counter advances, which avoids a branch.
 template <class Word, class GoesLeft>
-[[gnu::always_inline]] inline std::size_t part_rest(Word* words, std::size_t n, Word* spare, std::size_t i,
-                                                    std::size_t n_left, std::size_t n_right, GoesLeft goes_left) {
+[[gnu::always_inline]] inline std::size_t partition_rest(Word* words, std::size_t n, Word* spare, std::size_t i,
+                                                         std::size_t n_left, std::size_t n_right, GoesLeft goes_left) {
   for (; i < n; ++i) {
     const Word word = words[i];
     const bool left = goes_left(i, word);

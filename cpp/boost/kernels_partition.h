@@ -1,4 +1,4 @@
-// Rows parted by their codes: a part of kernels_body.cpp.
+// Partition of rows by their codes, included by kernels_body.cpp.
 
 #if defined(__AVX512F__)
 using CodeLanes = __m512i;
@@ -6,7 +6,7 @@ using CodeLanes = __m512i;
 using CodeLanes = __m256i;
 #endif
 
-// Codes up to a cut go left, and one other.
+// Codes up to a cut go left, and one other code.
 struct AtMost {
   SPINNEY_INLINE bool holds(std::uint32_t code) const { return (code <= cut) | (code == other); }
 
@@ -53,7 +53,7 @@ struct ByBits {
   std::size_t n_bits;  // at least 512
 };
 
-// A bit for each of n rows, at most 16: whether its code goes left.
+// A bit mask of n <= 16 rows: 1 if the code goes left.
 template <class Code, class Rule>
 SPINNEY_INLINE std::uint32_t bits_left(const Rule& rule, const Code* codes, const Row* rows,
                                        [[maybe_unused]] std::size_t n) {
@@ -78,8 +78,8 @@ SPINNEY_INLINE std::uint32_t bits_left(const Rule& rule, const Code* codes, cons
 }
 
 template <class Code, class Rule>
-SPINNEY_INLINE std::size_t part_rows(Row* rows, std::size_t n, const Code* codes, Row* spare, const Rule& rule) {
-  return part_words(
+SPINNEY_INLINE std::size_t partition_rows(Row* rows, std::size_t n, const Code* codes, Row* spare, const Rule& rule) {
+  return partition_words(
       rows, n, spare,
       [&](std::size_t i, std::size_t m) __attribute__((always_inline)) { return bits_left(rule, codes, rows + i, m); },
       [&](std::size_t i) __attribute__((always_inline)) { return rule.holds(codes[rows[i]]); });
@@ -87,11 +87,11 @@ SPINNEY_INLINE std::size_t part_rows(Row* rows, std::size_t n, const Code* codes
 
 std::size_t part(Row* rows, std::size_t n, const std::uint8_t* codes, std::uint32_t cut, std::uint32_t also_left,
                  Row* spare) {
-  return part_rows(rows, n, codes, spare, AtMost{cut, also_left});
+  return partition_rows(rows, n, codes, spare, AtMost{cut, also_left});
 }
 
 template <class Code>
-std::size_t part_by_bits(Row* rows, std::size_t n, const Code* codes, const std::uint32_t* bits, std::size_t n_bits,
-                         Row* spare) {
-  return part_rows(rows, n, codes, spare, ByBits{bits, n_bits});
+std::size_t partition_by_bits(Row* rows, std::size_t n, const Code* codes, const std::uint32_t* bits,
+                              std::size_t n_bits, Row* spare) {
+  return partition_rows(rows, n, codes, spare, ByBits{bits, n_bits});
 }

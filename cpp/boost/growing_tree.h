@@ -1,5 +1,5 @@
-// A tree of boosting that is being grown: its leaves, which of them is split next, and the nodes so far. TreeGrower
-// (boost/grower.h) derives from it and splits the leaves. Leaves have one value, or a value for each of several scores.
+// A boosted tree that is being grown: its leaves, the order of their splits, and the nodes so far. TreeGrower
+// (boost/grower.h) derives from it and splits the leaves. Leaves have one value, or one value per score.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace spinney {
 
-// A node of the tree to be, or one that its parent will have if it is split.
+// A node of the tree, or a child that was split off speculatively.
 template <class SplitType, class SumsType>
 struct GrowingNode {
   using Split = SplitType;
@@ -27,19 +27,19 @@ struct GrowingNode {
   std::size_t begin = 0, end = 0;
   SumsType sums;
   std::uint32_t depth = 0;
-  std::uint64_t path = 1;  // random streams are by place in the tree
+  std::uint64_t path = 1;  // random streams are keyed by the position in the tree
   Bounds bounds;
-  std::vector<std::uint32_t> groups;  // that may still be split on; empty: no constraint
+  std::vector<std::uint32_t> groups;  // interaction groups that are still open; empty: no constraint
   Histogram histogram;
-  Histogram listed;  // of the listed columns, where there are entries enough
+  Histogram listed;  // histogram of the listed columns, if there are enough entries
   SplitType best;
-  std::unique_ptr<GrowingNode> left, right;  // once its split has been carried out, ahead of its turn perhaps
+  std::unique_ptr<GrowingNode> left, right;  // set once the split has been made, possibly speculatively
   bool is_taken = false;                     // a thread is splitting it
   bool is_placed = false;                    // it is part of the tree
   std::size_t made = 0;                      // order of creation
-  std::size_t at = 0;                        // its place among the nodes
+  std::size_t at = 0;                        // its index among the nodes
   int made_by = 0;                           // worker
-  std::uint32_t name = 0;                    // its number in messages, where rows are distributed
+  std::uint32_t name = 0;                    // node number in messages of a distributed fit
 
   Row n() const { return static_cast<Row>(end - begin); }
   bool is_split() const { return left != nullptr; }
@@ -88,11 +88,12 @@ class TreeGrowth {
   };
 
   ~TreeGrowth() = default;
-  virtual void release(Leaf& leaf) = 0;  // its histograms are not needed any more
-  virtual void rejoin(Leaf& leaf) = 0;   // a leaf whose split did not become part of the tree
-  virtual void describe(NodeRecord& node, BoostedTree& grown, std::size_t at) = 0;  // in the tree, but for its children
+  virtual void release(Leaf& leaf) = 0;  // frees its histograms
+  virtual void rejoin(Leaf& leaf) = 0;   // undoes a speculative split of the leaf's rows
+  virtual void describe(NodeRecord& node, BoostedTree& grown,
+                        std::size_t at) = 0;  // fills in the node, except its children
 
-  // ---- whose turn it is ------------------------------------------------------------------------------
+  // ---- split order -----------------------------------------------------------------------------------
 
   bool later(const Leaf& a, const Leaf& b) const {
     if (params_.depth_wise && a.depth != b.depth) return a.depth > b.depth;
@@ -117,7 +118,7 @@ class TreeGrowth {
     node.name = leaf.name;
   }
 
-  // A node takes its place; it waits for its turn if there is a split to make.
+  // Adds a node to the tree; it is queued if it has a split.
   void push(std::unique_ptr<Leaf> leaf) {
     place(*leaf);
     if (!(leaf->best.gain > 0)) return finish(*leaf);
@@ -125,7 +126,7 @@ class TreeGrowth {
     std::push_heap(heap_.begin(), heap_.end(), order());
   }
 
-  // Splits that are made and whose turn it is become part of the tree.
+  // Adds the splits that are made and next in order to the tree.
   void commit_splits() {
     while (!is_done() && heap_.front()->is_split()) {
       std::pop_heap(heap_.begin(), heap_.end(), order());
@@ -136,8 +137,8 @@ class TreeGrowth {
     }
   }
 
-  // visit(leaf) for the first `most` leaves in the order of their turns, as far as it is known, until it returns false; `soon`
-  // is scratch. Splits made ahead are followed by those below them.
+  // Calls visit(leaf) for the first `most` leaves in split order, as far as it is known, until it returns false; `soon`
+  // is scratch. Speculative splits are followed by those below them.
   template <class Visit>
   void for_each_turn(std::size_t most, std::vector<Leaf*>& soon, Visit&& visit) const {
     soon.clear();
@@ -165,7 +166,7 @@ class TreeGrowth {
     return found;
   }
 
-  // A node is a leaf for good, whatever was made ahead below it.
+  // Makes a node a final leaf and discards speculative splits below it.
   void finish(Leaf& leaf) {
     release(leaf);
     if (!leaf.is_split()) return;
@@ -174,7 +175,7 @@ class TreeGrowth {
     rejoin(leaf);
   }
 
-  // The leaf has its children now; or a lesser split, and takes its place behind others, or no split at all.
+  // The leaf now has its children; or it has a worse split and moves back in the order, or no split at all.
   void settle(LeafSplit<Leaf>& split) {
     Leaf& leaf = *split.leaf;
     leaf.left = std::move(split.left);
@@ -229,7 +230,7 @@ class TreeGrowth {
     nodes_.resize(nodes_.size() + 2);
   }
 
-  // The split of a leaf becomes part of the tree.
+  // Makes the split of a leaf part of the tree.
   void commit(std::unique_ptr<Leaf> leaf) {
     record_split(*leaf);
     push(std::move(leaf->left));
@@ -268,7 +269,7 @@ class TreeGrowth {
   const Coding& coding_;
   const BoostParams& params_;
   const DrawnColumns columns_;
-  std::vector<std::unique_ptr<Leaf>> heap_;  // leaves of the tree that have a split to make
+  std::vector<std::unique_ptr<Leaf>> heap_;  // leaves of the tree with a pending split
   std::vector<NodeRecord> nodes_;
   std::size_t n_made_ = 0, n_leaves_ = 1;
 };
@@ -306,7 +307,7 @@ class GrowingTree : public TreeGrowth<GrowingLeaf> {
     const double h = static_cast<double>(node.sums.hessian) * units_.hessian;
     tree.weight[at] = static_cast<double>(node.n);
     tree.n_rows[at] = node.n;
-    // such that the decrease of weight times impurity is the gain
+    // so that the decrease of weighted impurity equals the gain
     tree.impurity[at] =
         node.n == 0 ? 0.0 : -g * g / (h + params_.l2_regularization + 1e-300) / static_cast<double>(node.n);
     tree.value[at] = search_.step(g, h, node.bounds) * params_.learning_rate;

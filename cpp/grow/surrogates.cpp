@@ -1,4 +1,4 @@
-#include "grow/weigh.h"
+#include "grow/surrogates.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 
 namespace spinney {
 
-// Keeps the `most` best of entries that arrive one by one; the earlier of equals is the better.
-// rpart's error, kept on request: in a full list of two, a new best pushes out both.
+// Retains the `most` best of entries that arrive one by one; the earlier of equals is better. rpart's bug, reproduced
+// on request: in a full list of two, a new best entry pushes out both.
 template <class Entry, class Better>
 static void insert_ranked(std::vector<Entry>& list, Entry entry, std::size_t most, bool quirks, Better&& better) {
   if (most == 0) return;
@@ -23,15 +23,15 @@ static void insert_ranked(std::vector<Entry>& list, Entry entry, std::size_t mos
   if (list.size() > most) list.pop_back();
 }
 
-Ranking Weigher::rank(OpenNode& node, std::span<const Row> rows) {
+Ranking SurrogateSearch::rank(OpenNode& node, std::span<const Row> rows) {
   std::vector<Found> found(rules_.table.n_columns());
-  Tried& tried = workers_[0]->tried;
+  TriedColumns& tried = workers_[0]->tried;
   search_drawn_columns(rules_, node, tried, [&](auto columns, auto candidates) {
     for_each_column(workers_, rows.size(), columns.size(), interrupt_, [&](std::size_t i, Worker& worker) {
       candidates[i] = search_present(worker, node, rows, columns[i], found[columns[i]]);
     });
   });
-  if (how_.response != nullptr) round_ties(tried, rows, found);
+  if (params_.response != nullptr) round_ties(tried, rows, found);
   Ranking ranking;
   std::vector<std::size_t> order(tried.columns.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -41,21 +41,21 @@ Ranking Weigher::rank(OpenNode& node, std::span<const Row> rows) {
     const Choice choice{f, found[f].gain, rules_.per_cost(found[f].gain, f), tried.candidates[i]};
     return Ranking::Entry{choice, found[f].count, found[f].reversed, found[f].rounded};
   };
-  const std::size_t first = how_.rpart ? SIZE_MAX : first_choice(tried, found);
-  const std::size_t most = std::size_t{how_.max_competitors} + (how_.rpart ? 1 : 0);
+  const std::size_t first = params_.rpart ? SIZE_MAX : first_choice(tried, found);
+  const std::size_t most = std::size_t{params_.max_competitors} + (params_.rpart ? 1 : 0);
   for (const std::size_t i : order) {
-    if (i == first || !tried.candidates[i].found() || (how_.rpart && !(found[tried.columns[i]].gain > 0))) continue;
-    insert_ranked(ranking.entries, entry(i), most, how_.quirks, is_better);
+    if (i == first || !tried.candidates[i].found() || (params_.rpart && !(found[tried.columns[i]].gain > 0))) continue;
+    insert_ranked(ranking.entries, entry(i), most, params_.quirks, is_better);
   }
   if (first < tried.columns.size()) ranking.entries.insert(ranking.entries.begin(), entry(first));
-  if (how_.rpart) {  // rpart takes what is this small for nothing
+  if (params_.rpart) {  // rpart treats such a small gain as none
     const double least = ranking.entries.empty() ? 0 : 1e-10 * ranking.entries[0].choice.merit;
     std::erase_if(ranking.entries, [&](const auto& e) { return e.choice.merit <= least; });
   }
   return ranking;
 }
 
-void Weigher::mark(const SplitRecord& split, std::span<const Row> rows, std::vector<std::uint8_t>& side) const {
+void SurrogateSearch::mark(const SplitRecord& split, std::span<const Row> rows, std::vector<std::uint8_t>& side) const {
   const Column& column = rules_.table.columns[split.feature];
   const double threshold = open_cut(split.feature, split.threshold);
   side.resize(rows.size());
@@ -67,67 +67,67 @@ void Weigher::mark(const SplitRecord& split, std::span<const Row> rows, std::vec
   });
 }
 
-std::vector<WeighedSplit> Weigher::surrogates(const OpenNode& node, const SplitRecord& split, bool reversed,
-                                              std::span<const Row> rows, std::span<const std::uint8_t> side) {
-  std::vector<WeighedSplit> best;
-  if (how_.max_surrogates == 0) return best;
+std::vector<RankedSplit> SurrogateSearch::surrogates(const OpenNode& node, const SplitRecord& split, bool reversed,
+                                                     std::span<const Row> rows, std::span<const std::uint8_t> side) {
+  std::vector<RankedSplit> best;
+  if (params_.max_surrogates == 0) return best;
   std::vector<std::uint32_t> columns = node.features;
   if (rules_.params.random_ties) mix_columns(node, columns);
-  std::vector<std::optional<WeighedSplit>> found(columns.size());
+  std::vector<std::optional<RankedSplit>> found(columns.size());
   for_each_column(workers_, rows.size(), columns.size(), interrupt_, [&](std::size_t i, Worker& worker) {
     const std::uint32_t f = columns[i];
-    // a row that went by a constrained column here could fall where it must rise
+    // otherwise a row sent by a constrained column could violate the constraint
     const bool constrained = rules_.bounded() && rules_.params.monotonic_cst[f] != 0;
-    if (f != split.feature && !constrained) found[i] = imitate(worker, f, reversed, rows, side);
+    if (f != split.feature && !constrained) found[i] = find_surrogate(worker, f, reversed, rows, side);
   });
   for (auto& surrogate : found)
     if (surrogate)
-      insert_ranked(best, std::move(*surrogate), how_.max_surrogates, how_.quirks,
-                    [](const WeighedSplit& a, const WeighedSplit& b) { return a.improve > b.improve; });
+      insert_ranked(best, std::move(*surrogate), params_.max_surrogates, params_.quirks,
+                    [](const RankedSplit& a, const RankedSplit& b) { return a.improve > b.improve; });
   return best;
 }
 
-void Weigher::place(SplitRecord& split, std::vector<WeighedSplit>& surrogates, bool reversed, std::span<const Row> rows,
-                    std::vector<std::uint8_t>& side) const {
-  const Agreement all = weigh_sides(rows, side);
-  const bool stops = how_.missing_fallback != Weighing::Fallback::majority;
-  const bool no_majority = how_.quirks && how_.max_surrogates == 0;  // rpart's
+void SurrogateSearch::place(SplitRecord& split, std::vector<RankedSplit>& surrogates, bool reversed,
+                            std::span<const Row> rows, std::vector<std::uint8_t>& side) const {
+  const Agreement all = sum_sides(rows, side);
+  const bool stops = params_.missing_fallback != SurrogateParams::Fallback::majority;
+  const bool no_majority = params_.quirks && params_.max_surrogates == 0;  // as rpart does
   std::uint8_t fallback = all.left > all.right ? left_side : right_side;
-  if (how_.rpart && all.left == all.right) fallback = stays;
+  if (params_.rpart && all.left == all.right) fallback = stays;
   if (stops || no_majority) fallback = stays;
-  if (how_.missing_fallback != Weighing::Fallback::ignore)
-    for (WeighedSplit& surrogate : surrogates) place_by(surrogate, rows, side);
+  if (params_.missing_fallback != SurrogateParams::Fallback::ignore)
+    for (RankedSplit& surrogate : surrogates) place_by(surrogate, rows, side);
   for (std::uint8_t& s : side)
     if (s == no_side) s = fallback;
   const auto n_left = std::count(side.begin(), side.end(), left_side);
   const auto n_right = std::count(side.begin(), side.end(), right_side);
   split.stops = stops;
-  split.alone = how_.missing_fallback == Weighing::Fallback::ignore;
+  split.alone = params_.missing_fallback == SurrogateParams::Fallback::ignore;
   split.missing_left = all.left > all.right;
-  if (how_.rpart && how_.fold) {
+  if (params_.rpart && params_.fold) {
     const bool go_right = no_majority || all.left == all.right;
     split.missing_left = go_right ? reversed : all.left > all.right;
-  } else if (how_.rpart) {
+  } else if (params_.rpart) {
     split.missing_left = n_left > n_right;
     split.stops = stops || n_left == n_right;
   }
-  split.default_left = split.missing_left;  // a category that the node has not seen is as good as missing
+  split.default_left = split.missing_left;  // an unseen category is treated as missing
 }
 
-// The column that the rules choose: not always the one that gains most.
-std::size_t Weigher::first_choice(const Tried& tried, const std::vector<Found>& found) const {
-  std::vector<Judged> judged;
-  for (const std::uint32_t f : tried.columns) judged.push_back({found[f].gain, found[f].weight});
-  return rules_.choose_judged(tried.columns, tried.candidates, judged);
+// The column that the rules choose, which is not always the one with the largest gain.
+std::size_t SurrogateSearch::first_choice(const TriedColumns& tried, const std::vector<Found>& found) const {
+  std::vector<CutGain> gains;
+  for (const std::uint32_t f : tried.columns) gains.push_back({found[f].gain, found[f].weight});
+  return rules_.choose_by_gains(tried.columns, tried.candidates, gains);
 }
 
-bool Weigher::is_better(const Ranking::Entry& a, const Ranking::Entry& b) {
+bool SurrogateSearch::is_better(const Ranking::Entry& a, const Ranking::Entry& b) {
   const bool tie = a.rounded > 0 && b.rounded > 0 && is_near(a.choice.merit, b.choice.merit);
   return tie ? a.rounded > b.rounded : a.choice.merit > b.choice.merit;
 }
 
-// Rounds the merits of columns that tie as rpart does.
-void Weigher::round_ties(Tried& tried, std::span<const Row> rows, std::vector<Found>& found) {
+// Rounds the merits of tied columns as rpart does.
+void SurrogateSearch::round_ties(TriedColumns& tried, std::span<const Row> rows, std::vector<Found>& found) {
   std::vector<std::pair<double, std::size_t>> merits;
   for (std::size_t i = 0; i < tried.columns.size(); ++i)
     if (tried.candidates[i].found() && found[tried.columns[i]].gain > 0)
@@ -144,22 +144,22 @@ void Weigher::round_ties(Tried& tried, std::span<const Row> rows, std::vector<Fo
   }
 }
 
-void Weigher::round(Worker& worker, std::span<const Row> rows, std::span<const Row> present, std::uint32_t f,
-                    Candidate& candidate, Found& found) const {
+void SurrogateSearch::round(Worker& worker, std::span<const Row> rows, std::span<const Row> present, std::uint32_t f,
+                            Candidate& candidate, Found& found) const {
   found.rounded = RoundedSearch(rules_, rows, f).run(worker.sorter, present, candidate);
 }
 
-std::vector<Row> Weigher::present_rows(std::span<const Row> rows, std::uint32_t f) const {
+std::vector<Row> SurrogateSearch::present_rows(std::span<const Row> rows, std::uint32_t f) const {
   std::vector<Row> present;
   present.reserve(rows.size());
   read_rows(rules_.table.columns[f], rows.data(), rows.size(), [&](std::size_t i, double v) {
-    if ((v == v || !how_.present_only) && rules_.target.weight_of(rows[i]) > 0) present.push_back(rows[i]);
+    if ((v == v || !params_.present_only) && rules_.target.weight_of(rows[i]) > 0) present.push_back(rows[i]);
   });
   return present;
 }
 
-Candidate Weigher::search_present(Worker& worker, const OpenNode& node, std::span<const Row> rows, std::uint32_t f,
-                                  Found& found) {
+Candidate SurrogateSearch::search_present(Worker& worker, const OpenNode& node, std::span<const Row> rows,
+                                          std::uint32_t f, Found& found) {
   const std::vector<Row> present = present_rows(rows, f);
   OpenNode part;
   part.end = present.size();
@@ -179,15 +179,15 @@ Candidate Weigher::search_present(Worker& worker, const OpenNode& node, std::spa
   found.weight = static_cast<double>(part.stat[0]);
   found.count = static_cast<Row>(present.size());
   if (candidate.tied && found.gain > 0) round(worker, rows, present, f, candidate, found);
-  if (how_.rpart && part.stat.size() > 1)  // medians have no sums
+  if (params_.rpart && part.stat.size() > 1)  // medians have no sums
     found.reversed = is_reversed(worker, f, candidate, present, part.stat);
   return candidate;
 }
 
-// Would rpart draw the right side first? Its left has the lower mean, rate or mean class; on a tie, what lies below
-// the cut goes right.
-bool Weigher::is_reversed(const Worker& worker, std::uint32_t f, const Candidate& c, std::span<const Row> present,
-                          const std::vector<std::int64_t>& total) const {
+// Returns whether rpart would draw the right side first. Its left side has the lower mean, rate or mean class; on a
+// tie, the values below the cut go right.
+bool SurrogateSearch::is_reversed(const Worker& worker, std::uint32_t f, const Candidate& c,
+                                  std::span<const Row> present, const std::vector<std::int64_t>& total) const {
   const Column& column = rules_.table.columns[f];
   std::vector<Row> left_rows;
   if (column.is_category()) {
@@ -206,11 +206,12 @@ bool Weigher::is_reversed(const Worker& worker, std::uint32_t f, const Candidate
   std::vector<std::int64_t> left(total.size(), 0);
   worker.add(left_rows, left.data());
   const double l = mean_index(left.data(), nullptr), r = mean_index(total.data(), left.data());
-  return column.is_category() && !rules_.target.is_scalar() ? l > r : l >= r;  // there, what moved lies right
+  return column.is_category() && !rules_.target.is_scalar() ? l > r
+                                                            : l >= r;  // in that case the moved levels are on the right
 }
 
-// Mean of the target, or of the class's position, over `stat` less `less`.
-double Weigher::mean_index(const std::int64_t* stat, const std::int64_t* less) const {
+// Mean of the target, or of the class index, over `stat` minus `less`.
+double SurrogateSearch::mean_index(const std::int64_t* stat, const std::int64_t* less) const {
   const auto at = [&](std::size_t k) { return static_cast<double>(less ? stat[k] - less[k] : stat[k]); };
   if (rules_.target.is_scalar()) return at(1) / at(0);
   double sum = 0;
@@ -218,15 +219,16 @@ double Weigher::mean_index(const std::int64_t* stat, const std::int64_t* less) c
   return sum / at(0);
 }
 
-std::uint8_t Weigher::category_side(const SplitRecord& split, double v) const {
+std::uint8_t SurrogateSearch::category_side(const SplitRecord& split, double v) const {
   if (v != v) return no_side;
   const auto code = static_cast<std::uint32_t>(v);
   if (std::binary_search(split.left_codes.begin(), split.left_codes.end(), code)) return left_side;
   if (std::binary_search(split.right_codes.begin(), split.right_codes.end(), code)) return right_side;
-  return how_.rpart ? stays : no_side;  // only rows of weight 0 have it
+  return params_.rpart ? stays : no_side;  // only rows of weight 0 have it
 }
 
-Weigher::Agreement Weigher::weigh_sides(std::span<const Row> rows, std::span<const std::uint8_t> side) const {
+SurrogateSearch::Agreement SurrogateSearch::sum_sides(std::span<const Row> rows,
+                                                      std::span<const std::uint8_t> side) const {
   Agreement sum;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (side[i] == left_side) sum.left += rules_.case_weight(rows[i]);
@@ -235,16 +237,17 @@ Weigher::Agreement Weigher::weigh_sides(std::span<const Row> rows, std::span<con
   return sum;
 }
 
-// Where the tree is to predict x <= cut, rpart still parts the rows it grows on by x < cut: a value that only rows
-// of weight 0 have may lie on it.
-double Weigher::open_cut(std::uint32_t f, double threshold) const {
-  const bool closed = how_.rpart && !how_.fold && how_.closed_cuts[f];
+// Where the tree predicts x <= cut, rpart still partitions the training rows by x < cut: a value that only rows of
+// weight 0 have may equal the cut.
+double SurrogateSearch::open_cut(std::uint32_t f, double threshold) const {
+  const bool closed = params_.rpart && !params_.fold && params_.closed_cuts[f];
   return closed ? std::nextafter(threshold, -std::numeric_limits<double>::infinity()) : threshold;
 }
 
-void Weigher::place_by(WeighedSplit& surrogate, std::span<const Row> rows, std::vector<std::uint8_t>& side) const {
+void SurrogateSearch::place_by(RankedSplit& surrogate, std::span<const Row> rows,
+                               std::vector<std::uint8_t>& side) const {
   SplitList list;
-  WeighedSplit open = surrogate;
+  RankedSplit open = surrogate;
   if (!open.is_category) open.threshold = open_cut(open.feature, open.threshold);
   add(list, open);
   read_rows(rules_.table.columns[surrogate.feature], rows.data(), rows.size(), [&](std::size_t i, double v) {
@@ -256,9 +259,10 @@ void Weigher::place_by(WeighedSplit& surrogate, std::span<const Row> rows, std::
   });
 }
 
-std::optional<WeighedSplit> Weigher::imitate(Worker& worker, std::uint32_t f, bool reversed, std::span<const Row> rows,
-                                             std::span<const std::uint8_t> side) const {
-  WeighedSplit split;
+std::optional<RankedSplit> SurrogateSearch::find_surrogate(Worker& worker, std::uint32_t f, bool reversed,
+                                                           std::span<const Row> rows,
+                                                           std::span<const std::uint8_t> side) const {
+  RankedSplit split;
   split.role = SplitList::surrogate;
   split.feature = f;
   split.is_category = rules_.table.columns[f].is_category();
@@ -268,11 +272,11 @@ std::optional<WeighedSplit> Weigher::imitate(Worker& worker, std::uint32_t f, bo
     if (side[i] == left_side) present.left += rules_.case_weight(rows[i]);
     if (side[i] == right_side) present.right += rules_.case_weight(rows[i]);
   });
-  const Agreement base = how_.absent_disagrees ? weigh_sides(rows, side) : present;
+  const Agreement base = params_.absent_disagrees ? sum_sides(rows, side) : present;
   const double total = base.left + base.right;
   if (!(total > 0)) return std::nullopt;
-  const double agreeing = split.is_category ? imitate_with_categories(f, ties_left(base, reversed), rows, side, split)
-                                            : imitate_with_numbers(worker, f, rows, side, present, split);
+  const double agreeing = split.is_category ? find_category_surrogate(f, ties_left(base, reversed), rows, side, split)
+                                            : find_number_surrogate(worker, f, rows, side, present, split);
   const double majority = std::max(base.left, base.right) / total;
   split.improve = agreeing / total;
   split.adjusted = majority < 1 ? (split.improve - majority) / (1 - majority) : 0;
@@ -280,11 +284,11 @@ std::optional<WeighedSplit> Weigher::imitate(Worker& worker, std::uint32_t f, bo
   return split;
 }
 
-// Cuts leave the weight of two of the lightest rows on each side (rpart: two rows of positive weight); the first of the
-// best is kept.
-double Weigher::imitate_with_numbers(Worker& worker, std::uint32_t f, std::span<const Row> rows,
-                                     std::span<const std::uint8_t> side, const Agreement& present,
-                                     WeighedSplit& split) const {
+// Cuts leave at least the weight of the two lightest rows on each side (rpart: two rows of positive weight); the first
+// of equally good cuts is taken.
+double SurrogateSearch::find_number_surrogate(Worker& worker, std::uint32_t f, std::span<const Row> rows,
+                                              std::span<const std::uint8_t> side, const Agreement& present,
+                                              RankedSplit& split) const {
   const Column& column = rules_.table.columns[f];
   const std::span<const Entry> entries = worker.sorter.sort(column, rows, true);
   const auto amount = [&](std::uint32_t i) { return side[i] <= left_side ? amount_of(rows[i]) : 0.0; };
@@ -317,21 +321,21 @@ double Weigher::imitate_with_numbers(Worker& worker, std::uint32_t f, std::span<
   return best;
 }
 
-// What a row adds to a side that must not be too small: rpart counts rows, others their weights.
-double Weigher::amount_of(Row r) const {
+// The amount a row adds to the minimum size of a side: rpart counts rows, others their weights.
+double SurrogateSearch::amount_of(Row r) const {
   const double weight = rules_.case_weight(r);
-  return how_.rpart ? weight > 0 : weight;
+  return params_.rpart ? weight > 0 : weight;
 }
 
-// A category of which as much goes left as right goes with the majority; if there is none, to rpart's right.
-bool Weigher::ties_left(const Agreement& base, bool reversed) const {
+// Categories with equal weight on both sides follow the majority; without a majority, rpart's right side.
+bool SurrogateSearch::ties_left(const Agreement& base, bool reversed) const {
   if (base.left != base.right) return base.left > base.right;
-  return !how_.rpart || reversed;
+  return !params_.rpart || reversed;
 }
 
 // Each category goes where most of its weight goes.
-double Weigher::imitate_with_categories(std::uint32_t f, bool ties_left, std::span<const Row> rows,
-                                        std::span<const std::uint8_t> side, WeighedSplit& split) const {
+double SurrogateSearch::find_category_surrogate(std::uint32_t f, bool ties_left, std::span<const Row> rows,
+                                                std::span<const std::uint8_t> side, RankedSplit& split) const {
   struct Cell {
     Agreement weight, amount;
   };
@@ -357,9 +361,9 @@ double Weigher::imitate_with_categories(std::uint32_t f, bool ties_left, std::sp
     agreeing += left ? cell.weight.left : cell.weight.right;
   }
   spread_pool(column, split.left_codes, split.right_codes);
-  // rpart means to ask for two rows on each side, but asks for two that disagree; its own are kept
-  const bool two_disagree = how_.rpart && disagree >= 2;
-  const bool enough = two_disagree || (!how_.quirks && on_left >= least && on_right >= least);
+  // rpart intends to require two rows on each side, but requires two that disagree; its behaviour is reproduced
+  const bool two_disagree = params_.rpart && disagree >= 2;
+  const bool enough = two_disagree || (!params_.quirks && on_left >= least && on_right >= least);
   return enough ? agreeing : 0;
 }
 

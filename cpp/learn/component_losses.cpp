@@ -1,4 +1,4 @@
-#include "learn/part_losses.h"
+#include "learn/component_losses.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@ namespace spinney {
 
 std::uint32_t BoostingParams::n_scores() const {
   std::uint32_t n = 0;
-  for (const LossPart& part : losses) n += part.n_scores;
+  for (const LossComponent& component : losses) n += component.n_scores;
   return n;
 }
 
@@ -35,12 +35,12 @@ double BoostingParams::step_growth(std::uint32_t round) const {
   return std::min(most, static_cast<double>(round) / static_cast<double>(steps_grow_after));
 }
 
-std::vector<PlacedPart> placed(const std::vector<LossPart>& parts) {
-  std::vector<PlacedPart> found;
+std::vector<PlacedComponent> placed(const std::vector<LossComponent>& components) {
+  std::vector<PlacedComponent> found;
   std::uint32_t first = 0;
-  for (const LossPart& part : parts) {
-    found.push_back({part, first});
-    first += part.n_scores;
+  for (const LossComponent& component : components) {
+    found.push_back({component, first});
+    first += component.n_scores;
   }
   return found;
 }
@@ -49,20 +49,22 @@ namespace {
 
 const LossKernels& kernels_of(Loss loss) { return boost_kernels().losses[static_cast<std::size_t>(loss)]; }
 
-void fill_losses(const PlacedPart& part, const double* target, const double* const* scores, std::size_t n,
+void fill_losses(const PlacedComponent& component, const double* target, const double* const* scores, std::size_t n,
                  double* losses) {
-  if (part.loss == Loss::multinomial) return boost_kernels().softmax_loss(scores, part.n_scores, target, n, losses);
-  if (part.loss != Loss::normal) return kernels_of(part.loss).values(target, scores[0], n, {part.known()}, losses);
-  const double least = NormalLoss::least(part.parameter);
+  if (component.loss == Loss::multinomial)
+    return boost_kernels().softmax_loss(scores, component.n_scores, target, n, losses);
+  if (component.loss != Loss::normal)
+    return kernels_of(component.loss).values(target, scores[0], n, {component.known()}, losses);
+  const double least = NormalLoss::least(component.parameter);
   for (std::size_t i = 0; i < n; ++i) losses[i] = NormalLoss::value(target[i], scores[0][i], scores[1][i], least);
 }
 
 }  // namespace
 
-// Where most rows have no weight, as those of a validation fold, their losses are not computed; the others stay in their
-// places, so that the sum is bit-identical.
-void add_losses(const PlacedPart& part, const double* target, const double* weight, const double* const* scores,
-                std::size_t n, LossSum& sum) {
+// If most rows have no weight, as in a validation fold, their losses are not computed; the others keep their positions,
+// so that the sum is bit-identical.
+void add_losses(const PlacedComponent& component, const double* target, const double* weight,
+                const double* const* scores, std::size_t n, LossSum& sum) {
   std::array<double, chunk_rows> losses;
   std::array<std::uint32_t, chunk_rows> used;
   std::size_t m = 0;
@@ -71,21 +73,21 @@ void add_losses(const PlacedPart& part, const double* target, const double* weig
     m += weight[i] > 0;
   }
   if (weight == nullptr || 2 * m > n) {
-    fill_losses(part, target, scores, n, losses.data());
+    fill_losses(component, target, scores, n, losses.data());
   } else {
-    std::vector<double> gathered(m * (part.n_scores + std::size_t{1}));
-    std::vector<const double*> from(part.n_scores);
+    std::vector<double> gathered(m * (component.n_scores + std::size_t{1}));
+    std::vector<const double*> from(component.n_scores);
     const auto gather = [&](const double* numbers, std::size_t k) {
       for (std::size_t j = 0; j < m; ++j) gathered[k * m + j] = numbers[used[j]];
       return gathered.data() + k * m;
     };
-    for (std::uint32_t k = 0; k < part.n_scores; ++k) from[k] = gather(scores[k], k);
+    for (std::uint32_t k = 0; k < component.n_scores; ++k) from[k] = gather(scores[k], k);
     std::array<double, chunk_rows> found;
-    fill_losses(part, gather(target, part.n_scores), from.data(), m, found.data());
+    fill_losses(component, gather(target, component.n_scores), from.data(), m, found.data());
     std::fill_n(losses.begin(), n, 0.0);
     for (std::size_t j = 0; j < m; ++j) losses[used[j]] = found[j];
   }
-  sum.add(losses.data(), weight, n, part.weight);
+  sum.add(losses.data(), weight, n, component.weight);
 }
 
 void LossSum::add(const double* losses, const double* weights, std::size_t n, double factor) {
@@ -93,7 +95,7 @@ void LossSum::add(const double* losses, const double* weights, std::size_t n, do
     loss += factor * sum_in_lanes(n, [&](std::size_t i) { return losses[i]; });
   else
     loss += factor * sum_in_lanes(n, [&](std::size_t i) {
-              const double product = weights[i] * losses[i];  // of rows without weight too: no branch
+              const double product = weights[i] * losses[i];  // also for rows of weight 0: no branch
               return weights[i] > 0 ? product : 0.0;
             });
 }

@@ -1,7 +1,7 @@
-// Rounds that leave some of the earlier ones out (Rashmi and Gilad-Bachrach 2015, "DART").
+// DART: rounds that drop some of the earlier ones (Rashmi and Gilad-Bachrach 2015).
 //
-// The trees of a round are fitted as if the rounds dropped were not there, and would do their work a second time if all of it
-// were added: the new round counts for a (k + 1)-th, the k dropped ones for k of k + 1 parts of what they did.
+// The trees of a round are fitted without the dropped rounds. Adding them in full would overshoot: if k rounds were
+// dropped, the new round gets the factor 1 / (k + 1) and each dropped one k / (k + 1).
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,29 @@ class DroppedRounds {
  public:
   DroppedRounds(BoostingState& state, const std::vector<Tree>& trees) : state_(state), trees_(trees) {}
 
-  // Which of the rounds so far the next one does without, ascending. At least one, as published, unless it is one of those
-  // that drop nothing.
+  // The earlier rounds that the next round drops, ascending. At least one, as published, unless the round drops
+  // nothing.
   std::vector<std::uint32_t> draw() const;
 
   void take_off(std::span<const std::uint32_t> rounds) const;
   void put_back(std::vector<std::uint32_t> rounds);
 
-  // What is needed to take a tree off again.
+  // Data for subtracting a tree again.
   void remember(std::vector<std::uint32_t> cuts) {
     if (state_.params.drop_rate > 0) cuts_.push_back(std::move(cuts));
   }
 
-  // By round: what its trees are multiplied by once so many rounds are done, as later ones have dropped them.
-  std::vector<double> worths(std::uint32_t n_rounds) const;
+  // By round: the factor of its trees after n_rounds rounds, because later rounds have dropped them.
+  std::vector<double> round_weights(std::uint32_t n_rounds) const;
 
-  // Scores without the rounds that the next one will drop.
+  // Scores without the rounds that the next round will drop.
   std::vector<RowVector<double>> scores_to_fit() const;
 
   const std::vector<std::vector<std::uint32_t>>& by_round() const { return dropped_; }
 
  private:
-  void add(std::span<const std::uint32_t> rounds, const std::vector<double>& worth, double factor, const Codes& codes,
-           std::span<const Row> rows, std::vector<RowVector<double>>& scores) const;
+  void add(std::span<const std::uint32_t> rounds, const std::vector<double>& round_weight, double factor,
+           const Codes& codes, std::span<const Row> rows, std::vector<RowVector<double>>& scores) const;
 
   BoostingState& state_;
   const std::vector<Tree>& trees_;

@@ -1,5 +1,5 @@
-// Lines in leaves: a leaf may add a linear function of some columns of numbers instead of one number. Each column is held to
-// the values that the leaf has seen of it, so that no line runs away outside of them.
+// Linear leaves: a leaf may add a linear function of some number columns instead of a constant. Each column is clipped
+// to its range in the leaf, so that predictions do not extrapolate.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace spinney {
 
-struct LeafLines {
-  std::vector<std::uint32_t> begin;    // by node, and the end: where its terms begin; empty: no leaf has a line
-  std::vector<double> base;            // by node: what it adds where all of its columns are at their middles
+struct LinearLeaves {
+  std::vector<std::uint32_t> begin;    // by node, then the end: index of its first term; empty: all leaves are constant
+  std::vector<double> base;            // by node: its value where all columns are at their centres
   std::vector<std::uint32_t> feature;  // by term
   std::vector<double> slope, middle, low, high;  // by term
 
@@ -19,7 +19,7 @@ struct LeafLines {
   std::size_t size() const { return feature.size(); }
   bool has(std::size_t node) const { return !empty() && begin[node] < begin[node + 1]; }
 
-  // What a leaf that has a line adds to a row; `constant` where the row lacks one of the values.
+  // The value of a linear leaf for a row; `constant` if one of the columns is missing.
   template <class ValueOf>
   double at(std::size_t node, double constant, ValueOf&& value_of) const {
     double sum = base[node];
@@ -31,11 +31,11 @@ struct LeafLines {
     return sum;
   }
 
-  void end_node(double node_base);  // after its terms were added
+  void end_node(double node_base);  // call it after the node's terms were added
   void add_term(std::uint32_t column, double by, double around, double from, double to);
-  void copy_node(const LeafLines& from, std::size_t node);  // as the next node
-  void pad(std::size_t n_nodes);                            // up to so many nodes, the new ones without lines
-  void append(const LeafLines& subtree);
+  void copy_node(const LinearLeaves& from, std::size_t node);  // as the next node
+  void pad(std::size_t n_nodes);                               // up to n_nodes nodes, the new ones constant
+  void append(const LinearLeaves& subtree);
   void multiply(double factor);
 };
 

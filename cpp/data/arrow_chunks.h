@@ -1,4 +1,4 @@
-// The chunks of one Arrow column, with the checks that make them safe to walk.
+// The chunks of one Arrow column, checked so that they are safe to read.
 #pragma once
 
 #include <cstring>
@@ -14,14 +14,14 @@ namespace spinney {
   throw std::invalid_argument("The Arrow data is malformed: " + what + ".");
 }
 
-// Owns a struct of the interface: moved out of the producer's, released once.
+// Owns a struct of the interface: moved from the producer's and released once.
 template <class T>
-class Held {
+class Owned {
  public:
-  explicit Held(T* source) : value_(*source) { source->release = nullptr; }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() {
+  explicit Owned(T* source) : value_(*source) { source->release = nullptr; }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
     if (value_.release) value_.release(&value_);
   }
   T* get() { return &value_; }
@@ -32,7 +32,7 @@ class Held {
   T value_;
 };
 
-using Chunk = std::shared_ptr<Held<ArrowArray>>;
+using Chunk = std::shared_ptr<Owned<ArrowArray>>;
 
 // Arrow buffers need not be aligned.
 template <class T>
@@ -47,11 +47,11 @@ inline bool bit(const void* bitmap, std::int64_t i) {
 }
 
 // `length` values of an array from `offset` on, which counts from the start of its buffers.
-struct Piece {
+struct ColumnChunk {
   const ArrowArray* array = nullptr;
   std::int64_t offset = 0;
   std::int64_t length = 0;
-  const void* validity = nullptr;         // null: every value is there
+  const void* validity = nullptr;         // null: no value is missing
   const void* parent_validity = nullptr;  // of the rows of the table
   std::int64_t parent_offset = 0;
   std::shared_ptr<const void> owner;
@@ -61,13 +61,13 @@ struct Piece {
     return (validity && !bit(validity, offset + i)) || (parent_validity && !bit(parent_validity, parent_offset + i));
   }
   const void* buffer(std::int64_t i) const {
-    if (i >= array->n_buffers || !array->buffers[i]) malformed("a buffer is absent");
+    if (i >= array->n_buffers || !array->buffers[i]) malformed("a buffer is missing");
     return array->buffers[i];
   }
 };
 
 inline void check_extent(const ArrowArray& array) {
-  constexpr std::int64_t limit = std::int64_t{1} << 48;  // keeps every product below with a width in range
+  constexpr std::int64_t limit = std::int64_t{1} << 48;  // keeps every product below in range
   if (array.length < 0 || array.offset < 0 || array.length > limit || array.offset > limit)
     malformed("a length or an offset is out of range");
   if (array.n_buffers < 0 || array.n_children < 0) malformed("a count is negative");
@@ -77,27 +77,27 @@ inline const void* validity_of(const ArrowArray& array) {
   return array.n_buffers > 0 && array.null_count != 0 ? array.buffers[0] : nullptr;
 }
 
-inline Piece whole(const ArrowArray& array) {
+inline ColumnChunk whole(const ArrowArray& array) {
   check_extent(array);
-  Piece piece;
-  piece.array = &array;
-  piece.offset = array.offset;
-  piece.length = array.length;
-  piece.validity = validity_of(array);
-  return piece;
+  ColumnChunk column_chunk;
+  column_chunk.array = &array;
+  column_chunk.offset = array.offset;
+  column_chunk.length = array.length;
+  column_chunk.validity = validity_of(array);
+  return column_chunk;
 }
 
 // Rows of one column: child `j` of each chunk, or the chunk itself.
-inline Piece child_piece(const Chunk& chunk, std::int64_t j) {
+inline ColumnChunk child_piece(const Chunk& chunk, std::int64_t j) {
   const ArrowArray& parent = *chunk->get();
   if (j >= parent.n_children || !parent.children[j]) malformed("a chunk lacks a column");
-  Piece piece = whole(*parent.children[j]);
-  if (piece.length < parent.offset + parent.length) malformed("a column is shorter than its chunk");
-  piece.offset += parent.offset;
-  piece.length = parent.length;
-  piece.parent_validity = validity_of(parent);
-  piece.parent_offset = parent.offset;
-  return piece;
+  ColumnChunk column_chunk = whole(*parent.children[j]);
+  if (column_chunk.length < parent.offset + parent.length) malformed("a column is shorter than its chunk");
+  column_chunk.offset += parent.offset;
+  column_chunk.length = parent.length;
+  column_chunk.parent_validity = validity_of(parent);
+  column_chunk.parent_offset = parent.offset;
+  return column_chunk;
 }
 
 }  // namespace spinney

@@ -1,16 +1,16 @@
-#include "tree/lines.h"
+#include "tree/linear_leaves.h"
 
 #include "tree/splits.h"
 
 namespace spinney {
 
-void LeafLines::end_node(double node_base) {
+void LinearLeaves::end_node(double node_base) {
   if (begin.empty()) begin.push_back(0);
   begin.push_back(static_cast<std::uint32_t>(size()));
   base.push_back(node_base);
 }
 
-void LeafLines::add_term(std::uint32_t column, double by, double around, double from, double to) {
+void LinearLeaves::add_term(std::uint32_t column, double by, double around, double from, double to) {
   feature.push_back(column);
   slope.push_back(by);
   middle.push_back(around);
@@ -18,17 +18,17 @@ void LeafLines::add_term(std::uint32_t column, double by, double around, double 
   high.push_back(to);
 }
 
-void LeafLines::copy_node(const LeafLines& from, std::size_t node) {
+void LinearLeaves::copy_node(const LinearLeaves& from, std::size_t node) {
   for (std::uint32_t t = from.begin[node]; t < from.begin[node + 1]; ++t)
     add_term(from.feature[t], from.slope[t], from.middle[t], from.low[t], from.high[t]);
   end_node(from.base[node]);
 }
 
-void LeafLines::pad(std::size_t n_nodes) {
+void LinearLeaves::pad(std::size_t n_nodes) {
   while (base.size() < n_nodes) end_node(0);
 }
 
-void LeafLines::append(const LeafLines& subtree) {
+void LinearLeaves::append(const LinearLeaves& subtree) {
   const auto shift = static_cast<std::uint32_t>(size());
   if (begin.empty()) begin.push_back(0);
   for (std::size_t i = 1; i < subtree.begin.size(); ++i) begin.push_back(subtree.begin[i] + shift);
@@ -40,7 +40,7 @@ void LeafLines::append(const LeafLines& subtree) {
   extend(high, subtree.high);
 }
 
-void LeafLines::multiply(double factor) {
+void LinearLeaves::multiply(double factor) {
   for (double& b : base) b *= factor;
   for (double& s : slope) s *= factor;
 }

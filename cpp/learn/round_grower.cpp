@@ -1,4 +1,4 @@
-#include "learn/growing.h"
+#include "learn/round_grower.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ struct RoundGrower::Workspace {
   Workspace(const BoostingState& state, bool has_roots, int n_threads)
       : packed(has_roots ? 0 : state.n_rows()), memory(*state.coded, n_threads) {}
   std::vector<Row> rows;      // of the tree, leaf by leaf
-  LargeArray<Packed> packed;  // unless the trees are planted together
+  LargeArray<Packed> packed;  // unless the roots of a round are built together
   LocalMemory memory;
 };
 
@@ -27,7 +27,7 @@ struct RoundGrower::VectorSpace {
 };
 
 RoundGrower::RoundGrower(const BoostingState& state, const Gradients& gradients, const RowSample& sample,
-                         const LeafSetting& leaves)
+                         const LeafUpdater& leaves)
     : state_(state), gradients_(gradients), sample_(sample), leaves_(leaves) {
   const int n_threads = state.n_threads();
   if (state.params.vector_leaves) {
@@ -48,9 +48,9 @@ RoundGrower::RoundGrower(const BoostingState& state, const Gradients& gradients,
 
 RoundGrower::~RoundGrower() = default;
 
-// How many of a round's trees, one per class, are grown by a thread each: the threads never wait for one another then.
-// Those left over are grown by all threads together, and so are all where rows lie in files: each thread would need memory of
-// its own for every row.
+// The number of a round's trees, one per class, that are grown by one thread each, so that threads never wait for each
+// other. The remaining ones are grown by all threads together, and so are all trees if rows are in files: each thread
+// would need memory for every row.
 std::uint32_t RoundGrower::n_trees_apart() const {
   constexpr double most_bytes = 1 << 28;  // of histograms
   const auto n_threads = static_cast<std::uint32_t>(state_.n_threads());
@@ -89,7 +89,7 @@ BoostedTree RoundGrower::grow_tree(std::uint32_t k, Workspace& space, Interrupt&
                                         packed, roots_ ? roots_->of(k) : nullptr, interrupt);
   leaves_.set_values(grown, k, space.rows);
   if (!state_.params.linear_columns.empty()) leaves_.add_linear(grown, k, space.rows);
-  if (state_.rows.weight != nullptr || state_.params.draws_by_gradient) leaves_.weigh(grown, space.rows);
+  if (state_.rows.weight != nullptr || state_.params.draws_by_gradient) leaves_.update_weights(grown, space.rows);
   leaves_.average(grown.tree);
   leaves_.add_to_scores(grown, k, space.rows);
   leaves_.walk_others({&grown, 1}, k);
@@ -102,16 +102,16 @@ void RoundGrower::fill_roots(Interrupt& interrupt) {
   roots_->fill(sample_.in_use(), interrupt);
 }
 
-// ---- vector leaves ---------------------------------------------------------------------------------------
+// ---- multi-output leaves ---------------------------------------------------------------------------------
 
 namespace {
 
-// Gains are added up in the unit of the loss. Gradients that are signs have none: their scores count alike.
+// Gains are summed in the unit of the loss. Gradients that are signs have no unit: their scores have equal weight.
 // Those of a normal distribution's mean are in units of a variance.
-double weight_of_gain(const LossPart& part, bool is_first, std::size_t n_parts) {
-  const LossTraits& traits = traits_of(part.loss);
-  if (part.loss == Loss::normal && is_first) return part.weight / part.parameter;
-  return traits.refits_leaves() && !traits.bends ? 1.0 / static_cast<double>(n_parts) : part.weight;
+double weight_of_gain(const LossComponent& component, bool is_first, std::size_t n_parts) {
+  const LossTraits& traits = traits_of(component.loss);
+  if (component.loss == Loss::normal && is_first) return component.weight / component.parameter;
+  return traits.refits_leaves() && !traits.has_delta ? 1.0 / static_cast<double>(n_parts) : component.weight;
 }
 
 }  // namespace
@@ -122,18 +122,19 @@ std::vector<BoostedTree> RoundGrower::grow_vector(Interrupt& interrupt) {
   for (std::uint32_t k = 0; k < state_.n_scores(); ++k) {
     Packed* packed = space.packed[k].data();
     const Units units = gradients_.quantise(k, packed);
-    scores.push_back({packed, units,
-                      weight_of_gain(state_.part_of(k), k == state_.part_of(k).first, state_.parts.size()),
-                      state_.tree_params(k).monotonic_cst});
+    scores.push_back(
+        {packed, units,
+         weight_of_gain(state_.component_of(k), k == state_.component_of(k).first, state_.components.size()),
+         state_.tree_params(k).monotonic_cst});
   }
   space.rows.assign(sample_.in_use().begin(), sample_.in_use().end());
   VectorTree found =
       grow_vector_tree(space.memory, state_.params.tree, state_.key_of_tree(0), scores, space.rows, interrupt);
-  if (state_.rows.weight != nullptr) leaves_.weigh(found.grown, space.rows);
+  if (state_.rows.weight != nullptr) leaves_.update_weights(found.grown, space.rows);
   std::vector<BoostedTree> grown(state_.n_scores(), found.grown);
   for (std::uint32_t k = 0; k < state_.n_scores(); ++k) {
     Tree& tree = grown[k].tree;
-    for (std::size_t at = 0; at < tree.size(); ++at) {  // such that the decrease of weight times impurity is the gain
+    for (std::size_t at = 0; at < tree.size(); ++at) {  // so that the decrease of weighted impurity equals the gain
       const double g = static_cast<double>(found.sums[at][k].gradient) * scores[k].units.gradient;
       const double h = static_cast<double>(found.sums[at][k].hessian) * scores[k].units.hessian;
       const double saved = scores[k].weight * g * g / (h + state_.params.tree.l2_regularization + 1e-300);

@@ -1,4 +1,4 @@
-#include "learn/dropping.h"
+#include "learn/dart.h"
 
 #include <algorithm>
 
@@ -7,13 +7,13 @@
 
 namespace spinney {
 
-std::vector<double> DroppedRounds::worths(std::uint32_t n_rounds) const {
-  std::vector<double> worth(n_rounds, 1.0);
+std::vector<double> DroppedRounds::round_weights(std::uint32_t n_rounds) const {
+  std::vector<double> round_weight(n_rounds, 1.0);
   for (std::uint32_t round = 0; round < n_rounds && round < dropped_.size(); ++round) {
     const auto k = static_cast<double>(dropped_[round].size());
-    for (const std::uint32_t t : dropped_[round]) worth[t] *= k / (k + 1);
+    for (const std::uint32_t t : dropped_[round]) round_weight[t] *= k / (k + 1);
   }
-  return worth;
+  return round_weight;
 }
 
 std::vector<std::uint32_t> DroppedRounds::draw() const {
@@ -23,12 +23,12 @@ std::vector<std::uint32_t> DroppedRounds::draw() const {
   if (unit(0) < state_.params.skip_drop) return {};
   std::vector<double> weight(state_.round, 1.0);
   if (state_.params.drops_by_weight) {
-    weight = worths(state_.round);
+    weight = round_weights(state_.round);
     for (std::uint32_t t = 0; t < state_.round; ++t) weight[t] /= static_cast<double>(dropped_[t].size() + 1);
   }
   double mean = 0;
   for (const double w : weight) mean += w / static_cast<double>(state_.round);
-  std::vector<std::pair<double, std::uint32_t>> drawn;  // how soon each goes
+  std::vector<std::pair<double, std::uint32_t>> drawn;  // time until each round is drawn
   for (std::uint32_t t = 0; t < state_.round; ++t) drawn.emplace_back(unit(t + 1) * mean / weight[t], t);
   std::sort(drawn.begin(), drawn.end());
   const auto end =
@@ -40,14 +40,14 @@ std::vector<std::uint32_t> DroppedRounds::draw() const {
   return rounds;
 }
 
-// Adds what rounds are worth, times a factor, to the scores of rows.
-void DroppedRounds::add(std::span<const std::uint32_t> rounds, const std::vector<double>& worth, double factor,
+// Adds the weighted predictions of rounds, times a factor, to the scores of rows.
+void DroppedRounds::add(std::span<const std::uint32_t> rounds, const std::vector<double>& round_weight, double factor,
                         const Codes& codes, std::span<const Row> rows, std::vector<RowVector<double>>& scores) const {
   for (const std::uint32_t t : rounds)
     for (std::uint32_t k = 0; k < state_.n_scores(); ++k) {
       const std::size_t at = static_cast<std::size_t>(t) * state_.n_scores() + k;
       const Tree& tree = trees_[at];
-      const double by = factor * worth[t];
+      const double by = factor * round_weight[t];
       double* mine = scores[k].data();
       for_each_leaf(
           tree, cuts_[at], state_.coded->coding, codes, rows, state_.n_threads(),
@@ -57,26 +57,26 @@ void DroppedRounds::add(std::span<const std::uint32_t> rounds, const std::vector
 }
 
 void DroppedRounds::take_off(std::span<const std::uint32_t> rounds) const {
-  add(rounds, worths(state_.round), -1.0, state_.coded->codes, state_.all, state_.rows.scores);
+  add(rounds, round_weights(state_.round), -1.0, state_.coded->codes, state_.all, state_.rows.scores);
 }
 
 void DroppedRounds::put_back(std::vector<std::uint32_t> rounds) {
-  const std::vector<double> before = worths(state_.round);
+  const std::vector<double> before = round_weights(state_.round);
   dropped_.push_back(std::move(rounds));
   const std::vector<std::uint32_t>& dropped = dropped_.back();
   if (dropped.empty()) return;
-  const std::vector<double> after = worths(state_.round);
+  const std::vector<double> after = round_weights(state_.round);
   add(dropped, after, 1.0, state_.coded->codes, state_.all, state_.rows.scores);
   if (state_.held_out.table == nullptr) return;
   const Codes& codes = state_.held_out_codes();
-  add(dropped, before, -1.0, codes, state_.judged, state_.held_out.scores);
-  add(dropped, after, 1.0, codes, state_.judged, state_.held_out.scores);
+  add(dropped, before, -1.0, codes, state_.validation_rows, state_.held_out.scores);
+  add(dropped, after, 1.0, codes, state_.validation_rows, state_.held_out.scores);
 }
 
 std::vector<RowVector<double>> DroppedRounds::scores_to_fit() const {
   std::vector<RowVector<double>> scores = state_.rows.scores;
   const std::vector<std::uint32_t> dropped = draw();
-  if (!dropped.empty()) add(dropped, worths(state_.round), -1.0, state_.coded->codes, state_.all, scores);
+  if (!dropped.empty()) add(dropped, round_weights(state_.round), -1.0, state_.coded->codes, state_.all, scores);
   return scores;
 }
 

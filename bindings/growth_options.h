@@ -1,4 +1,4 @@
-// What Python asks the engine to grow.
+// Tree growth requests from Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,13 +16,13 @@ namespace spinney {
 
 std::vector<std::uint32_t> categories_of(const Table& table);
 
-// How splits are weighed, with the caller's numbers by row that this borrows.
-struct WeighingOptions {
-  Weighing weighing;
+// Options of surrogates and competing splits, with the caller's arrays by row.
+struct SurrogateOptions {
+  SurrogateParams surrogate_params;
   std::optional<Doubles1> case_weight, response, exposure;
 };
 
-// What rpart's rules add to that; see Weighing.
+// Additional options of rpart's conventions; see SurrogateParams.
 struct RpartOptions {
   bool quirks, fold;
   std::vector<std::uint8_t> closed_cuts;
@@ -33,13 +33,13 @@ struct RpartOptions {
   std::vector<double> class_factor;
 };
 
-// How a tree is to grow, with what keeps the caller's arrays and criterion alive.
+// Options of tree growth, with the owners of the caller's arrays and criterion.
 struct GrowthOptions {
   GrowParams params;
   std::uint32_t max_bins;
   std::optional<Doubles2> cost;
-  std::optional<WeighingOptions> weighing;
-  nb::object user;  // a UserCriterion or None; seen by the garbage collector
+  std::optional<SurrogateOptions> surrogate_params;
+  nb::object user;  // a UserCriterion or None; visible to the garbage collector
 };
 
 // The caller's target, checked and kept alive, and the parameters.
@@ -59,7 +59,7 @@ struct GrowthRequest {
   std::optional<Codes2> codes_;
   std::optional<Doubles2> values_, cost_;
   std::optional<Doubles1> weight_;
-  std::optional<WeighingOptions> weighing_;
+  std::optional<SurrogateOptions> weighing_;
 };
 
 }  // namespace spinney

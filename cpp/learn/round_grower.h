@@ -1,4 +1,4 @@
-// The trees of a round: one for each score, or one whose leaves hold a value for each of them.
+// The trees of a round: one for each score, or one with multi-output leaves.
 #pragma once
 
 #include <cstdint>
@@ -6,17 +6,17 @@
 #include <vector>
 
 #include "boost/roots.h"
-#include "learn/leaf_setting.h"
+#include "learn/leaf_updater.h"
 
 namespace spinney {
 
 class RoundGrower {
  public:
   RoundGrower(const BoostingState& state, const Gradients& gradients, const RowSample& sample,
-              const LeafSetting& leaves);
+              const LeafUpdater& leaves);
   ~RoundGrower();
 
-  // Trees by score, whose values have been added to the scores of all rows.
+  // Grows the trees by score and adds their values to the scores of all rows.
   std::vector<BoostedTree> grow(Interrupt& interrupt);
 
  private:
@@ -31,11 +31,11 @@ class RoundGrower {
   const BoostingState& state_;
   const Gradients& gradients_;
   const RowSample& sample_;
-  const LeafSetting& leaves_;
-  std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
+  const LeafUpdater& leaves_;
+  std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a separate tree; the first always exists
   std::unique_ptr<VectorSpace> vector_space_;
-  std::unique_ptr<RootHistograms> roots_;  // where the trees of a round are planted together
-  std::vector<Units> units_;               // of the pairs there, by score
+  std::unique_ptr<RootHistograms> roots_;  // if the roots of a round are built together
+  std::vector<Units> units_;               // of those pairs, by score
 };
 
 }  // namespace spinney

@@ -1,4 +1,4 @@
-#include "learn/leaf_lines.h"
+#include "learn/linear_leaves.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +11,10 @@ namespace spinney {
 
 namespace {
 
-constexpr double least_pivot = 1e-9;  // of columns whose variance is 1: below, the others before say the same
+constexpr double least_pivot = 1e-9;  // for standardised columns: below it, a column is collinear with previous ones
 
-// By leaf: the columns on its path that lines may be of, ascending.
-std::vector<std::vector<std::uint32_t>> columns_on_paths(const BoostedTree& grown, const LinearLeaves& params) {
+// By leaf: the columns on its path that may have a slope, ascending.
+std::vector<std::vector<std::uint32_t>> columns_on_paths(const BoostedTree& grown, const LinearLeafParams& params) {
   const Tree& tree = grown.tree;
   std::vector<std::vector<std::uint32_t>> of_node(tree.size()), found;
   for (std::size_t at = 0; at < tree.size(); ++at) {
@@ -36,7 +36,7 @@ struct Term {
   double middle = 0, scale = 1, low = 0, high = 0, slope = 0;
 };
 
-// The rows of a leaf that have all of its values.
+// The rows of a leaf without missing values in its columns.
 class LeafRegression {
  public:
   LeafRegression(const Table& table, std::span<const Row> rows, const Pair* pairs,
@@ -60,7 +60,7 @@ class LeafRegression {
     for (Term& term : terms) term.values.resize(gradient_.size());
   }
 
-  // False: these rows say nothing of a line.
+  // False if these rows do not determine a linear model.
   bool solve(double l2, double step) {
     if (!(total_hessian > 0)) return false;
     for (Term& term : terms) standardise(term);
@@ -86,7 +86,7 @@ class LeafRegression {
   double base = 0, total_gradient = 0, total_hessian = 0;
 
  private:
-  // Values by their distance from the middle, in standard deviations, both weighed by hessians.
+  // Standardises the columns, weighted by hessians.
   void standardise(Term& term) const {
     const std::size_t n = term.values.size();
     term.low = std::numeric_limits<double>::infinity();
@@ -108,8 +108,8 @@ class LeafRegression {
     for (double& value : term.values) value /= term.scale;
   }
 
-  // Cholesky's factor of the weighted squares of the columns, row by row. A column that those before it say already is left
-  // out: its row is 0 but for the diagonal.
+  // The Cholesky factor of the weighted cross products of the columns, row by row. A column that is collinear with
+  // previous ones is dropped: its row is 0 except for the diagonal.
   void factorise(double l2) {
     const std::size_t k = terms.size();
     factor_.assign(k * k, 0.0);
@@ -152,44 +152,44 @@ class LeafRegression {
   std::vector<double> gradient_, hessian_, factor_;
 };
 
-// The line of a leaf as one node of lines: no terms where there is none.
-LeafLines line_of(LeafRegression leaf, double l2, const StepRules& rules) {
-  LeafLines line;
+// The linear model of a leaf as one node; without terms if it is constant.
+LinearLeaves linear_leaf_of(LeafRegression leaf, double l2, const StepRules& rules) {
+  LinearLeaves leaf_model;
   double base = 0;
   if (leaf.solve(l2, rules.newton(leaf.total_gradient, leaf.total_hessian))) {
     const double longest = leaf.longest_step();
-    const double share = longest > 0 ? rules.bounded(longest) / longest * rules.learning_rate : 0.0;
-    base = share * leaf.base;
+    const double fraction = longest > 0 ? rules.bounded(longest) / longest * rules.learning_rate : 0.0;
+    base = fraction * leaf.base;
     for (const Term& term : leaf.terms) {
-      const double slope = share * term.slope / term.scale;
-      if (slope != 0 && std::isfinite(slope)) line.add_term(term.column, slope, term.middle, term.low, term.high);
+      const double slope = fraction * term.slope / term.scale;
+      if (slope != 0 && std::isfinite(slope)) leaf_model.add_term(term.column, slope, term.middle, term.low, term.high);
     }
-    if (!std::isfinite(base)) line = {};
+    if (!std::isfinite(base)) leaf_model = {};
   }
-  line.end_node(line.size() > 0 ? base : 0.0);
-  return line;
+  leaf_model.end_node(leaf_model.size() > 0 ? base : 0.0);
+  return leaf_model;
 }
 
 }  // namespace
 
-void set_lines(BoostedTree& grown, const Table& table, std::span<const Row> rows, const Pair* pairs,
-               const LinearLeaves& params, const StepRules& rules, int n_threads) {
+void fit_linear_leaves(BoostedTree& grown, const Table& table, std::span<const Row> rows, const Pair* pairs,
+                       const LinearLeafParams& params, const StepRules& rules, int n_threads) {
   const std::vector<std::vector<std::uint32_t>> columns = columns_on_paths(grown, params);
-  std::vector<LeafLines> found(grown.leaves.size());
+  std::vector<LinearLeaves> found(grown.leaves.size());
   const double estimated_ns = 60.0 * static_cast<double>(rows.size());
   parallel_for_if_worth(estimated_ns, found.size(), n_threads, [&](std::size_t i, int) {
     const GrownLeaf& leaf = grown.leaves[i];
     if (columns[i].empty()) return;
     const std::span<const Row> own = rows.subspan(leaf.begin, leaf.end - leaf.begin);
-    found[i] = line_of(LeafRegression(table, own, pairs, columns[i]), params.l2, rules);
+    found[i] = linear_leaf_of(LeafRegression(table, own, pairs, columns[i]), params.l2, rules);
   });
-  LeafLines& lines = grown.tree.lines;
+  LinearLeaves& linear_leaves = grown.tree.linear_leaves;
   for (std::size_t i = 0; i < found.size(); ++i) {  // leaves are in the order of their nodes
     if (found[i].size() == 0) continue;
-    lines.pad(grown.leaves[i].node);
-    lines.append(found[i]);
+    linear_leaves.pad(grown.leaves[i].node);
+    linear_leaves.append(found[i]);
   }
-  if (!lines.empty()) lines.pad(grown.tree.size());
+  if (!linear_leaves.empty()) linear_leaves.pad(grown.tree.size());
 }
 
 }  // namespace spinney

@@ -1,4 +1,4 @@
-#include "growing.h"
+#include "growth_options.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -37,20 +37,20 @@ static Rule rule_named(const std::string& name) {
                                                            {"user", Rule::user}};
   for (const auto& [known, rule] : rules)
     if (name == known) return rule;
-  throw nb::value_error(("unknown criterion: " + name).c_str());
+  throw nb::value_error(("Unknown criterion: " + name).c_str());
 }
 
-static Weighing::Fallback fallback_named(const std::string& name) {
-  if (name == "majority") return Weighing::Fallback::majority;
-  if (name == "stop") return Weighing::Fallback::stop;
-  if (name == "ignore") return Weighing::Fallback::ignore;
-  throw nb::value_error(("unknown missing_fallback: " + name).c_str());
+static SurrogateParams::Fallback fallback_named(const std::string& name) {
+  if (name == "majority") return SurrogateParams::Fallback::majority;
+  if (name == "stop") return SurrogateParams::Fallback::stop;
+  if (name == "ignore") return SurrogateParams::Fallback::ignore;
+  throw nb::value_error(("Unknown missing_fallback: " + name).c_str());
 }
 
-static void init_weighing(WeighingOptions* self, bool present_only, std::uint32_t max_competitors,
-                          std::uint32_t max_surrogates, bool absent_disagrees, const std::string& missing_fallback,
-                          std::optional<Doubles1> case_weight, const RpartOptions* rpart) {
-  Weighing w;
+static void init_surrogates(SurrogateOptions* self, bool present_only, std::uint32_t max_competitors,
+                            std::uint32_t max_surrogates, bool absent_disagrees, const std::string& missing_fallback,
+                            std::optional<Doubles1> case_weight, const RpartOptions* rpart) {
+  SurrogateParams w;
   w.on = true;
   w.present_only = present_only;
   w.max_competitors = max_competitors;
@@ -69,9 +69,9 @@ static void init_weighing(WeighingOptions* self, bool present_only, std::uint32_
     w.class_factor = rpart->class_factor;
     response = rpart->response;
     exposure = rpart->exposure;
-    if (response && (!case_weight || !present_only)) throw nb::value_error("response: needs case weights");
+    if (response && (!case_weight || !present_only)) throw nb::value_error("response needs case weights.");
   }
-  new (self) WeighingOptions{std::move(w), std::move(case_weight), std::move(response), std::move(exposure)};
+  new (self) SurrogateOptions{std::move(w), std::move(case_weight), std::move(response), std::move(exposure)};
 }
 
 static void init_rpart(RpartOptions* self, bool quirks, bool fold, std::vector<std::uint8_t> closed_cuts,
@@ -97,8 +97,8 @@ static void init_options(GrowthOptions* self, std::uint32_t max_depth, Row min_s
                          std::vector<std::int8_t> monotonic_cst,
                          std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
                          std::optional<Doubles2> cost, std::uint32_t max_bins, int n_jobs,
-                         std::optional<WeighingOptions> weighing, const UserCriterionHandle* user) {
-  if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
+                         std::optional<SurrogateOptions> surrogate_params, const UserCriterionHandle* user) {
+  if (max_bins > 65535) throw nb::value_error("max_bins must be at most 65535.");
   GrowParams p;
   p.max_depth = max_depth;
   p.min_samples_split = min_samples_split;
@@ -122,58 +122,62 @@ static void init_options(GrowthOptions* self, std::uint32_t max_depth, Row min_s
   p.interaction_cst = std::move(interaction_cst);
   p.n_threads = resolve_threads(n_jobs);
   nb::object criterion = user == nullptr ? nb::none() : nb::find(user);
-  new (self) GrowthOptions{std::move(p), max_bins, std::move(cost), std::move(weighing), std::move(criterion)};
+  new (self) GrowthOptions{std::move(p), max_bins, std::move(cost), std::move(surrogate_params), std::move(criterion)};
 }
 
-// The numbers by row that the engine borrows; null where there are none.
+// The pointer to numbers by row that the engine reads; null if there are none.
 static const double* by_row(const std::optional<Doubles1>& array, std::size_t n_rows) {
   if (!array) return nullptr;
-  if (array->shape(0) != n_rows) throw nb::value_error("numbers by row and table differ in rows");
+  if (array->shape(0) != n_rows) throw nb::value_error("An array by row and the table have different numbers of rows.");
   return array->data();
 }
 
-static Weighing read_weighing(const WeighingOptions& options, Rule rule, const TargetInput& input,
-                              std::size_t n_columns) {
-  Weighing w = options.weighing;
-  if (w.rpart && w.closed_cuts.size() != n_columns) throw nb::value_error("closed_cuts: one entry per column");
+static SurrogateParams read_surrogates(const SurrogateOptions& options, Rule rule, const TargetInput& input,
+                                       std::size_t n_columns) {
+  SurrogateParams w = options.surrogate_params;
+  if (w.rpart && w.closed_cuts.size() != n_columns)
+    throw nb::value_error("closed_cuts must have one entry per column.");
   for (const Row r : w.rows)
-    if (r >= input.n_rows) throw nb::value_error("rows: no such row");
+    if (r >= input.n_rows) throw nb::value_error("rows: a row does not exist.");
   w.case_weight = by_row(options.case_weight, input.n_rows);
   w.response = by_row(options.response, input.n_rows);
   w.exposure = by_row(options.exposure, input.n_rows);
   const std::size_t n_classes = is_class_rule(rule) ? input.n_classes[0] : 0;
   if (w.response != nullptr && w.class_factor.size() != n_classes)
-    throw nb::value_error("class_factor: one entry per class");
+    throw nb::value_error("class_factor must have one entry per class.");
   if (w.price >= 0 && w.class_risk.size() != n_classes * n_classes)
-    throw nb::value_error("class_risk: one entry per pair of classes");
+    throw nb::value_error("class_risk must have one entry per pair of classes.");
   return w;
 }
 
 static void check_params(const GrowParams& p, std::size_t n_columns) {
   if (!p.monotonic_cst.empty() && p.monotonic_cst.size() != n_columns)
-    throw nb::value_error("monotonic_cst: one entry per column");
+    throw nb::value_error("monotonic_cst must have one entry per column.");
   if (!p.feature_costs.empty() && p.feature_costs.size() != n_columns)
-    throw nb::value_error("feature_costs: one entry per column");
+    throw nb::value_error("feature_costs must have one entry per column.");
   if (std::any_of(p.feature_costs.begin(), p.feature_costs.end(), [](double c) { return !(c > 0); }))
-    throw nb::value_error("feature_costs are positive");
+    throw nb::value_error("feature_costs must be positive.");
   if (!p.feature_weights.empty() && (p.feature_weights.size() != n_columns || p.columns.empty()))
-    throw nb::value_error("feature_weights: one entry per column, and not all 0");
+    throw nb::value_error("feature_weights must have one entry per column and not all be 0.");
   for (std::size_t i = 0; i < p.always_try.size(); ++i) {
     const std::uint32_t f = p.always_try[i];
-    if (f >= n_columns || (i > 0 && f <= p.always_try[i - 1])) throw nb::value_error("always_try: ascending columns");
-    if (!p.feature_weights.empty() && !(p.feature_weights[f] > 0)) throw nb::value_error("always_try: of weight 0");
+    if (f >= n_columns || (i > 0 && f <= p.always_try[i - 1]))
+      throw nb::value_error("always_try must hold ascending columns.");
+    if (!p.feature_weights.empty() && !(p.feature_weights[f] > 0))
+      throw nb::value_error("always_try: a column has weight 0.");
   }
   for (const auto& group : p.interaction_cst)
     for (const std::uint32_t f : group)
-      if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
+      if (f >= n_columns) throw nb::value_error("interaction_cst: a column does not exist.");
 }
 
-// The user's criterion, which the options keep alive; null for the other rules.
+// The user's criterion, which the options keep alive; null for the other criteria.
 static const UserCriterion* read_user(Rule rule, const GrowthOptions& options, std::size_t n_columns_of_y) {
   if (rule != Rule::user) return nullptr;
   const UserCriterion* user = nb::cast<const UserCriterionHandle&>(options.user).criterion.get();
-  if (user->n_columns != n_columns_of_y) throw nb::value_error("the criterion is for another number of columns of y");
-  if (!options.params.monotonic_cst.empty()) throw nb::value_error("a user's criterion knows no monotone constraint");
+  if (user->n_columns != n_columns_of_y) throw nb::value_error("The criterion is for another number of columns of y.");
+  if (!options.params.monotonic_cst.empty())
+    throw nb::value_error("A user-defined criterion does not support monotonic constraints.");
   return user;
 }
 
@@ -183,18 +187,18 @@ void GrowthRequest::read_classes(Codes2 codes, std::vector<std::uint32_t> n_clas
   input.n_rows = codes_->shape(0);
   input.n_outputs = codes_->shape(1);
   input.codes = codes_->data();
-  if (n_classes.size() != input.n_outputs) throw nb::value_error("n_classes: one entry per output");
+  if (n_classes.size() != input.n_outputs) throw nb::value_error("n_classes must have one entry per output.");
   for (std::size_t k = 0; k < input.n_outputs; ++k) {
-    std::uint32_t most = 0;  // a negative code is a large one
+    std::uint32_t most = 0;  // negative codes become large
     for (std::size_t i = k; i < input.n_rows * input.n_outputs; i += input.n_outputs)
       most = std::max(most, static_cast<std::uint32_t>(input.codes[i]));
-    if (input.n_rows > 0 && most >= n_classes[k]) throw nb::value_error("a class code is out of range");
+    if (input.n_rows > 0 && most >= n_classes[k]) throw nb::value_error("A class code is out of range.");
   }
   input.n_classes = std::move(n_classes);
   if (rule != Rule::generalised_gini) return;
   cost_ = cost;
   if (!cost_ || input.n_outputs != 1 || cost_->shape(0) != input.n_classes[0] || cost_->shape(1) != input.n_classes[0])
-    throw nb::value_error("cost: one row and one column per class");
+    throw nb::value_error("cost must have one row and one column per class.");
   input.cost = cost_->data();
 }
 
@@ -212,27 +216,27 @@ GrowthRequest::GrowthRequest(const TableHandle& table, const std::string& criter
       params(options.params),
       max_bins(options.max_bins),
       weight_(std::move(weight)),
-      weighing_(options.weighing) {
+      weighing_(options.surrogate_params) {
   if (is_class_rule(rule))
     read_classes(nb::cast<Codes2>(target), std::move(n_classes), options.cost);
   else
     read_values(nb::cast<Doubles2>(target));
   if (input.n_rows != table.table.n_rows || input.n_outputs == 0)
-    throw nb::value_error("target and table differ in rows");
+    throw nb::value_error("target and table have different numbers of rows.");
   if (weight_) {
-    if (weight_->shape(0) != input.n_rows) throw nb::value_error("weights and table differ in rows");
+    if (weight_->shape(0) != input.n_rows) throw nb::value_error("weights and table have different numbers of rows.");
     input.weight = weight_->data();
     if (std::none_of(input.weight, input.weight + input.n_rows, [](double w) { return w > 0; }))
-      throw nb::value_error("no row has a positive weight");
+      throw nb::value_error("No row has a positive weight.");
   }
-  if (input.n_rows == 0) throw nb::value_error("the table has no rows");
-  if (weighing_) params.weighing = read_weighing(*weighing_, rule, input, table.table.n_columns());
+  if (input.n_rows == 0) throw nb::value_error("The table has no rows.");
+  if (weighing_) params.surrogate_params = read_surrogates(*weighing_, rule, input, table.table.n_columns());
   check_params(params, table.table.n_columns());
   input.user = read_user(rule, options, input.n_outputs);
   if (input.user != nullptr && !input.user->runs_in_parallel()) params.n_threads = 1;
 }
 
-// A user's criterion may lead back here, as it may to its own handle.
+// A user-defined criterion may be part of a reference cycle with its handle.
 static int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
@@ -250,16 +254,16 @@ static PyType_Slot slots[] = {
 
 }  // namespace spinney
 
-// Options go by name alone and none has a default, so that one that is misspelt or forgotten is an error.
+// Options are keyword-only and without defaults, so that a misspelt or forgotten one is an error.
 void init_growing(nb::module_& m) {
   using namespace spinney;
-  nb::class_<RpartOptions>(m, "RpartOptions", "What rpart's rules ask of a tree.")
+  nb::class_<RpartOptions>(m, "RpartOptions", "Options of rpart's conventions.")
       .def("__init__", &init_rpart, nb::kw_only(), "quirks"_a, "fold"_a, "closed_cuts"_a, "rows"_a, "price"_a.none(),
            "class_risk"_a, "response"_a.none(), "exposure"_a.none(), "class_factor"_a);
-  nb::class_<WeighingOptions>(m, "WeighingOptions", "How the splits of a node are weighed and kept.")
-      .def("__init__", &init_weighing, nb::kw_only(), "present_only"_a, "max_competitors"_a, "max_surrogates"_a,
+  nb::class_<SurrogateOptions>(m, "WeighingOptions", "Options of surrogates and competing splits.")
+      .def("__init__", &init_surrogates, nb::kw_only(), "present_only"_a, "max_competitors"_a, "max_surrogates"_a,
            "absent_disagrees"_a, "missing_fallback"_a, "case_weight"_a.none(), "rpart"_a.none());
-  nb::class_<GrowthOptions>(m, "GrowthOptions", nb::type_slots(slots), "How a tree is to grow.")
+  nb::class_<GrowthOptions>(m, "GrowthOptions", nb::type_slots(slots), "Options of tree growth.")
       .def("__init__", &init_options, nb::kw_only(), "max_depth"_a, "min_samples_split"_a, "min_samples_leaf"_a,
            "min_weight_leaf"_a, "min_impurity_decrease"_a, "min_purity"_a, "max_features"_a, "feature_weights"_a,
            "always_try"_a, "max_leaf_nodes"_a, "random_cuts"_a, "random_ties"_a, "charge_categories"_a, "row_weight"_a,
