@@ -1,5 +1,8 @@
 """Sphinx configuration: `sphinx-build -W -b html docs docs/_build`."""
 
+import inspect
+import operator
+
 import spinney
 from spinney._boosting.options.recipe import to_markdown
 
@@ -9,6 +12,7 @@ copyright = "The spinney developers"
 release = version = spinney.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser"]
 exclude_patterns = ["_build", "README.md"]
+templates_path = ["_templates"]
 
 html_theme = "furo"
 html_title = "spinney"
@@ -27,11 +31,23 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"  # beside a page: apply(), and not DecisionTreeClassifier.apply()
-_REQUESTS = ("fit", "score", "predict", "predict_proba", "predict_log_proba", "decision_function")
-_OF_SCIKIT_LEARN = "set_output, get_metadata_routing, score, get_params, set_params, " + ", ".join(
-    f"set_{name}_request" for name in _REQUESTS
-)
-autodoc_default_options = {"members": True, "inherited-members": True, "exclude-members": _OF_SCIKIT_LEARN}
+
+
+def members_of(fullname):
+    """Return the documented methods and properties of a class that are not scikit-learn's."""
+    found = operator.attrgetter(fullname.removeprefix("spinney."))(spinney)
+    public = [(name, value) for name, value in inspect.getmembers(found) if not name.startswith("_") and value.__doc__]
+    methods = [name for name, value in public if callable(value) and value.__module__.startswith("spinney")]
+    properties = [name for name, value in public if isinstance(value, property)]
+    return {"methods": sorted(methods, key=_first_use), "properties": properties}
+
+
+def _first_use(name):
+    """Sort methods as they are used: fit, predictions, then the rest by name."""
+    return (name != "fit", not name.startswith("predict"), name)
+
+
+autosummary_context = {"members_of": members_of}
 
 
 def print_recipe(_app, page, source):

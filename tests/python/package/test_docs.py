@@ -14,7 +14,7 @@ OTHERS = [DOCS / "quickstart.rst", DOCS / "reproducibility.rst", *sorted((DOCS /
 PAGES = {
     path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
     for path in sorted(DOCS.rglob("*.*"))
-    if path.suffix in (".rst", ".md") and path.name != "README.md" and "_build" not in path.parts
+    if path.suffix in (".rst", ".md") and path.name != "README.md" and {"_build", "api"}.isdisjoint(path.parts)
 }
 SIMULATIONS = (
     "adaboost",
