@@ -25,7 +25,8 @@ html_theme_options = {
 }
 pygments_style, pygments_dark_style = "friendly", "monokai"
 
-suppress_warnings = ["myst.header", "myst.xref_missing"]  # decisions and figures link to files of the repository
+# decisions and figures link to files of the repository; the context of autosummary holds a function
+suppress_warnings = ["myst.header", "myst.xref_missing", "config.cache"]
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
