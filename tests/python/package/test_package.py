@@ -152,15 +152,19 @@ def test_the_package_carries_its_files(name):
     assert (PACKAGE / name).is_file()
 
 
-def test_the_readme_example_runs(capsys):
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+def test_the_readme_examples_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # they write a report
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8").replace("minutes=0.2", "minutes=0.05")
+    assert "minutes=0.05" in readme
     examples = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
     names = {}
     for example in examples:
         exec(compile(example, "README.md", "exec"), names)
-    said = capsys.readouterr().out
-    assert re.search(r"\['(yes|no)' '(yes|no)'\]", said)
-    assert "← chosen" in said
+    printed = capsys.readouterr().out
+    assert re.search(r"\['(yes|no)' '(yes|no)'\]", printed)
+    assert "← chosen" in printed
+    assert "species: 3 classes" in printed
+    assert (tmp_path / "penguins.html").is_file()
 
 
 @pytest.mark.parametrize("name", [*spinney._names.MODULE_OF, "datasets.load_penguins"])
