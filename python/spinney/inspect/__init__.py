@@ -1,12 +1,12 @@
-"""What a fitted model has learned, of this library or of others.
+"""Explanations and plots of fitted models, of this library or of others.
 
     text         a tree as text, rules or a table; every candidate split of a column
     explain      partial dependence, permutation importance, interactions, counterfactuals, SHAP values, nearest rows
     constraints  proofs that monotonic and interaction constraints hold
-    draw         trees and models as matplotlib or SVG pictures
-    charts       matplotlib charts of plain numbers
+    draw         plots of trees and models with matplotlib or as SVG
+    charts       matplotlib charts of results
 
-The public functions and results are attributes of this module, and load on first use.
+The public functions and results are attributes of this module, and are imported on first use.
 """
 
 from importlib import import_module

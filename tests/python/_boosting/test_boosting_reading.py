@@ -94,7 +94,7 @@ def test_gains_and_splits() -> None:
     frame = spinney.importance_frame(model, "pandas")
     assert list(frame["n_splits"]) == list(model.boosting_.split_counts(3)[np.argsort(-model.feature_importances_)])
     ax = spinney.plot_importances(model)
-    assert ax.get_xlabel() == "share in the loss that the splits save"
+    assert ax.get_xlabel() == "fraction of the decrease of the loss"
     mpl.pyplot.close(ax.figure)
 
 

@@ -222,7 +222,7 @@ def test_error_curves_are_drawn():
         (spinney.HistogramClassifier(cell_values=[1, 0.5]), "edge of a cell"),
     ):
         ax = spinney.plot_error_curve(model.fit(X, y))
-        assert (ax.get_xlabel(), ax.get_ylabel()) == (label, "share of wrong rows")
+        assert (ax.get_xlabel(), ax.get_ylabel()) == (label, "error rate")
     assert spinney.plot_error_curve(spinney.HistogramDensity().fit([[1.0], [2.0]])).get_ylabel() == "estimated risk"
     with pytest.raises(TypeError, match="not a KNeighborsClassifier"):
         spinney.plot_error_curve(spinney.KNeighborsClassifier(1).fit(X, y))

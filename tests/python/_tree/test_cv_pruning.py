@@ -519,7 +519,7 @@ def test_pictures():
     ):
         ax = model.fit(X, y).cp_table_.plot()
         labels = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert any(label.startswith("kept") for label in labels) == (model.rule is not None)
+        assert any(label.startswith("selected") for label in labels) == (model.rule is not None)
         assert ax.get_xscale() == "log"
         mpl.pyplot.close(ax.figure)
     _, ax = mpl.pyplot.subplots()

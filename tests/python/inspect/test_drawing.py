@@ -1,4 +1,4 @@
-"""Trees as pictures: nothing overlaps, nothing is clipped, nothing unescaped, nothing imported too early."""
+"""Tree drawings: no overlap, no clipping, escaped names, lazy imports; other plots of models."""
 
 import json
 import subprocess
@@ -49,7 +49,7 @@ def model(penguins):
 
 
 def random_tree(n_leaves, seed=0, n_classes=3):
-    """Grow a tree of uneven shape on noise with long and short names."""
+    """Return an unbalanced tree, fitted on noise with long and short names."""
     rng = np.random.default_rng(seed)
     n = 12 * n_leaves + 20
     X = pd.DataFrame(rng.normal(size=(n, 4)), columns=["a", "income_in_thousands", "bill_length_mm", "z"])
@@ -77,9 +77,9 @@ def text_box(text):
 
 
 def solids(picture):
-    """Everything that may not overlap: boxes, the names beneath them, and the labels of the branches."""
-    found = [part.box for part in picture.parts]
-    for part in picture.parts:
+    """Return the rectangles that may not overlap: boxes, the names below them, and the labels of the branches."""
+    found = [part.box for part in picture.nodes]
+    for part in picture.nodes:
         inside = edges(part.box)
         found += [b for s in part.shapes if isinstance(s, Text) and (b := text_box(s)).y >= inside[3]]
     found += [text_box(shape) for shape in picture.labels if isinstance(shape, Text)]
@@ -91,7 +91,7 @@ def solids(picture):
 def test_nothing_overlaps(n_leaves, style):
     for seed in range(3 if n_leaves < 100 else 1):
         picture = draw(random_tree(n_leaves, seed), style=style)
-        assert len(picture.parts) == 2 * n_leaves - 1
+        assert len(picture.nodes) == 2 * n_leaves - 1
         found = solids(picture)
         assert [pair for pair in combinations(found, 2) if overlap(*pair)] == []
         for box in found:
@@ -108,12 +108,12 @@ def test_no_line_runs_through_a_box(style):
     for line in picture.lines:
         for (x1, y1), (x2, y2) in zip(line.points, line.points[1:], strict=False):
             thin = Rectangle(min(x1, x2), min(y1, y2), abs(x1 - x2), abs(y1 - y2), "")
-            assert not [part for part in picture.parts if overlap(thin, part.box)]
+            assert not [part for part in picture.nodes if overlap(thin, part.box)]
 
 
 def test_text_stays_in_its_box():
     picture = draw(random_tree(12, 1), style="full")
-    for part in picture.parts:
+    for part in picture.nodes:
         left, _, right, bottom = edges(part.box)
         for shape in part.shapes:
             box = edges(text_box(shape) if isinstance(shape, Text) else shape)
@@ -123,12 +123,12 @@ def test_text_stays_in_its_box():
                 assert box[3] <= bottom
 
 
-def test_leaves_stand_in_one_row_and_parents_midway():
+def test_leaves_are_in_one_row_and_parents_are_centred():
     model = random_tree(20, 2)
     picture = draw(model, style="full")
-    leaves = {part.box.y for part in picture.parts if model.tree_.is_leaf[part.node]}
+    leaves = {part.box.y for part in picture.nodes if model.tree_.is_leaf[part.node]}
     assert len(leaves) == 1
-    middle = {part.node: part.box.x + part.box.width / 2 for part in picture.parts}
+    middle = {part.node: part.box.x + part.box.width / 2 for part in picture.nodes}
     for node in np.flatnonzero(~model.tree_.is_leaf):
         children = middle[node + 1], middle[int(model.tree_.children_right[node])]
         assert children[0] < children[1]
@@ -140,7 +140,7 @@ def test_large_trees_stay_narrow():
     assert np.mean(widths) < 60 * 36
 
 
-def test_measured_letters_are_as_wide_as_drawn_ones():
+def test_measured_texts_are_as_wide_as_drawn_ones():
     figure = plt.figure()
     renderer = figure.canvas.get_renderer()
     for words in ("flipper_length_mm", "≤ 206.5 or missing", "n = 1,234 (56%)", "MWQ@%", "Grüße, 東京"):
@@ -156,11 +156,11 @@ def test_measured_letters_are_as_wide_as_drawn_ones():
 
 
 def words_of(picture):
-    found = [s.words for part in picture.parts for s in part.shapes if isinstance(s, Text)]
+    found = [s.words for part in picture.nodes for s in part.shapes if isinstance(s, Text)]
     return [*found, *(shape.words for shape in picture.labels if isinstance(shape, Text))]
 
 
-def test_boxes_and_branches_say_what_they_should(model):
+def test_texts_of_boxes_and_branches(model):
     words = words_of(draw(model))
     assert {"Adelie", "Chinstrap", "Gentoo", "n = 344 (100%)", "flipper_length_mm", "≤ 206.5", "> 206.5"} <= set(words)
     assert "or missing" in words
@@ -173,14 +173,14 @@ def test_collapsed_branches_are_counted(depth, style):
     model = random_tree(30, 4)
     picture = draw(model, max_depth=depth, style=style)
     tree = model.tree_
-    assert {part.node for part in picture.parts} == set(np.flatnonzero(tree.depth <= depth))
+    assert {part.node for part in picture.nodes} == set(np.flatnonzero(tree.depth <= depth))
     hidden = [w.rpartition("… ")[2].split()[0] for w in words_of(picture) if "…" in w and "lea" in w]
     shown_leaves = int((tree.is_leaf & (tree.depth <= depth)).sum())
     assert sum(map(int, hidden)) + shown_leaves == 30
-    assert sum(part.box.dashed for part in picture.parts) == len(hidden)
+    assert sum(part.box.dashed for part in picture.nodes) == len(hidden)
 
 
-def test_values_and_several_outputs_are_drawn():
+def test_regression_and_several_outputs_are_drawn():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
     for target in (y, np.column_stack([y, -y])):
@@ -193,11 +193,11 @@ def test_values_and_several_outputs_are_drawn():
 def test_a_single_leaf_is_drawn():
     model = spinney.DecisionTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
     for style in ("full", "compact"):
-        assert len(draw(model, style=style).parts) == 1
+        assert len(draw(model, style=style).nodes) == 1
 
 
 @pytest.mark.parametrize("draws", [spinney.tree_svg, spinney.plot_tree])
-def test_unknown_styles_and_depths_are_refused(draws, model):
+def test_unknown_styles_and_depths_are_rejected(draws, model):
     with pytest.raises(ValueError, match="style must be"):
         draws(model, style="tiny")
     with pytest.raises(ValueError, match="max_depth must be"):
@@ -205,7 +205,7 @@ def test_unknown_styles_and_depths_are_refused(draws, model):
 
 
 @pytest.mark.parametrize("n_colours", [8, 20])
-def test_letters_can_be_read_on_every_colour(n_colours):
+def test_text_is_readable_on_every_colour(n_colours):
     for code in range(n_colours):
         for strength in (0.0, 0.5, 1.0):
             fill = tint(class_colour(code), strength)
@@ -222,7 +222,7 @@ def contrast(first, second):
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_classes_have_colours_of_their_own():
+def test_classes_have_distinct_colours():
     assert len({class_colour(code) for code in range(16)}) == 16
     assert len(set(CLASS_COLOURS)) == 8
 
@@ -241,7 +241,7 @@ def odd_model(names=ODD):
 
 
 @pytest.mark.parametrize("style", ["full", "compact"])
-def test_odd_names_are_escaped(style):
+def test_special_names_are_escaped(style):
     svg = spinney.tree_svg(odd_model(), style=style)
     root = ET.fromstring(svg)
     assert {element.tag for element in root.iter()} <= {
@@ -251,7 +251,7 @@ def test_odd_names_are_escaped(style):
     assert max(len("".join(text.itertext())) for text in root.iter(f"{SVG}text")) < 60
 
 
-def test_odd_names_can_be_plotted():
+def test_special_names_can_be_plotted():
     model = odd_model([name for name in ODD if "東" not in name])  # not in matplotlib's own font
     for ax in (spinney.plot_tree(model), spinney.plot_importances(model)):
         ax.figure.canvas.draw()
@@ -259,14 +259,14 @@ def test_odd_names_can_be_plotted():
         assert ax.texts or ax.get_yticklabels()
 
 
-def test_svg_holds_every_node_with_a_title(model):
+def test_svg_has_every_node_with_a_title(model):
     root = ET.fromstring(spinney.tree_svg(model))
     titles = [group.find(f"{SVG}title").text for group in root.iter(f"{SVG}g")]
     assert len(titles) == model.tree_.node_count
     assert titles[0].startswith("344 rows (Adelie 44%")
 
 
-def test_a_fitted_tree_shows_itself_in_a_notebook(model):
+def test_a_fitted_tree_has_an_html_representation(model):
     html = model._repr_html_()
     assert "<svg" in html
     assert "DecisionTreeClassifier(max_depth=3)" in html
@@ -276,13 +276,13 @@ def test_a_fitted_tree_shows_itself_in_a_notebook(model):
     assert "<svg" in bundle["text/html"]
 
 
-def test_large_trees_are_cut_in_a_notebook():
+def test_large_trees_are_truncated_in_a_notebook():
     html = random_tree(150)._repr_html_()
     assert html.count("<g>") < 60
     assert "leaves" in html
 
 
-def test_scikit_learns_diagram_remains():
+def test_the_diagram_of_scikit_learn_is_available():
     unfitted = spinney.DecisionTreeClassifier(max_depth=3)
     assert "sk-top-container" in unfitted._repr_html_()
     fitted = make_pipeline(StandardScaler(), unfitted).fit([[0.0], [1.0]], [0, 1])
@@ -300,7 +300,7 @@ def test_text_display_is_respected(model):
 # ---- matplotlib -------------------------------------------------------------------------------------------------
 
 
-def test_functions_return_what_they_drew_on(model, penguins):
+def test_plot_functions_return_the_axes(model, penguins):
     X, y = penguins
     assert isinstance(spinney.plot_tree(model), plt.Axes)
     figure, ax = plt.subplots()
@@ -318,7 +318,7 @@ def test_the_figure_is_as_large_as_the_tree(model):
     assert (width, height) == pytest.approx((picture.width, picture.height))
 
 
-def test_letters_shrink_with_the_axes(model):
+def test_the_font_shrinks_with_the_axes(model):
     sizes = []
     for inches in (4, 8):
         _, ax = plt.subplots(figsize=(inches, inches))
@@ -357,7 +357,7 @@ def test_regions_partition_the_plane_and_agree_with_predict(penguins, depth):
         assert [r.node for r in found if r.x[0] < px <= r.x[1] and r.y[0] < py <= r.y[1]] == [leaf]
 
 
-def test_other_columns_are_held_at_a_typical_value(penguins):
+def test_other_columns_are_fixed_at_a_typical_value(penguins):
     X, y = penguins
     model = spinney.DecisionTreeClassifier(max_depth=5).fit(X, y)
     ax = spinney.plot_partition(model, X, y, features=("flipper_length_mm", "bill_length_mm"))
@@ -375,12 +375,12 @@ def test_other_columns_are_held_at_a_typical_value(penguins):
         ((0, 99), "positions from 0 to"),
     ],
 )
-def test_columns_that_make_no_plane_are_refused(model, penguins, features, message):
+def test_invalid_columns_of_the_plane_are_rejected(model, penguins, features, message):
     with pytest.raises(ValueError, match=message):
         spinney.plot_partition(model, *penguins, features=features)
 
 
-def test_the_partition_of_values_has_a_colour_bar():
+def test_the_partition_of_a_regression_tree_has_a_colour_bar():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 2))
     y = X[:, 0] * 3
@@ -389,7 +389,7 @@ def test_the_partition_of_values_has_a_colour_bar():
     assert len(ax.patches) == 8
 
 
-def test_impurity_curves_have_their_formulas():
+def test_impurity_curves_agree_with_their_formulas():
     ax = spinney.plot_impurity_curves(scaled=False)
     curves = {line.get_label(): line.get_ydata() for line in ax.lines}
     p = ax.lines[0].get_xdata()
@@ -399,7 +399,7 @@ def test_impurity_curves_have_their_formulas():
     assert spinney.plot_impurity_curves().lines[0].get_ydata().max() == pytest.approx(0.5)
 
 
-def test_importances_are_bars_in_order(model):
+def test_importances_are_sorted_bars(model):
     ax = spinney.plot_importances(model, max_columns=2)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["flipper_length_mm", "bill_length_mm"]
     assert [bar.get_width() for bar in ax.patches] == pytest.approx(sorted(model.feature_importances_)[:-3:-1])
@@ -417,7 +417,7 @@ def test_importances_are_bars_in_order(model):
         lambda m: spinney.plot_pruning(m, m),
     ],
 )
-def test_an_unfitted_model_is_refused(show):
+def test_an_unfitted_model_is_rejected(show):
     with pytest.raises(NotFittedError):
         show(spinney.DecisionTreeClassifier())
 
@@ -455,7 +455,7 @@ print(json.dumps(said))
 
 @pytest.fixture(scope="module")
 def bare():
-    """What a process says that has no frame library and, once all but plots was done, no matplotlib."""
+    """Return the output of a process without a frame library and, in the end, without matplotlib."""
     code = BARE.format(path=PACKAGE_PARENT, calls=[*PLOTS, "spinney.to_frame(m)"])
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return json.loads(result.stdout)
@@ -466,11 +466,11 @@ def test_matplotlib_loads_only_for_plots(bare):
 
 
 @pytest.mark.parametrize("call", PLOTS)
-def test_without_matplotlib_a_sentence_says_what_to_do(bare, call):
+def test_without_matplotlib_the_error_has_a_remedy(bare, call):
     assert bare[call] == "Plots need matplotlib: pip install 'spinney-ml[plot]'. tree_svg works without it."
 
 
-def test_without_a_frame_library_a_sentence_says_what_to_do(bare):
+def test_without_a_frame_library_the_error_has_a_remedy(bare):
     assert bare["spinney.to_frame(m)"] == "A frame needs pandas or polars: pip install pandas"
 
 
@@ -505,7 +505,7 @@ def test_a_learning_curve_without_held_out_rows_or_with_a_metric():
         spinney.plot_learning_curve(spinney.DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0]))
 
 
-def test_a_learning_curve_is_closed_only_where_a_second_axis_stands():
+def test_a_learning_curve_has_a_right_spine_only_with_a_second_axis():
     X = np.arange(120.0).reshape(60, 2)
     for options, is_closed in (({}, False), ({"early_stopping": True}, False), ({"scoring": "r2"}, True)):
         options = {"early_stopping": True, **options} if "scoring" in options else options
@@ -519,7 +519,7 @@ def test_a_learning_curve_is_closed_only_where_a_second_axis_stands():
 # ---- margins ------------------------------------------------------------------------------------------------
 
 
-def test_margins_are_drawn_as_shares_of_the_rows():
+def test_margins_are_plotted_as_cumulative_distributions():
     X, y = load_breast_cancer(return_X_y=True)
     model = spinney.AdaBoostClassifier(n_estimators=30).fit(X, y)
     ax = spinney.plot_margins(model, X, y)

@@ -1,4 +1,4 @@
-"""Pictures say what a reader needs: legends, numbers of one style, whole names, missing values where there were any."""
+"""Contents of tree pictures: legends, number formats, names, missing values."""
 
 import io
 import re
@@ -43,7 +43,7 @@ def houses():
 
 
 def shown(model, **options):
-    """Words of a picture, line by line."""
+    """Return the texts of a picture, line by line."""
     return [text.text for text in ET.fromstring(spinney.tree_svg(model, **options)).iter(f"{SVG}text")]
 
 
@@ -64,12 +64,12 @@ def shown(model, **options):
         ("missing", 1000, "missing"),
     ],
 )
-def test_digits_come_in_groups_of_three(text, least, written):
+def test_digits_are_grouped(text, least, written):
     assert grouped(text, least) == written
 
 
 @pytest.mark.parametrize("n_leaves", [3, 8, 15, 40])
-def test_numbers_of_a_picture_have_one_style(houses, n_leaves):
+def test_numbers_of_a_picture_have_one_format(houses, n_leaves):
     X, y = houses
     model = spinney.DecisionTreeRegressor(max_leaf_nodes=n_leaves).fit(X.drop(columns="zip"), y)
     words = shown(model)
@@ -81,7 +81,7 @@ def test_numbers_of_a_picture_have_one_style(houses, n_leaves):
 
 
 @pytest.mark.parametrize("n_leaves", [3, 8, 15, 40])
-def test_classes_are_named_by_their_colours(houses, n_leaves):
+def test_the_legend_names_the_classes(houses, n_leaves):
     X, y = houses
     labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
     picture = draw(spinney.DecisionTreeClassifier(max_leaf_nodes=n_leaves).fit(X, labels))
@@ -89,36 +89,36 @@ def test_classes_are_named_by_their_colours(houses, n_leaves):
     assert len({shape.fill for shape in picture.legend if isinstance(shape, Rectangle)}) == 3
 
 
-def test_a_compact_picture_says_what_its_leaves_hold(houses):
+def test_the_legend_of_a_compact_picture_describes_its_leaves(houses):
     X, y = houses
     regression = spinney.DecisionTreeRegressor(max_leaf_nodes=15).fit(X, y)
-    assert shown(regression)[0] == "leaf: mean, part of the rows"
+    assert shown(regression)[0] == "leaf: mean, fraction of the rows"
     classes = spinney.DecisionTreeClassifier(max_leaf_nodes=15).fit(X, y > y.median())
-    assert shown(classes)[:3] == ["False", "True", "leaf: class, its share, part of the rows"]
+    assert shown(classes)[:3] == ["False", "True", "leaf: class, its probability, fraction of the rows"]
     many = spinney.DecisionTreeClassifier(max_leaf_nodes=40).fit(X, y > y.median())
-    assert shown(many)[2] == "leaf, read upwards: class, its share, part of the rows"
+    assert shown(many)[2] == "leaf, read upwards: class, its probability, fraction of the rows"
 
 
-def test_leaves_lie_down_until_there_are_many(houses):
+def test_leaves_are_vertical_only_if_there_are_many(houses):
     X, y = houses
     for n_leaves, upright in ((15, 0), (24, 0), (25, 25)):
         picture = draw(spinney.DecisionTreeRegressor(max_leaf_nodes=n_leaves).fit(X, y))
-        texts = [s for part in picture.parts for s in part.shapes if getattr(s, "upright", False)]
+        texts = [s for part in picture.nodes for s in part.shapes if getattr(s, "upright", False)]
         assert len(texts) == upright
 
 
-def test_many_classes_have_no_legend_of_colours(houses):
+def test_many_classes_have_no_colour_legend(houses):
     X, y = houses
     labels = pd.qcut(y, 12, labels=False)
     picture = draw(spinney.DecisionTreeClassifier(max_leaf_nodes=15).fit(X, labels))
-    assert [shape.words for shape in picture.legend] == ["leaf: class, its share, part of the rows"]
+    assert [shape.words for shape in picture.legend] == ["leaf: class, its probability, fraction of the rows"]
 
 
 # ---- lists of categories ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("style", ["full", "compact"])
-def test_lists_of_categories_are_not_cut_in_a_word(houses, style):
+def test_lists_of_categories_break_between_names(houses, style):
     X, y = houses
     words = shown(spinney.DecisionTreeRegressor(max_leaf_nodes=12).fit(X, y), style=style)
     assert any(re.fullmatch(r"\(\d+ of 300\)", line) for line in words)
@@ -130,7 +130,7 @@ def test_lists_of_categories_are_not_cut_in_a_word(houses, style):
 
 
 @pytest.mark.parametrize("style", ["full", "compact"])
-def test_missing_values_are_mentioned_where_there_were_any(houses, style):
+def test_missing_values_are_shown_for_columns_that_had_any(houses, style):
     X, y = houses
     X = X.assign(age=X["age"].where(X["age"] > 5))
     model = spinney.DecisionTreeRegressor(max_leaf_nodes=12).fit(X[["income", "age"]], X["age"].fillna(60) + y / 8e3)
@@ -148,13 +148,13 @@ def test_missing_values_are_mentioned_where_there_were_any(houses, style):
     assert spinney.tree_svg(model.pruned(alpha=0.0), style=style) == pictures[0]
 
 
-def test_trees_of_forests_know_too(houses):
+def test_missing_values_in_trees_of_forests(houses):
     X, y = houses
     forest = spinney.RandomForestRegressor(2, max_depth=3, random_state=0).fit(X[["income", "age"]], y)
     assert not [line for line in shown(forest.estimators_[0]) if "missing" in line]
 
 
-def test_a_model_that_does_not_know_says_it_of_all_columns(houses):
+def test_missing_values_are_shown_for_all_columns_if_unknown(houses):
     X, y = houses
     model = spinney.DecisionTreeRegressor(max_depth=2).fit(X[["income"]], y)
     del model._had_missing
@@ -165,21 +165,21 @@ def test_a_model_that_does_not_know_says_it_of_all_columns(houses):
 
 
 @pytest.mark.filterwarnings("ignore:.*looks like an identifier")
-def test_the_axis_of_shapley_values_names_the_class(houses):
+def test_the_axis_of_shap_values_names_the_class(houses):
     X, y = houses
     X = X[:200]
     labels = np.where(y[:200] > y.median(), "dear", "cheap")
     boosting = spinney.GradientBoostingClassifier(n_estimators=3).fit(X, labels).shap_values(X)
-    assert boosting.plot().get_xlabel() == "added to the log-odds of class dear"
+    assert boosting.plot().get_xlabel() == "contribution to the log-odds of class dear"
     forest = spinney.RandomForestClassifier(5, random_state=0).fit(X, labels).shap_values(X)
-    assert forest.plot(output="cheap").get_xlabel() == "added to the share of class cheap"
-    assert forest.plot_row(output="dear").get_xlabel().startswith("share of class dear, from the base value")
-    assert forest.plot("bars").get_xlabel() == "mean size of what the column adds to the share of the class"
+    assert forest.plot(output="cheap").get_xlabel() == "contribution to the probability of class cheap"
+    assert forest.plot_row(output="dear").get_xlabel().startswith("probability of class dear, from the base value")
+    assert forest.plot("bars").get_xlabel() == "mean absolute contribution to the probability of the class"
     three = spinney.GradientBoostingClassifier(n_estimators=3).fit(X, np.arange(200) % 3).shap_values(X)
-    assert three.plot(output=2).get_xlabel() == "added to the score of class 2"
+    assert three.plot(output=2).get_xlabel() == "contribution to the score of class 2"
 
 
-def test_few_categories_have_colours_with_names_and_many_are_counted(houses):
+def test_few_categories_are_named_and_many_are_counted(houses):
     X, y = houses
     X, y = X[:500], y[:500]
     ax = spinney.GradientBoostingRegressor(n_estimators=20).fit(X, y).shap_values(X).plot()

@@ -1,4 +1,4 @@
-"""Linear machines and the perceptron."""
+"""Linear support vector machines and the perceptron."""
 
 import io
 
@@ -52,7 +52,7 @@ def test_sums_of_terms_are_sums(shape):
     np.testing.assert_array_equal(_engine.term_sums(terms, factors, 1), _engine.term_sums(terms, factors, 3))
 
 
-def test_systems_are_solved_or_refused():
+def test_systems_are_solved_or_rejected():
     rng = np.random.RandomState(0)
     root = rng.randn(11, 11)
     matrix, right = root @ root.T + np.eye(11), rng.randn(2, 11)
@@ -65,7 +65,7 @@ def test_systems_are_solved_or_refused():
 
 @examples(6)
 @given(seed=st.integers(0, 10**6), C=st.sampled_from([0.01, 1.0, 100.0]), squared=st.booleans(), values=st.booleans())
-def test_planes_are_of_least_objective(seed, C, squared, values):
+def test_planes_minimise_the_objective(seed, C, squared, values):
     X, score = noisy(seed)
     weight = np.random.RandomState(seed).rand(len(X)) + 0.2
     if values:
@@ -85,13 +85,13 @@ def test_planes_are_of_least_objective(seed, C, squared, values):
     best = objective(own)
     assert model.objective_[0] == pytest.approx(best, rel=1e-9)
     assert model.dual_gap_[0] <= 1e-8
-    found = minimize(objective, own + 1e-3, method="BFGS")  # no other way finds a better one
+    found = minimize(objective, own + 1e-3, method="BFGS")  # no other method finds a better one
     assert best <= found.fun * (1 + 1e-6)
     rng = np.random.RandomState(seed)
     assert all(best <= objective(own + 1e-4 * rng.randn(len(own))) for _ in range(20))
 
 
-def test_hinges_are_those_of_kernel_machines():
+def test_hinge_losses_agree_with_kernel_machines():
     X, score = noisy()
     y = score > 0
     slow = spinney.SVC(kernel="linear", tol=1e-9, precision="double").fit(X, y)
@@ -143,7 +143,7 @@ def test_threads_files_and_tables():
     assert model.score(frame, score[:80]) > 0.4
 
 
-def test_rounds_that_do_not_suffice_are_told():
+def test_too_few_iterations_raise_a_warning():
     X, score = noisy()
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         spinney.LinearSVC(loss="hinge", max_iter=2).fit(X, score > 0)
@@ -153,7 +153,7 @@ def test_rounds_that_do_not_suffice_are_told():
 
 
 @pytest.mark.parametrize("averaged", [False, True])
-def test_it_learns_from_its_mistakes_as_the_slow_twin_does(averaged):
+def test_the_perceptron_agrees_with_the_reference(averaged):
     X, z = separable()
     order = np.lexsort((X[:, 0], z))  # by class, then by the first term
     weights, intercept, n_updates, mean = perceptron(X[order], z[order], 1000)
@@ -167,7 +167,7 @@ def test_it_learns_from_its_mistakes_as_the_slow_twin_does(averaged):
 
 @examples(10)
 @given(seed=st.integers(0, 10**6), eta=st.sampled_from([0.1, 1.0, 7.0]), shuffle=st.booleans())
-def test_updates_keep_novikoffs_bound(seed, eta, shuffle):
+def test_updates_satisfy_novikoffs_bound(seed, eta, shuffle):
     X, z = separable(seed)
     model = spinney.Perceptron(eta=eta, shuffle=shuffle, random_state=seed).fit(X, z)
     assert model.score(X, z) == 1.0
@@ -177,7 +177,7 @@ def test_updates_keep_novikoffs_bound(seed, eta, shuffle):
     assert model.n_updates_[0] == same.n_updates_[0]
 
 
-def test_classes_that_no_plane_separates_are_told():
+def test_inseparable_classes_raise_a_warning():
     X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
     with pytest.warns(ConvergenceWarning, match="no plane may separate"):
         model = spinney.Perceptron(max_iter=30).fit(X, [0, 0, 1, 1])
@@ -186,8 +186,8 @@ def test_classes_that_no_plane_separates_are_told():
 
 
 @pytest.mark.parametrize(("y", "epsilon", "level"), [([1.3] * 30, 0.0, 1.3), ([1.0, 2.0, 4.0] * 10, 1.5, 2.5)])
-def test_values_that_one_level_meets_have_a_flat_plane(y, epsilon, level):
-    """The least objective is 0: nothing is relative to it."""
+def test_a_constant_target_has_a_flat_plane(y, epsilon, level):
+    """The minimum of the objective is 0, so relative tolerances do not apply."""
     X = np.random.default_rng(0).normal(size=(30, 4))
     model = spinney.LinearSVR(epsilon=epsilon).fit(X, y)
     np.testing.assert_array_equal(model.coef_, 0.0)
@@ -198,7 +198,7 @@ def test_values_that_one_level_meets_have_a_flat_plane(y, epsilon, level):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("options", [{"tol": 1e-300, "max_iter": 10_000}, {"C": 1e30}])
 @pytest.mark.parametrize("kind", ["LinearSVC", "LinearSVR"])
-def test_what_rounding_does_not_reach_ends_and_is_told(kind, options):
+def test_limits_of_precision_raise_a_warning(kind, options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 8))
     y = X[:, 0] + rng.normal(size=60)
@@ -211,7 +211,7 @@ def test_what_rounding_does_not_reach_ends_and_is_told(kind, options):
 
 @pytest.mark.parametrize("kind", ["LinearClassifier", "LinearSVC", "SVC", "KNeighborsClassifier"])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_columns_with_infinite_numbers_are_left_out_and_named(kind):
+def test_columns_with_infinite_numbers_are_excluded_and_named(kind):
     X = pd.DataFrame({"width": [1.0, np.inf, 3.0, 5.0] * 5, "height": [2.0, 3.0, 1.0, 9.0] * 5})
     with pytest.warns(UserWarning, match=r"Column 'width' holds infinite numbers"):
         model = getattr(spinney, kind)().fit(X, [0, 1, 0, 1] * 5)
@@ -224,7 +224,7 @@ def test_columns_with_infinite_numbers_are_left_out_and_named(kind):
 
 @pytest.mark.parametrize("kind", ["LinearSVC", "LinearSVR"])
 @pytest.mark.parametrize("squared", [True, False])
-def test_the_penalty_chosen_is_that_of_single_fits(kind, squared):
+def test_the_selected_penalty_agrees_with_single_fits(kind, squared):
     rng = np.random.RandomState(2)
     X = rng.randn(60, 3)
     score = X[:, 0] + rng.randn(60)
@@ -247,14 +247,14 @@ def test_the_penalty_chosen_is_that_of_single_fits(kind, squared):
 
 
 @pytest.mark.parametrize("kind", ["LinearSVC", "LinearSVR"])
-def test_a_penalty_beyond_all_numbers_is_refused(kind):
+def test_an_excessive_penalty_is_rejected(kind):
     X = np.arange(20.0)[:, np.newaxis]
     with pytest.raises(ValueError, match=r"C=1e\+300 is more than .* at most 1e\+30"):
         getattr(spinney, kind)(C=1e300).fit(X, np.arange(20) % 2)
 
 
 @pytest.mark.parametrize("kind", ["LinearRegressor", "LinearSVR", "SVR", "KNeighborsRegressor"])
-def test_an_infinite_cell_says_as_little_as_a_missing_one(kind):
+def test_infinite_cells_are_treated_as_missing(kind):
     rng = np.random.RandomState(0)
     X = rng.randn(40, 2)
     X[3, 0] = np.nan
@@ -263,7 +263,7 @@ def test_an_infinite_cell_says_as_little_as_a_missing_one(kind):
     assert np.abs(found).max() < 10
 
 
-def test_one_vocabulary_of_scales():
+def test_scale_options_are_uniform():
     rng = np.random.RandomState(0)
     X, y = rng.rand(40, 2) * [1, 50], np.arange(40) % 2
     for kind in ("SVC", "LinearSVC", "Perceptron", "KNeighborsClassifier", "HistogramClassifier"):

@@ -246,7 +246,7 @@ def test_plot_labels_describe_the_score() -> None:
     X, y = numbers(10)
     explained = small(Classifier).fit(X, y > 1).shap_values(X)
     ax = explained.plot()
-    assert ax.get_xlabel() == "added to the log-odds of class True"
+    assert ax.get_xlabel() == "contribution to the log-odds of class True"
     mpl.pyplot.close(ax.figure)
     ax = small(loss="poisson").fit(X, np.exp(y / 4)).shap_values(X).plot("bars")
     assert "log of the prediction" in ax.get_xlabel()

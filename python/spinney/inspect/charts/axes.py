@@ -1,4 +1,4 @@
-"""What charts have in common: matplotlib, imported when it is needed; colours; lines with names; marks."""
+"""Helpers of all charts: the import of matplotlib, colours, named lines, marks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def pyplot() -> ModuleType:
-    """Import ``matplotlib.pyplot``."""
+    """Return ``matplotlib.pyplot``; raise if it is not installed."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -25,7 +25,7 @@ def pyplot() -> ModuleType:
 
 
 def axes_of(ax: Axes | None, width: float, height: float, *open_sides: str) -> Axes:
-    """Return the axes given, or those of a new figure of this size in inches; no line is drawn at the open sides."""
+    """Return `ax`, or the axes of a new figure of this size in inches, without spines at the open sides."""
     if ax is None:
         _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
         assert ax is not None
@@ -34,13 +34,13 @@ def axes_of(ax: Axes | None, width: float, height: float, *open_sides: str) -> A
     return ax
 
 
-def short(text: object, most: int = 40) -> str:
-    """Write a name in one line of at most so many letters."""
-    return elide(one_line(text), most)
+def short(text: object, max_letters: int = 40) -> str:
+    """Return a name on one line, shortened to a number of letters."""
+    return elide(one_line(text), max_letters)
 
 
 def name_lines(ax: Axes, names: Sequence[str], ends: tuple[float, float] | None = None, **look: Any) -> None:
-    """Write a name beside each line of a chart, the first on top; `ends`: room below the last and above the first."""
+    """Name each line of a chart, the first on top; `ends`: space below the last and above the first."""
     ax.set_yticks(range(len(names)), names, parse_math=False, **look)
     ax.tick_params(axis="y", length=0)
     if ends is None:
@@ -50,13 +50,13 @@ def name_lines(ax: Axes, names: Sequence[str], ends: tuple[float, float] | None 
 
 
 def write_beside(ax: Axes, text: str, x: Any, y: Any, gap: float = 4, **look: Any) -> None:
-    """Write to the right of a point, so many points (of a font) away."""
+    """Write to the right of a point, at a distance in points."""
     look = {"color": INK, "va": "center"} | look
     ax.annotate(text, (x, y), xytext=(gap, 0), textcoords="offset points", **look)
 
 
 def ring(ax: Axes, x: float, y: float, label: str) -> None:
-    """Draw a ring around the point that was chosen."""
+    """Draw a ring around the selected point."""
     edge: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}
     ax.plot([x], [y], "o", markersize=11, label=label, **edge)
 
@@ -68,7 +68,7 @@ def legend_above(ax: Axes, n_columns: int) -> None:
 
 # Okabe and Ito's eight, ordered so that neighbours differ in lightness too.
 CLASS_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C8C8C")
-# For categories beside the blue and the orange of low and high values.
+# For categories in charts that use blue and orange for low and high values.
 CATEGORY_COLOURS = ("#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#6A3D9A", "#7F5F1F")
 CLASS_MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 VALUE_COLOUR = "#0072B2"
@@ -76,43 +76,43 @@ INK, PALE = "#222222", "#777777"
 
 
 def class_colour(code: int) -> str:
-    """Colour of a class; after eight they come again, darker."""
+    """Return the colour of a class; after eight they repeat, darker."""
     base = CLASS_COLOURS[code % len(CLASS_COLOURS)]
     return mixed(base, "#000000", min(0.6, 0.3 * (code // len(CLASS_COLOURS))))
 
 
 def class_look(code: int) -> dict[str, Any]:
-    """Colour and marker of a class."""
+    """Return the colour and marker of a class."""
     return {"color": class_colour(code), "marker": CLASS_MARKERS[code % len(CLASS_MARKERS)]}
 
 
-def mixed(colour: str, other: str, share: float) -> str:
-    """Mix two colours; `share` is the part of the other."""
-    parts = [(int(colour[k : k + 2], 16), int(other[k : k + 2], 16)) for k in (1, 3, 5)]
-    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in parts)
+def mixed(colour: str, other: str, fraction: float) -> str:
+    """Return a mixture of two colours; `fraction` is that of the other."""
+    channels = [(int(colour[k : k + 2], 16), int(other[k : k + 2], 16)) for k in (1, 3, 5)]
+    return "#" + "".join(f"{round(a + (b - a) * fraction):02x}" for a, b in channels)
 
 
 def tint(colour: str, strength: float) -> str:
-    """Colour on white; strength 0 is nearly white, 1 well filled but light enough for dark letters."""
+    """Return a light tint of a colour; strength 0 is nearly white, 1 still light enough for dark text."""
     return mixed("#ffffff", colour, 0.10 + 0.55 * min(max(strength, 0.0), 1.0))
 
 
 def value_tint(value: float, low: float, high: float) -> str:
-    """Colour of a value between the lowest and the highest."""
+    """Return the colour of a value between the lowest and the highest."""
     return tint(VALUE_COLOUR, (value - low) / (high - low) if high > low else 0.5)
 
 
 def colour_map(*colours: str) -> Colormap:
-    """Colours that run into each other."""
+    """Return a colour map that interpolates colours."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("colours", colours)
 
 
 def ink_on(colour: str) -> str:
-    """Colour of letters that can be read on a colour: a contrast of 4.5 at least."""
-    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    """Return a text colour with a contrast of at least 4.5 on a background colour."""
+    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     if luminance > 0.26:
         return INK

@@ -1,4 +1,4 @@
-"""Charts of explanations: counterfactuals, shapes, interactions, nearest rows, dependence, importances, SHAP values."""
+"""Charts of explanations: counterfactuals, shapes, interactions, nearest rows, dependence, importances, SHAP."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spinney._data.display import elide, grouped, one_line, percent, plural, shortest
 from spinney._data.types import Floats
+from spinney._estimator.parameters import require_whole
 from spinney.inspect.charts import axes
 from spinney.inspect.charts.axes import CATEGORY_COLOURS, INK, PALE, VALUE_COLOUR, short
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def draw_counterfactuals(found: Any, ax: Axes | None) -> Axes:
-    """Draw an arrow per changed column, in a block for each way."""
+    """Plot an arrow per changed column, in a block for each alternative."""
     lines = [(k, name) for k, texts in enumerate(found.texts) for name in texts]
     ax = axes.axes_of(ax, 7.5, 1.5 + 0.4 * len(lines) + 0.2 * len(found.texts), "top", "right", "left")
-    places = [place + 0.5 * k for place, (k, _) in enumerate(lines)]
+    places = [line + 0.5 * k for line, (k, _) in enumerate(lines)]
     for place, (k, name) in zip(places, lines, strict=True):
         step = found.steps[k][name]
         old, new = found.texts[k][name]
@@ -36,18 +37,18 @@ def draw_counterfactuals(found: Any, ax: Axes | None) -> Axes:
     ax.set_yticks(places, names, parse_math=False)
     ax.set_ylim(places[-1] + 0.7, -0.7)
     steps = [0.0, *(found.steps[k][name] for k, name in lines)]
-    room = max(steps) - min(steps)
-    ax.set_xlim(min(steps) - (0.6 * room if min(steps) < 0 else 0.05), max(steps) + 0.6 * room)
+    span = max(steps) - min(steps)
+    ax.set_xlim(min(steps) - (0.6 * span if min(steps) < 0 else 0.05), max(steps) + 0.6 * span)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(f"ways to {one_line(found.wanted)}: how far values move, as a share of their usual range")
+    ax.set_xlabel(f"changes that lead to {one_line(found.wanted)}, relative to the typical range")
     return ax
 
 
-_MOST_NAMES = 12
+_MAX_CATEGORIES = 12
 
 
 def draw_shapes(shapes: Sequence[Any]) -> Figure:
-    """Draw functions, each with its column's name; all on one scale, so that their sizes compare."""
+    """Plot the functions of columns on a common scale."""
     n = max(1, len(shapes))
     n_wide = min(3, n)
     n_high = math.ceil(n / n_wide)
@@ -58,7 +59,7 @@ def draw_shapes(shapes: Sequence[Any]) -> Figure:
     for ax in cells.flat[len(shapes) :]:
         ax.set_visible(False)
     for ax in cells[:, 0]:
-        ax.set_ylabel("adds to the score")
+        ax.set_ylabel("contribution to the score")
     return figure
 
 
@@ -66,18 +67,18 @@ def _draw_shape(ax: Axes, shape: Any) -> None:
     axes.axes_of(ax, 0, 0, "top", "right")
     ax.axhline(0, color=PALE, linewidth=0.8)
     if shape.at.dtype.kind == "O":
-        kept = np.argsort(-np.abs(shape.adds), kind="stable")[:_MOST_NAMES]
-        kept = kept[np.argsort(shape.adds[kept], kind="stable")]
-        places = np.arange(len(kept))
-        ax.bar(places, shape.adds[kept], color=VALUE_COLOUR, width=0.7)
-        ax.set_xticks(places, [str(name)[:16] for name in shape.at[kept]], rotation=45, ha="right", parse_math=False)
+        shown = np.argsort(-np.abs(shape.adds), kind="stable")[:_MAX_CATEGORIES]
+        shown = shown[np.argsort(shape.adds[shown], kind="stable")]
+        places = np.arange(len(shown))
+        ax.bar(places, shape.adds[shown], color=VALUE_COLOUR, width=0.7)
+        ax.set_xticks(places, [str(name)[:16] for name in shape.at[shown]], rotation=45, ha="right", parse_math=False)
     else:
         ax.plot(shape.at, shape.adds, color=VALUE_COLOUR, drawstyle="steps-pre" if shape.is_stepped else "default")
     ax.set_title(shape.column, color=INK, fontsize=10, parse_math=False)
 
 
 def draw_pairs(found: Any, max_pairs: int, ax: Axes | None) -> Axes:
-    """Draw H of the strongest pairs as bars, with the size of what they do together."""
+    """Plot H of the strongest pairs as bars, with the size of their interaction."""
     shown = found.pairs[:max_pairs]
     ax = axes.axes_of(ax, 7.0, 1.3 + 0.34 * max(1, len(shown)), "top", "right", "left")
     ax.barh(range(len(shown)), found.pairwise[: len(shown)], color=VALUE_COLOUR, height=0.62)
@@ -86,22 +87,22 @@ def draw_pairs(found: Any, max_pairs: int, ax: Axes | None) -> Axes:
         axes.write_beside(ax, text, found.pairwise[place], place, color=PALE, fontsize=9)
     axes.name_lines(ax, [short(f"{a} × {b}", 44) for a, b in shown], (0.6, 0.6))
     ax.set_xlim(0, max(0.05, 1.12 * max(found.pairwise[: len(shown)], default=0)))
-    ax.set_xlabel(f"share of what the pair does that is not a sum (H); grey: its size in the {one_line(found.of)}")
+    ax.set_xlabel(f"interaction relative to the joint effect (H); grey: its size in the {one_line(found.of)}")
     return ax
 
 
 def draw_nearest(found: Any, max_columns: int, ax: Axes | None) -> Axes:
-    """Draw a line per column with the row's value in the middle and those of its neighbours around it."""
+    """Plot a line per column with the value of the row in the middle and those of its neighbours around it."""
     shown = min(max_columns, len(found.columns))
     ax = axes.axes_of(ax, 7.0, 1.4 + 0.36 * shown, "top", "right", "left")
     for place in range(shown):
-        values, own = found.values[:, place], found.row_values[place]
+        values, value = found.values[:, place], found.row_values[place]
         ax.axhline(place, color=PALE, linewidth=0.5, zorder=0)
-        gap = values - own
-        if np.isnan(own):
+        gap = values - value
+        if np.isnan(value):
             gap = np.where(np.isnan(values), 0.0, np.nan)
         elif found.features[place].kind == "category":
-            gap = np.where(values == own, 0.0, 1.0)
+            gap = np.where(values == value, 0.0, 1.0)
         reach = np.nanmax(np.abs(gap), initial=0.0) or 1.0
         x = np.nan_to_num(gap / reach, nan=1.15)
         ax.scatter(x, np.full(len(x), place), s=10 + 70 * found.likeness, color=VALUE_COLOUR, alpha=0.55, linewidths=0)
@@ -116,14 +117,13 @@ def draw_nearest(found: Any, max_columns: int, ax: Axes | None) -> Axes:
     ax.set_xlim(-1.3, 1.3)
     ax.set_xticks([0], ["the row"])
     ax.tick_params(axis="both", length=0)
-    ax.set_xlabel("near rows, lower values to the left; larger points are more alike")
+    ax.set_xlabel("nearest rows, lower values to the left; larger points are more similar")
     return ax
 
 
 def draw_survival(columns: dict[str, list[Any]], max_splits: int, ax: Axes | None) -> Axes:
-    """Draw the columns of a `Fragility`."""
-    if max_splits < 1:
-        raise ValueError(f"max_splits must be at least 1, not {max_splits!r}.")
+    """Plot the columns of a `Fragility`."""
+    require_whole("max_splits", max_splits)
     shown = sorted(sorted(range(len(columns["n"])), key=lambda k: -columns["n"][k])[:max_splits])
     ax = axes.axes_of(ax, 7.5, 1.4 + 0.36 * len(shown), "top", "right", "left")
     places = np.arange(len(shown))
@@ -132,13 +132,13 @@ def draw_survival(columns: dict[str, list[Any]], max_splits: int, ax: Axes | Non
     ax.barh(places, np.ones(len(shown)), color="#f2f2f2", height=0.66)
     ax.barh(places, survival, color=axes.tint(VALUE_COLOUR, 0.55), height=0.66, label="same column")
     ax.barh(places, same, color=VALUE_COLOUR, height=0.66, label="and same cut")
-    for place, share in zip(places, survival, strict=True):
-        axes.write_beside(ax, percent(share), 1, place, 5)
+    for place, fraction in zip(places, survival, strict=True):
+        axes.write_beside(ax, percent(fraction), 1, place, 5)
     names = ["   " * min(columns["depth"][k], 8) + elide(columns["cut"][k], 36) for k in shown]
     axes.name_lines(ax, names, ha="left")
-    ax.tick_params(axis="y", pad=6.0 * max(map(len, names), default=0))  # names start at one line: an indent is a level
-    ax.set(xlim=(0, 1), xlabel="share of the bootstrap trees that have the split")
-    ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.tick_params(axis="y", pad=6.0 * max(map(len, names), default=0))  # left-aligned names: the indent is the depth
+    ax.set(xlim=(0, 1), xlabel="fraction of the bootstrap trees with this split")
+    ax.xaxis.set_major_formatter(lambda fraction, _: f"{fraction:.0%}")
     ax.spines["bottom"].set_color(PALE)
     if len(shown):
         axes.legend_above(ax, 2)
@@ -146,16 +146,16 @@ def draw_survival(columns: dict[str, list[Any]], max_splits: int, ax: Axes | Non
 
 
 def draw_curves(found: Any, max_lines: int, ax: Axes | None) -> Axes:
-    """Draw what is said as one column changes; single rows as thin lines behind the mean."""
+    """Plot the dependence on one column; single rows are thin lines behind the mean."""
     ax = axes.axes_of(ax, 6.5, 4.2, "top", "right")
     x, is_category = _places(found, 0), found.is_category(0)
-    parts = [(found, None)] if found.outputs is None else [(found.output(name), name) for name in found.outputs]
-    for k, (part, name) in enumerate(parts):
+    curves = [(found, None)] if found.outputs is None else [(found.output(name), name) for name in found.outputs]
+    for k, (curve, name) in enumerate(curves):
         look = axes.class_look(k) if name is not None else axes.class_look(0) | {"color": VALUE_COLOUR}
-        if part.individual is not None:
-            _draw_rows(ax, x, part.individual, max_lines, look["color"], is_category)
+        if curve.individual is not None:
+            _draw_rows(ax, x, curve.individual, max_lines, look["color"], is_category)
         style = {"linestyle": "", "markersize": 9} if is_category else {"linewidth": 2.4, "marker": None}
-        ax.plot(x, part.average, label=None if name is None else short(name, 24), zorder=3, **look | style)
+        ax.plot(x, curve.average, label=None if name is None else short(name, 24), zorder=3, **look | style)
     _label_values(ax, found, 0, x)
     if len(found.deciles[0]):
         low, high = x[0], x[-1]
@@ -167,8 +167,8 @@ def draw_curves(found: Any, max_lines: int, ax: Axes | None) -> Axes:
     return ax
 
 
-def _draw_rows(ax: Axes, x: Any, alone: Floats, max_lines: int, colour: str, is_category: bool) -> None:
-    shown = alone[np.unique(np.linspace(0, len(alone) - 1, min(max_lines, len(alone))).astype(np.intp))]
+def _draw_rows(ax: Axes, x: Any, by_row: Floats, max_lines: int, colour: str, is_category: bool) -> None:
+    shown = by_row[np.unique(np.linspace(0, len(by_row) - 1, min(max_lines, len(by_row))).astype(np.intp))]
     if is_category:
         for place in range(shown.shape[1]):
             spread = np.linspace(-0.18, 0.18, len(shown))
@@ -178,7 +178,7 @@ def _draw_rows(ax: Axes, x: Any, alone: Floats, max_lines: int, colour: str, is_
 
 
 def draw_map(found: Any, ax: Axes | None) -> Axes:
-    """Draw what is said as two columns change, as a map with lines of equal value."""
+    """Plot the dependence on two columns as a map with contour lines."""
     if found.outputs is not None:
         known = ", ".join(map(repr, found.outputs[:10]))
         raise ValueError(f"A map shows one output. Pass output=…, one of {known}.")
@@ -199,12 +199,12 @@ def draw_map(found: Any, ax: Axes | None) -> Axes:
 
 
 def _places(found: Any, axis: int) -> Any:
-    """Where the values of a column stand along an axis."""
+    """Return the positions of the values of a column along an axis."""
     return np.arange(len(found.grid[axis])) if found.is_category(axis) else found.numbers[axis]
 
 
 def _label_values(ax: Axes, found: Any, axis: int, places: Any) -> None:
-    """Name an axis, and the categories or dates on it."""
+    """Label an axis, and the categories or dates on it."""
     set_label: Any = (ax.set_xlabel, ax.set_ylabel)[axis]
     ticks: Any = (ax.set_xticks, ax.set_yticks)[axis]
     set_label(one_line(found.columns[axis]), parse_math=False)
@@ -220,12 +220,12 @@ def _label_values(ax: Axes, found: Any, axis: int, places: Any) -> None:
 
 # ---- importances --------------------------------------------------------------------------------------------------
 
-_MOST_CLASSES = 10  # more labels than this are coloured as numbers, if they are
+_MAX_CLASSES = 10  # more numeric labels than this have a continuous colour scale
 
 
 def _lines(found: Any, max_columns: int, ax: Axes | None, inches: float) -> tuple[Axes, list[int]]:
-    """Axes with a line per column, the most important on top."""
-    require_columns(max_columns)
+    """Return axes with a line per column, the most important on top, and the columns."""
+    require_whole("max_columns", max_columns)
     shown = found.order[:max_columns]
     ax = axes.axes_of(ax, 6.5, 1.0 + inches * len(shown), "top", "right", "left")
     axes.name_lines(ax, [short(found.names[j]) for j in shown], (0.5, 0.5))
@@ -233,14 +233,8 @@ def _lines(found: Any, max_columns: int, ax: Axes | None, inches: float) -> tupl
     return ax, shown
 
 
-def require_columns(max_columns: int) -> None:
-    """Refuse a number of columns that leaves nothing to draw."""
-    if max_columns < 1:
-        raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
-
-
 def draw_importances(found: Any, style: str, max_columns: int, ax: Axes | None) -> Axes:
-    """Draw an `Importances`."""
+    """Plot an `Importances`."""
     if style not in ("bar", "box"):
         raise ValueError(f"style must be 'bar' or 'box', not {style!r}.")
     ax, shown = _lines(found, max_columns, ax, 0.32)
@@ -262,14 +256,14 @@ def draw_importances(found: Any, style: str, max_columns: int, ax: Axes | None) 
 
 
 def draw_rows(found: Any, by_row: NDArray[np.float64], colour: Any, max_columns: int, ax: Axes | None) -> Axes:
-    """Draw the importances of single rows."""
+    """Plot the importances of single rows."""
     ax, shown = _lines(found, max_columns, ax, 0.42)
     row = np.arange(len(by_row))
-    jitter = 0.6 * (row * 0.6180339887498949 % 1 - 0.5)  # even, and the same each time
+    jitter = 0.6 * (row * 0.6180339887498949 % 1 - 0.5)  # evenly spread, and reproducible
     for points, look in _looks(colour, len(by_row)):
         for place, j in enumerate(shown):
-            own = look if place == 0 else look | {"label": None}
-            drawn = ax.scatter(by_row[points, j], place + jitter[points], s=9, linewidths=0, alpha=0.7, **own)
+            style = look if place == 0 else look | {"label": None}
+            drawn = ax.scatter(by_row[points, j], place + jitter[points], s=9, linewidths=0, alpha=0.7, **style)
         if "c" in look:
             ax.figure.colorbar(drawn, ax=ax, fraction=0.04)
     for place, j in enumerate(shown):
@@ -281,7 +275,7 @@ def draw_rows(found: Any, by_row: NDArray[np.float64], colour: Any, max_columns:
 
 
 def _looks(colour: object, n_rows: int) -> list[tuple[NDArray[np.intp], dict[str, Any]]]:
-    """Rows that look alike, and how."""
+    """Return groups of rows with their colours and labels."""
     rows = np.arange(n_rows)
     if colour is None:
         return [(rows, {"color": VALUE_COLOUR})]
@@ -289,7 +283,7 @@ def _looks(colour: object, n_rows: int) -> list[tuple[NDArray[np.intp], dict[str
     if values.shape != (n_rows,):
         raise ValueError(f"colour must have one entry for each of the {n_rows} rows, not the shape {values.shape}.")
     labels, codes = np.unique(values.astype(str), return_inverse=True)
-    if values.dtype.kind in "fiu" and len(labels) > _MOST_CLASSES:
+    if values.dtype.kind in "fiu" and len(labels) > _MAX_CLASSES:
         return [(rows, {"c": values.astype(np.float64), "cmap": "viridis"})]
     return [
         (np.flatnonzero(codes == k), {"color": axes.class_colour(k), "label": short(label, 24)})
@@ -298,8 +292,8 @@ def _looks(colour: object, n_rows: int) -> list[tuple[NDArray[np.intp], dict[str
 
 
 _LOW, _HIGH, _NEITHER = "#0072B2", "#D55E00", "#999999"
-_NAME_LETTERS = 20  # of categories in one line
-_BINS = 80  # along the axis, in which points are stacked
+_NAME_LETTERS = 20  # of category names on one line
+_BINS = 80  # along the axis, in which points are spread vertically
 
 
 def _largest(importances: Floats, max_columns: int) -> NDArray[np.intp]:
@@ -307,9 +301,9 @@ def _largest(importances: Floats, max_columns: int) -> NDArray[np.intp]:
 
 
 def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
-    """Draw a point per row and column: how much the column adds, coloured by its value.
+    """Plot a point per row and column: the contribution of the column, coloured by its value.
 
-    Few categories have a colour each, named at the end of their line; of many only the number is told.
+    Few categories have separate colours, named at the end of the line; many are only counted.
     """
     shown = _largest(explained.importances, max_columns)
     ax = axes.axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
@@ -330,13 +324,13 @@ def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
         style |= {"cmap": axes.colour_map(_LOW, "#b9a3c4", _HIGH), "vmin": 0, "vmax": 1}
         ax.scatter(values[~plain], height[~plain], c=_ranks(numbers[~plain]), **style)
     axes.name_lines(ax, [short(explained.feature_names[j], 36) for j in shown], (0.6, 0.6))
-    ax.set_xlabel(f"added to the {one_line(explained.of)}")
+    ax.set_xlabel(f"contribution to the {one_line(explained.of)}")
     _legend(ax, explained, shown)
     return ax
 
 
 def _category_colours(codes: Floats, present: Floats) -> list[str]:
-    """Colour of each point of a column of categories: grey if there are too many, or if the value is missing."""
+    """Return the colour of each point of a column of categories: grey if there are too many, or if it is missing."""
     few = present if len(present) <= len(CATEGORY_COLOURS) else present[:0]
     colour = dict(zip(few.tolist(), CATEGORY_COLOURS, strict=False))
     return [colour.get(code, _NEITHER) for code in codes.tolist()]
@@ -348,7 +342,7 @@ def _present_names(explained: Any, column: int, present: Floats) -> list[str]:
 
 
 def _name_categories(ax: Axes, place: int, names: list[str]) -> None:
-    """Write the categories of one line behind it, in their colours; how many there are, if they have none."""
+    """Write the categories of a line after it, in their colours; only their number if they have none."""
     from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 
     if len(names) > len(CATEGORY_COLOURS):
@@ -357,20 +351,21 @@ def _name_categories(ax: Axes, place: int, names: list[str]) -> None:
         pairs = list(zip(names, CATEGORY_COLOURS, strict=False))
     texts = [TextArea(name, textprops={"color": colour, "size": 8, "parse_math": False}) for name, colour in pairs]
     half = len(texts) if sum(map(len, names)) <= _NAME_LETTERS else (len(texts) + 1) // 2
-    lines = [HPacker(children=[*part], pad=0, sep=5, align="baseline") for part in (texts[:half], texts[half:]) if part]
+    rows = [row for row in (texts[:half], texts[half:]) if row]
+    lines = [HPacker(children=[*row], pad=0, sep=5, align="baseline") for row in rows]
     packed = VPacker(children=[*lines], pad=0, sep=1, align="left")
     at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "box_alignment": (0.0, 0.5), "annotation_clip": False}
     ax.add_artist(AnnotationBbox(packed, (1.01, place), frameon=False, pad=0, **at))
 
 
 def _ranks(numbers: Floats) -> Floats:
-    """Where numbers stand among each other, from 0 to 1: colours that far-off values do not wash out."""
-    distinct, place = np.unique(numbers, return_inverse=True)
-    return np.asarray(place / max(1, len(distinct) - 1), dtype=np.float64)
+    """Return the ranks of numbers, scaled from 0 to 1, for colours that are robust to outliers."""
+    distinct, rank = np.unique(numbers, return_inverse=True)
+    return np.asarray(rank / max(1, len(distinct) - 1), dtype=np.float64)
 
 
 def _spread(values: Floats) -> Floats:
-    """Heights that lay points of about the same value beside each other, around 0."""
+    """Return vertical offsets around 0 that separate points with similar values."""
     height = np.zeros(len(values))
     extent = np.ptp(values) if len(values) else 0.0
     if extent == 0:
@@ -379,8 +374,8 @@ def _spread(values: Floats) -> Floats:
     order = np.argsort(bins, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(bins[order]) > 0])
     counts = np.diff(np.r_[starts, len(values)])
-    turn = np.arange(len(values)) - np.repeat(starts, counts)
-    height[order] = np.where(turn % 2 == 0, 1, -1) * ((turn + 1) // 2)
+    position = np.arange(len(values)) - np.repeat(starts, counts)
+    height[order] = np.where(position % 2 == 0, 1, -1) * ((position + 1) // 2)
     return np.asarray(height * min(0.06, 0.72 / max(1, counts.max())))
 
 
@@ -398,7 +393,7 @@ def _legend(ax: Axes, explained: Any, shown: NDArray[np.intp]) -> None:
 
 
 def draw_bars(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
-    """Draw the mean size of each column's values, stacked over outputs."""
+    """Plot the mean absolute value of each column, stacked over outputs."""
     sizes = explained.importances.reshape(len(explained.feature_names), -1)
     shown = _largest(sizes.sum(axis=1), max_columns)
     ax = axes.axes_of(ax, 7.0, 1.3 + 0.32 * len(shown), "top", "right", "left")
@@ -409,14 +404,14 @@ def draw_bars(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
         start += sizes[shown, k]
     axes.name_lines(ax, [short(explained.feature_names[j], 36) for j in shown])
     of = "" if explained.of == "prediction" else f" to the {one_line(explained.of)}"
-    ax.set_xlabel(f"mean size of what the column adds{of}")
+    ax.set_xlabel(f"mean absolute contribution{of}")
     if explained.output_names is not None:
         ax.legend(frameon=False, loc="lower right")
     return ax
 
 
 def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
-    """Draw the steps from the base value to the prediction of the first row, the largest on top."""
+    """Plot the contributions from the base value to the prediction of the first row, the largest on top."""
     values = explained.values[0]
     order = _largest(np.abs(values), len(values) if len(values) <= max_columns else max_columns - 1)
     steps = [values[j] for j in order]
@@ -426,7 +421,7 @@ def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
         names.append(plural(len(values) - len(order), "other column"))
     ax = axes.axes_of(ax, 7.5, 1.5 + 0.36 * len(steps), "top", "right", "left")
     total = float(explained.predictions[0])
-    ends = total - np.r_[0.0, np.cumsum(steps)]  # the largest step comes last on the way, and is drawn on top
+    ends = total - np.r_[0.0, np.cumsum(steps)]  # the largest contribution comes last, and is drawn on top
     for place, step in enumerate(steps):
         colour = axes.CLASS_COLOURS[5] if step > 0 else VALUE_COLOUR
         ax.barh(place, step, left=ends[place + 1], color=colour, height=0.62)
@@ -438,8 +433,8 @@ def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     ax.axvline(base, color=PALE, linestyle=":", linewidth=1, zorder=0)
     axes.name_lines(ax, names, (0.6, 0.75))
     low, high = min([base, *ends]), max([base, *ends])
-    room = (high - low) or 1.0
-    ax.set_xlim(low - 0.05 * room, high + 0.16 * room)
+    span = (high - low) or 1.0
+    ax.set_xlim(low - 0.05 * span, high + 0.16 * span)
     of = "" if explained.of == "prediction" else f"{one_line(explained.of)}, "
     start, end = (grouped(shortest(float(f"{number:.4g}"), 4)) for number in (base, total))
     ax.set_xlabel(f"{of}from the base value {start} to {end}")

@@ -1,10 +1,10 @@
-"""Trees and models as pictures.
+"""Plots of trees and models.
 
-    layout        where the nodes of a tree stand, so that nothing overlaps; how wide a text is
-    picture       a tree as shapes and texts in points; knows nothing of files
-    tree_drawing  a picture as SVG text, without any library, or on matplotlib's axes
+    layout        positions of the nodes of a tree without overlap; widths of texts
+    picture       a tree as shapes and texts, independent of the output format
+    tree_drawing  a picture as SVG, without any library, or on matplotlib's axes
     plane         models in the plane of two columns; proximities and outliers of forests
-    curves        curves and bars about a fitted model
+    curves        curves and bars of fitted models
 
-matplotlib is imported when one of its functions is called, never before.
+matplotlib is imported when one of its functions is called.
 """

@@ -1,4 +1,4 @@
-"""Curves and bars about models: impurity, importances, pruning, chosen parameters, learning curves, margins."""
+"""Curves and bars of models: impurity, importances, pruning, chosen parameters, learning curves, margins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display import plural
+from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney.inspect.charts import axes
 from spinney.inspect.charts.axes import CLASS_COLOURS, INK, VALUE_COLOUR, axes_of
 from spinney.inspect.charts.evaluation import draw_complexity
-from spinney.inspect.charts.explanation import require_columns
 from spinney.inspect.text.tables import importance_columns
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes:
-    """Draw the impurity of two classes as a function of the share p of one of them.
+    """Plot the impurity of two classes as a function of the probability p of one of them.
 
     Gini's impurity is 2 p (1 - p), the entropy -p log2 p - (1 - p) log2 (1 - p), the misclassification min(p, 1 - p).
-    All are 0 for a pure node and largest at one half; the first two are strictly concave, so that they tell splits
-    apart that misclassification finds equal.
+    All are 0 for a pure node and largest at one half; the first two are strictly concave, so that they distinguish
+    splits with equal misclassification.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     Examples
     --------
@@ -58,27 +58,27 @@ def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes
     ]
     for name, height, dash, code in curves:
         ax.plot(p, height, dash, color=CLASS_COLOURS[code], linewidth=2, label=name)
-    ax.set(xlim=(0, 1), ylim=(0, 0.55 if scaled else 1.05), xlabel="share p of the first class", ylabel="impurity")
+    ax.set(xlim=(0, 1), ylim=(0, 0.55 if scaled else 1.05), xlabel="probability of the first class", ylabel="impurity")
     ax.legend(loc="lower center", frameon=False)
     return ax
 
 
 def plot_importances(model: TableEstimator, *, max_columns: int = 15, ax: Axes | None = None) -> Axes:
-    """Draw each column's share in the total decrease of the impurity (boosting: of the loss) as a bar.
+    """Plot the fraction of each column in the total impurity decrease (boosting: loss reduction) as a bar.
 
     Parameters
     ----------
     model : estimator
         A fitted decision tree, forest or boosted model.
     max_columns : int, default=15
-        Bars at most; the most important columns are drawn.
+        Maximum number of bars: the most important columns.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     See Also
     --------
@@ -93,26 +93,25 @@ def plot_importances(model: TableEstimator, *, max_columns: int = 15, ax: Axes |
     >>> ax = spinney.plot_importances(spinney.DecisionTreeClassifier(max_depth=3).fit(X, y))
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    require_columns(max_columns)
+    require_whole("max_columns", max_columns)
     columns = importance_columns(model)
     names = [axes.short(name) for name in columns["column"]][:max_columns]
     values = columns["importance"][:max_columns]
     ax = axes_of(ax, 6.0, 1.0 + 0.3 * len(names), "top", "right")
-    places = np.arange(len(names))
-    ax.barh(places, values, color=VALUE_COLOUR, height=0.65)
-    for place, value in enumerate(values):
-        axes.write_beside(ax, f"{value:.2f}", value, place)
-    ax.set_yticks(places, names, parse_math=False)
+    ax.barh(range(len(names)), values, color=VALUE_COLOUR, height=0.65)
+    for position, value in enumerate(values):
+        axes.write_beside(ax, f"{value:.2f}", value, position)
+    ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"share in the {trees_of(model).gain_is}")
+    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"fraction of the {trees_of(model).gain_is}")
     return ax
 
 
 def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
-    """Draw the cross-validated error of the nested trees against their size.
+    """Plot the cross-validated error of the nested trees against their size.
 
-    Bars (a band, if there are many trees) are one standard error. The dashed line is as many of these above the lowest
-    error as the rule allows; the ring is the tree that was kept, the smallest below the line.
+    Bars (a band, if there are many trees) are one standard error. The dashed line is the limit of the rule, the lowest
+    error plus a number of standard errors; the ring is the selected tree, the smallest below the line.
 
     Parameters
     ----------
@@ -124,11 +123,11 @@ def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     See Also
     --------
-    plot_pruning : The unpruned tree beside the pruned one.
+    plot_pruning : The unpruned and the pruned tree side by side.
 
     Examples
     --------
@@ -141,7 +140,7 @@ def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     """
     table = getattr(model, "cp_table_", model)
     if not hasattr(table, "cv_error"):
-        raise ValueError("There is no table to draw. Fit the tree with prune='cv' first.")
+        raise ValueError("There is no complexity table to plot. Fit the tree with prune='cv' first.")
     return draw_complexity(table, ax)
 
 
@@ -149,22 +148,22 @@ _LABELS = {"n_neighbors": "neighbours", "cell": "edge of a cell", "bin_count": "
 
 
 def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
-    """Draw the cross-validated error against the number of neighbours, or the edge of cells, and ring the choice.
+    """Plot the cross-validated error against the number of neighbours, or the edge of cells; the choice has a ring.
 
-    Bars are standard errors. For a `HistogramDensity`, the estimated risk is drawn against the number of bins.
+    Bars are standard errors. For a `HistogramDensity`, the estimated risk is plotted against the number of bins.
 
     Parameters
     ----------
     model : estimator
-        A fitted model of neighbours with ``n_neighbors="cv"``, of cells with ``cell="cv"``, or a density with
-        ``bin_width="cv"``.
+        A fitted nearest-neighbour model with ``n_neighbors="cv"``, a histogram model with ``cell="cv"``, or a density
+        with ``bin_width="cv"``.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     Examples
     --------
@@ -200,14 +199,14 @@ def _error_name(model: TableEstimator) -> str:
         return f"-{scoring}" if isinstance(scoring, str) else "negative score"
     if not hasattr(model, "classes_"):
         return "mean squared error"
-    return "share of wrong rows" if getattr(model, "cost_matrix_", None) is None else "mean cost"
+    return "error rate" if getattr(model, "cost_matrix_", None) is None else "mean cost"
 
 
 def plot_learning_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
-    """Draw the loss of the training rows, and of the held-out rows if there are any, after each round.
+    """Plot the loss of the training rows, and of the validation set if there is one, after each round.
 
-    The ring is the round with the lowest loss of the held-out rows. Where a metric was asked for (``scoring``), the
-    held-out curve is its negative, on an axis of its own.
+    The ring is the round with the lowest loss of the validation set. With a metric (``scoring``), the curve of the
+    validation set is its negative, on a second axis.
 
     Parameters
     ----------
@@ -219,7 +218,7 @@ def plot_learning_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axe
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     Examples
     --------
@@ -240,42 +239,42 @@ def plot_learning_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axe
     rounds = np.arange(1, len(model.train_score_) + 1)
     ax.plot(rounds, model.train_score_, color="#999999", linewidth=1.5, label="training rows")
     if held_out is not None and len(held_out):
-        _draw_held_out(ax, model, rounds[len(rounds) - len(held_out) :], held_out)
+        _draw_validation(ax, model, rounds[len(rounds) - len(held_out) :], held_out)
     ax.set(xlabel="round", ylabel="loss", xlim=(0, len(rounds) * 1.02))
-    lines = [line for part in ax.figure.axes if part.bbox.bounds == ax.bbox.bounds for line in part.get_lines()]
+    lines = [line for other in ax.figure.axes if other.bbox.bounds == ax.bbox.bounds for line in other.get_lines()]
     named = [line for line in lines if not str(line.get_label()).startswith("_")]
     ax.legend(named, [str(line.get_label()) for line in named], frameon=False)
     return ax
 
 
-def _draw_held_out(ax: Axes, model: TableEstimator, rounds: Any, loss: Any) -> None:
-    mine, name = ax, "held-out rows"
+def _draw_validation(ax: Axes, model: TableEstimator, rounds: Any, loss: Any) -> None:
+    name = "held-out rows"
     if model.scoring is not None:
-        mine = ax.twinx()
-        what = model.scoring if isinstance(model.scoring, str) else getattr(model.scoring, "__name__", "the metric")
-        name = f"held-out rows: -{what}"
-        mine.set_ylabel(f"-{what}")
-        mine.spines["top"].set_visible(False)
-    mine.plot(rounds, loss, color=VALUE_COLOUR, linewidth=2, label=name)
+        ax = ax.twinx()
+        metric = model.scoring if isinstance(model.scoring, str) else getattr(model.scoring, "__name__", "the metric")
+        name = f"held-out rows: -{metric}"
+        ax.set_ylabel(f"-{metric}")
+        ax.spines["top"].set_visible(False)
+    ax.plot(rounds, loss, color=VALUE_COLOUR, linewidth=2, label=name)
     best = int(np.argmin(loss))
-    axes.ring(mine, rounds[best], loss[best], f"best: round {rounds[best]}")
-    mine.axvline(rounds[best], color=INK, linestyle=":", linewidth=1, label="_best")
+    axes.ring(ax, rounds[best], loss[best], f"best: round {rounds[best]}")
+    ax.axvline(rounds[best], color=INK, linestyle=":", linewidth=1, label="_best")
 
 
 def plot_margins(
     model: TableEstimator, X: Any, y: Any, *, rounds: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw how the margins of rows are distributed after some rounds of AdaBoost.
+    """Plot the distribution of the margins of rows after some rounds of AdaBoost.
 
-    Each line says which share of the rows has a margin of at most so much. Where it crosses 0 is the error. Margins go
-    on growing when no training row is wrong any more.
+    Each curve is the cumulative distribution of the margins. Its value at 0 is the error. Margins keep growing after
+    all training rows are classified correctly.
 
     Parameters
     ----------
     model : estimator
         A fitted `AdaBoostClassifier`.
     X : table of shape (n_samples, n_features)
-        Rows, such as those of the fit.
+        Rows, such as the training set.
     y : array-like of shape (n_samples,)
         Their classes.
     rounds : sequence of int, optional
@@ -286,7 +285,7 @@ def plot_margins(
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     See Also
     --------
@@ -306,19 +305,19 @@ def plot_margins(
     if not hasattr(model, "staged_margins"):
         raise TypeError(f"Margins need an AdaBoostClassifier, not a {type(model).__name__}.")
     n_rounds = int(model.n_iter_)
-    wanted = sorted({max(1, n_rounds // 10), max(1, n_rounds // 3), n_rounds} if rounds is None else set(rounds))
-    if not wanted or wanted[0] < 1 or wanted[-1] > n_rounds:
-        raise ValueError(f"rounds must be numbers from 1 to {n_rounds}, as many as the model has. Got {rounds!r}.")
+    chosen = sorted({max(1, n_rounds // 10), max(1, n_rounds // 3), n_rounds} if rounds is None else set(rounds))
+    if not chosen or chosen[0] < 1 or chosen[-1] > n_rounds:
+        raise ValueError(f"rounds must be numbers from 1 to {n_rounds}, the rounds of the model, not {rounds!r}.")
     ax = axes_of(ax, 7.0, 4.2, "top", "right")
     styles = [":", "--", "-"]
     for t, margins in enumerate(model.staged_margins(X, y), start=1):
-        if t in wanted:
-            k = wanted.index(t)
-            share = np.arange(1, len(margins) + 1) / len(margins)
-            style = styles[max(0, len(styles) - len(wanted) + k)]
+        if t in chosen:
+            k = chosen.index(t)
+            fraction = np.arange(1, len(margins) + 1) / len(margins)
+            style = styles[max(0, len(styles) - len(chosen) + k)]
             look: dict[str, Any] = {"color": CLASS_COLOURS[k % len(CLASS_COLOURS)], "linewidth": 2}
-            ax.plot(np.sort(margins), share, style, label=plural(t, "round"), drawstyle="steps-post", **look)
+            ax.plot(np.sort(margins), fraction, style, label=plural(t, "round"), drawstyle="steps-post", **look)
     ax.axvline(0, color=INK, linewidth=0.8)
-    ax.set(xlabel="margin", ylabel="share of the rows with at most this margin", xlim=(-1, 1), ylim=(0, 1))
+    ax.set(xlabel="margin", ylabel="fraction of the rows with at most this margin", xlim=(-1, 1), ylim=(0, 1))
     ax.legend(frameon=False, loc="upper left")
     return ax

@@ -1,11 +1,11 @@
-"""How wide a text is, and where the nodes of a binary tree stand.
+"""Layout of a binary tree, and widths of texts.
 
-Trees are as narrow as can be without overlap, with parents midway above their children.
+Trees are as narrow as possible without overlap, with parents centred above their children.
 
-Rows alternate: row 2d holds the boxes of depth d, row 2d - 1 the labels of the branches that lead to them. Leaves stand
-in the last row, and the lines down to them need room in the rows between. Each branch is built once, from the bottom,
-and keeps its outline: its leftmost and rightmost point in every row (Reingold and Tilford 1981, with widths). Two
-siblings are pushed together until their outlines touch.
+Rows alternate: row 2d has the boxes of depth d, row 2d - 1 the labels of the branches to them. Leaves are in the last
+row, and the lines to them need space in the rows between. Each subtree is built once, from the bottom, with its
+outline: its leftmost and rightmost point in every row (Reingold and Tilford 1981, with widths). Two siblings are moved
+together until their outlines touch.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-LINE_ROOM = 4.0  # half the room of a line that passes a row
+LINE_MARGIN = 4.0  # half the width that is reserved for a line
 
 
 @dataclass(kw_only=True)
 class Shape:
-    """One node to be placed: its children (-1: a leaf), its depth, half the width of its box and of its label."""
+    """A node to place: its children (-1: a leaf), its depth, half the width of its box and of its label."""
 
     left: int = -1
     right: int = -1
@@ -32,7 +32,7 @@ class Shape:
 
 
 class _Outline(NamedTuple):
-    """Leftmost and rightmost point of a branch, from the row of its label on, relative to its root."""
+    """Leftmost and rightmost point of a subtree in each row, from that of its label, relative to its root."""
 
     low: list[float]
     high: list[float]
@@ -46,7 +46,7 @@ def place(shapes: Sequence[Shape], gap: float) -> list[float]:
     shapes : sequence of Shape
         Nodes in preorder.
     gap : float
-        Least distance between neighbours.
+        Minimum distance between neighbours.
     """
     bottom = 2 * max(shape.depth for shape in shapes)
     outlines: list[_Outline | None] = [None] * len(shapes)
@@ -74,18 +74,18 @@ def place(shapes: Sequence[Shape], gap: float) -> list[float]:
 
 def _leaf_outline(shape: Shape, bottom: int) -> _Outline:
     n_between = bottom - 2 * shape.depth
-    high = [shape.half_label, *[LINE_ROOM] * n_between, shape.half_box]
+    high = [shape.half_label, *[LINE_MARGIN] * n_between, shape.half_box]
     return _Outline([-value for value in high], high)
 
 
 def _joined(shape: Shape, left: _Outline, right: _Outline, half: float) -> _Outline:
-    own = max(shape.half_box, half + LINE_ROOM)  # the bar to the children is in the row of the box
+    own = max(shape.half_box, half + LINE_MARGIN)  # the line to the children is in the row of the box
     low = [min(a - half, b + half) for a, b in zip_longest(left.low, right.low, fillvalue=math.inf)]
     high = [max(a - half, b + half) for a, b in zip_longest(left.high, right.high, fillvalue=-math.inf)]
     return _Outline([-shape.half_label, -own, *low], [shape.half_label, own, *high])
 
 
-# ---- letters -----------------------------------------------------------------------------------------------------
+# ---- widths of texts -------------------------------------------------------------------------------------------------
 
 # Widths of DejaVu Sans, the widest of the usual screen fonts, for the characters from space to tilde, in hundredths
 # of the size.
@@ -104,14 +104,14 @@ _BOLD = (
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Width of one line of text in the unit of `size`."""
+    """Return the width of one line of text in the unit of `size`."""
     return sum(_width(c, bold) for c in text) * size / 100
 
 
 def _width(character: str, bold: bool) -> int:
-    place = ord(" " if character == "\N{NO-BREAK SPACE}" else character) - 32
-    if 0 <= place < len(_REGULAR):
-        return (_BOLD if bold else _REGULAR)[place]
+    index = ord(" " if character == "\N{NO-BREAK SPACE}" else character) - 32
+    if 0 <= index < len(_REGULAR):
+        return (_BOLD if bold else _REGULAR)[index]
     if unicodedata.combining(character):
         return 0
     return 105 if unicodedata.east_asian_width(character) in "WFA" else 84

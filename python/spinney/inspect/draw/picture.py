@@ -1,9 +1,9 @@
-"""A tree as shapes and texts, in points, y downwards: what SVG and matplotlib draw alike.
+"""A tree as shapes and texts, in points with y downwards, to be drawn as SVG or with matplotlib.
 
-Two styles. "full": a box per node with prediction, shares and rows, the column asked beneath it, the answers on the
-branches. "compact", for trees with many leaves: inner boxes hold the question, yes is left, and leaves are small boxes,
-or upright slips where there are very many. A legend above the tree names the colours of the classes and what leaves
-hold.
+Two styles. "full": a box per node with prediction, probabilities and rows, the split column below it, the conditions on
+the branches. "compact", for trees with many leaves: inner boxes have the condition, left means yes, and leaves are
+small boxes, or vertical ones if there are very many. A legend above the tree names the colours of the classes and the
+contents of leaves.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from spinney.inspect.text.reader import Step, TreeReader, require_count
 
 Style = Literal["auto", "full", "compact"]
 
-SIZE, SMALL = 10.0, 9.0  # of letters
+SIZE, SMALL = 10.0, 9.0  # of the font
 LEADING = 1.3
 PAD, GAP, MARGIN = 6.0, 10.0, 8.0
-BAR = 4.0  # height of the bar of class shares
-STUB = 7.0  # from a node to the bar that leads to its children
+BAR = 4.0  # height of the bar of class probabilities
+STUB = 7.0  # from a node to the line to its children
 _FULL_LEAVES = 14  # more leaves than this are drawn in the compact style
-_FLAT_LEAVES = 24  # more leaves than this are upright slips there
-_LEGEND_CLASSES = 8  # as many as there are colours
-_LONG_NUMBERS = 10_000  # cuts from this on are written in groups of digits: years are not
-_MOST_LETTERS, _LABEL_LETTERS = 26, 20
-_MOST_SHARES = 4
+_FLAT_LEAVES = 24  # more leaves than this are vertical there
+_LEGEND_CLASSES = 8  # the number of colours
+_LONG_NUMBERS = 10_000  # cuts from this on have digit groups; years do not
+_MAX_LETTERS, _LABEL_LETTERS = 26, 20
+_MAX_PROBABILITIES = 4
 
 
 @dataclass(frozen=True)
 class Text:
-    """One line of text, centred on (x, y); turned to read upwards if `upright`."""
+    """One line of text, centred on (x, y); vertical if `upright`."""
 
     x: float
     y: float
@@ -70,8 +70,8 @@ class Line:
 
 
 @dataclass
-class Part:
-    """What belongs to one node: its shapes, and all of it in words."""
+class NodePicture:
+    """The shapes of one node, and its tooltip."""
 
     node: int
     title: str
@@ -81,12 +81,12 @@ class Part:
 
 @dataclass
 class Picture:
-    """A drawn tree: `labels` are the answers on the branches; the legend says which colour is which class."""
+    """A drawn tree: `labels` are the conditions on the branches; `legend` has the colours of the classes."""
 
     width: float
     height: float
     lines: list[Line]
-    parts: list[Part]
+    nodes: list[NodePicture]
     labels: list[Text | Rectangle]
     legend: list[Text | Rectangle]
     about: str
@@ -95,13 +95,13 @@ class Picture:
 
 @dataclass(kw_only=True)
 class _Block(Shape):
-    """One node before it has a place."""
+    """A node before it is placed."""
 
     node: int
     is_last: bool  # a leaf, or a branch that is not drawn further
     box: list[tuple[str, float, bool]]  # lines: words, size, bold
-    under: str  # the column asked, beneath the box
-    label: list[str]  # the answer on the branch to it
+    under: str  # the split column, below the box
+    label: list[str]  # the condition on the branch to it
     title: str
     x: float = 0.0
     width: float = 0.0  # of the box
@@ -112,7 +112,7 @@ class _Block(Shape):
         return SMALL * LEADING * len(self.label)
 
     def measure(self, is_upright: bool, bar: float) -> None:
-        """Find the size of the box, which may end with a bar, and of the label."""
+        """Set the size of the box, with a bar of this height, and of the label."""
         self.width = max(text_width(words, size, bold=bold) for words, size, bold in self.box) + 2 * PAD
         self.height = sum(size * LEADING for _, size, _ in self.box) + PAD
         if is_upright and self.is_last:
@@ -131,7 +131,7 @@ def draw(
     style: Style = "auto",
     show_missing: bool | Collection[str] = "seen",
 ) -> Picture:
-    """Draw a fitted tree; parameters as for `plot_tree`."""
+    """Return the picture of a fitted tree; parameters as in `plot_tree`."""
     if style not in ("auto", "full", "compact"):
         raise ValueError(f"style must be 'auto', 'full' or 'compact', not {style!r}.")
     require_count("max_depth", max_depth)
@@ -143,7 +143,7 @@ def draw(
     return _Drawing(reader, blocks, is_compact, is_upright).picture()
 
 
-# ---- what the nodes say -----------------------------------------------------------------------------------------
+# ---- texts of the nodes -----------------------------------------------------------------------------------------
 
 
 def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upright: bool) -> list[_Block]:
@@ -171,10 +171,10 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upri
 def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str, float, bool]]:
     lines = []
     if reader.has_probabilities:
-        shares = reader.probabilities(node)[0]
-        is_short = len(shares) <= _MOST_SHARES
-        all_shares = "\N{NO-BREAK SPACE} ".join(_short_share(s) for s in shares)
-        lines.append(all_shares if is_short else percent(reader.purity(node) or 0.0))
+        probabilities = reader.probabilities(node)[0]
+        is_short = len(probabilities) <= _MAX_PROBABILITIES
+        text = "\N{NO-BREAK SPACE} ".join(map(_short_decimal, probabilities))
+        lines.append(text if is_short else percent(reader.purity(node) or 0.0))
     elif spread := reader.spread(node):
         lines.append(grouped(spread))
     lines.append(f"n = {reader.n_rows(node):,} ({percent(reader.fraction(node))})")
@@ -184,46 +184,46 @@ def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str,
 
 
 def _hidden_leaves(reader: TreeReader, node: int) -> list[str]:
-    """Count the leaves below a node that is not drawn further."""
+    """Return the number of leaves below a collapsed node as text."""
     return [] if reader.is_leaf(node) else [f"… {plural(int(reader.n_leaves_below[node]), 'leaf')}"]
 
 
 def _prediction(reader: TreeReader, node: int) -> str:
-    """Write what a node predicts."""
-    words = reader.prediction_text(node)
-    return elide(words if reader.is_classifier else grouped(words), _MOST_LETTERS)
+    """Return the prediction of a node as short text."""
+    text = reader.prediction_text(node)
+    return elide(text if reader.is_classifier else grouped(text), _MAX_LETTERS)
 
 
-def _answer(reader: TreeReader, condition: Condition, reach: Condition | None = None) -> list[str]:
-    """Write what a branch asks of its column, in short lines."""
+def _condition_lines(reader: TreeReader, condition: Condition, reach: Condition | None = None) -> list[str]:
+    """Return the condition of a branch in short lines."""
     lines = condition.short_lines(reach, show_missing=reader.shows_missing(condition.column))
     is_number = condition.kind == "number" and not condition.feature.clock
     return [grouped(line, _LONG_NUMBERS) for line in lines] if is_number else lines
 
 
-def _short_share(share: float) -> str:
-    """Two decimals without the zero before the point; 1 and 0 only if exact."""
-    if share in (0.0, 1.0):
-        return f"{share:.0f}"
-    return f"{min(max(share, 0.01), 0.99):.2f}"[1:]
+def _short_decimal(probability: float) -> str:
+    """Return two decimals without the leading zero; 1 and 0 only if exact."""
+    if probability in (0.0, 1.0):
+        return f"{probability:.0f}"
+    return f"{min(max(probability, 0.01), 0.99):.2f}"[1:]
 
 
 def _compact_lines(reader: TreeReader, step: Step, is_last: bool, is_upright: bool) -> list[tuple[str, float, bool]]:
     node = step.node
     if not is_last:
         side, reach = reader.sides(node)[0], step.path.get(reader.column(node))
-        first, lines = short(side.column, _LABEL_LETTERS), _joined(_answer(reader, side, reach))
+        first, lines = short(side.column, _LABEL_LETTERS), _joined(_condition_lines(reader, side, reach))
     else:
-        share = [_short_share(reader.purity(node) or 0.0)] if reader.has_probabilities else []
+        purity = [_short_decimal(reader.purity(node) or 0.0)] if reader.has_probabilities else []
         first = _prediction(reader, node)
-        lines = [*share, percent(reader.fraction(node)), *_hidden_leaves(reader, node)]
+        lines = [*purity, percent(reader.fraction(node)), *_hidden_leaves(reader, node)]
         if is_upright:
             return [("  ".join([first, *lines]), SMALL, False)]
     return [(first, SMALL, True), *[(line, SMALL, False) for line in lines]]
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """Put lines together while they stay short."""
+    """Join consecutive lines while they stay short."""
     joined = lines[:1]
     for line in lines[1:]:
         if len(joined[-1]) + 1 + len(line) <= _LABEL_LETTERS + 2:
@@ -233,12 +233,12 @@ def _joined(lines: list[str]) -> list[str]:
     return joined
 
 
-def _leaf_words(reader: TreeReader, is_upright: bool) -> str:
-    """Say what the leaves of a compact picture hold."""
+def _leaf_legend(reader: TreeReader, is_upright: bool) -> str:
+    """Return a description of the leaves of a compact picture."""
     what = "classes" if reader.is_classifier else "values"
     if reader.tree.n_outputs == 1:
-        what = "class, its share" if reader.is_classifier else reader.centre
-    return f"leaf{', read upwards' * is_upright}: {what}, part of the rows"
+        what = "class, its probability" if reader.is_classifier else reader.centre
+    return f"leaf{', read upwards' * is_upright}: {what}, fraction of the rows"
 
 
 def _label(reader: TreeReader, step: Step, is_compact: bool) -> list[str]:
@@ -247,23 +247,23 @@ def _label(reader: TreeReader, step: Step, is_compact: bool) -> list[str]:
         return []
     if is_compact:
         return ["yes" if step.node == 1 else "no"] if reader.parent[step.node] == 0 else []
-    answer = _answer(reader, condition, step.reach)
-    if (instead := reader.surrogate_condition(step)) is not None:
-        answer += [f"missing: {one_line(instead.column)}", *instead.short_lines(show_missing=False)]
-    return [elide(line, _LABEL_LETTERS + 2) for line in answer]
+    lines = _condition_lines(reader, condition, step.reach)
+    if (surrogate := reader.surrogate_condition(step)) is not None:
+        lines += [f"missing: {one_line(surrogate.column)}", *surrogate.short_lines(show_missing=False)]
+    return [elide(line, _LABEL_LETTERS + 2) for line in lines]
 
 
 def _title(reader: TreeReader, step: Step) -> str:
     node, condition = step.node, step.condition
-    asked = "" if condition is None else f"{condition.describe()}{reader.surrogate_text(step)}\n"
-    return f"{asked}{reader.rows_text(node)}\n→ {reader.prediction_text(node)} (node {node})"
+    text = "" if condition is None else f"{condition.describe()}{reader.surrogate_text(step)}\n"
+    return f"{text}{reader.rows_text(node)}\n→ {reader.prediction_text(node)} (node {node})"
 
 
-# ---- where they stand -------------------------------------------------------------------------------------------
+# ---- positions -------------------------------------------------------------------------------------------
 
 
 class _Drawing:
-    """Places blocks and turns them into shapes."""
+    """The positions and shapes of blocks."""
 
     def __init__(self, reader: TreeReader, blocks: list[_Block], is_compact: bool, is_upright: bool) -> None:
         self.reader, self.blocks, self.is_compact, self.is_upright = reader, blocks, is_compact, is_upright
@@ -274,14 +274,14 @@ class _Drawing:
             block.measure(is_upright, BAR + 2.0 if self.has_bars else 0.0)
         tallest = max(block.height for block in blocks if block.is_last)
         for block in blocks:
-            if is_compact and block.is_last:  # leaves of one height stand in a row
+            if is_compact and block.is_last:  # leaves have equal heights
                 block.height = tallest
         values = reader.tree.flat_value[reader.tree.is_leaf, 0]
         self.low, self.high = float(values.min()), float(values.max())
 
     def picture(self) -> Picture:
-        places = place(self.blocks, 4.0 if self.is_compact else GAP)
-        for block, x in zip(self.blocks, places, strict=True):
+        positions = place(self.blocks, 4.0 if self.is_compact else GAP)
+        for block, x in zip(self.blocks, positions, strict=True):
             block.x = MARGIN + x
         width = MARGIN + max(block.x + max(block.half_box, block.half_label) for block in self.blocks)
         legend, legend_width, top = self._legend(width)
@@ -289,20 +289,20 @@ class _Drawing:
             block.x += max(0.0, legend_width - width) / 2
         self._find_rows(top)
         lines, labels = self._branches()
-        parts = [self._part(block) for block in self.blocks]
-        height = max(part.box.y + part.box.height for part in parts) + MARGIN
+        nodes = [self._node(block) for block in self.blocks]
+        height = max(node.box.y + node.box.height for node in nodes) + MARGIN
         n = int(self.reader.tree.n_leaves)
         about = f"{type(self.reader.model).__name__}: a tree with {plural(n, 'leaf')}"
-        return Picture(max(width, legend_width), height, lines, parts, labels, legend, about, self.is_compact)
+        return Picture(max(width, legend_width), height, lines, nodes, labels, legend, about, self.is_compact)
 
     def _legend(self, width: float) -> tuple[list[Text | Rectangle], float, float]:
-        """Return the legend, in lines of the picture's width, the width it needs, and where the tree begins."""
+        """Return the legend, wrapped to the width of the picture, its width, and the y where the tree begins."""
         entries: list[tuple[str, str]] = []  # colour, words
         if self.reader.has_probabilities and len(self.reader.classes[0]) <= _LEGEND_CLASSES:
             names = [short(label, _LABEL_LETTERS) for label in self.reader.classes[0]]
             entries += [(tint(class_colour(code), 1.0), name) for code, name in enumerate(names)]
         if self.is_compact:
-            entries.append(("", _leaf_words(self.reader, self.is_upright)))
+            entries.append(("", _leaf_legend(self.reader, self.is_upright)))
         boxes: list[Rectangle] = []
         texts: list[Text] = []
         x, y, needed = MARGIN, MARGIN, 0.0
@@ -319,7 +319,7 @@ class _Drawing:
         return [*boxes, *texts], needed, y + (SMALL * LEADING + GAP if entries else 0.0)
 
     def _find_rows(self, y: float) -> None:
-        """Find the top of each row of boxes and of the bars beneath them."""
+        """Set the top of each row of boxes and of the horizontal lines below them."""
         self.top, self.bar = [0.0] * (self.bottom + 1), [0.0] * (self.bottom + 1)
         for depth in range(self.bottom + 1):
             row = [block for block in self.blocks if block.depth == depth]
@@ -335,7 +335,7 @@ class _Drawing:
         return self.top[self.bottom if block.is_last else block.depth]
 
     def _branches(self) -> tuple[list[Line], list[Text | Rectangle]]:
-        """Return the lines to the children of each node, and the labels on them."""
+        """Return the lines from each node to its children, and their labels."""
         lines: list[Line] = []
         labels: list[Text | Rectangle] = []
         for block in self.blocks:
@@ -360,29 +360,29 @@ class _Drawing:
             return value_tint(float(reader.tree.flat_value[node, 0]), self.low, self.high)
         return tint(class_colour(int(reader.tree.majority[node, 0])), reader.certainty(node))
 
-    def _part(self, block: _Block) -> Part:
+    def _node(self, block: _Block) -> NodePicture:
         x, width, height = block.x, block.width, block.height
         top, fill = self._top_of(block), self._fill(block.node)
         is_cut = block.is_last and not self.reader.is_leaf(block.node)
         box = Rectangle(x - width / 2, top, width, height, fill, PALE if is_cut else INK, is_cut, 3.0)
-        part = Part(block.node, block.title, box)
+        node = NodePicture(block.node, block.title, box)
         if self.is_upright and block.is_last:
-            part.shapes.append(Text(x, top + height / 2, *block.box[0], ink_on(fill), upright=True))
-            return part
+            node.shapes.append(Text(x, top + height / 2, *block.box[0], ink_on(fill), upright=True))
+            return node
         y = top + PAD / 2
         for words, size, bold in block.box:
-            part.shapes.append(Text(x, y + size * LEADING / 2, words, size, bold, ink_on(fill)))
+            node.shapes.append(Text(x, y + size * LEADING / 2, words, size, bold, ink_on(fill)))
             y += size * LEADING
         if self.has_bars:
-            part.shapes.extend(self._share_bar(block.node, x - width / 2 + PAD, y + 1.0, width - 2 * PAD))
+            node.shapes.extend(self._probability_bar(block.node, x - width / 2 + PAD, y + 1.0, width - 2 * PAD))
         if block.under:
-            part.shapes.append(Text(x, top + height + 2.0 + SIZE * LEADING / 2, block.under, SIZE, True))
-        return part
+            node.shapes.append(Text(x, top + height + 2.0 + SIZE * LEADING / 2, block.under, SIZE, True))
+        return node
 
-    def _share_bar(self, node: int, x: float, y: float, width: float) -> list[Rectangle]:
+    def _probability_bar(self, node: int, x: float, y: float, width: float) -> list[Rectangle]:
         bars = []
-        for code, share in enumerate(self.reader.probabilities(node)[0]):
-            if share > 0:
-                bars.append(Rectangle(x, y, width * share, BAR, class_colour(code)))
-                x += width * share
+        for code, probability in enumerate(self.reader.probabilities(node)[0]):
+            if probability > 0:
+                bars.append(Rectangle(x, y, width * probability, BAR, class_colour(code)))
+                x += width * probability
         return bars

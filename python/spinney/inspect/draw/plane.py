@@ -1,4 +1,4 @@
-"""Models in the plane: regions of a tree, proximities and outlier scores of forests, isolation, support vectors."""
+"""Plots in the plane: regions of a tree, proximities and outlier scores of forests, isolation, support vectors."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from spinney.inspect.text.reader import TreeReader
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_POINTS = 3000
-_GRID, _POINTS = 150, 200  # points across and up
-_LEAST_SLACK = 1e-3
+_MAX_POINTS = 3000
+_GRID, _POINTS = 150, 200  # points in each direction
+_MIN_SLACK = 1e-3
 Interval = tuple[float, float]
 
 
 class Region(NamedTuple):
-    """A rectangle of the plane in which a tree predicts the same."""
+    """A rectangle of the plane in which the prediction of a tree is constant."""
 
     node: int
     x: Interval
@@ -51,26 +51,25 @@ def plot_partition(
     features: Sequence[str | int] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the regions into which a tree parts the plane of two columns, with the rows as points.
+    """Plot the partition of the plane of two columns by a tree, with the rows as points.
 
     Parameters
     ----------
     model : estimator
         A fitted decision tree with one output.
     X : table of shape (n_samples, n_features)
-        Rows. Columns of the model other than the two are held at the median (numbers) or the most frequent value of
-        these rows, so that the picture is a cut through the whole.
+        Rows. Other columns of the model are fixed at the median (numbers) or the most frequent value of these rows.
     y : array-like of shape (n_samples,), optional
-        Classes or values of the rows. None: no points.
+        Target of the rows. None: no points.
     features : two names or positions, optional
-        Columns across and up; number columns. None: those of the model if it has two, else the two most important.
+        Number columns on the x and y axis. None: those of the model if it has two, else the two most important.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     Examples
     --------
@@ -87,7 +86,7 @@ def plot_partition(
     if reader.tree.n_outputs > 1:
         raise ValueError("plot_partition draws trees with one output; this one has several.")
     if model.schema_.pool is not None:
-        raise ValueError("plot_partition draws cuts along the axes, but those of this tree are oblique. Use plot_tree.")
+        raise ValueError("plot_partition needs splits on single columns, but this tree is oblique. Use plot_tree.")
     a, b = _two_columns(reader, features)
     columns = reader.values(X)
     axes.pyplot()
@@ -96,7 +95,7 @@ def plot_partition(
     values = reader.tree.flat_value[reader.tree.is_leaf, 0]
     if y is not None and not reader.is_classifier:
         values = read_values(y, len(columns[a]))[:, 0]
-    span = float(values.min()), float(values.max())  # between which colours run
+    span = float(values.min()), float(values.max())  # of the colours
     typical = [_typical(feature, column) for feature, column in zip(reader.features, columns, strict=True)]
     for region in regions(reader, (a, b), typical):
         _fill(ax, reader, region, limits, span)
@@ -135,8 +134,8 @@ def _two_columns(reader: TreeReader, features: Sequence[str | int] | None) -> tu
 def _limits(values: Floats, margin: float = 0.05) -> Interval:
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    room = margin * (high - low) or 0.5
-    return low - room, high + room
+    padding = margin * (high - low) or 0.5
+    return low - padding, high + padding
 
 
 def _typical(feature: Feature, values: Floats) -> float:
@@ -145,18 +144,18 @@ def _typical(feature: Feature, values: Floats) -> float:
         return math.nan
     if feature.kind == "number":
         return float(np.median(known))
-    found, count = np.unique(known, return_counts=True)
-    return float(found[count.argmax()])
+    values, count = np.unique(known, return_counts=True)
+    return float(values[count.argmax()])
 
 
 def regions(reader: TreeReader, columns: tuple[int, int], typical: list[float]) -> list[Region]:
-    """Find the rectangles of the plane of two columns, the others having their typical values."""
+    """Return the rectangles of the plane of two columns, with the other columns at their typical values."""
     steps = list(reader.walk(values=typical, free=columns))
     inner = {int(reader.parent[step.node]) for step in steps}
     found = []
     for step in reversed(steps):
-        asked = [step.path.get(j) for j in columns]
-        box = [(-math.inf, math.inf) if side is None else (side.lower, side.upper) for side in asked]
+        conditions = [step.path.get(j) for j in columns]
+        box = [(-math.inf, math.inf) if c is None else (c.lower, c.upper) for c in conditions]
         if step.node not in inner and all(low < high for low, high in box):
             found.append(Region(step.node, box[0], box[1]))
     return found
@@ -179,7 +178,7 @@ def _fill(ax: Axes, reader: TreeReader, region: Region, limits: list[Interval], 
 
 
 def _points(ax: Axes, reader: TreeReader, xs: Floats, ys: Floats, y: Any, span: Interval) -> None:
-    rows = np.arange(0, len(xs), max(1, len(xs) // _MOST_POINTS))
+    rows = np.arange(0, len(xs), max(1, len(xs) // _MAX_POINTS))
     edge: dict[str, Any] = {"edgecolors": "#ffffff", "linewidths": 0.5, "s": 26, "zorder": 3}
     if not reader.is_classifier:
         values = read_values(y, len(xs))[rows, 0]
@@ -199,7 +198,7 @@ def _points(ax: Axes, reader: TreeReader, xs: Floats, ys: Floats, y: Any, span: 
 
 
 def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes | None = None) -> Axes:
-    """Draw rows so that those which share many leaves lie close to each other.
+    """Plot rows so that those with many common leaves are close to each other.
 
     Parameters
     ----------
@@ -208,14 +207,14 @@ def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes
     X : table of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,), optional
-        Their classes, or values in a regression, for colours.
+        Their target, for the colours.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     Examples
     --------
@@ -227,16 +226,15 @@ def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes
     >>> ax = spinney.plot_proximity_map(forest, X, y)
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    placed = model.proximity_map(X)
+    positions = model.proximity_map(X)
     ax = axes_of(ax, 6.0, 4.8, "top", "right")
     if y is not None and not hasattr(model, "classes_"):
-        values = read_values(y, len(placed))[:, 0]
-        points = ax.scatter(placed[:, 0], placed[:, 1], s=12, c=values, cmap="viridis", linewidths=0)
+        values = read_values(y, len(positions))[:, 0]
+        points = ax.scatter(positions[:, 0], positions[:, 1], s=12, c=values, cmap="viridis", linewidths=0)
         ax.figure.colorbar(points, ax=ax)
     else:
-        for code, (name, rows) in enumerate(_groups(y, len(placed))):
-            across, up = placed[rows].T
-            ax.scatter(across, up, s=14, linewidths=0, alpha=0.8, label=name, **class_look(code))
+        for code, (name, rows) in enumerate(_groups(y, len(positions))):
+            ax.scatter(*positions[rows].T, s=14, linewidths=0, alpha=0.8, label=name, **class_look(code))
         if y is not None:
             ax.legend(frameon=False, loc="best")
     ax.set(xlabel="first direction", ylabel="second direction")
@@ -246,7 +244,7 @@ def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes
 def plot_outlier_scores(
     model: TableEstimator, X: Any, y: Any = None, *, kind: Any = "all", ax: Axes | None = None
 ) -> Axes:
-    """Draw the outlier score of each row, class by class.
+    """Plot the outlier score of each row, class by class.
 
     Parameters
     ----------
@@ -257,14 +255,14 @@ def plot_outlier_scores(
     y : array-like of shape (n_samples,), optional
         Their classes; not used in a regression.
     kind : {"all", "oob"}, default="all"
-        Trees that count, as of the forest's `outlier_score`.
+        Trees that are used, as in the forest's `outlier_score`.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
     Returns
     -------
     Axes
-        The axes drawn on. The line at 10 marks scores that deserve a look.
+        The axes. The line at 10 marks scores that are worth a look.
 
     Examples
     --------
@@ -281,8 +279,8 @@ def plot_outlier_scores(
     first = 0
     groups = _groups(y if hasattr(model, "classes_") else None, len(score))
     for code, (name, rows) in enumerate(groups):
-        places = first + np.arange(len(rows))
-        ax.vlines(places, 0, score[rows], color=class_colour(code), linewidth=1, label=name)
+        positions = first + np.arange(len(rows))
+        ax.vlines(positions, 0, score[rows], color=class_colour(code), linewidth=1, label=name)
         first += len(rows)
     ax.axhline(10, color=INK, linewidth=0.8, linestyle=":")
     ax.axhline(0, color=INK, linewidth=0.8)
@@ -295,23 +293,23 @@ def plot_outlier_scores(
 def plot_isolation(
     model: TableEstimator, X: Any, *, features: Sequence[str | int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the scores of an isolation forest over the plane of two columns, with the rows as points.
+    """Plot the scores of an isolation forest in the plane of two columns, with the rows as points.
 
     Parameters
     ----------
     model : IsolationForest
         Fitted, on number columns.
     X : table of shape (n_samples, n_features)
-        Rows. Columns other than the two are held at their median.
+        Rows. Other columns are fixed at their median.
     features : two names or positions, optional
-        Columns across and up; None: the first two.
+        Columns on the x and y axis; None: the first two.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
     Returns
     -------
     Axes
-        The axes drawn on. Outliers are crosses; the line is where `predict` changes its mind.
+        The axes. Outliers are crosses; the line is the decision boundary of `predict`.
 
     Examples
     --------
@@ -349,17 +347,17 @@ def plot_isolation(
 
 
 def _plane(across: Floats, up: Floats) -> Floats:
-    """All points of a grid, (n_points, 2), row by row."""
+    """Return all points of a grid, (n_points, 2), row by row."""
     return np.array(np.meshgrid(across, up)).reshape(2, -1).T
 
 
 def _named(schema: Schema, rows: Floats) -> Any:
-    """Rows with the names that a model knows, if it knows any."""
+    """Return rows with the column names of the model, if it has any."""
     return dict(zip(schema.names, rows.T, strict=True)) if schema.has_names else rows
 
 
 def _groups(y: ColumnLike, n_rows: int) -> list[tuple[str, NDArray[np.intp]]]:
-    """Rows of each class with its name; without classes, all rows without one."""
+    """Return the name and the rows of each class; without classes, all rows."""
     if y is None:
         return [("", np.arange(n_rows))]
     labels = np.asarray(y).reshape(-1)
@@ -372,28 +370,28 @@ def _groups(y: ColumnLike, n_rows: int) -> list[tuple[str, NDArray[np.intp]]]:
 
 
 def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, ax: Axes | None = None) -> Axes:
-    """Draw the boundary of two classes, its margin, the support vectors, and the slacks of rows beyond it.
+    """Plot the decision boundary of two classes, its margin, the support vectors, and the margin violations.
 
     The solid line is where the score is 0, the dashed ones where it is 1 and -1. Support vectors have a ring. A line
-    leads from each row that does not keep its margin toward the nearest place where the score is right, straight ahead.
+    leads from each row that violates the margin to its margin, in the direction of the gradient.
 
     Parameters
     ----------
     model : estimator
         A fitted `SVC`, `LinearSVC` or `Perceptron` of two classes and two columns of numbers.
     X : array-like of shape (n_samples, 2)
-        The rows of the fit.
+        The training rows.
     y : array-like of shape (n_samples,)
         Their classes.
     slacks : bool, default=True
-        Whether to draw the slacks.
+        Whether to draw the margin violations.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
     Returns
     -------
     Axes
-        The axes drawn on.
+        The axes.
 
     Examples
     --------
@@ -408,7 +406,7 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
     """
     check_is_fitted(model)
     if not hasattr(model, "margin_") or len(getattr(model, "classes_", ())) != 2 or model.n_features_in_ != 2:
-        raise ValueError("plot_support draws margins of two classes in two columns. Fit an SVC or LinearSVC of such.")
+        raise ValueError("plot_support needs two classes and two columns. Fit an SVC or LinearSVC on such data.")
     axes.pyplot()
     ax = axes_of(ax, 6.4, 4.8)
     rows = np.column_stack(column_values(model.schema_, read_table(X), type(model).__name__, "missing"))
@@ -419,8 +417,14 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
     for code, label in enumerate(model.classes_.tolist()):
         ax.plot(*rows[sides == code].T, label=str(label), **class_look(code), **edge)
     if hasattr(model, "support_"):
-        held = rows[model.support_]
-        ax.plot(*held.T, "o", markersize=10, markerfacecolor="none", markeredgecolor=INK, markeredgewidth=0.9)
+        ax.plot(
+            *rows[model.support_].T,
+            "o",
+            markersize=10,
+            markerfacecolor="none",
+            markeredgecolor=INK,
+            markeredgewidth=0.9,
+        )
     if slacks:
         _slacks(ax, model, rows, sides)
     names = [feature.name for feature in model.schema_.features]
@@ -430,7 +434,7 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
 
 
 def _colour_sides(ax: Axes, model: TableEstimator, limits: list[Interval]) -> None:
-    """Colour the sides, and draw the lines of equal score."""
+    """Colour both sides, and draw the boundary and the margins."""
     across, up = (np.linspace(*limit, _POINTS) for limit in limits)
     scores = model.decision_function(_named(model.schema_, _plane(across, up))).reshape(_POINTS, _POINTS)
     colours = [tint(class_colour(code), 0.3) for code in (0, 1)]
@@ -440,10 +444,10 @@ def _colour_sides(ax: Axes, model: TableEstimator, limits: list[Interval]) -> No
 
 
 def _slacks(ax: Axes, model: TableEstimator, rows: Any, sides: Any) -> None:
-    """Draw each slack along the slope of the score, as far as it would take if the slope stayed the same."""
+    """Draw each margin violation along the gradient of the score, by linear extrapolation."""
     sign = np.where(sides == 1, 1.0, -1.0)
     scores = model.decision_function(_named(model.schema_, rows))
-    lacking = np.maximum(1 - sign * scores, 0.0)
+    violation = np.maximum(1 - sign * scores, 0.0)
     span = np.ptp(rows, axis=0)
     tiny = span * 1e-4
     slope = np.empty_like(rows)
@@ -452,6 +456,6 @@ def _slacks(ax: Axes, model: TableEstimator, rows: Any, sides: Any) -> None:
         moved[:, j] += tiny[j]
         slope[:, j] = (model.decision_function(_named(model.schema_, moved)) - scores) / tiny[j]
     steep = ((slope * span) ** 2).sum(axis=1)
-    for i in np.flatnonzero((lacking > _LEAST_SLACK) & (steep > 0)):
-        end = rows[i] + sign[i] * lacking[i] * slope[i] * span**2 / steep[i]
+    for i in np.flatnonzero((violation > _MIN_SLACK) & (steep > 0)):
+        end = rows[i] + sign[i] * violation[i] * slope[i] * span**2 / steep[i]
         ax.plot(*zip(rows[i], end, strict=True), color=class_colour(int(sides[i])), linewidth=0.9, zorder=1)

@@ -1,4 +1,4 @@
-"""A tree as SVG, written by hand (no library, nothing to fetch, every name escaped), or on matplotlib's axes."""
+"""A tree as SVG, without any library, or on matplotlib's axes."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def tree_svg(
 ) -> str:
     """Draw a tree as SVG.
 
-    Needs no other package. Boxes tell all about their node when the pointer rests on them.
+    Needs no other package. Boxes have tooltips with the details of their node.
 
     Parameters
     ----------
     model : estimator
         A fitted decision tree.
     max_depth : int, optional
-        Deepest level to draw; branches below become one dashed box with the number of their leaves.
+        Deepest level to draw; a subtree below becomes one dashed box with the number of its leaves.
     decimals : int, optional
-        Decimals of all numbers, as for `export_text`.
+        Decimals of all numbers, as in `export_text`.
     style : {"auto", "full", "compact"}, default="auto"
-        "full": a box per node with prediction, shares and rows, and the answers on the branches. "compact": questions
-        in small boxes, yes to the left, leaves in small boxes or, if there are more than 24, as upright slips. "auto":
-        compact if there are more than 14 leaves.
+        "full": a box per node with prediction, probabilities and rows, and the conditions on the branches. "compact":
+        conditions in small boxes, left means yes, leaves in small boxes or, if there are more than 24, vertical ones.
+        "auto": compact if there are more than 14 leaves.
     show_missing : bool, "seen" or collection of column names, default="seen"
-        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
+        Whether, or for which columns, to show where missing values go; "seen": those with missing training values.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def tree_svg(
 
     See Also
     --------
-    plot_tree : The same picture on matplotlib's axes.
+    plot_tree : The same on matplotlib's axes.
 
     Examples
     --------
@@ -69,10 +69,10 @@ def tree_svg(
 
 
 def render(picture: Picture, style: str = "") -> str:
-    """Write a picture as SVG, with a CSS style for the whole."""
+    """Return a picture as SVG, with an optional CSS style."""
     width, height = _number(picture.width), _number(picture.height)
     css = f' style="{style}"' if style else ""
-    parts = [
+    lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img"{css} font-family="{_FONT}" text-anchor="middle">',
         f"<title>{escape(picture.about)}</title>",
@@ -80,10 +80,10 @@ def render(picture: Picture, style: str = "") -> str:
         *[_line(line) for line in picture.lines],
         *[_shape(shape) for shape in (*picture.legend, *picture.labels)],
     ]
-    for part in picture.parts:
-        parts.append(f"<g><title>{escape(part.title)}</title>{_shape(part.box)}")
-        parts += [*[_shape(shape) for shape in part.shapes], "</g>"]
-    return "\n".join([*parts, "</svg>"])
+    for node in picture.nodes:
+        lines.append(f"<g><title>{escape(node.title)}</title>{_shape(node.box)}")
+        lines += [*[_shape(shape) for shape in node.shapes], "</g>"]
+    return "\n".join([*lines, "</svg>"])
 
 
 def _number(value: float) -> str:
@@ -103,8 +103,8 @@ def _rectangle(box: Rectangle) -> str:
     edge = f' stroke="{box.edge}" stroke-width="0.8"' if box.edge else ""
     dashes = ' stroke-dasharray="4 2"' if box.dashed else ""
     radius = f' rx="{_number(box.radius)}"' if box.radius else ""
-    place = " ".join(f'{name}="{_number(getattr(box, name))}"' for name in ("x", "y", "width", "height"))
-    return f'<rect {place} fill="{box.fill}"{edge}{dashes}{radius}/>'
+    position = " ".join(f'{name}="{_number(getattr(box, name))}"' for name in ("x", "y", "width", "height"))
+    return f'<rect {position} fill="{box.fill}"{edge}{dashes}{radius}/>'
 
 
 def _text(text: Text) -> str:
@@ -118,7 +118,7 @@ def _text(text: Text) -> str:
 
 
 def notebook_html(model: TableEstimator) -> str:
-    """Draw a fitted tree for a notebook: as deep as stays easy to read, with the model's name above."""
+    """Return a fitted tree as HTML for a notebook, down to a readable depth, with the model's name above."""
     tree = model.tree_
     depth = tree.max_depth
     while depth > 1 and ((tree.depth == depth) | (tree.is_leaf & (tree.depth < depth))).sum() > _NOTEBOOK_LEAVES:
@@ -141,32 +141,33 @@ def plot_tree(
 ) -> Axes:
     """Draw a tree with matplotlib.
 
-    Boxes show the predicted class (or value), the class shares in the order of `classes_`, and the rows; their colour
-    is the class, the stronger the purer. Beneath a box stands the column that is asked, on the branches the answers.
+    Boxes show the predicted class (or value), the class probabilities in the order of `classes_`, and the rows; their
+    colour is the class, and its intensity the purity. The split column is below the box, the conditions are on the
+    branches.
 
     Parameters
     ----------
     model : estimator
         A fitted decision tree.
     ax : Axes, optional
-        Where to draw; letters are scaled so that the tree fits. None: a new figure, as large as the tree needs.
+        Where to draw; the font is scaled so that the tree fits. None: a new figure that fits the tree.
     max_depth : int, optional
-        Deepest level to draw; branches below become one dashed box with the number of their leaves.
+        Deepest level to draw; a subtree below becomes one dashed box with the number of its leaves.
     decimals : int, optional
-        Decimals of all numbers, as for `export_text`.
+        Decimals of all numbers, as in `export_text`.
     style : {"auto", "full", "compact"}, default="auto"
-        As for `tree_svg`.
+        As in `tree_svg`.
     show_missing : bool, "seen" or collection of column names, default="seen"
-        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
+        Whether, or for which columns, to show where missing values go; "seen": those with missing training values.
 
     Returns
     -------
     Axes
-        The axes drawn on; ``ax.figure.savefig("tree.png")`` saves the picture.
+        The axes; ``ax.figure.savefig("tree.png")`` saves the plot.
 
     See Also
     --------
-    tree_svg : The same picture without matplotlib.
+    tree_svg : The same without matplotlib.
 
     Examples
     --------
@@ -186,7 +187,7 @@ def plot_tree(
 
 
 def _figure(width: float, height: float) -> tuple[Figure, float]:
-    """Make a figure of so many points, or smaller if it were too wide, and say how much smaller."""
+    """Return a figure of a size in points, reduced if it would be too wide, and the reduction factor."""
     shrink = min(1.0, _WIDEST * _POINTS / width)
     return pyplot().figure(figsize=(width * shrink / _POINTS, height * shrink / _POINTS)), shrink
 
@@ -206,9 +207,9 @@ def _draw_on(ax: Axes, picture: Picture) -> None:
         ax.add_line(Line2D(xs, ys, color="#777777", linewidth=line.width * scale, zorder=1))
     for shape in (*picture.legend, *picture.labels):
         _add_shape(ax, shape, scale, 2)
-    for part in picture.parts:
-        _add_shape(ax, part.box, scale, 2)
-        for shape in part.shapes:
+    for node in picture.nodes:
+        _add_shape(ax, node.box, scale, 2)
+        for shape in node.shapes:
             _add_shape(ax, shape, scale, 3)
 
 
@@ -217,9 +218,9 @@ def _add_shape(ax: Axes, shape: Text | Rectangle, scale: float, zorder: float) -
 
     if isinstance(shape, Text):
         font: dict[str, Any] = {"fontsize": shape.size * scale, "fontweight": "bold" if shape.bold else "normal"}
-        place: dict[str, Any] = {"ha": "center", "va": "center" if shape.upright else "center_baseline"}
+        alignment: dict[str, Any] = {"ha": "center", "va": "center" if shape.upright else "center_baseline"}
         font |= {"color": shape.colour, "rotation": 90 if shape.upright else 0, "parse_math": False}
-        ax.text(shape.x, shape.y, shape.words, zorder=4, **font, **place)
+        ax.text(shape.x, shape.y, shape.words, zorder=4, **font, **alignment)
         return
     box = f"round,pad=0,rounding_size={shape.radius}" if shape.radius else "square,pad=0"
     edge: dict[str, Any] = {"edgecolor": shape.edge or "none", "linestyle": "--" if shape.dashed else "-"}
@@ -244,11 +245,11 @@ def plot_pruning(
     unpruned, pruned : estimators
         Two fitted decision trees.
     max_depth : int, optional
-        Deepest level to draw of either.
+        Deepest level to draw.
     style : {"auto", "full", "compact"}, default="auto"
-        As for `tree_svg`.
+        As in `tree_svg`.
     show_missing : bool, "seen" or collection of column names, default="seen"
-        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
+        Whether, or for which columns, to show where missing values go; "seen": those with missing training values.
 
     Returns
     -------
@@ -269,7 +270,7 @@ def plot_pruning(
     models = (unpruned, pruned)
     look: dict[str, Any] = {"max_depth": max_depth, "show_missing": show_missing}
     pictures = [draw(model, style=style, **look) for model in models]
-    if any(picture.is_compact for picture in pictures):  # both alike
+    if any(picture.is_compact for picture in pictures):  # the same style for both
         pictures = [draw(model, style="compact", **look) for model in models]
     gap, head = 24.0, 26.0
     width = pictures[0].width + gap + pictures[1].width
@@ -277,8 +278,8 @@ def plot_pruning(
     figure, shrink = _figure(width, height)
     left = 0.0
     for picture, model, name in zip(pictures, models, ("unpruned", "pruned"), strict=True):
-        share = picture.height / height
-        ax = figure.add_axes((left / width, 1 - head / height - share, picture.width / width, share))
+        fraction = picture.height / height
+        ax = figure.add_axes((left / width, 1 - head / height - fraction, picture.width / width, fraction))
         _draw_on(ax, picture)
         ax.set_title(f"{name}: {plural(model.tree_.n_leaves, 'leaf')}", fontsize=12 * shrink, pad=4)
         left += picture.width + gap

@@ -1,12 +1,12 @@
-"""What a fitted model has learned, found by querying it.
+"""Explanations of fitted models from their predictions.
 
-target_model           a model, and rows that it is queried about with some of their values replaced
+target_model           predictions of a model for rows with some values replaced
 dependence             mean prediction as a column changes, and the curve of each row
-importances            importances as a table and a chart; what a score loses when a column is permuted
-interactions           which columns act together
-counterfactual         what would have to change for another prediction
+importances            importances as a table and a chart; permutation importance
+interactions           interactions between columns
+counterfactual         changes of a row that change its prediction
 counterfactual_search  the search for such changes
-nearest                training rows that the model treats alike
-shap                   how much each column adds to each prediction
-coverage               how often intervals or sets of classes cover the truth
+nearest                most similar training rows
+shap                   contributions of the columns to each prediction
+coverage               empirical coverage of prediction intervals and sets
 """

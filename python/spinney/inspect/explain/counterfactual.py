@@ -134,7 +134,7 @@ class Counterfactuals:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         return charts.draw_counterfactuals(self, ax)
 

@@ -74,7 +74,7 @@ class CoverageReport:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         return draw_coverage(self.columns, self.nominal, ax)
 

@@ -160,7 +160,7 @@ class PartialDependence:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         shown = self if output is None else self.output(output)
         return charts.draw_curves(shown, max_lines, ax) if len(self.columns) == 1 else charts.draw_map(shown, ax)

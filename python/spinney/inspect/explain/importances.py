@@ -168,7 +168,7 @@ class Importances:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         return charts.draw_importances(self, style, max_columns, ax)
 
@@ -187,7 +187,7 @@ class Importances:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         return charts.draw_rows(self, self._known_rows(), colour, max_columns, ax)
 

@@ -135,7 +135,7 @@ class Interactions:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         return charts.draw_pairs(self, max_pairs, ax)
 

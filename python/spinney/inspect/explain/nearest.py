@@ -124,7 +124,7 @@ class NearestRows:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         return charts.draw_nearest(self, max_columns, ax)
 

@@ -250,7 +250,7 @@ class ShapValues:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         if kind not in ("points", "bars"):
             raise ValueError(f"kind must be 'points' or 'bars', not {kind!r}.")
@@ -276,7 +276,7 @@ class ShapValues:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes.
         """
         require_whole("max_columns", max_columns)
         return charts.draw_row(self.output(output)[row], max_columns, ax)
