@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from spinney._estimator.held_out import CrossValidation, Fold, check_fold_count, read_folds
 from spinney._evaluate.problem import Array, Problem, Rows
 
-TEST_SHARE = 0.2
+TEST_FRACTION = 0.2
 _MOST_GROUPS = 3000  # with more, their classes are not spread evenly, which would take long
 LARGEST_SEED = 2**31 - 1
 
@@ -48,7 +48,7 @@ def split_test(problem: Problem, random: np.random.RandomState) -> Fold:
     """Hold out a fifth of the rows as the test part: of rows in time, the latest."""
     if problem.time is not None:
         return split_latest(problem.time)
-    return _partition(problem, round(1 / TEST_SHARE), int(random.randint(LARGEST_SEED)))[0]
+    return _partition(problem, round(1 / TEST_FRACTION), int(random.randint(LARGEST_SEED)))[0]
 
 
 def split_screening(problem: Problem, seed: int) -> Fold:
@@ -63,7 +63,7 @@ def split_screening(problem: Problem, seed: int) -> Fold:
 def split_latest(time: Array) -> Fold:
     """Hold out the latest fifth of the rows; those of one moment stay together."""
     moments = np.sort(time, kind="stable")
-    is_test = time >= moments[-max(1, round(TEST_SHARE * len(moments)))]
+    is_test = time >= moments[-max(1, round(TEST_FRACTION * len(moments)))]
     if is_test.all():
         raise ValueError("Most rows have the same time, so that none come before the rest. Leave time (--time) out.")
     return Fold(np.flatnonzero(~is_test), np.flatnonzero(is_test))

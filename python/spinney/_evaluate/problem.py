@@ -267,7 +267,7 @@ def decide_task(raw: RawTable, asked: Task | None, name: str) -> Target:
         column = dense_column(column, raw.n_rows)
     is_known = ~missing_rows(column)
     if not is_known.any():
-        raise ValueError(f"The target {name!r} has no values at all. Name another column as the target.")
+        raise ValueError(f"The target {name!r} has no values. Name another column as the target.")
     values, holds_labels = _known_values(column, is_known, name)
     distinct = np.unique(values)
     if len(distinct) == 1:

@@ -23,7 +23,7 @@ from spinney._evaluate.compare import Comparison, compare
 from spinney._evaluate.folds import split_test
 from spinney._evaluate.runner import Candidate, ProgressCall, Runner
 from spinney._evaluate.scoring import Scorers, read_metrics
-from spinney._evaluate.study.plan import CARES, Care, Size, estimator_for, peer_candidates
+from spinney._evaluate.study.plan import EFFORTS, Effort, Size, estimator_for, peer_candidates
 from spinney._evaluate.study.prepare import Prepared, StudyOptions, prepare
 from spinney._evaluate.study.result import Study
 from spinney.cli.failures import command_errors, fail, file_error, warnings_in_one_line
@@ -144,7 +144,7 @@ def run_demo(*, out: Path | None, **options: Any) -> None:
 
 
 _OWN = ("tree", "forest", "extra-trees", "boosting")
-_PLAIN = Care(CARES[0].effort / 2, 100)
+_PLAIN = Effort(EFFORTS[0].boosting / 2, 100)
 
 
 def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, seed: int, as_json: bool) -> None:

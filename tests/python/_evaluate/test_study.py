@@ -1,4 +1,4 @@
-"""From a table to a compared family of models."""
+"""Studies: preparation, folds, stack, calibration, time limit, result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spinney._evaluate.runner import Budget
 from spinney._evaluate.scoring import Scorers
 from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
-from spinney._evaluate.study.plan import CARES, Size, make_plan
+from spinney._evaluate.study.plan import EFFORTS, Size, make_plan
 from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney._model.predictions import tempered
 
@@ -95,7 +95,7 @@ def test_scores_are_those_of_the_predictions(studies, task):
         assert not entry.test[metric].low > tested
 
 
-def test_the_same_call_gives_the_same_bits(studies):
+def test_studies_are_reproducible(studies):
     again = spinney.study(made("binary"), "y", **QUICK)
     first = studies["binary"]
     assert again.model.fingerprint() == first.model.fingerprint()
@@ -106,28 +106,28 @@ def test_the_same_call_gives_the_same_bits(studies):
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
-def test_the_stack_is_kept_in_a_file(studies, task):
+def test_the_stack_is_saved_in_a_file(studies, task):
     found = studies[task]
     stack, X = found.models["stack"], found.X_test
     file = io.BytesIO()
     stack.save(file)
     loaded, predictor = spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))
-    ask = "predict" if task == "regression" else "predict_proba"
+    method = "predict" if task == "regression" else "predict_proba"
     expected = found.test_predictions["stack"]
     for model in (stack, loaded, predictor):
-        assert getattr(model, ask)(X).tobytes() == expected.tobytes()
+        assert getattr(model, method)(X).tobytes() == expected.tobytes()
     assert loaded.fingerprint() == stack.fingerprint()
 
 
-def test_a_temperature_is_kept_in_a_file():
+def test_a_temperature_is_saved_in_a_file():
     from spinney._ensemble.stacking import weighted_stack
 
     table = made("multiclass")
     X, y = table.drop("y"), table["y"].to_numpy()
     tree = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y)
     model = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5}, calibration=2.0)
-    shares = np.maximum(tree.predict_proba(X), 2.0**-52) ** 0.5
-    np.testing.assert_allclose(model.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), rtol=1e-12)
+    proba = np.maximum(tree.predict_proba(X), 2.0**-52) ** 0.5
+    np.testing.assert_allclose(model.predict_proba(X), proba / proba.sum(axis=1, keepdims=True), rtol=1e-12)
     file = io.BytesIO()
     model.save(file)
     for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
@@ -144,23 +144,23 @@ def test_members_of_a_stack_have_temperatures(task):
     table = made(task)
     X, y = table.drop("y"), table["y"].to_numpy()
     members = {name: spinney.DecisionTreeClassifier(max_depth=k).fit(X, y) for name, k in (("one", 1), ("two", 3))}
-    asked = {"X": X, "classes": np.unique(y), "scores": dict.fromkeys(members, 0.5)}
-    model = weighted_stack(members, [0.25, 0.75], temperatures=[2.0, 0.5], **asked)
+    inputs = {"X": X, "classes": np.unique(y), "scores": dict.fromkeys(members, 0.5)}
+    model = weighted_stack(members, [0.25, 0.75], temperatures=[2.0, 0.5], **inputs)
     one, two = (np.maximum(member.predict_proba(X), 2.0**-52) for member in members.values())
-    one, two = (shares / shares.sum(axis=1, keepdims=True) for shares in (one**0.5, two**2))
+    one, two = (proba / proba.sum(axis=1, keepdims=True) for proba in (one**0.5, two**2))
     np.testing.assert_allclose(model.predict_proba(X), 0.25 * one + 0.75 * two, rtol=1e-12)
     file = io.BytesIO()
     model.save(file)
     for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
         assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
-    assert weighted_stack(members, [0.25, 0.75], **asked).fingerprint() != model.fingerprint()
+    assert weighted_stack(members, [0.25, 0.75], **inputs).fingerprint() != model.fingerprint()
     for values in ([2.0], [2.0, 0.0], [2.0, "x"], "x", None):
         with pytest.raises(spinney.ModelFileError, match="temperature"):
             spinney.load(with_header(model, temperatures=values))
 
 
-def test_a_stack_takes_members_that_are_too_unsure_of_themselves():
-    """They know more than others, and a temperature lets them say so."""
+def test_a_stack_uses_underconfident_members():
+    """They are more accurate than others once a temperature has calibrated them."""
     from spinney._estimator.held_out import Fold
 
     random, n = np.random.default_rng(0), 600
@@ -170,11 +170,11 @@ def test_a_stack_takes_members_that_are_too_unsure_of_themselves():
     held_out = HeldOut(folds, codes, np.array([0, 1]), False)
 
     def member(score):
-        share = 1 / (1 + np.exp(-score))
-        return [np.column_stack([1 - share, share])[fold.held_out] for fold in folds]
+        p = 1 / (1 + np.exp(-score))
+        return [np.column_stack([1 - p, p])[fold.held_out] for fold in folds]
 
-    unsure, noisy = member(0.5 * truth), member(2 * truth + random.standard_normal(n))
-    found = np.vstack(stacked([unsure, noisy], held_out))
+    underconfident, noisy = member(0.5 * truth), member(2 * truth + random.standard_normal(n))
+    found = np.vstack(stacked([underconfident, noisy], held_out))
     best = np.vstack(member(3 * truth))
     target = held_out.targets([0, 1, 2])
     assert log_losses(found, target).mean() < 1.05 * log_losses(best, target).mean()
@@ -183,70 +183,70 @@ def test_a_stack_takes_members_that_are_too_unsure_of_themselves():
 @pytest.mark.parametrize("temperature", [0.1, 0.4, 1.0, 3.0, 20.0])
 def test_the_best_temperature_is_that_of_the_whole_list(temperature):
     random = np.random.default_rng(1)
-    shares = random.dirichlet([1.0, 1.0, 1.0], 300)
-    codes = np.array([random.choice(3, p=share) for share in tempered(shares, temperature)])
-    losses = [log_losses(tempered(shares, one), codes).mean() for one in TEMPERATURES]
-    assert best_temperature(shares, codes) == TEMPERATURES[int(np.argmin(losses))]
+    proba = random.dirichlet([1.0, 1.0, 1.0], 300)
+    codes = np.array([random.choice(3, p=p) for p in tempered(proba, temperature)])
+    losses = [log_losses(tempered(proba, one), codes).mean() for one in TEMPERATURES]
+    assert best_temperature(proba, codes) == TEMPERATURES[int(np.argmin(losses))]
 
 
-def test_calibration_is_judged_by_other_folds():
+def test_calibration_is_evaluated_on_other_folds():
     from spinney._estimator.held_out import Fold
 
     random = np.random.default_rng(0)
-    share = random.uniform(0.05, 0.95, 800)
-    codes = (random.random(800) < share).astype(np.intp)
+    true = random.uniform(0.05, 0.95, 800)
+    codes = (random.random(800) < true).astype(np.intp)
     folds = [Fold(np.flatnonzero(np.arange(800) % 5 != k), np.flatnonzero(np.arange(800) % 5 == k)) for k in range(5)]
-    odds = (share / (1 - share)) ** 2.0  # twice too sure
-    sure = odds / (1 + odds)
+    odds = (true / (1 - true)) ** 2.0  # overconfident
+    overconfident = odds / (1 + odds)
     held_out = HeldOut(folds, codes, np.array([0, 1]), False)
-    for shares, expected in ((share, None), (sure, 2.0)):
-        said = [np.column_stack([1 - shares, shares])[fold.held_out] for fold in folds]
-        found = calibrate(said, held_out)
+    for p, expected in ((true, None), (overconfident, 2.0)):
+        predictions = [np.column_stack([1 - p, p])[fold.held_out] for fold in folds]
+        found = calibrate(predictions, held_out)
         assert found.by is None if expected is None else found.by == pytest.approx(expected, rel=0.3)
 
 
-def test_a_curve_is_taken_where_a_temperature_does_not_do():
+def test_isotonic_regression_is_used_where_a_temperature_does_not_suffice():
     from spinney._estimator.held_out import Fold
     from spinney._model.predictions import Curve
 
     random, n = np.random.default_rng(0), 4000
-    share = random.uniform(0.02, 0.5, n)  # half of what is said
-    codes = (random.random(n) < share).astype(np.intp)
+    p = random.uniform(0.02, 0.5, n)  # half of the predicted probability
+    codes = (random.random(n) < p).astype(np.intp)
     folds = [Fold(np.flatnonzero(np.arange(n) % 5 != k), np.flatnonzero(np.arange(n) % 5 == k)) for k in range(5)]
-    said = [np.column_stack([1 - 2 * share, 2 * share])[fold.held_out] for fold in folds]
-    found = calibrate(said, HeldOut(folds, codes, np.array([0, 1]), False))
+    predictions = [np.column_stack([1 - 2 * p, 2 * p])[fold.held_out] for fold in folds]
+    found = calibrate(predictions, HeldOut(folds, codes, np.array([0, 1]), False))
     assert isinstance(found.by, Curve)
-    assert "rising curve" in found.why
-    asked = np.linspace(0, 1, 101)
-    true = found.by(np.column_stack([1 - asked, asked]))
+    assert "isotonic regression" in found.why
+    grid = np.linspace(0, 1, 101)
+    true = found.by(np.column_stack([1 - grid, grid]))
     assert (np.diff(true[:, 1]) >= 0).all()
     assert (true.sum(axis=1) == 1).all()
     assert true[0, 1] > 0
-    assert np.abs(true[:, 1] - asked / 2).max() < 0.1
-    few = [one[:100] for one in said]
+    assert np.abs(true[:, 1] - grid / 2).max() < 0.1
+    few = [one[:100] for one in predictions]
     short = [Fold(fold.train, fold.held_out[:100]) for fold in folds]
     assert not isinstance(calibrate(few, HeldOut(short, codes, np.array([0, 1]), False)).by, Curve)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40))
-def test_rising_curves_are_those_of_isotonic_regression(rows):
+def test_curves_are_those_of_isotonic_regression(rows):
     from sklearn.isotonic import IsotonicRegression
     from spinney._model.predictions import isotonic_curve
 
-    said, hits = np.array([row[0] / 8 for row in rows]), np.array([row[1] for row in rows])
-    curve = isotonic_curve(said, hits)
-    x, y = np.r_[said.min(), said, said.max()], np.r_[1, hits, 0]
+    predicted, positive = np.array([row[0] / 8 for row in rows]), np.array([row[1] for row in rows])
+    curve = isotonic_curve(predicted, positive)
+    x, y = np.r_[predicted.min(), predicted, predicted.max()], np.r_[1, positive, 0]
     steps = IsotonicRegression().fit(x, y)
     assert (np.diff(curve.predicted) > 0).all()
     assert (np.diff(curve.observed) > 0).all()
     np.testing.assert_allclose(steps.predict(curve.predicted), curve.observed, rtol=1e-12)
-    asked = np.linspace(0, 1, 33)
-    expected = np.interp(asked, curve.predicted, curve.observed)
-    np.testing.assert_allclose(curve(np.column_stack([1 - asked, asked]))[:, 1], expected, rtol=1e-12)
+    grid = np.linspace(0, 1, 33)
+    expected = np.interp(grid, curve.predicted, curve.observed)
+    np.testing.assert_allclose(curve(np.column_stack([1 - grid, grid]))[:, 1], expected, rtol=1e-12)
 
 
-def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
+def test_a_curve_is_saved_in_a_file_and_a_damaged_one_is_refused():
     from spinney._ensemble.stacking import weighted_stack
     from spinney._model.predictions import Curve
 
@@ -271,7 +271,7 @@ def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
     np.testing.assert_allclose(again.predict_proba(X)[:, 1], expected, rtol=1e-12)
     with pytest.raises(spinney.ModelFileError, match="damaged"):
         spinney.load(with_header(model, temperature=2.0))
-    for said, true in (
+    for predicted, observed in (
         ([], []),
         ([0.5, 0.1], [0.2, 0.3]),
         ([0.1, 0.5], [0.3, 0.2]),
@@ -281,12 +281,12 @@ def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
         (None, None),
     ):
         with pytest.raises(spinney.ModelFileError, match="damaged"):
-            spinney.load(with_header(model, curve={"predicted": said, "observed": true}))
+            spinney.load(with_header(model, curve={"predicted": predicted, "observed": observed}))
 
 
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
 @pytest.mark.parametrize("entry", [{"curve": {"predicted": [0.1], "observed": [0.2]}}, {"temperature": 2.0}], ids=str)
-def test_only_shares_that_are_averaged_are_calibrated(task, entry):
+def test_only_averaged_probabilities_are_calibrated(task, entry):
     from spinney._ensemble.stacking import weighted_stack
 
     table = made(task)
@@ -307,11 +307,11 @@ def test_weights_of_a_fold_come_from_the_others():
     folds = [Fold(np.arange(10, 20), np.arange(10)), Fold(np.arange(10), np.arange(10, 20))]
     y = np.arange(20.0)
     right, wrong = y[:, np.newaxis], np.zeros((20, 1))
-    said = [[right[:10], wrong[10:]], [wrong[:10], right[10:]]]  # each is right on one fold
-    first, second = stacked(said, HeldOut(folds, y, None, False))
+    predictions = [[right[:10], wrong[10:]], [wrong[:10], right[10:]]]  # each is right on one fold
+    first, second = stacked(predictions, HeldOut(folds, y, None, False))
     assert (first == 0).all()  # the second member was right on the other fold
     assert (second == 0).all()
-    first, second = stacked(said, HeldOut(folds, y, None, True))
+    first, second = stacked(predictions, HeldOut(folds, y, None, True))
     assert (first[:, 0] == y[:10] / 2).all()  # nothing comes before: equal weights
     assert (second == 0).all()
 
@@ -323,7 +323,7 @@ def with_columns(n: int = 120, **columns) -> pl.DataFrame:
     return made("binary", n).with_columns(**{name: pl.Series(values) for name, values in columns.items()})
 
 
-def test_columns_that_must_not_be_learned_from_are_left_out_and_named():
+def test_identifiers_constants_and_leaks_are_excluded_and_reported():
     n = 120
     table = with_columns(
         number=range(1000, 1000 + n), name=[f"person {k}" for k in range(n)], same=[1] * n, empty=[None] * n
@@ -336,11 +336,11 @@ def test_columns_that_must_not_be_learned_from_are_left_out_and_named():
     assert found["same"].is_constant
     assert found["empty"].is_constant
     assert found["given_away"].is_leak
-    kept = prepare(table, "y", StudyOptions(keep=("name", "given_away"), drop=("x",)), 0)
-    assert [one.name for one in kept.columns if one.is_used] == ["z", "noise", "name", "given_away"]
-    assert kept.X.columns == ["z", "noise", "name", "given_away"]
-    assert any("'given_away' is used as you say" in note for note in kept.notes)
-    assert any("'number' was left out" in note and "keep=['number']" in note for note in kept.notes)
+    forced = prepare(table, "y", StudyOptions(keep=("name", "given_away"), drop=("x",)), 0)
+    assert [one.name for one in forced.columns if one.is_used] == ["z", "noise", "name", "given_away"]
+    assert forced.X.columns == ["z", "noise", "name", "given_away"]
+    assert any("'given_away' is used as requested" in note for note in forced.notes)
+    assert any("'number' is excluded" in note and "keep=['number']" in note for note in forced.notes)
 
 
 def test_leaks_are_found_among_many_columns_and_for_values():
@@ -352,7 +352,7 @@ def test_leaks_are_found_among_many_columns_and_for_values():
     assert {one.name for one in found.columns if one.is_leak} == {"twice", "rounded"}
 
 
-def test_honest_columns_are_not_called_leaks_or_names():
+def test_ordinary_columns_are_neither_leaks_nor_identifiers():
     X, y = spinney.datasets.load_penguins()
     assert all(one.is_used for one in prepare(X, y, StudyOptions(), 0).columns)
     random = np.random.default_rng(0)
@@ -364,18 +364,18 @@ def test_honest_columns_are_not_called_leaks_or_names():
     assert all(one.is_used for one in prepare(table, random.standard_normal(200), StudyOptions(), 0).columns)
 
 
-def test_dates_are_taken_apart():
+def test_date_parts_are_derived():
     start = date(2024, 1, 1)
     table = with_columns(day=[start + timedelta(days=3 * k) for k in range(120)])
     found = prepare(table, "y", StudyOptions(), 0)
     assert {"day", "day.month", "day.weekday"} <= set(found.X.columns)
-    assert any("year, month, weekday" in note for note in found.notes)
+    assert any("Year, month, weekday" in note for note in found.notes)
 
 
-def test_equal_rows_stay_together():
+def test_duplicate_rows_stay_together():
     table = pl.concat([made("binary"), made("binary")[:50]])
     found = prepare(table, "y", StudyOptions(), 0)
-    assert any("50 rows equal to another" in note for note in found.notes)
+    assert any("50 duplicate rows" in note for note in found.notes)
     random = np.random.RandomState(0)
     splits = [split_test(found, random), *draw_folds(found, 5, 1, random)[0]]
     for fold in splits:
@@ -384,10 +384,10 @@ def test_equal_rows_stay_together():
     few = made("binary").select("z", "y")
     found = prepare(few, "y", StudyOptions(), 0)
     assert found.groups is None
-    assert any("not kept together" in note for note in found.notes)
+    assert any("may be in different folds" in note for note in found.notes)
 
 
-def test_groups_stay_together_and_time_goes_on():
+def test_groups_stay_together_and_held_out_rows_are_later():
     table = with_columns(who=np.repeat(np.arange(24), 5), when=np.random.default_rng(1).permutation(120))
     random = np.random.RandomState(0)
     found = prepare(table, "y", StudyOptions(group="who"), 0)
@@ -402,7 +402,7 @@ def test_groups_stay_together_and_time_goes_on():
         assert found.time[fold.train].max() < found.time[fold.held_out].min()
 
 
-def test_rows_without_a_target_are_left_out():
+def test_rows_without_a_target_are_excluded():
     table = made("regression").with_columns(y=pl.when(pl.col("x") > 1.5).then(None).otherwise(pl.col("y")))
     found = prepare(table, "y", StudyOptions(), 0)
     assert found.n_rows == table["y"].is_not_null().sum()
@@ -448,27 +448,27 @@ def test_the_task_follows_from_the_target():
 
 
 @pytest.mark.parametrize(
-    ("change", "wishes", "words"),
+    ("change", "options", "message"),
     [
         (lambda t: t.select("y"), {}, "one column only"),
         (lambda t: t[:0], {}, "no rows"),
         (lambda t: t.rename({"y": "Y"}), {}, "Did you mean 'Y'?"),
         (lambda t: t.with_columns(y=pl.lit("a")), {}, "is a in all 120 rows"),
-        (lambda t: t.with_columns(y=pl.lit(None, pl.Float64)), {}, "no values at all"),
+        (lambda t: t.with_columns(y=pl.lit(None, pl.Float64)), {}, "has no values"),
         (lambda t: t[:10], {}, "10 rows with a target"),
-        (lambda t: t.with_columns(y=pl.Series([f"n{k}" for k in range(120)])), {}, "too many to learn"),
+        (lambda t: t.with_columns(y=pl.Series([f"n{k}" for k in range(120)])), {}, "too many for a classification"),
         (lambda t: t.with_columns(y=pl.lit(date(2024, 1, 1))), {}, "holds dates"),
         (lambda t: t, {"group": "y"}, "which is the target"),
         (lambda t: t, {"keep": ("q",)}, "keep: the table has no column 'q'"),
         (lambda t: t, {"group": "z"}, "has 3 groups"),
-        (lambda t: t, {"group": "z", "time": "x"}, "Give one of both"),
-        (lambda t: t, {"drop": ("x", "z", "noise")}, "No column is left"),
+        (lambda t: t, {"group": "z", "time": "x"}, "Pass one of them"),
+        (lambda t: t, {"drop": ("x", "z", "noise")}, "No feature is left"),
         (lambda t: t, {"task": "regression"}, "holds labels"),
     ],
 )
-def test_bad_tables_are_refused_with_a_remedy(change, wishes, words):
-    with pytest.raises(ValueError, match=words) as caught:
-        prepare(change(made("binary")), "y", StudyOptions(**wishes), 0)
+def test_bad_tables_are_refused_with_a_remedy(change, options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        prepare(change(made("binary")), "y", StudyOptions(**options), 0)
     assert str(caught.value).count(".") >= 1
     assert "\n" not in str(caught.value)
 
@@ -476,11 +476,11 @@ def test_bad_tables_are_refused_with_a_remedy(change, wishes, words):
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
-def test_plans_are_made_by_counting():
+def test_plans_follow_from_the_size_of_the_table():
     small, large = Size(1000, 10, 10, 2), Size(1_000_000, 50, 50, 2)
     plan = make_plan(small, 120.0, None, 5, None)
     assert plan.n_rows == 1000
-    assert plan.care == CARES[0]
+    assert plan.effort == EFFORTS[0]
     assert not plan.left_out
     plan = make_plan(large, 120.0, None, 5, None)
     assert plan.n_rows < 200_000
@@ -492,14 +492,14 @@ def test_plans_are_made_by_counting():
     assert "log-boosting" in make_plan(Size(1000, 10, 10, 0, True), 120.0, None, 5, None).words
 
 
-def test_values_that_are_never_negative_have_a_model_of_their_logarithm():
+def test_nonnegative_targets_get_boosting_with_a_log_link():
     table = made("regression").with_columns(y=pl.col("y").exp())
     found = spinney.study(table, "y", models=["tree", "log-boosting"], repeats=1, folds=2, minutes=0.05)
     assert found.models["log-boosting"].loss == "poisson"
     assert (found.test_predictions["log-boosting"] > 0).all()
 
 
-def test_a_budget_that_is_too_small_ends_with_what_is_done():
+def test_a_small_time_limit_ends_with_the_finished_models():
     found = spinney.study(made("binary"), "y", minutes=1e-4, repeats=2, folds=3, models=["tree", "svm", "linear"])
     assert {"tree", "baseline"} <= set(found.models)
     assert any("Time ran out" in note for note in found.notes)
@@ -507,8 +507,8 @@ def test_a_budget_that_is_too_small_ends_with_what_is_done():
     found.model.predict(found.X_test)
 
 
-def test_of_a_table_that_is_too_wide_columns_are_chosen():
-    """By rows of their own: else noise that was chosen by the rows it is judged on would seem to tell something."""
+def test_columns_of_a_wide_table_are_selected():
+    """The rows of the selection are used for nothing else: else selected noise would seem predictive."""
     random = np.random.default_rng(0)
     noise = random.standard_normal((240, 300))
     y = random.permutation(240) % 2
@@ -519,16 +519,16 @@ def test_of_a_table_that_is_too_wide_columns_are_chosen():
     assert any("too wide" in note and "50 of its 300 columns" in note for note in found.notes)
     assert found["tree"].scores["roc_auc"].mean() < 0.62
     assert len(found.predict({column.name: noise[:5, int(column.name[1:])] for column in used})) == 5
-    telling = {f"c{j}": noise[:, j] for j in range(300)} | {"c200": noise[:, 200] + y, "y": y}
-    assert "c200" in spinney.study(telling, "y", minutes=0.3 / 60, repeats=1).X_train
+    predictive = {f"c{j}": noise[:, j] for j in range(300)} | {"c200": noise[:, 200] + y, "y": y}
+    assert "c200" in spinney.study(predictive, "y", minutes=0.3 / 60, repeats=1).X_train
 
 
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
-def test_the_most_telling_columns_are_chosen(task):
+def test_the_most_predictive_columns_are_selected(task):
     data = prepare(made(task).with_columns(pl.col("noise").alias("more") * 2), "y", StudyOptions(), 0)
-    places, left = screened(data, Columns.read(data.X), 2, 0)
-    assert places.tolist() == [0, 1]
-    assert len(left) == 80
+    chosen, rows = screened(data, Columns.read(data.X), 2, 0)
+    assert chosen.tolist() == [0, 1]
+    assert len(rows) == 80
 
 
 @pytest.mark.parametrize(
@@ -553,11 +553,11 @@ def test_types_of_text_columns_are_inferred_from_all_rows_where_needed(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("asked", "meant"), [("auc", "'roc_auc'"), ("acuracy", "'accuracy'"), ("zzz", "Try 'accuracy'")]
+    ("name", "meant"), [("auc", "'roc_auc'"), ("acuracy", "'accuracy'"), ("zzz", "Try 'accuracy'")]
 )
-def test_metrics_that_do_not_exist_are_named(asked, meant):
-    with pytest.raises(ValueError, match=f"no metric {asked!r}.*{meant}"):
-        spinney.study(made("binary"), "y", metric=asked, **QUICK)
+def test_unknown_metrics_are_named(name, meant):
+    with pytest.raises(ValueError, match=f"no metric {name!r}.*{meant}"):
+        spinney.study(made("binary"), "y", metric=name, **QUICK)
 
 
 @pytest.mark.parametrize(
@@ -565,11 +565,11 @@ def test_metrics_that_do_not_exist_are_named(asked, meant):
     [
         ("binary", "r2", "Try 'neg_log_loss', 'roc_auc', 'accuracy'."),
         ("multiclass", "roc_auc", "Try 'neg_log_loss', 'accuracy'"),
-        ("binary", "f1", "metric: 'f1' cannot judge 'y' of this table (pos_label=1 is not a valid label"),
+        ("binary", "f1", "metric: 'f1' cannot score the target 'y' (pos_label=1 is not a valid label"),
         ("regression", "accuracy", "Try 'neg_root_mean_squared_error'"),
     ],
 )
-def test_metrics_that_cannot_judge_the_target_are_refused(task, metric, meant):
+def test_metrics_that_cannot_score_the_target_are_refused(task, metric, meant):
     with pytest.raises(ValueError, match=r"^metric: ") as refused:
         spinney.study(made(task), "y", metric=["accuracy" if task != "regression" else "r2", metric], **QUICK)
     assert meant in str(refused.value)
@@ -581,29 +581,29 @@ def test_minutes_must_be_a_number_above_zero(minutes):
         spinney.study(made("binary"), "y", minutes=minutes)
 
 
-def test_a_reason_for_which_several_models_fail_is_told_once():
+def test_a_common_reason_of_failures_is_reported_once():
     table = made("binary").with_columns(y=pl.Series(["rare"] + ["usual"] * 119))
     found = spinney.study(table, "y", models=["boosting", "linear", "tree"], repeats=1, folds=3)
     assert [note for note in found.notes if "left out" in note] == [
-        "boosting, linear failed and were left out. ValueError: y holds one class, 'usual': there is nothing to tell "
+        "boosting, linear failed and are left out. ValueError: y holds one class, 'usual': there is nothing to tell "
         "apart. Pass at least two classes."
     ]
 
 
-def test_time_that_is_text_is_told():
+def test_time_as_text_is_reported():
     table = made("binary").with_columns(when=pl.Series([f"week {k % 40:02d}" for k in range(120)]))
     found = spinney.study(table, "y", time="when", models=["tree"])
     assert (
-        "Column 'when', by which rows are ordered in time, holds text: 'week 00' comes first, and 'week 39' last. If "
-        "that is not their order, write dates as 2024-05-31, or numbers." in found.notes
+        "The time column 'when' holds text and is sorted alphabetically, from 'week 00' to 'week 39'. If that is not "
+        "the order in time, write dates such as 2024-05-31, or numbers." in found.notes
     )
 
 
-def test_numbers_with_decimal_commas_are_told(tmp_path):
+def test_decimal_commas_are_reported(tmp_path):
     table = made("binary").with_columns(pl.col("x").round(3).cast(pl.String).str.replace(".", ",", literal=True))
     found = spinney.study(table, "y", **QUICK)
     assert "x" not in found.X_train
-    assert any("'x' was left out" in note and "comma" in note and "a point" in note for note in found.notes)
+    assert any("'x' is excluded" in note and "comma" in note and "decimal point" in note for note in found.notes)
 
 
 def test_columns_of_wide_frames_are_looked_up_once(monkeypatch):
@@ -620,13 +620,13 @@ def test_reading_counts_and_folds_are_cut_where_time_is_short():
     assert found.seconds > 100
     assert found.notes[0] == "Read."
     assert len(found.folds) == 2
-    assert any("judged on 2 of 5 folds" in note for note in found.notes)
+    assert any("evaluated on 2 of 5 folds" in note for note in found.notes)
     assert {len(entry.scores["accuracy"]) for entry in found.leaderboard} == {2}
 
 
 @pytest.mark.parametrize("pace", [1.0, 4.0])
-def test_the_budget_is_kept_on_slow_machines(monkeypatch, pace):
-    """The clock runs as on a machine where the same work takes some times as long."""
+def test_the_time_limit_holds_on_slow_machines(monkeypatch, pace):
+    """The clock runs as on a machine that needs `pace` times as long."""
     counted = _Clock()
     for module in (budget, runner, entry):
         monkeypatch.setattr(module, "clock", counted)
@@ -638,12 +638,12 @@ def test_the_budget_is_kept_on_slow_machines(monkeypatch, pace):
         return fit(self, candidate, rows)
 
     monkeypatch.setattr(runner.Runner, "fit", slow)
-    asked = {"models": ["tree", "linear", "forest", "extra-trees"], "folds": 3}
-    found = spinney.study(made("binary"), "y", minutes=2.0 / 60, **asked)
-    plan = make_plan(Size(96, 3, 5, 2), 2.0, asked["models"], 3, None)
+    options = {"models": ["tree", "linear", "forest", "extra-trees"], "folds": 3}
+    found = spinney.study(made("binary"), "y", minutes=2.0 / 60, **options)
+    plan = make_plan(Size(96, 3, 5, 2), 2.0, options["models"], 3, None)
     assert found.seconds <= 2.0
     assert len(found.folds) == 3 * plan.repeats if pace == 1 else len(found.folds) <= 3 * plan.repeats
-    short = any("Time ran out" in note or "clock ran out" in note or "no time" in note for note in found.notes)
+    short = any("Time ran out" in note or "no time" in note for note in found.notes)
     assert short == (pace > 1)
     assert found.best in found.models
 
@@ -657,26 +657,26 @@ class _Clock:
     perf_counter = monotonic
 
 
-def test_a_stack_is_kept_where_what_is_ahead_is_so_by_chance():
+def test_the_stack_is_chosen_within_a_standard_error_of_the_best():
     from types import SimpleNamespace
 
     from spinney._evaluate.runner import Candidate, Trial
-    from spinney._evaluate.study.study import Finish
+    from spinney._evaluate.study.study import FinalFits
 
     def preferred(ahead):
         stack, boosting = (Trial(Candidate(name, None, 0.0)) for name in ("stack", "boosting"))
         base = np.array([-0.50, -0.48, -0.52, -0.47, -0.53])
         scores = {"stack": {"neg_log_loss": base}, "boosting": {"neg_log_loss": base + ahead}}
-        finish = Finish.__new__(Finish)
-        finish.session = SimpleNamespace(metrics=["neg_log_loss"])
-        finish.test_share = 20 / 80
-        return finish._preferred([boosting, stack], scores).name
+        final = FinalFits.__new__(FinalFits)
+        final.session = SimpleNamespace(metrics=["neg_log_loss"])
+        final.test_ratio = 20 / 80
+        return final._preferred([boosting, stack], scores).name
 
     assert preferred(np.array([0.01, -0.01, 0.02, 0.0, -0.01])) == "stack"
     assert preferred(np.array([0.05, 0.04, 0.05, 0.06, 0.05])) == "boosting"
 
 
-def test_a_study_predicts_tables_such_as_its_own():
+def test_a_study_predicts_other_tables():
     table = with_columns(
         name=[f"row {k}" for k in range(120)], day=[date(2024, 1, 1) + timedelta(days=3 * k) for k in range(120)]
     )
@@ -690,11 +690,11 @@ def test_a_study_predicts_tables_such_as_its_own():
     with pytest.raises(ValueError, match="no column 'x'"):
         found.predict(table.drop("x"))
     assert found.options == {"models": ["tree"], "repeats": 1, "folds": 2}
-    with pytest.raises(AttributeError, match="predicts values"):
+    with pytest.raises(AttributeError, match="regression study"):
         spinney.study(made("regression"), "y", models=["tree"], repeats=1, folds=2).predict_proba(table)
 
 
-def test_an_interruption_keeps_what_is_done():
+def test_an_interruption_returns_the_finished_models():
     def interrupt(n_done, n_fits, what, left):
         if what.startswith("forest, fold 1"):
             raise KeyboardInterrupt
@@ -711,35 +711,35 @@ def test_an_interruption_keeps_what_is_done():
 
 
 def test_progress_counts_to_the_end():
-    told = []
-    spinney.study(made("regression"), "y", progress=lambda *what: told.append(what), **QUICK)
-    assert told[-1][:2] == (told[-1][1], told[-1][1])
-    assert all(left >= 0 for *_, left in told)
-    assert [n for n, *_ in told] == sorted(n for n, *_ in told)
+    calls = []
+    spinney.study(made("regression"), "y", progress=lambda *step: calls.append(step), **QUICK)
+    assert calls[-1][:2] == (calls[-1][1], calls[-1][1])
+    assert all(left >= 0 for *_, left in calls)
+    assert [n for n, *_ in calls] == sorted(n for n, *_ in calls)
 
 
-def test_paces_are_learned():
+def test_the_speed_of_the_machine_is_learned():
     seconds = Budget(10.0, 0.0)
     assert seconds.expected(2.0) == 2.0
     seconds.learn(1.0, 3.0)
     assert seconds.expected(2.0) == 6.0
 
 
-def test_scorers_judge_predictions_as_models():
+def test_scorers_score_predictions_as_models():
     random = np.random.default_rng(0)
     y = random.integers(0, 2, 200)
-    said = random.dirichlet([1, 1], 200)
+    proba = random.dirichlet([1, 1], 200)
     scorers = Scorers({"neg_log_loss": get_scorer("neg_log_loss"), "roc_auc": get_scorer("roc_auc")}, np.array([0, 1]))
-    found = scorers.with_interval("roc_auc", said, y, 0)
+    found = scorers.with_interval("roc_auc", proba, y, 0)
     assert found.low < found.value < found.high
     sure = scorers.with_interval("neg_log_loss", np.where(np.eye(2)[y] > 0, 1 - 1e-9, 1e-9), y, 0)
     assert sure.high <= 0.0
     from sklearn.metrics import log_loss, roc_auc_score
 
-    assert found.value == roc_auc_score(y, said[:, 1])
-    assert scorers.score("neg_log_loss", said, y) == pytest.approx(-log_loss(y, said))
-    assert scorers.score("neg_log_loss", said[:3], np.zeros(3)) < 0  # one class alone
-    assert np.isnan(scorers.score("roc_auc", said[:3], np.zeros(3)))
+    assert found.value == roc_auc_score(y, proba[:, 1])
+    assert scorers.score("neg_log_loss", proba, y) == pytest.approx(-log_loss(y, proba))
+    assert scorers.score("neg_log_loss", proba[:3], np.zeros(3)) < 0  # one class alone
+    assert np.isnan(scorers.score("roc_auc", proba[:3], np.zeros(3)))
 
 
 def test_classes_of_fewer_rows_than_folds_are_studied():

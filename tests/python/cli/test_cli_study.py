@@ -80,7 +80,7 @@ def test_explain_a_row(folder, tree):
     printed = run(*words).stdout
     assert printed.startswith("Row 3: Adelie")
     assert "flipper_length_mm" in printed
-    assert "For Gentoo" in printed
+    assert "Gentoo" in printed
     found = json.loads(run(*words, "--json").stdout)
     assert found["prediction"] == "Adelie"
     total = found["base"] + sum(one["contribution"] for one in found["contributions"])

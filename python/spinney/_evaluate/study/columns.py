@@ -1,4 +1,4 @@
-"""The columns of a study: what each holds, leaks, and the choice of columns in wide tables."""
+"""The columns of a study: profiles, target leaks, and the selection of columns in wide tables."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from spinney._evaluate.problem import Problem, Rows
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _EXAMPLES = 3
-_ROWS_TO_JUDGE_BY = 20  # with fewer rows, distinct values prove nothing
-_SHARE_OF_NAMES = 0.95  # distinct values of a column of names of rows, over its values
+_FEWEST_VALUES = 20  # to detect identifiers and decimal commas
+_IDENTIFIER_FRACTION = 0.95  # distinct values of an identifier, over its values
 
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """What one column holds.
+    """Profile of one column.
 
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the column.
     kind : {"number", "boolean", "ordered", "category", "date"}
-        What its values are.
+        Kind of its values.
     missing, distinct : int
-        Rows without a value, and different values.
+        Number of missing and of distinct values.
     examples : tuple of str
         Some of its values.
     low, high : float
-        Least and largest value of numbers and dates, which are seconds since 1970; NaN for others.
+        Minimum and maximum of numbers and dates (seconds since 1970); NaN for others.
     is_identifier, is_leak, is_date, is_constant : bool
-        Whether it names rows, tells the target nearly alone, holds dates, holds one value only.
+        Whether it is an identifier, leaks the target, holds dates, is constant.
     is_used : bool
-        Whether models learn from it.
+        Whether models use it.
     note : str
-        What was done with it and why; empty if nothing was.
+        Why it is excluded or suspicious; else empty.
     """
 
     name: str
@@ -64,15 +64,15 @@ class ColumnProfile:
     is_used: bool = True
     note: str = ""
 
-    def left_out(self, note: str, **marks: bool) -> ColumnProfile:
-        """Return the profile of a column that is not learned from."""
-        found: ColumnProfile = replace(self, is_used=False, note=note, **cast(Any, marks))
-        return found
+    def excluded(self, note: str, **marks: bool) -> ColumnProfile:
+        """Return the profile of an excluded column."""
+        profile: ColumnProfile = replace(self, is_used=False, note=note, **cast(Any, marks))
+        return profile
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A table as numbers, column by column.
+    """The columns of a table as numbers.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Columns:
 
 
 def profile_columns(columns: Columns) -> list[ColumnProfile]:
-    """Describe each column by itself."""
+    """Return the profile of each column."""
     return [
         _profile(name, feature, values)
         for name, feature, values in zip(columns.names, columns.features, columns.values, strict=True)
@@ -110,7 +110,7 @@ def _profile(name: str, feature: Feature, values: Floats) -> ColumnProfile:
     known = values[~np.isnan(values)]
     distinct = np.unique(known)
     is_number = feature.kind == "number" and len(distinct) > 0
-    found = ColumnProfile(
+    profile = ColumnProfile(
         name,
         feature.kind_in_words,
         len(values) - len(known),
@@ -121,21 +121,23 @@ def _profile(name: str, feature: Feature, values: Floats) -> ColumnProfile:
         is_date=bool(feature.clock),
     )
     if len(distinct) <= 1 and (len(distinct) == 0 or len(known) == len(values)):
-        what = "has no value at all" if not len(distinct) else "has the same value in every row"
-        return found.left_out(f"It {what}, which tells nothing.", is_constant=True)
+        what = "has no values" if not len(distinct) else "has the same value in every row"
+        return profile.excluded(f"It {what}.", is_constant=True)
     if _has_decimal_commas(feature):
-        return found.left_out("It holds numbers with decimal commas, which are read as text. Write them with a point.")
-    if _names_rows(feature, known, distinct):
-        return found.left_out(
-            f"It has {len(distinct):,} different values in {len(known):,} rows: it names rows, and what is learned of "
-            "a name holds for no other row.",
+        return profile.excluded(
+            "It holds numbers with decimal commas, which are read as text. Write them with a decimal point."
+        )
+    if _is_identifier(feature, known, distinct):
+        return profile.excluded(
+            f"It has {len(distinct):,} distinct values in {len(known):,} rows and looks like an identifier, which does "
+            "not generalise to other rows.",
             is_identifier=True,
         )
-    return found
+    return profile
 
 
 def _spread(n: int) -> list[int]:
-    """Places of a few values: the first, the last, and some between."""
+    """Return a few evenly spaced positions, the first and the last included."""
     return sorted({round(k * (n - 1) / (_EXAMPLES - 1)) for k in range(_EXAMPLES)}) if n else []
 
 
@@ -150,23 +152,22 @@ def _text(feature: Feature, value: float) -> str:
 
 
 def _has_decimal_commas(feature: Feature) -> bool:
-    """Tell whether text holds numbers as they are written where a comma parts whole and fraction."""
-    if feature.kind != "category" or len(feature.categories) < _ROWS_TO_JUDGE_BY:
+    """Return whether a text column holds numbers with decimal commas."""
+    if feature.kind != "category" or len(feature.categories) < _FEWEST_VALUES:
         return False
     texts = [str(one).strip() for one in feature.categories]
     return any("," in one for one in texts) and all(re.fullmatch(r"[-+]?\d+(,\d+)?", one) for one in texts)
 
 
-def _names_rows(feature: Feature, known: Floats, distinct: Floats) -> bool:
-    """Tell whether a column names rows.
+def _is_identifier(feature: Feature, known: Floats, distinct: Floats) -> bool:
+    """Return whether a column looks like an identifier.
 
-    It holds text, nearly every row another; or whole numbers, every row another, that count rows: they lie close
-    together, or rise or fall from row to row. Dates and other numbers measure something.
+    That is text with hardly any repeated value, or distinct integers that are dense or monotonic over the rows.
     """
-    if len(known) < _ROWS_TO_JUDGE_BY or feature.clock or feature.kind in ("boolean", "ordered"):
+    if len(known) < _FEWEST_VALUES or feature.clock or feature.kind in ("boolean", "ordered"):
         return False
     if feature.kind == "category":
-        return len(distinct) >= _SHARE_OF_NAMES * len(known)
+        return len(distinct) >= _IDENTIFIER_FRACTION * len(known)
     if len(distinct) < len(known) or (known != np.floor(known)).any():
         return False
     steps = np.diff(known)
@@ -175,18 +176,18 @@ def _names_rows(feature: Feature, known: Floats, distinct: Floats) -> bool:
 
 
 def row_groups(columns: list[Floats]) -> NDArray[np.intp]:
-    """Give each distinct row of some columns a number; equal rows have the same."""
-    found = np.zeros(len(columns[0]), dtype=np.intp)
+    """Return the number of the distinct row of each row; duplicates have the same number."""
+    groups = np.zeros(len(columns[0]), dtype=np.intp)
     for values in columns:
         codes = np.unique(values, return_inverse=True)[1]  # all NaN are one value
-        if found.max() == len(found) - 1:
+        if groups.max() == len(groups) - 1:
             break  # all rows differ already
-        pairs = found * (int(codes.max()) + 1) + codes
-        found = np.unique(pairs, return_inverse=True)[1]
-    return found
+        pairs = groups * (int(codes.max()) + 1) + codes
+        groups = np.unique(pairs, return_inverse=True)[1]
+    return groups
 
 
-NEARLY_ALL = 0.99  # share of the baseline's errors (of the variance, for values) that a leak takes away
+LEAK_FRACTION = 0.99  # of the baseline's errors (regression: of the variance) that a leak explains
 _FEWEST_ROWS = 50
 _MOST_ROWS = 5000
 _MOST_LEAKS = 20
@@ -197,11 +198,10 @@ _FOLDS = 3
 def find_leaks(
     columns: list[Floats], is_category: list[bool], target: NDArray[np.generic], has_classes: bool, seed: int
 ) -> dict[int, float]:
-    """Find columns each of which predicts the target nearly perfectly by itself.
+    """Return columns each of which alone predicts the target almost perfectly, by cross-validation.
 
-    Each is judged by cross-validation. Of many columns not all are: one that predicts the target is where a tree of all
-    columns splits first, so a small tree is grown, and the columns that it asks are judged; if one is a leak, the
-    search goes on without it.
+    Of many columns only those that a small tree of all columns splits on are tested; if one is a leak, the search
+    continues without it.
 
     Parameters
     ----------
@@ -209,14 +209,14 @@ def find_leaks(
         Numbers, or codes of categories; NaN is missing.
     is_category : list of bool
     target : ndarray of shape (n_rows,)
-        Codes of classes, or values.
+        Codes of classes, or numbers.
     has_classes : bool
     seed : int
 
     Returns
     -------
     dict of int to float
-        By column, the share of the errors that it takes away on rows it was not fitted on.
+        By column, the fraction of the errors on held-out rows that it explains.
     """
     if len(target) < _FEWEST_ROWS or not columns:
         return {}
@@ -224,16 +224,19 @@ def find_leaks(
     y, X = target[rows], np.column_stack([values[rows] for values in columns])
     if len(np.unique(y)) < 2:
         return {}
-    left, found = list(range(len(columns))), dict[int, float]()
+    remaining, found = list(range(len(columns))), dict[int, float]()
     few = len(columns) <= _FEW_COLUMNS
-    while left and len(found) < _MOST_LEAKS:
-        asked = left if few else [left[j] for j in _asked(X[:, left], [is_category[j] for j in left], y, has_classes)]
-        shares = {j: _share(X[:, [j]], is_category[j], y, has_classes, seed) for j in asked}
-        leaks = {j: share for j, share in shares.items() if share >= NEARLY_ALL}
+    while remaining and len(found) < _MOST_LEAKS:
+        tested = remaining
+        if not few:
+            kinds = [is_category[j] for j in remaining]
+            tested = [remaining[j] for j in _split_columns(X[:, remaining], kinds, y, has_classes)]
+        explained = {j: _explained(X[:, [j]], is_category[j], y, has_classes, seed) for j in tested}
+        leaks = {j: fraction for j, fraction in explained.items() if fraction >= LEAK_FRACTION}
         found |= leaks
         if not leaks or few:
             break
-        left = [j for j in left if j not in leaks]
+        remaining = [j for j in remaining if j not in leaks]
     return found
 
 
@@ -244,50 +247,51 @@ def _tree(
     return kind(max_depth=depth, categorical_features=is_category, random_state=0)
 
 
-def _asked(X: Floats, is_category: list[bool], y: NDArray[np.generic], has_classes: bool) -> list[int]:
-    """Columns that a tree of two questions asks."""
+def _split_columns(X: Floats, is_category: list[bool], y: NDArray[np.generic], has_classes: bool) -> list[int]:
+    """Return the columns that a tree of depth 2 splits on."""
     tree = _tree(is_category, has_classes, 2).fit(X, y)
     return np.flatnonzero(np.asarray(tree.feature_importances_) > 0).tolist()
 
 
-def _share(x: Floats, is_category: bool, y: NDArray[np.generic], has_classes: bool, seed: int) -> float:
-    """Share of the baseline's errors that one column takes away, cross-validated."""
+def _explained(x: Floats, is_category: bool, y: NDArray[np.generic], has_classes: bool, seed: int) -> float:
+    """Return the cross-validated fraction of the baseline's errors that one column explains."""
     is_stratified = has_classes and np.bincount(y.astype(int)).min() >= _FOLDS
     splitter = (StratifiedKFold if is_stratified else KFold)(_FOLDS, shuffle=True, random_state=seed)
     errors, worst = np.zeros(3), 0.0
     for train, test in splitter.split(x, y):
-        said = [_tree([is_category], has_classes, None).fit(x[train], y[train]).predict(x[test])] * 3
+        predictions = [_tree([is_category], has_classes, None).fit(x[train], y[train]).predict(x[test])] * 3
         if has_classes:
             most = np.bincount(y[train].astype(int)).argmax()
-            errors += [float((one != y[test]).sum()) for one in said]
+            errors += [float((one != y[test]).sum()) for one in predictions]
             worst += float((y[test] != most).sum())
             continue
         before, truth = y[train].astype(float), y[test].astype(float)
         if not is_category:
-            said[1:] = _between(x[train, 0], before, x[test, 0])
-        errors += [float(((one - truth) ** 2).sum()) for one in said]
+            predictions[1:] = _interpolated(x[train, 0], before, x[test, 0])
+        errors += [float(((one - truth) ** 2).sum()) for one in predictions]
         worst += float(((truth - before.mean()) ** 2).sum())
     return 1 - float(errors.min()) / worst if worst > 0 else 0.0
 
 
-def _between(x: Floats, y: Floats, asked: Floats) -> list[Floats]:
-    """Read values off the line through all known points, and off the straight one nearest to them."""
+def _interpolated(x: Floats, y: Floats, new_x: Floats) -> list[Floats]:
+    """Return predictions by linear interpolation, and by linear regression."""
     known = ~np.isnan(x)
     at, place = np.unique(x[known], return_inverse=True)
     if len(at) < 2:
-        return [np.full(len(asked), y.mean())] * 2
-    line = np.bincount(place, weights=y[known]) / np.bincount(place)
+        return [np.full(len(new_x), y.mean())] * 2
+    means = np.bincount(place, weights=y[known]) / np.bincount(place)
     centre, spread = at.mean(), at.std()
-    slope, height = np.polyfit((x[known] - centre) / spread, y[known], 1)
-    found = [np.interp(np.nan_to_num(asked), at, line), slope * (np.nan_to_num(asked) - centre) / spread + height]
-    return [np.where(np.isnan(asked), y.mean(), one) for one in found]
+    slope, intercept = np.polyfit((x[known] - centre) / spread, y[known], 1)
+    known_x = np.nan_to_num(new_x)
+    predictions = [np.interp(known_x, at, means), slope * (known_x - centre) / spread + intercept]
+    return [np.where(np.isnan(new_x), y.mean(), one) for one in predictions]
 
 
 _BINS = 8
 
 
 def screened(data: Problem, columns: Columns, n_columns: int, seed: int) -> tuple[Rows, Rows]:
-    """Choose columns by rows that are used for nothing else, so that no score knows of the choice.
+    """Select columns on rows that are used for nothing else, so that no score is biased by the selection.
 
     Parameters
     ----------
@@ -295,28 +299,27 @@ def screened(data: Problem, columns: Columns, n_columns: int, seed: int) -> tupl
     columns : Columns
         Its columns.
     n_columns : int
-        How many to choose.
+        Number of columns to select.
     seed : int
 
     Returns
     -------
     tuple of ndarray of int
-        Columns, in their order, and the rows that are left to study.
+        Selected columns in their order, and the remaining rows.
     """
     split = split_screening(data, seed)
-    left, apart = split.train, split.held_out
-    apart = apart[:: max(1, -(-len(apart) // _MOST_ROWS))]
-    centred = _centred(data, apart)
-    worth = [
-        _told(values[apart], feature.kind == "category", centred)
+    rows = split.held_out[:: max(1, -(-len(split.held_out) // _MOST_ROWS))]
+    centred = _centred(data, rows)
+    explained = [
+        _explained_variance(values[rows], feature.kind == "category", centred)
         for values, feature in zip(columns.values, columns.features, strict=True)
     ]
-    best = np.argsort(-np.array(worth), kind="stable")[:n_columns]
-    return np.sort(best).astype(np.intp), left
+    best = np.argsort(-np.array(explained), kind="stable")[:n_columns]
+    return np.sort(best).astype(np.intp), split.train
 
 
 def _centred(data: Problem, rows: Rows) -> Floats:
-    """Return the target of rows, or whether they are of each class, less its mean: one line for each class."""
+    """Return the centred target of rows; of classes, one centred indicator per class."""
     if data.codes is None or data.classes is None:
         target = data.y[rows].astype(np.float64)[np.newaxis]
     else:
@@ -325,10 +328,10 @@ def _centred(data: Problem, rows: Rows) -> Floats:
     return np.asarray(target - target.mean(axis=1, keepdims=True))
 
 
-def _told(values: Floats, is_category: bool, centred: Floats) -> float:
-    """Share of the target's variance that the bins of a column tell, less what as many bins tell by chance."""
+def _explained_variance(values: Floats, is_category: bool, centred: Floats) -> float:
+    """Return the adjusted fraction of the target's variance that the bins of a column explain."""
     known = ~np.isnan(values)
-    place = np.zeros(len(values), dtype=np.intp)  # missing values are a bin of their own
+    place = np.zeros(len(values), dtype=np.intp)  # bin 0 holds missing values
     if is_category:
         place[known] = 1 + values[known].astype(np.intp)
     elif known.any():
@@ -338,5 +341,5 @@ def _told(values: Floats, is_category: bool, centred: Floats) -> float:
     n, n_bins, whole = len(values), np.count_nonzero(counts), float((centred**2).sum())
     if n_bins < 2 or n <= n_bins or whole == 0:
         return 0.0
-    sums = np.array([np.bincount(place, weights=line) for line in centred])
+    sums = np.array([np.bincount(place, weights=one) for one in centred])
     return 1 - (1 - float((sums**2 / np.maximum(counts, 1)).sum()) / whole) * (n - 1) / (n - n_bins)

@@ -1,4 +1,4 @@
-"""The stack of a study, and the calibration of its best model: both found on rows held out."""
+"""The stack of a study and the calibration of its best model, both fitted to out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from spinney._model.predictions import (
     tempered,
 )
 
-Way = Callable[[Floats, NDArray[np.generic]], float | Curve]
+Calibrator = Callable[[Floats, NDArray[np.generic]], float | Curve]
 TEMPERATURES = [round(float(1.05**k), 4) for k in range(-36, 49)]  # 0.17 to 10.4
-_LEAST_SHARE = 2.0**-52
-_ROWS_FOR_A_CURVE = 500  # of the rarer class
+_LEAST_PROBA = 2.0**-52
+_FEWEST_FOR_A_CURVE = 500  # of the rarer class
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Folds of one repeat in order, and the targets: values, or codes of classes.
+    """Folds of one repeat, and the targets: numbers, or codes of classes.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class HeldOut:
     target : ndarray of shape (n_rows,)
     classes : ndarray or None
     in_time : bool
-        Whether a fold may only learn from those before it.
+        Whether only earlier folds may be used for fitting.
     """
 
     folds: list[Fold]
@@ -49,21 +49,18 @@ class HeldOut:
     in_time: bool
 
     def others(self, k: int) -> list[int]:
-        """Folds that may be learned from to judge fold k."""
+        """Return the folds that are used to fit what is evaluated on fold k."""
         return [j for j in range(len(self.folds)) if (j < k if self.in_time else j != k)]
 
     def targets(self, folds: list[int]) -> NDArray[np.generic]:
-        """Targets of some folds."""
+        """Return the targets of some folds."""
         return np.concatenate([self.target[self.folds[k].held_out] for k in folds])
 
 
 def fit_stack(
     predictions: list[Floats], target: NDArray[np.generic], classes: NDArray[np.generic] | None
 ) -> tuple[list[float], list[float | None]]:
-    """Weights of members by greedy selection, and temperatures of their probabilities, found on rows held out.
-
-    A mean is best of members that are as sure as they should be.
-    """
+    """Return the weights of members by greedy selection, and the temperatures that calibrate them beforehand."""
     temperatures = [None if classes is None else best_temperature(one, target) for one in predictions]
     method = "predict" if classes is None else "predict_proba"
     columns = np.hstack([as_columns(one, method, classes) for one in tempered_each(predictions, temperatures)])
@@ -71,111 +68,113 @@ def fit_stack(
     return weights, temperatures
 
 
-def stacked(said: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
-    """Return what the stack of some members says of each fold, with temperatures and weights found on the others.
+def stacked(predictions: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
+    """Return the predictions of the stack on each fold, with weights and temperatures fitted to the other folds.
 
     Parameters
     ----------
-    said : list of lists of ndarray
-        By member and fold.
+    predictions : list of lists of ndarray
+        Predictions by member and fold.
     held_out : HeldOut
     """
-    found = []
+    stack = []
     for k in range(len(held_out.folds)):
-        others, asked = held_out.others(k), [member[k] for member in said]
-        weights = [1 / len(said)] * len(said)
+        others, members = held_out.others(k), [member[k] for member in predictions]
+        weights = [1 / len(predictions)] * len(predictions)
         if others:
-            before = [np.vstack([member[j] for j in others]) for member in said]
-            weights, temperatures = fit_stack(before, held_out.targets(others), held_out.classes)
-            asked = tempered_each(asked, temperatures)
-        found.append(mean_prediction(asked, weights))
-    return found
+            fitted_to = [np.vstack([member[j] for j in others]) for member in predictions]
+            weights, temperatures = fit_stack(fitted_to, held_out.targets(others), held_out.classes)
+            members = tempered_each(members, temperatures)
+        stack.append(mean_prediction(members, weights))
+    return stack
 
 
 def tempered_each(predictions: list[Floats], temperatures: list[float | None]) -> list[Floats]:
-    """Temper the predictions of each member; None: leave them."""
+    """Return the predictions of each member, divided by its temperature on the log scale; None: unchanged."""
     return [tempered(one, temperature) for one, temperature in zip(predictions, temperatures, strict=True)]
 
 
-def log_losses(shares: Floats, codes: NDArray[np.generic]) -> Floats:
-    """Log loss of each row."""
-    own = shares[np.arange(len(codes)), codes.astype(np.intp)]
-    return -log(np.maximum(own, _LEAST_SHARE))
+def log_losses(proba: Floats, codes: NDArray[np.generic]) -> Floats:
+    """Return the log loss of each row."""
+    own = proba[np.arange(len(codes)), codes.astype(np.intp)]
+    return -log(np.maximum(own, _LEAST_PROBA))
 
 
-def best_temperature(shares: Floats, codes: NDArray[np.generic]) -> float:
-    """Find the temperature of least log loss, of a fixed list: so that the last bits of sums do not decide.
+def best_temperature(proba: Floats, codes: NDArray[np.generic]) -> float:
+    """Return the temperature of a fixed list with the lowest log loss; the list makes the result reproducible.
 
-    The loss falls and then rises with the temperature, so two neighbours tell on which side the least lies.
+    The loss is unimodal in the temperature, so that a bisection on neighbours finds the minimum.
     """
 
     def loss(k: int) -> float:
-        return float(log_losses(tempered(shares, TEMPERATURES[k]), codes).mean())
+        return float(log_losses(tempered(proba, TEMPERATURES[k]), codes).mean())
 
-    place = bisect_left(range(len(TEMPERATURES) - 1), True, key=lambda k: loss(k) <= loss(k + 1))
-    return TEMPERATURES[place]
+    best = bisect_left(range(len(TEMPERATURES) - 1), True, key=lambda k: loss(k) <= loss(k + 1))
+    return TEMPERATURES[best]
 
 
-def best_curve(shares: Floats, codes: NDArray[np.generic]) -> Curve:
-    """Find the rising curve of two classes."""
-    return isotonic_curve(shares[:, 1], codes == 1)
+def best_curve(proba: Floats, codes: NDArray[np.generic]) -> Curve:
+    """Return the isotonic regression of two classes."""
+    return isotonic_curve(proba[:, 1], codes == 1)
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A temperature, a curve, or None where probabilities stay as they are; why; and how it is found."""
+    """A calibration (a temperature, a curve, or None), the reason, and the function that fits it."""
 
     by: Calibration
     why: str
-    way: Way | None = None
+    calibrator: Calibrator | None = None
 
-    def of_folds(self, said: list[Floats], held_out: HeldOut) -> list[Floats]:
-        """Calibrate what was said of each fold by what is found on the others."""
-        if self.way is None:
-            return said
-        return [calibrated(one, by) for one, by in zip(said, _found(said, held_out, self.way), strict=True)]
+    def of_folds(self, predictions: list[Floats], held_out: HeldOut) -> list[Floats]:
+        """Return calibrated predictions of each fold, with the calibration fitted to the other folds."""
+        if self.calibrator is None:
+            return predictions
+        return [
+            calibrated(one, by)
+            for one, by in zip(predictions, _fitted(predictions, held_out, self.calibrator), strict=True)
+        ]
 
 
-def calibrate(said: list[Floats], held_out: HeldOut) -> Calibrated:
-    """Judge whether a temperature or a rising curve makes probabilities better; each fold has that of the others.
+def calibrate(predictions: list[Floats], held_out: HeldOut) -> Calibrated:
+    """Choose between temperature scaling, isotonic regression and no calibration by cross-validation.
 
-    The one that lowers the mean log loss most is taken, if by more than the standard error of the fall. Curves have
-    many numbers to find: only two classes with enough rows have one.
+    The calibration with the lowest log loss is used if the gain exceeds its standard error. Isotonic regression needs
+    two classes with enough rows.
     """
     folds = list(range(len(held_out.folds)))
     codes = held_out.targets(folds)
-    ways: dict[str, Way] = {"temperature": best_temperature}
-    if said[0].shape[1] == 2 and np.bincount(codes.astype(np.intp), minlength=2).min() >= _ROWS_FOR_A_CURVE:
-        ways["curve"] = best_curve
-    gains = {name: _gains(said, held_out, way) for name, way in ways.items()}
+    calibrators: dict[str, Calibrator] = {"temperature": best_temperature}
+    if predictions[0].shape[1] == 2 and np.bincount(codes.astype(np.intp), minlength=2).min() >= _FEWEST_FOR_A_CURVE:
+        calibrators["curve"] = best_curve
+    gains = {name: _gains(predictions, held_out, calibrator) for name, calibrator in calibrators.items()}
     best = max(gains, key=lambda name: float(np.mean(gains[name])))
     gain = float(np.mean(gains[best]))
     error = corrected_error(np.array(gains[best]), 1 / max(1, len(folds) - 1))
     if not gain > (0.0 if np.isnan(error) else error):
-        more = " nor a curve" if "curve" in ways else ""
-        return Calibrated(None, f"Its probabilities stay as they are: no temperature{more} lowers their log loss.")
-    by = ways[best](np.vstack(said), codes)
+        more = " nor isotonic regression" if "curve" in calibrators else ""
+        return Calibrated(None, f"Its probabilities are not recalibrated: no temperature{more} lowers the log loss.")
+    by = calibrators[best](np.vstack(predictions), codes)
     lower = f"which lowers the cross-validated log loss by {gain:.2g}."
     if isinstance(by, Curve):
-        return Calibrated(
-            by, f"Its probabilities were read off a rising curve (isotonic regression), {lower}", best_curve
-        )
-    how = "less" if by > 1 else "more"
-    return Calibrated(by, f"Its probabilities were made {how} sure (temperature {by:.2g}), {lower}", best_temperature)
+        return Calibrated(by, f"Its probabilities are calibrated by isotonic regression, {lower}", best_curve)
+    return Calibrated(
+        by, f"Its probabilities are calibrated by temperature scaling ({by:.2g}), {lower}", best_temperature
+    )
 
 
-def _found(said: list[Floats], held_out: HeldOut, way: Way) -> list[Calibration]:
-    """Return for each fold what is found on the others; None where there are none."""
+def _fitted(predictions: list[Floats], held_out: HeldOut, calibrator: Calibrator) -> list[Calibration]:
+    """Return the calibration fitted to the other folds of each fold; None without any."""
     return [
-        way(np.vstack([said[j] for j in others]), held_out.targets(others)) if others else None
-        for others in map(held_out.others, range(len(said)))
+        calibrator(np.vstack([predictions[j] for j in others]), held_out.targets(others)) if others else None
+        for others in map(held_out.others, range(len(predictions)))
     ]
 
 
-def _gains(said: list[Floats], held_out: HeldOut, way: Way) -> list[float]:
-    """Return what the log loss of each fold falls by, with what was found on the others."""
+def _gains(predictions: list[Floats], held_out: HeldOut, calibrator: Calibrator) -> list[float]:
+    """Return the decrease of the log loss of each fold by the calibration fitted to the others."""
     gains = []
-    for one, by, fold in zip(said, _found(said, held_out, way), held_out.folds, strict=True):
+    for one, by, fold in zip(predictions, _fitted(predictions, held_out, calibrator), held_out.folds, strict=True):
         if by is not None:
             codes = held_out.target[fold.held_out]
             gains.append(float(log_losses(one, codes).mean() - log_losses(calibrated(one, by), codes).mean()))

@@ -1,4 +1,4 @@
-"""What a study has found: the leader board, the predictions, the models."""
+"""The results of a study: leaderboard, predictions, models."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from spinney._evaluate.problem import Array, Rows
 from spinney._evaluate.scoring import TestScore, is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, finite_or_none, p_text, with_error
 from spinney._evaluate.study.columns import ColumnProfile
-from spinney._evaluate.study.prepare import columns_to_learn_from
+from spinney._evaluate.study.prepare import feature_columns
 from spinney._model.file.container import Target
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One line of the leader board.
+    """One row of the leaderboard.
 
     Attributes
     ----------
     name : str
         The model.
     scores : dict of str to ndarray of shape (n_folds,)
-        By metric, fold by fold of all repeats; larger is always better, as scikit-learn's scorers have it.
+        By metric, for each fold of all repeats; larger is better, as for all scikit-learn scorers.
     mean, error : float
-        Mean over the folds of the metric that decides, and its standard error, corrected for rows that folds share.
+        Mean of the first metric over the folds, and its standard error, corrected for overlapping training sets.
     difference : Difference
-        What it scores more than the best, paired by fold: mean, error, low, high (a 95% interval), p_value, p_holm.
+        Difference to the first model, paired by fold: mean, error, low, high (a 95% interval), p_value, p_holm.
     fit_seconds, predict_seconds : float
-        Mean time of a fit, and of the predictions of the rows held out.
+        Mean time of a fit, and of predicting the held-out rows.
     test : dict of str to TestScore
-        Score on the test part by metric, with a 95% interval: value, low, high.
+        Score on the test set by metric, with a 95% interval: value, low, high.
     is_baseline, is_peer : bool
-        Whether it always says the same; whether it is a model of another library.
+        Whether it is the baseline; whether it is a model of another library.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Entry:
 
     @property
     def test_score(self) -> TestScore:
-        """Score on the test part by the metric that decides."""
+        """Score on the test set by the first metric."""
         return next(iter(self.test.values()))
 
 
 @dataclass(eq=False)
 class Findings:
-    """What a study has found; `Study` says what each attribute is."""
+    """The results of a study without its report; `Study` documents the attributes."""
 
     task: str
     metrics: list[str]
@@ -89,18 +89,18 @@ class Findings:
 
     @property
     def metric(self) -> str:
-        """The metric that decides."""
+        """The metric that ranks the models."""
         return self.metrics[0]
 
     def __getitem__(self, name: str) -> Entry:
-        """Return the line of a model."""
+        """Return the leaderboard row of a model."""
         for entry in self.leaderboard:
             if entry.name == name:
                 return entry
-        raise KeyError(f"{name!r} was not studied. Models are {', '.join(one.name for one in self.leaderboard)}.")
+        raise KeyError(f"{name!r} is not in this study, but {', '.join(one.name for one in self.leaderboard)} are.")
 
     def to_frame(self, backend: Backend | None = None) -> Any:
-        """Return the leader board as a frame: one row per model.
+        """Return the leaderboard as a frame: one row per model.
 
         Parameters
         ----------
@@ -110,28 +110,28 @@ class Findings:
         Returns
         -------
         DataFrame
-            Scores are as scikit-learn's scorers have them: larger is better.
+            Scores follow scikit-learn's scorers: larger is better.
         """
         rows = [_entry_to_dict(entry) for entry in self.leaderboard]
         return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was found, without tables and models, in a form that JSON can hold.
+        """Return the results, without tables and models, as JSON can hold them.
 
         Returns
         -------
         dict
             Of text, numbers and lists; None for what is not a number.
         """
-        found = {
+        results = {
             "task": self.task,
             "target": self.target,
             "metric": self.metric,
             "metrics": list(self.metrics),
             "classes": None if self.classes is None else self.classes.tolist(),
             "rows": self.n_rows,
-            "rows_to_learn_from": len(self.y_train),
-            "rows_to_test": len(self.y_test),
+            "training_rows": len(self.y_train),
+            "test_rows": len(self.y_test),
             "folds": len(self.folds),
             "best": self.best,
             "calibration": self.calibration,
@@ -141,7 +141,7 @@ class Findings:
             "seconds": round(self.seconds, 3),
             "versions": dict(self.versions),
         }
-        return cast(dict[str, Any], finite_or_none(found))
+        return cast(dict[str, Any], finite_or_none(results))
 
     def __repr__(self) -> str:
         return f"<Study of {self.target!r}: {len(self.leaderboard)} models; best {self.best}>"
@@ -150,27 +150,28 @@ class Findings:
         return "\n".join([self.headline(), "", *self.board(), "", *self.notes])
 
     def headline(self) -> str:
-        """Say in a line what was studied.
+        """Return a one-line summary.
 
         Returns
         -------
         str
             Target, columns, rows, folds and time.
         """
-        what = "values" if self.classes is None else f"{len(self.classes)} classes"
+        task = "regression" if self.classes is None else f"{len(self.classes)} classes"
         used = sum(column.is_used for column in self.columns)
         return (
-            f"{self.target}: {what} from {plural(used, 'column')}; {len(self.y_train):,} rows to learn from in "
-            f"{plural(len(self.folds), 'fold')}, {len(self.y_test):,} to test; {self.seconds:.0f} s"
+            f"Predicting {self.target} ({task}) from {plural(used, 'column')}; "
+            f"{plural(len(self.y_train), 'training row')} in {plural(len(self.folds), 'fold')}, "
+            f"{plural(len(self.y_test), 'test row')}; {self.seconds:.0f} s"
         )
 
     def board(self) -> list[str]:
-        """Return the lines of the leader board.
+        """Return the leaderboard as lines of text.
 
         Returns
         -------
         list of str
-            A head, and a line for each model.
+            A header, and a line for each model.
         """
         return align(self._cells())
 
@@ -209,22 +210,22 @@ class Findings:
         return f"<p>{escape(self.headline())}</p><table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
 
     def predict(self, table: TableLike) -> Array:
-        """Predict rows of a table such as the one that was studied.
+        """Predict rows of a table with the columns of the study.
 
         Parameters
         ----------
         table : frame, dict of columns or array
-            Rows. Columns that are not learned from may be there or not; dates are taken apart as in the study.
+            Rows. Columns that are not used may be absent; date parts are derived as in the study.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels or values, by `model`.
+            Labels or numbers predicted by `model`.
         """
-        return np.asarray(self.model.predict(self._learned_from(table)))
+        return np.asarray(self.model.predict(self._features(table)))
 
     def predict_proba(self, table: TableLike) -> Floats:
-        """Class probabilities of rows of a table such as the one that was studied.
+        """Return class probabilities for rows of a table with the columns of the study.
 
         Parameters
         ----------
@@ -234,35 +235,35 @@ class Findings:
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            By `model`; columns in the order of `classes`.
+            Predicted by `model`; columns in the order of `classes`.
         """
         if self.classes is None:
-            raise AttributeError("This study predicts values, which have no probabilities. Use predict.")
-        return np.asarray(self.model.predict_proba(self._learned_from(table)))
+            raise AttributeError("This is a regression study, which has no class probabilities. Use predict.")
+        return np.asarray(self.model.predict_proba(self._features(table)))
 
-    def _learned_from(self, table: TableLike) -> Any:
-        return columns_to_learn_from(table, [column.name for column in self.columns if column.is_used])
+    def _features(self, table: TableLike) -> Any:
+        return feature_columns(table, [column.name for column in self.columns if column.is_used])
 
     def save(self, file: Target) -> None:
-        """Write the best model to a file, for `spinney.load` and ``spinney predict``.
+        """Save the best model, for `spinney.load` and ``spinney predict``.
 
         Parameters
         ----------
         file : str, path or binary file
-            Where to write.
+            Output file.
         """
         self.model.save(file)
 
 
 def _entry_to_dict(entry: Entry) -> dict[str, Any]:
     gap = entry.difference
-    found: dict[str, Any] = {"model": entry.name}
-    found |= {metric: float(values.mean()) for metric, values in entry.scores.items()}
-    found |= {"error": entry.error, "difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high}
-    found |= {"p_value": gap.p_value, "p_holm": gap.p_holm}
+    row: dict[str, Any] = {"model": entry.name}
+    row |= {metric: float(values.mean()) for metric, values in entry.scores.items()}
+    row |= {"error": entry.error, "difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high}
+    row |= {"p_value": gap.p_value, "p_holm": gap.p_holm}
     for metric, score in entry.test.items():
-        found |= {f"test_{metric}": score.value, f"test_{metric}_low": score.low, f"test_{metric}_high": score.high}
-    return found | {name: getattr(entry, name) for name in ("fit_seconds", "predict_seconds", "is_baseline", "is_peer")}
+        row |= {f"test_{metric}": score.value, f"test_{metric}_low": score.low, f"test_{metric}_high": score.high}
+    return row | {name: getattr(entry, name) for name in ("fit_seconds", "predict_seconds", "is_baseline", "is_peer")}
 
 
 def _decimals(width: float) -> int:

@@ -1,7 +1,7 @@
-"""The models of a study, in the order in which they are tried, and how much work each is.
+"""The models of a study in the order of their fits, and the estimated work of each.
 
-Work is counted, not timed, so that the plan of a study is the same on every machine: seconds of two cores of a
-Neoverse-N1, roughly.
+Work is estimated from the size of the table, not measured, so that the plan of a study is the same on every machine.
+The unit is roughly a second on two cores of a Neoverse-N1.
 """
 
 from __future__ import annotations
@@ -22,53 +22,64 @@ from spinney._ensemble.members import estimator_of_word
 from spinney._evaluate.runner import Candidate
 
 TREE, STACK = "tree", "stack"
-LOG_BOOSTING = "log-boosting"  # boosting of the logarithm of the mean: for values that are not negative
-SYMMETRIC = "symmetric-boosting"  # with trees that make the same cut in a whole level
-USUAL = ("tree", "boosting", LOG_BOOSTING, "forest", SYMMETRIC, "extra-trees", "linear", "adaboost", "knn", "svm")
-CORE = ("tree", "boosting", LOG_BOOSTING, "forest")  # what a study of a large table does at least
-PLANNED_SHARE = 0.85  # of the budget: what is left is for the last fits, and for machines that are slower
-_OPTIONAL_SHARE = 0.45  # of the budget: what a model beyond the core may take
-_ROUND_IT = 1e-6  # work by cell of reading and profiling a table
-_FEWEST_ROWS, _FEWEST_COLUMNS = 1000, 50  # of a table of which a part is studied
-_STUDIED_SHARE = 2 / 3  # of the rows of a table that is too wide: by the others columns are chosen
-_ENOUGH_EFFORT = 0.5  # of boosting: more of it is worth less than another model to combine it with
+LOG_BOOSTING = "log-boosting"  # boosting with a log link, for a nonnegative target
+SYMMETRIC = "symmetric-boosting"  # with the same split in a whole level of a tree
+DEFAULT_MODELS = (
+    "tree",
+    "boosting",
+    LOG_BOOSTING,
+    "forest",
+    SYMMETRIC,
+    "extra-trees",
+    "linear",
+    "adaboost",
+    "knn",
+    "svm",
+)
+CORE_MODELS = ("tree", "boosting", LOG_BOOSTING, "forest")  # fitted to tables of any size
+PLANNED_FRACTION = 0.85  # of the time limit; the rest is for the final fits, and for slower machines
+_OPTIONAL_FRACTION = 0.45  # of the time limit, for a model beyond the core
+_PROFILING = 1e-6  # work per cell of reading and profiling a table
+_FEWEST_ROWS, _FEWEST_COLUMNS = 1000, 50  # of a sampled table
+_STUDIED_FRACTION = 2 / 3  # of the rows of a table that is too wide; the others serve to choose columns
+_ENOUGH_EFFORT = 0.5  # of boosting: more is worth less than another model in the stack
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a problem is.
+    """Size of a problem.
 
     Attributes
     ----------
     n_rows : int
-        Rows to learn from.
+        Training rows.
     n_columns : int
     n_terms : int
-        Columns once categories have one each.
+        Columns after one-hot encoding.
     n_classes : int
-        0 for values.
-    has_logs : bool
-        Whether values are never negative, so that their mean has a logarithm.
+        0 for regression.
+    is_nonnegative : bool
+        Whether the target of a regression is never negative.
     """
 
     n_rows: int
     n_columns: int
     n_terms: int
     n_classes: int
-    has_logs: bool = False
+    is_nonnegative: bool = False
 
     @property
     def cells(self) -> float:
-        """Rows times columns, and a thousand more for what small tables take all the same."""
+        """Rows times columns, with a thousand more rows for the fixed costs."""
         return (self.n_rows + 1000.0) * self.n_columns
 
     @property
     def scores(self) -> int:
-        """Trees of a round of boosting."""
+        """Number of trees of a boosting round."""
         return self.n_classes if self.n_classes > 2 else 1
 
     def of(self, n_rows: int, n_columns: int | None = None) -> Size:
-        """Return the size of another number of rows, and of columns."""
+        """Return the size with another number of rows and columns."""
         if n_columns is None:
             return replace(self, n_rows=n_rows)
         n_terms = max(n_columns, round(self.n_terms * n_columns / self.n_columns))
@@ -76,29 +87,31 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Care:
-    """How thorough models are: effort of boosting, trees of a forest."""
+class Effort:
+    """Effort of boosting, and trees of a forest."""
 
-    effort: float
+    boosting: float
     n_trees: int
 
     @property
-    def second_effort(self) -> float:
-        """Effort of a second kind of boosting: to be another is worth more than to be thorough."""
-        return min(self.effort, _ENOUGH_EFFORT)
+    def second_boosting(self) -> float:
+        """Effort of a second kind of boosting: diversity is worth more than effort."""
+        return min(self.boosting, _ENOUGH_EFFORT)
 
 
-CARES = (Care(1.0, 300), Care(1.0, 100), Care(0.5, 300), Care(0.5, 100), Care(0.5, 50), Care(0.0, 50))
-_WIDE = Care(0.5, 100)  # what columns of a table that is too wide are chosen for
+EFFORTS = (Effort(1.0, 300), Effort(1.0, 100), Effort(0.5, 300), Effort(0.5, 100), Effort(0.5, 50), Effort(0.0, 50))
+_WIDE = Effort(0.5, 100)  # for the number of columns of a table that is too wide
 
 
-def work_of(word: str, size: Size, care: Care) -> float:
-    """Count the work of one fit, and of predictions for a quarter as many rows."""
+def work_of(word: str, size: Size, effort: Effort) -> float:
+    """Return the estimated work of one fit, and of predictions for a quarter as many rows."""
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
-    a_cell = 5e-6 if k == 0 else 3e-6 if k == 2 else 1.7e-6 * k
-    boosting = a_cell * (n + 1000) * (size.n_columns + 12) * 3 ** (2 * care.effort - 1)
-    symmetric = 1.5 * boosting * 3 ** (2 * (care.second_effort - care.effort))
-    forest = care.n_trees * (cells if k == 0 else cells / size.n_columns**0.5)  # nodes look at all columns, or a few
+    per_cell = 5e-6 if k == 0 else 3e-6 if k == 2 else 1.7e-6 * k
+    boosting = per_cell * (n + 1000) * (size.n_columns + 12) * 3 ** (2 * effort.boosting - 1)
+    symmetric = 1.5 * boosting * 3 ** (2 * (effort.second_boosting - effort.boosting))
+    forest = effort.n_trees * (
+        cells if k == 0 else cells / size.n_columns**0.5
+    )  # features considered per split: all, or the square root
     return {
         "tree": cells * (1e-6 if k == 0 else 8e-7 * (1 + k / 4)),
         "boosting": boosting,
@@ -113,17 +126,17 @@ def work_of(word: str, size: Size, care: Care) -> float:
     }.get(word, 3e-6 * cells * size.scores)
 
 
-def estimator_for(word: str, task: str, care: Care, seed: int) -> Any:
-    """Return the unfitted model that a word stands for in a study."""
+def estimator_for(word: str, task: str, effort: Effort, seed: int) -> Any:
+    """Return the unfitted model of a study by its name."""
     plain = "boosting" if word in (LOG_BOOSTING, SYMMETRIC) else word
     model = estimator_of_word(plain, "Regressor" if task == "regression" else "Classifier")
     settings: dict[str, dict[str, object]] = {
         "tree": {"prune": "cv"},
-        "boosting": {"effort": care.effort},
-        LOG_BOOSTING: {"effort": care.effort, "loss": "poisson"},
-        SYMMETRIC: {"effort": care.second_effort, "growth": "symmetric"},
-        "forest": {"n_estimators": care.n_trees},
-        "extra-trees": {"n_estimators": care.n_trees},
+        "boosting": {"effort": effort.boosting},
+        LOG_BOOSTING: {"effort": effort.boosting, "loss": "poisson"},
+        SYMMETRIC: {"effort": effort.second_boosting, "growth": "symmetric"},
+        "forest": {"n_estimators": effort.n_trees},
+        "extra-trees": {"n_estimators": effort.n_trees},
         "knn": {"n_neighbors": "cv"},
         "svm": {"C": "cv", "probability": task != "regression"},
     }
@@ -133,32 +146,32 @@ def estimator_for(word: str, task: str, care: Care, seed: int) -> Any:
 
 
 def quicker(candidate: Candidate) -> Candidate | None:
-    """Return a model that is much less work, if there is one: boosting with the least effort."""
-    effort = None if candidate.estimator is None else candidate.estimator.get_params(deep=False).get("effort")
-    if not effort:
+    """Return boosting with the least effort; None for other models."""
+    current = None if candidate.estimator is None else candidate.estimator.get_params(deep=False).get("effort")
+    if not current:
         return None
     model = clone(candidate.estimator).set_params(effort=0.0)
-    return replace(candidate, estimator=model, work=candidate.work / 3 ** (2 * effort))
+    return replace(candidate, estimator=model, work=candidate.work / 3 ** (2 * current))
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a study does, if time allows.
+    """The plan of a study for a time limit.
 
     Attributes
     ----------
     words : list of str
-        Models, in the order in which they are tried.
-    care : Care
+        Models, in the order of their fits.
+    effort : Effort
     n_rows, n_columns : int
-        Rows to learn from, and columns.
+        Training rows, and columns.
     repeats : int
     left_out : list of str
-        Models that are too much work for the budget.
+        Models that would exceed the time limit.
     """
 
     words: list[str]
-    care: Care
+    effort: Effort
     n_rows: int
     n_columns: int
     repeats: int
@@ -166,73 +179,73 @@ class Plan:
 
 
 def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, repeats: int | None) -> Plan:
-    """Choose models, how thorough they are, rows and repeats, by counting work.
+    """Choose models, effort, rows, columns and repeats by the estimated work.
 
     Parameters
     ----------
     size : Size
-        Of all rows to learn from.
+        Size of all training rows.
     budget : float
         Seconds.
     words : list of str, or None
-        Models that are asked for; None: the usual ones.
+        Requested models; None: the default models.
     n_folds : int
     repeats : int or None
-        None: as many as there is time for, up to three.
+        None: as many as time allows, up to three.
     """
-    allowed = PLANNED_SHARE * budget - min(0.5 * budget, _ROUND_IT * size.n_rows * size.n_columns)
-    usual = [word for word in USUAL if word != LOG_BOOSTING or size.has_logs]
-    wanted = usual if words is None else list(words)
-    core = [word for word in wanted if word in CORE or words is not None] or wanted[:1]
+    allowed = PLANNED_FRACTION * budget - min(0.5 * budget, _PROFILING * size.n_rows * size.n_columns)
+    defaults = [word for word in DEFAULT_MODELS if word != LOG_BOOSTING or size.is_nonnegative]
+    wanted = defaults if words is None else list(words)
+    core = [word for word in wanted if word in CORE_MODELS or words is not None] or wanted[:1]
 
-    def work(chosen: list[str], care: Care, one: Size) -> float:
-        return (n_folds + 1) * sum(work_of(word, one, care) for word in chosen)
+    def work(chosen: list[str], effort: Effort, one: Size) -> float:
+        return (n_folds + 1) * sum(work_of(word, one, effort) for word in chosen)
 
-    if work(core, CARES[-1], size.of(min(size.n_rows, _FEWEST_ROWS))) > allowed:  # too wide, however few the rows
-        size = size.of(round(_STUDIED_SHARE * size.n_rows))
+    if work(core, EFFORTS[-1], size.of(min(size.n_rows, _FEWEST_ROWS))) > allowed:  # too wide for any number of rows
+        size = size.of(round(_STUDIED_FRACTION * size.n_rows))
         while work(core, _WIDE, size) > allowed and size.n_columns > _FEWEST_COLUMNS:
             size = size.of(size.n_rows, max(_FEWEST_COLUMNS, int(0.9 * size.n_columns)))
     n_rows = size.n_rows
 
-    def total(chosen: list[str], care: Care, rows: int) -> float:
-        return work(chosen, care, size.of(rows))
+    def total(chosen: list[str], effort: Effort, rows: int) -> float:
+        return work(chosen, effort, size.of(rows))
 
-    while total(core, CARES[-1], n_rows) > allowed and n_rows > _FEWEST_ROWS:
+    while total(core, EFFORTS[-1], n_rows) > allowed and n_rows > _FEWEST_ROWS:
         n_rows = int(0.9 * n_rows)
     affordable = {
-        one: [word for word in wanted if word in core or total([word], one, n_rows) <= _OPTIONAL_SHARE * budget]
-        for one in CARES
+        one: [word for word in wanted if word in core or total([word], one, n_rows) <= _OPTIONAL_FRACTION * budget]
+        for one in EFFORTS
     }
-    care = next(
-        (one for one in CARES if one.effort >= _ENOUGH_EFFORT and total(affordable[one], one, n_rows) <= allowed),
-        next((one for one in CARES if total(core, one, n_rows) <= 0.9 * allowed), CARES[-1]),
+    effort = next(
+        (one for one in EFFORTS if one.boosting >= _ENOUGH_EFFORT and total(affordable[one], one, n_rows) <= allowed),
+        next((one for one in EFFORTS if total(core, one, n_rows) <= 0.9 * allowed), EFFORTS[-1]),
     )
-    chosen, left_out, spent = list[str](), list[str](), total(core, care, n_rows)
+    chosen, left_out, spent = list[str](), list[str](), total(core, effort, n_rows)
     for word in wanted:
         if word not in core:
-            cost = total([word], care, n_rows)
-            if word not in affordable[care] or spent + cost > allowed:
+            cost = total([word], effort, n_rows)
+            if word not in affordable[effort] or spent + cost > allowed:
                 left_out.append(word)
                 continue
             spent += cost
         chosen.append(word)
     if repeats is None:
         repeats = max(1, min(3, int(allowed / max(spent, 1e-9))))
-    return Plan(chosen, care, n_rows, size.n_columns, repeats, left_out)
+    return Plan(chosen, effort, n_rows, size.n_columns, repeats, left_out)
 
 
-# what each is called on the board: module, and class names without "Classifier" or "Regressor"
+# by name on the leaderboard: module, and class name without "Classifier" or "Regressor"
 PEERS = {
     "sklearn forest": ("sklearn.ensemble", "RandomForest"),
     "lightgbm": ("lightgbm", "LGBM"),
     "xgboost": ("xgboost", "XGB"),
     "catboost": ("catboost", "CatBoost"),
 }
-_WORK = {"sklearn forest": 1.5e-5, "lightgbm": 3e-6, "xgboost": 3e-6, "catboost": 6e-5}  # by cell
+_WORK = {"sklearn forest": 1.5e-5, "lightgbm": 3e-6, "xgboost": 3e-6, "catboost": 6e-5}  # per cell
 
 
 class _Peer(BaseEstimator):
-    """A model of another library that takes tables as ours do: numbers, codes of categories, missing values."""
+    """A model of another library that takes tables with categories and missing values."""
 
     _kind = ""
 
@@ -248,14 +261,14 @@ class _Peer(BaseEstimator):
         target = np.asarray(y)
         if self._kind == "Classifier":
             self.classes_, target = np.unique(target, return_inverse=True)
-        self._model = self._made()
-        given: dict[str, Any] = {}
+        self._model = self._unfitted()
+        params: dict[str, Any] = {}
         if self.library == "lightgbm":
-            given = {"categorical_feature": np.flatnonzero(self._is_category).tolist()}
-        self._model.fit(self._matrix(X), target, **given)
+            params = {"categorical_feature": np.flatnonzero(self._is_category).tolist()}
+        self._model.fit(self._matrix(X), target, **params)
         return self
 
-    def _made(self) -> Any:
+    def _unfitted(self) -> Any:
         from importlib import import_module
 
         module, family = PEERS[self.library]
@@ -272,21 +285,21 @@ class _Peer(BaseEstimator):
                 "cat_features": np.flatnonzero(self._is_category).tolist(),
                 "allow_writing_files": False,
                 "logging_level": "Silent",
-                "thread_count": available_threads(),  # by itself it counts the machine's, not those left to us
+                "thread_count": available_threads(),  # its default counts all cores of the machine
                 "random_seed": self.random_state,
             },
         }
         return kind(**more[self.library])
 
     def _matrix(self, X: TableLike) -> Any:
-        """Return the table as the library takes it."""
+        """Return the table in the format of the library."""
         columns = input_values(self._schema, read_table(X), self.library, "missing")
         if self.library != "catboost" or not any(self._is_category):
             return np.column_stack(columns)
-        found = np.empty((len(columns[0]), len(columns)), dtype=object)
+        matrix = np.empty((len(columns[0]), len(columns)), dtype=object)
         for j, (values, is_category) in enumerate(zip(columns, self._is_category, strict=True)):
-            found[:, j] = np.nan_to_num(values, nan=-1).astype(np.int64) if is_category else values
-        return found
+            matrix[:, j] = np.nan_to_num(values, nan=-1).astype(np.int64) if is_category else values
+        return matrix
 
 
 class PeerClassifier(ClassifierMixin, _Peer):
@@ -295,7 +308,7 @@ class PeerClassifier(ClassifierMixin, _Peer):
     _kind = "Classifier"
 
     def predict_proba(self, X: TableLike) -> Floats:
-        """Class probabilities."""
+        """Return class probabilities."""
         return np.asarray(self._model.predict_proba(self._matrix(X)), dtype=np.float64)
 
     def predict(self, X: TableLike) -> NDArray[Any]:
@@ -309,12 +322,12 @@ class PeerRegressor(RegressorMixin, _Peer):
     _kind = "Regressor"
 
     def predict(self, X: TableLike) -> Floats:
-        """Values."""
+        """Return predictions."""
         return np.asarray(self._model.predict(self._matrix(X)), dtype=np.float64).ravel()
 
 
 def peer_candidates(task: str, size: Size, seed: int) -> list[Candidate]:
-    """Return the models of the libraries that are installed."""
+    """Return the models of the other libraries that are installed."""
     kind = PeerRegressor if task == "regression" else PeerClassifier
     return [
         Candidate(name, kind(name, seed), _WORK[name] * size.cells * size.scores, is_peer=True)

@@ -11,43 +11,43 @@ from spinney._evaluate.study.findings import Findings
 
 @dataclass(eq=False, repr=False)
 class Study(Findings):
-    """A table, models of it, and how good they are; made by `study`.
+    """Models of a table and their evaluation; returned by `study`.
 
     Attributes
     ----------
     task : {"binary", "multiclass", "regression"}
-        What is predicted.
+        The prediction task.
     metric : str
-        The scikit-learn scorer that decides; others that are told beside it are in `metrics`.
+        The scikit-learn scorer that ranks the models; `metrics` lists all.
     target : str
-        Name of the column that is predicted.
+        Name of the target column.
     classes : ndarray or None
         Labels; None in a regression.
     columns : list of ColumnProfile
-        What each column holds, and whether it is used.
+        Profile of each column, and whether it is used.
     notes : list of str
         What was done and why.
     X_train, X_test : table
-        Rows to learn from, and those by which models were judged in the end; columns after preparing.
+        Training and test set, with the columns that are used.
     y_train, y_test : ndarray
         Their targets.
     folds : list of (ndarray, ndarray)
-        Rows of `X_train` learned from and held out, of all repeats.
+        Training and held-out rows of `X_train`, of all repeats.
     leaderboard : list of Entry
         The models, best first.
     models : dict of str to estimator
         The models, fitted to `X_train`.
     out_of_fold : dict of str to ndarray
-        What each model says of the rows of `X_train` when they are held out: class probabilities, (n_rows, n_classes),
-        or values, (n_rows,); NaN for rows that were never held out.
+        Out-of-fold predictions of `X_train` by each model: class probabilities, (n_rows, n_classes), or numbers,
+        (n_rows,); NaN for rows that were never held out.
     test_predictions : dict of str to ndarray
-        The same of `X_test`.
+        Predictions of `X_test` by each model.
     best : str
         The best model of spinney by cross-validation.
     model : estimator
-        The best, fitted to all rows, calibrated: ready to predict.
+        The best model, fitted to all rows and calibrated.
     calibration : str
-        What was done to its probabilities.
+        How its probabilities were calibrated.
     tree : DecisionTreeClassifier or DecisionTreeRegressor
         A pruned tree, fitted to `X_train`.
     n_rows : int
@@ -57,7 +57,7 @@ class Study(Findings):
     versions : dict of str to str
         Of the libraries.
     options : dict of str to value
-        What `study` was given beside table and target, where it is not the default.
+        Arguments of `study` that differ from the defaults, without table and target.
     source : str
         The file, or "" for a table in memory.
     command : str
@@ -67,24 +67,24 @@ class Study(Findings):
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> found = spinney.study(X, y, models=["tree", "linear"], repeats=1)
-    >>> found["baseline"].mean < found[found.best].mean
+    >>> study = spinney.study(X, y, models=["tree", "linear"], repeats=1)
+    >>> study["baseline"].mean < study[study.best].mean
     True
-    >>> [column.name for column in found.columns if not column.is_used]
+    >>> [column.name for column in study.columns if not column.is_used]
     []
     """
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write the report: one HTML file that needs nothing else.
+        """Write the report as one self-contained HTML file.
 
         Parameters
         ----------
         path : str or path, optional
-            Where to write. None: ``study.html`` in the current folder.
+            Output file. None: ``study.html`` in the current folder.
 
         Returns
         -------
         Path
-            The file.
+            The output file.
         """
         return write_report(self, "study.html" if path is None else path)

@@ -1,4 +1,4 @@
-"""One study from prepared rows to models that were run on the same folds: plan, folds, stack."""
+"""The cross-validation of a study: plan, folds, models, stack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from spinney._data.display import plural
 from spinney._estimator.estimator import Estimator
 from spinney._evaluate import runner
-from spinney._evaluate.folds import LARGEST_SEED, TEST_SHARE, draw_folds, split_test
+from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, split_test
 from spinney._evaluate.problem import BASELINE, baseline_of, read_models
 from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.study.columns import Columns, screened
@@ -22,11 +22,11 @@ _METRICS = {
     "multiclass": ["neg_log_loss", "accuracy"],
     "regression": ["neg_root_mean_squared_error", "r2"],
 }
-_FEWEST_FOLDS = 2  # that are done whatever time they take
+_FEWEST_FOLDS = 2  # run even without time left
 
 
 class Session:
-    """Does one study, up to what comes after the folds.
+    """Plans and cross-validates the models of a study.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class Session:
     options : StudyOptions
     random : RandomState
     start : float
-        When the study began, by the monotonic clock.
+        Start of the study on the monotonic clock.
     progress : bool or callable
-        What is called, or printed, after each fit.
+        Called, or printed, after each fit.
     """
 
     def __init__(
@@ -69,78 +69,82 @@ class Session:
 
     @staticmethod
     def runner_of(data: Prepared) -> runner.Runner:
-        """Return the runner of some rows; models that hold rows out by themselves draw them as they like."""
+        """Return the runner of some rows; models with a validation set draw it at random."""
         return runner.Runner(replace(data, groups=None, time=None))
 
-    # ---- before ------------------------------------------------------------------------------------------------------
+    # ---- plan --------------------------------------------------------------------------------------------------------
 
     def _planned(self, columns: Columns) -> Plan:
-        """Decide what to do by counting."""
+        """Return the plan for the time limit."""
         data = self.whole
-        terms = sum(max(1, len(feature.categories)) for feature in columns.features)
+        n_terms = sum(max(1, len(feature.categories)) for feature in columns.features)
         n_classes = 0 if data.classes is None else len(data.classes)
-        has_logs = data.classes is None and bool((data.y >= 0).all())
-        self.size = Size(round((1 - TEST_SHARE) * data.n_rows), len(columns.names), terms, n_classes, has_logs)
+        is_nonnegative = data.classes is None and bool((data.y >= 0).all())
+        self.size = Size(
+            round((1 - TEST_FRACTION) * data.n_rows), len(columns.names), n_terms, n_classes, is_nonnegative
+        )
         words = None
         if self.options.models is not None:
             words = [one if isinstance(one, str) else name for name, one in read_models(self.options.models).items()]
         plan = make_plan(self.size, self.budget.seconds, words, self.options.folds, self.options.repeats)
         if plan.left_out:
-            self.notes.append(f"Left out, as too much work for the time allowed: {', '.join(plan.left_out)}.")
+            self.notes.append(f"Left out, because they would exceed the time limit: {', '.join(plan.left_out)}.")
         return plan
 
     def _narrowed(self, columns: Columns) -> Prepared:
-        """Choose columns, where there are more than the time allows; return the rows that are left to study."""
+        """Choose columns of a table that is too wide for the time limit; return the remaining rows."""
         n_columns, n_all = self.plan.n_columns, len(columns.names)
         if n_columns >= n_all:
             return self.whole
-        places, left = screened(self.whole, columns, n_columns, self.seed)
+        chosen, rows = screened(self.whole, columns, n_columns, self.seed)
         self.notes.append(
-            f"The table is too wide for the time allowed: {n_columns:,} of its {n_all:,} columns were chosen, those "
-            f"that tell most of the target, each alone, in {self.whole.n_rows - len(left):,} rows; these rows judge "
-            "nothing. More time (minutes, --minutes) takes more columns."
+            f"The table is too wide for the time limit: {n_columns:,} of its {n_all:,} columns are used, those that "
+            f"predict the target best, each alone, on {self.whole.n_rows - len(rows):,} rows, which are used "
+            "for nothing else. Raise minutes (--minutes) to use more columns."
         )
-        self.whole = self.whole.with_columns(places, "Others tell more of the target, and time is short.")
-        self.size = self.size.of(round((1 - TEST_SHARE) * len(left)), n_columns)
-        return self.whole.take(left)
+        self.whole = self.whole.with_columns(chosen, "Other columns predict the target better, and time is limited.")
+        self.size = self.size.of(round((1 - TEST_FRACTION) * len(rows)), n_columns)
+        return self.whole.take(rows)
 
     def _sampled(self, data: Prepared, random: np.random.RandomState) -> Prepared:
-        """Draw the rows to study, where there are more than the time allows."""
-        n_rows = round(self.plan.n_rows / (1 - TEST_SHARE))
+        """Sample the rows of a table that is too long for the time limit."""
+        n_rows = round(self.plan.n_rows / (1 - TEST_FRACTION))
         if self.plan.n_rows >= 0.99 * self.size.n_rows:
             return data
         self.notes.append(
-            f"{n_rows:,} of {data.n_rows:,} rows were drawn at random to be studied, as many as the time allows. "
-            "More time (minutes, --minutes) takes more of them."
+            f"A random sample of {n_rows:,} of {data.n_rows:,} rows is used, as many as the time limit allows. Raise "
+            "minutes (--minutes) to use more rows."
         )
         return data.take(np.sort(random.permutation(data.n_rows)[:n_rows]))
 
     def _candidates(self) -> list[runner.Candidate]:
-        """Return the models, in the order in which they are tried."""
-        size, care, task = self.size.of(self.plan.n_rows), self.plan.care, self.whole.task
-        found = [runner.Candidate(BASELINE, baseline_of(task), is_baseline=True)]
+        """Return the models in the order of their fits."""
+        size, effort, task = self.size.of(self.plan.n_rows), self.plan.effort, self.whole.task
+        candidates = [runner.Candidate(BASELINE, baseline_of(task), is_baseline=True)]
         for name, one in read_models(self.plan.words if self.options.models is None else self.options.models).items():
             word = one if isinstance(one, str) else name
             if not isinstance(one, str) and not isinstance(one, Estimator):
-                raise TypeError(f"models holds {one!r:.100}, which is no estimator of spinney. Use compare for others.")
-            model = estimator_for(one, task, care, self.seed) if isinstance(one, str) else one
-            found.append(runner.Candidate(word.replace("_", "-"), model, work_of(word, size, care)))
-        return found + (peer_candidates(task, size, self.seed) if self.options.peers else [])
+                raise TypeError(
+                    f"models holds {one!r:.100}, which is not an estimator of spinney. Use compare for others."
+                )
+            model = estimator_for(one, task, effort, self.seed) if isinstance(one, str) else one
+            candidates.append(runner.Candidate(word.replace("_", "-"), model, work_of(word, size, effort)))
+        return candidates + (peer_candidates(task, size, self.seed) if self.options.peers else [])
 
     # ---- the folds ---------------------------------------------------------------------------------------------------
 
-    def tried(self) -> tuple[list[runner.Trial], int]:
-        """Run the models on the folds; return those that are done, with the stack of them, and how many repeats."""
+    def run_models(self) -> tuple[list[runner.Trial], int]:
+        """Cross-validate the models; return those that are finished and their stack, and the number of repeats."""
         trials = [runner.Trial(candidate) for candidate in self.candidates]
         try:
             self._first_repeat(trials)
-            self._note_undone(trials)
+            self._note_unfinished(trials)
             n_repeats = self._further_repeats([trial for trial in trials if trial.runs])
         except KeyboardInterrupt:
             if not any(trial.runs for trial in trials if not trial.candidate.is_baseline):
                 raise
             self.was_interrupted, n_repeats = True, 1
-            self.notes.append("Interrupted: what was done by then is here.")
+            self.notes.append("Interrupted: the study holds the models finished by then.")
         done = [trial for trial in trials if len(trial.runs) >= n_repeats]
         if not done:
             raise ValueError(f"No model could be fitted. {' '.join(self.notes[-1:])}")
@@ -148,7 +152,7 @@ class Session:
         return done, n_repeats
 
     def _first_repeat(self, trials: list[runner.Trial]) -> None:
-        """Run all models on the first folds; one that has no time is tried again with less effort."""
+        """Run all models on the first repeat; one without enough time is tried again with less effort."""
         first = next((trial for trial in trials if not trial.candidate.is_baseline), trials[0])
         for trial in trials:
             reserve = _seconds_of_refits([one for one in trials if one.runs])
@@ -158,50 +162,50 @@ class Session:
             if not is_done and not trial.failure and (quick := quicker(trial.candidate)) is not None:
                 trial.candidate = quick
                 if self.folds.repeat(trial, 0, reserve):
-                    self.notes.append(f"Time was short: {trial.name} was fitted with less effort than planned.")
+                    self.notes.append(f"Time was short: {trial.name} is fitted with less effort than planned.")
 
-    def _note_undone(self, trials: list[runner.Trial]) -> None:
-        """Say which models failed, each reason once, and which came too late."""
+    def _note_unfinished(self, trials: list[runner.Trial]) -> None:
+        """Add notes on the models that failed, each reason once, and on those without time."""
         for why in dict.fromkeys(trial.failure for trial in trials if trial.failure):
             failed = [trial.name for trial in trials if trial.failure == why]
-            were = "was" if len(failed) == 1 else "were"
-            self.notes.append(f"{', '.join(failed)} failed and {were} left out. {why}")
+            verb = "is" if len(failed) == 1 else "are"
+            self.notes.append(f"{', '.join(failed)} failed and {verb} left out. {why}")
         late = [trial.name for trial in trials if not trial.runs and not trial.failure]
         if late:
             self.notes.append(
-                f"Time ran out before these were done: {', '.join(late)}. Allow more minutes (--minutes)."
+                f"Time ran out before these models were finished: {', '.join(late)}. Raise minutes (--minutes)."
             )
 
     def _further_repeats(self, done: list[runner.Trial]) -> int:
-        """Run models on the folds of the other repeats; return how many repeats all of them have."""
+        """Run models on the other repeats; return the number of repeats that all have finished."""
         reserve, repeats = _seconds_of_refits(done), self.folds.repeats
         for k in range(1, len(repeats)):
             for n, trial in enumerate(done):
                 ahead = sum(one.fold_seconds for one in done[n + 1 :]) * len(repeats[k])
                 if not self.folds.repeat(trial, k, reserve + ahead):
-                    self.notes.append(f"Time ran out: folds were drawn {plural(k, 'time')}, not {len(repeats)}.")
+                    self.notes.append(f"Time ran out after {plural(k, 'repeat')} of {len(repeats)}.")
                     return k
         return len(repeats)
 
     def _retain_folds(self, trials: list[runner.Trial]) -> None:
-        """Let all models have the folds that there was time for."""
+        """Restrict all models to the folds that there was time for."""
         n_folds = len(self.folds.repeats[0])
         if n_folds < self.options.folds and self.whole.time is None:
             self.notes.append(
-                f"Time was short: models are judged on {n_folds} of {self.options.folds} folds. Allow more minutes "
+                f"Time was short: models are evaluated on {n_folds} of {self.options.folds} folds. Raise minutes "
                 "(--minutes)."
             )
         for trial in trials:
             trial.runs = [runs[:n_folds] for runs in trial.runs]
 
     def held_out(self, k: int) -> HeldOut:
-        """Return the folds of a repeat with the targets of the rows to learn from."""
+        """Return the folds of a repeat with the targets of the training rows."""
         target = self.train.y if self.train.codes is None else self.train.codes
         return HeldOut(self.folds.repeats[k], target, self.whole.classes, self.whole.time is not None)
 
-    def _add_stack(self, done: list[runner.Trial], n_repeats: int) -> None:
-        """Add the stack of the models that are done, made of what they say of rows held out."""
-        members = [trial for trial in done if trial.is_own]
+    def _add_stack(self, trials: list[runner.Trial], n_repeats: int) -> None:
+        """Add the stack of the finished models, fitted to their out-of-fold predictions."""
+        members = [trial for trial in trials if trial.is_own]
         if len(members) < 2:
             return
         fit, predict = (sum(one.mean_seconds(kind) for one in members) for kind in ("fit_seconds", "predict_seconds"))
@@ -209,9 +213,9 @@ class Session:
         for k in range(n_repeats):
             predictions = stacked([member.predictions(k) for member in members], self.held_out(k))
             stack.runs.append([runner.Run(fit, predict, one) for one in predictions])
-        done.append(stack)
+        trials.append(stack)
 
 
 def _seconds_of_refits(trials: list[runner.Trial]) -> float:
-    """Seconds that the last fits of some models may take."""
+    """Return the expected seconds of the final fits of some models."""
     return sum((runner.REFIT + runner.REFIT_ALL) * trial.fold_seconds for trial in trials)

@@ -1,4 +1,4 @@
-"""``study``: from a table and a target to a compared family of models."""
+"""``study``: fit and compare several models on a table."""
 
 from __future__ import annotations
 
@@ -53,90 +53,92 @@ def study(
     random_state: int | np.random.RandomState | None = 0,
     progress: bool | ProgressCall = False,
 ) -> Study:
-    """Study a table: fit a family of models to it, compare them honestly, and keep the best.
+    """Fit several models to a table, compare them by cross-validation, and return the best.
 
-    A fifth of the rows is locked away. On the others a pruned tree, boosting, a forest, extra-trees, a linear model,
-    AdaBoost, neighbours, a support vector machine (the last four where they are not too much work; as time allows also
-    boosting with symmetric trees and, for values that are never negative, boosting of the logarithm of the mean) and a
-    stack of them are compared by cross-validation on the same folds. All are then judged on the rows that were locked
-    away, and the best by cross-validation is fitted to all rows. `notes` say what was done and why.
+    A fifth of the rows is held out as test set. On the others a pruned tree, boosting, a forest, extra-trees, a linear
+    model, AdaBoost, k-NN, an SVM (the last four for tables that are not too large; as time allows also boosting with
+    symmetric trees and, for a nonnegative target, boosting with a log link) and a stack of them are compared by
+    cross-validation on the same folds. All are then evaluated on the test set, and the best by cross-validation is
+    fitted to all rows. `notes` list the decisions and their reasons.
 
-    Columns that name rows, hold one value, or tell the target nearly alone are left out; dates are taken apart; equal
-    rows stay together. How much is done follows from the size of the table and from `minutes` by counting, so that the
-    same call gives the same bits, unless time runs out: then `notes` say what was cut. Of a table that is too wide for
-    the time, the most telling columns are studied, chosen by rows that judge nothing. Ctrl-C keeps what is done.
+    Identifiers, constant columns and columns that leak the target are excluded; date parts are derived; duplicate rows
+    stay in the same fold. The models and their settings follow from the size of the table and from `minutes`, not
+    from measured times, so that results are reproducible unless time runs out, which `notes` report. Of a table that is
+    too wide for the time limit, the most predictive columns are used, chosen on rows that are used for nothing else.
+    Ctrl-C ends the study with the models fitted so far.
 
     Parameters
     ----------
     table : frame, dict of columns, array, str or Path
-        Rows: a pandas, polars or pyarrow table, a dict of arrays, an array, or a CSV, Parquet, Arrow or Excel file (of
-        one that is larger than 256 MB rows are drawn at random).
+        A pandas, polars or pyarrow table, a dict of arrays, an array, or a CSV, Parquet, Arrow or Excel file (a file
+        larger than 256 MB is sampled at random).
     target : str or array-like of shape (n_samples,)
         Name of the column to predict, or its values.
     group : str, optional
-        Column: rows with the same value stay together, all learned from or all judged by.
+        Column of group labels: rows of one group stay in the same fold.
     time : str, optional
-        Column: rows to judge by come later than those learned from.
+        Column of times: held-out rows are later than training rows.
     metric : str or list of str, optional
-        Scikit-learn scorers; the first decides. None: log loss and accuracy (and the area under the ROC curve for two
-        classes), or the root of the mean squared error and R².
+        Scikit-learn scorers; the first ranks the models. None: log loss and accuracy (and ROC AUC for two classes), or
+        root mean squared error and R².
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto": strings, booleans and categories make a classification, and so do numbers that are whole (1.0 too) and
-        have at most ten different values, each of which occurs twice on average. `compare`, ``spinney fit`` and
-        ``spinney bench`` go by the same rule.
+        "auto": classification for strings, booleans and categories, and for integers (1.0 too) with at most ten
+        distinct values, each of which occurs twice on average; else regression. `compare`, ``spinney fit`` and
+        ``spinney bench`` use the same rule.
     minutes : float, default=2.0
-        Time that the study may take.
+        Time limit.
     peers : bool, default=False
-        Whether to compare with scikit-learn, LightGBM, XGBoost and CatBoost with their defaults, where installed.
+        Whether to include scikit-learn, LightGBM, XGBoost and CatBoost with their defaults, if installed.
     models : list, optional
-        Words of ``spinney fit --model``, or pairs of a name and an estimator of spinney. None: the usual ones.
+        Values of ``spinney fit --model``, or pairs of a name and an estimator of spinney. None: chosen by table size
+        and time limit.
     folds : int, default=5
-        Folds of the cross-validation.
+        Number of cross-validation folds.
     repeats : int, optional
-        How often folds are drawn anew. None: up to three times, as time allows.
+        Repeats of the cross-validation with new folds. None: up to three, as time allows.
     keep, drop : sequence of str, optional
-        Columns to learn from, or not, whatever they look like.
+        Columns to include or to exclude, regardless of the checks above.
     random_state : int, RandomState or None, default=0
-        Seed of the parts, folds and models.
+        Seed of the test set, folds and models.
     progress : bool or callable, default=False
-        True: tell what is done on standard error. A function is called with the number of fits done, the number there
-        will be, what is being done, and the seconds left.
+        True: report progress on standard error. A function is called with the number of finished fits, the total
+        number, the current step, and the seconds left.
 
     Returns
     -------
     Study
-        Prints as a leader board; has `leaderboard`, `best`, `model`, `notes`, `report`, `save`.
+        Prints as a leaderboard; has `leaderboard`, `best`, `model`, `notes`, `report`, `save`.
 
     Examples
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> found = spinney.study(X, y, models=["tree", "linear"], repeats=1)
-    >>> found.task, len(found.leaderboard)
+    >>> study = spinney.study(X, y, models=["tree", "linear"], repeats=1)
+    >>> study.task, len(study.leaderboard)
     ('multiclass', 4)
-    >>> found.model.predict(X)[:2].tolist()
+    >>> study.model.predict(X)[:2].tolist()
     ['Adelie', 'Adelie']
     """
     start, source, read = clock.monotonic(), "", list[str]()
-    given = {name: value for name, value in locals().items() if name in _DEFAULTS and _differs(value, _DEFAULTS[name])}
+    chosen = {name: value for name, value in locals().items() if name in _DEFAULTS and _differs(value, _DEFAULTS[name])}
     if not isinstance(minutes, Real) or not 0 < minutes < math.inf:
         raise ValueError(f"minutes must be a number above 0, such as 2 or 0.5. Got {minutes!r}.")
     if folds < 2:
-        raise ValueError(f"folds must be at least 2, so that some rows are learned from. Got {folds!r}.")
+        raise ValueError(f"folds must be at least 2. Got {folds!r}.")
     random, columns = check_random_state(random_state), {"keep": _names(keep, "keep"), "drop": _names(drop, "drop")}
-    options = StudyOptions(**given | columns)
+    options = StudyOptions(**chosen | columns)
     seed = int(random.randint(LARGEST_SEED))
     if isinstance(table, (str, Path)):
         source = str(table)
         table = read_file(Path(table), max_bytes=MAX_BYTES, seed=seed)
-    if isinstance(table, ReadTable):  # its reading counts
+    if isinstance(table, ReadTable):  # the time to read it counts
         start, table, read = table.since, table.frame, table.notes
     data = prepare(table, target, options, seed)
     data.notes[:0] = read
     session = Session(data, options, random, start, progress)
     with session.progress:
-        result = Finish(session, *session.tried()).study()
-    result.source, result.options = source, given
+        result = FinalFits(session, *session.run_models()).study()
+    result.source, result.options = source, chosen
     return result
 
 
@@ -144,12 +146,12 @@ def _differs(value: object, default: object) -> bool:
     return type(value) is not type(default) or bool(value != default)
 
 
-def _names(given: Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(given, str):
-        return (given,)
-    if not all(isinstance(name, str) for name in given):
-        raise TypeError(f"{what} must be names of columns. Got {given!r}.")
-    return tuple(given)
+def _names(columns: Sequence[str], option: str) -> tuple[str, ...]:
+    if isinstance(columns, str):
+        return (columns,)
+    if not all(isinstance(name, str) for name in columns):
+        raise TypeError(f"{option} must be names of columns. Got {columns!r}.")
+    return tuple(columns)
 
 
 Scores = dict[str, dict[str, Floats]]  # by model, metric and fold
@@ -158,37 +160,37 @@ _PEER_LIBRARIES = ("lightgbm", "xgboost", "catboost")
 
 
 @dataclass(eq=False)
-class Finish:
-    """Fits, tests and saves the models that are done with the folds."""
+class FinalFits:
+    """Fits the cross-validated models to all training rows, tests them, and refits the best to all rows."""
 
     session: Session
-    done: list[Trial]
+    trials: list[Trial]
     n_repeats: int
     models: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folds = [fold for folds in self.session.folds.repeats[: self.n_repeats] for fold in folds]
-        self.test_share = float(np.mean([len(fold.held_out) / len(fold.train) for fold in self.folds]))
-        self.out_of_fold = {trial.name: self._out_of_fold(trial) for trial in self.done}
-        self.members = [trial for trial in self.done if trial.is_own and trial.name != STACK]
+        self.test_ratio = float(np.mean([len(fold.held_out) / len(fold.train) for fold in self.folds]))
+        self.out_of_fold = {trial.name: self._out_of_fold(trial) for trial in self.trials}
+        self.members = [trial for trial in self.trials if trial.is_own and trial.name != STACK]
         self.weights = self._weights()
 
     def study(self) -> Study:
-        """Fit, test, choose, calibrate, refit."""
-        session, scores = self.session, {trial.name: self._scores_of(trial) for trial in self.done}
-        order = self._ordered(self.done, scores)
+        """Fit, test, choose, calibrate and refit models; return the study."""
+        session, scores = self.session, {trial.name: self._scores_of(trial) for trial in self.trials}
+        order = self._ordered(self.trials, scores)
         self._fit_all(order, self._preferred(order, scores))
         order = [trial for trial in order if trial.name in self.models]
         best = self._preferred(order, scores)
         tested = {one.name: session.runner.predict(self.models[one.name], session.test.X) for one in order}
         calibration = self._calibration(best)
-        if calibration.by is not None:  # what is saved is what is evaluated
+        if calibration.by is not None:  # so that the saved model is the evaluated one
             tested[best.name] = calibrated(tested[best.name], calibration.by)
             self._recalibrate(best, calibration)
             scores[best.name] = self._scores_of(best)
             order = self._ordered(order, scores)
         self._note_best(best, order, calibration)
-        model = self._last(best, calibration)
+        model = self._final_model(best, calibration)
         tree = self.models[TREE] if TREE in self.models else self._tree()
         self._note_peers(order, best)
         session.progress.done()
@@ -231,7 +233,7 @@ class Finish:
         return mean.value
 
     def _recalibrate(self, best: Trial, calibration: Calibrated) -> None:
-        """Put the calibrated predictions of each fold in the place of the best model's own."""
+        """Replace the out-of-fold predictions of the best model by calibrated ones."""
         for k, runs in enumerate(best.runs):
             predictions = calibration.of_folds(best.predictions(k), self.session.held_out(k))
             best.runs[k] = [replace(run, predictions=one) for run, one in zip(runs, predictions, strict=True)]
@@ -248,68 +250,68 @@ class Finish:
         return {metric: np.array([row[metric] for row in rows]) for metric in session.metrics}
 
     def _ordered(self, trials: list[Trial], scores: Scores) -> list[Trial]:
-        """Return models by their mean score, the best first; those without one come last."""
+        """Return models by descending mean score; those without one come last."""
         metric = self.session.metrics[0]
         return sorted(trials, key=lambda trial: -np.nan_to_num(scores[trial.name][metric].mean(), nan=-np.inf))
 
     def _preferred(self, order: list[Trial], scores: Scores) -> Trial:
-        """Return the best of our own; the stack, if what is ahead of it is so by less than its standard error.
+        """Return the best model of spinney; the stack, if it is within one standard error of the best.
 
-        Which of several good models is ahead is partly chance, and a mean of them is the steadier choice.
+        The ranking of good models is partly chance, and their average is the more stable choice.
         """
         own, metric = _own(order), self.session.metrics[0]
         stack = next((trial for trial in own if trial.name == STACK), own[0])
         gaps = scores[own[0].name][metric] - scores[stack.name][metric]
-        error = corrected_error(gaps, self.test_share) if len(gaps) > 1 else 0.0
+        error = corrected_error(gaps, self.test_ratio) if len(gaps) > 1 else 0.0
         return stack if float(gaps.mean()) <= error else own[0]
 
     def _weights(self) -> dict[str, tuple[float, float | None]]:
-        """Return weights and temperatures of the stack's members, by all rows that were held out."""
+        """Return weights and temperatures of the members of the stack, fitted to all out-of-fold predictions."""
         if len(self.members) < 2:
             return {}
         predictions = [self.out_of_fold[trial.name] for trial in self.members]
         known = ~np.isnan(predictions[0][:, 0])
         held_out = self.session.held_out(0)
         predictions, target = [one[known] for one in predictions], held_out.target[known]
-        found = zip(*fit_stack(predictions, target, held_out.classes), strict=True)
-        return {trial.name: one for trial, one in zip(self.members, found, strict=True) if one[0] > 0}
+        fitted = zip(*fit_stack(predictions, target, held_out.classes), strict=True)
+        return {trial.name: one for trial, one in zip(self.members, fitted, strict=True) if one[0] > 0}
 
     # ---- fits --------------------------------------------------------------------------------------------------------
 
     def _fit_all(self, order: list[Trial], best: Trial) -> None:
-        """Fit the models to all rows to learn from, the best first; an interruption or the clock ends it."""
+        """Fit the models to all training rows, the best first, until an interruption or the time limit."""
         session, late = self.session, list[str]()
-        needed = [trial for trial in order if trial in self._parts(best)]
-        again = REFIT_ALL * sum(trial.fold_seconds for trial in needed)  # the last fit of the best, to all rows
+        needed = [trial for trial in order if trial in self._members_of(best)]
+        again = REFIT_ALL * sum(trial.fold_seconds for trial in needed)  # the final fit of the best to all rows
         try:
             for trial in [*needed, *(trial for trial in order if trial not in needed and trial.name != STACK)]:
                 spare = 0.0 if trial in needed else again
-                if self._comes_late(trial, spare):
+                if self._is_too_late(trial, spare):
                     late.append(trial.name)
                     continue
-                session.progress.step(f"{trial.name}, all rows to learn from")
+                session.progress.step(f"{trial.name}, all training rows")
                 self.models[trial.name] = session.runner.fit(trial.candidate, None)
         except KeyboardInterrupt:
             if not self.models:
                 raise
-            session.notes.append("Interrupted: models that were not fitted by then are left out.")
+            session.notes.append("Interrupted: models that were not yet fitted are left out.")
             session.was_interrupted = True
         if late:
             session.notes.append(
-                f"Left out, as the clock ran out before the last fits: {', '.join(late)}. Allow more minutes "
-                "(--minutes)."
+                f"Time ran out before the final fits of {', '.join(late)}, which are left out. Raise "
+                "minutes (--minutes)."
             )
         if self.weights and all(name in self.models for name in self.weights):
             self.models[STACK] = self._stack({name: self.models[name] for name in self.weights}, None)
 
-    def _comes_late(self, trial: Trial, spare: float) -> bool:
-        """Tell whether there is no time for a last fit: one model of our own there must be."""
+    def _is_too_late(self, trial: Trial, spare: float) -> bool:
+        """Return whether there is no time for a final fit; at least one model of spinney is always fitted."""
         has_own = any(member.name in self.models for member in self.members)
         seconds = REFIT * trial.fold_seconds + spare
         return has_own and not trial.candidate.is_baseline and self.session.budget.left < seconds
 
-    def _parts(self, trial: Trial) -> list[Trial]:
-        """Return the models that one is made of."""
+    def _members_of(self, trial: Trial) -> list[Trial]:
+        """Return the members of a stack, or the model itself."""
         return [one for one in self.members if one.name in self.weights] if trial.name == STACK else [trial]
 
     def _stack(self, members: dict[str, Any], by: Calibration) -> Any:
@@ -331,14 +333,14 @@ class Finish:
         return scorers.score(metric, predictions[known], session.train.y[known])
 
     def _calibration(self, best: Trial) -> Calibrated:
-        """Find what makes the probabilities of the best better."""
+        """Return the calibration of the best model."""
         if self.session.whole.classes is None or best.candidate.is_baseline:
             return Calibrated(None, "")
         return calibrate(best.predictions(0), self.session.held_out(0))
 
-    def _last(self, best: Trial, calibration: Calibrated) -> Any:
+    def _final_model(self, best: Trial, calibration: Calibrated) -> Any:
         """Fit the best model to all rows."""
-        session, fitted = self.session, self._refitted(self._parts(best))
+        session, fitted = self.session, self._refitted(self._members_of(best))
         if best.name == STACK:
             return self._stack(fitted, calibration.by)
         if calibration.by is None:
@@ -346,50 +348,52 @@ class Finish:
         X, classes, scores = session.train.X, session.whole.classes, {best.name: self._score(best.name)}
         return weighted_stack(fitted, [1.0], X, classes, scores=scores, calibration=calibration.by)
 
-    def _refitted(self, parts: list[Trial]) -> dict[str, Any]:
-        """Fit models to all rows, the test part too, if time is left; else return those of the rows to learn from."""
+    def _refitted(self, trials: list[Trial]) -> dict[str, Any]:
+        """Return models fitted to all rows, including the test set; without time left, those of the training rows."""
         session, whole = self.session, self.session.whole
-        as_fitted = {trial.name: self.models[trial.name] for trial in parts}
-        seconds = sum(trial.fold_seconds for trial in parts) * REFIT_ALL * whole.n_rows / session.data.n_rows
+        as_fitted = {trial.name: self.models[trial.name] for trial in trials}
+        seconds = sum(trial.fold_seconds for trial in trials) * REFIT_ALL * whole.n_rows / session.data.n_rows
         names = ", ".join(as_fitted)
         if session.was_interrupted or seconds > session.budget.left:
             session.notes.append(
-                f"The model that is kept ({names}) learned from {session.train.n_rows:,} rows: there was no time "
-                "to fit it to all."
+                f"The final model ({names}) is fitted to the {session.train.n_rows:,} training rows: there was no time "
+                "to fit it to all rows."
             )
             return as_fitted
         runner = session.runner_of(whole)
         try:
-            found = {}
-            for trial in parts:
+            fitted = {}
+            for trial in trials:
                 session.progress.step(f"{trial.name}, all rows")
-                found[trial.name] = runner.fit(trial.candidate, None)
+                fitted[trial.name] = runner.fit(trial.candidate, None)
         except KeyboardInterrupt:
-            session.notes.append(f"Interrupted: the model that is kept learned from {session.train.n_rows:,} rows.")
+            session.notes.append(
+                f"Interrupted: the final model is fitted to the {session.train.n_rows:,} training rows."
+            )
             return as_fitted
         session.notes.append(
-            f"The model that is kept ({names}) learned from all {whole.n_rows:,} rows, those of the test part too."
+            f"The final model ({names}) is fitted to all {whole.n_rows:,} rows, including the test set."
         )
-        return found
+        return fitted
 
     def _tree(self) -> Any:
-        """Fit the tree that the report shows, where it is none of the models."""
-        tree = estimator_for(TREE, self.session.whole.task, self.session.plan.care, self.session.seed)
+        """Return the tree of the report, if it is not among the models."""
+        tree = estimator_for(TREE, self.session.whole.task, self.session.plan.effort, self.session.seed)
         return self.session.runner.fit(Candidate(TREE, tree), None)
 
-    # ---- the board ---------------------------------------------------------------------------------------------------
+    # ---- leaderboard -------------------------------------------------------------------------------------------------
 
     def _entries(self, order: list[Trial], scores: Scores, tested: dict[str, Floats]) -> list[Entry]:
         session, metrics = self.session, self.session.metrics
         sizes = np.array([[len(fold.held_out), len(fold.train)] for fold in self.folds]).mean(axis=0)
-        share = float(sizes[0] / sizes[1])
-        gaps = paired_differences(np.array([scores[trial.name][metrics[0]] for trial in order]), 0, share)
+        ratio = float(sizes[0] / sizes[1])
+        gaps = paired_differences(np.array([scores[trial.name][metrics[0]] for trial in order]), 0, ratio)
         return [
             Entry(
                 name=trial.name,
                 scores=scores[trial.name],
                 mean=float(scores[trial.name][metrics[0]].mean()),
-                error=corrected_error(scores[trial.name][metrics[0]], share),
+                error=corrected_error(scores[trial.name][metrics[0]], ratio),
                 difference=gap,
                 fit_seconds=trial.mean_seconds("fit_seconds"),
                 predict_seconds=trial.mean_seconds("predict_seconds"),
@@ -404,32 +408,32 @@ class Finish:
         ]
 
     def _note_best(self, best: Trial, order: list[Trial], calibration: Calibrated) -> None:
-        """Say which model is kept, why, and what was done to its probabilities."""
+        """Add a note on the best model and its calibration."""
         ahead = _own(order)[0]
-        why = f"{best.name} is the best."
+        why = f"{best.name} is the best model."
         if best is not ahead:
             why = (
-                f"{best.name} is kept: {ahead.name} is ahead by less than the standard error of the difference, and a "
-                "mean of several models is the steadier choice."
+                f"{best.name} is chosen: {ahead.name} is better by less than the standard error of the difference, and "
+                "an average of several models is more stable."
             )
         self.session.notes.append(f"{why} {calibration.why}".rstrip())
 
     def _note_peers(self, order: list[Trial], best: Trial) -> None:
         ahead = [trial.name for trial in order[: order.index(best)] if trial.candidate.is_peer]
         if ahead:
-            self.session.notes.append(f"On these folds {', '.join(ahead)} did better than {best.name}.")
+            self.session.notes.append(f"On these folds {', '.join(ahead)} scored better than {best.name}.")
 
 
 def _own(order: list[Trial]) -> list[Trial]:
-    """Return our own models; all of them, if there is none."""
+    """Return the models of spinney; all models if there are none."""
     return [trial for trial in order if trial.is_own] or order
 
 
 def _versions(peers: bool) -> dict[str, str]:
-    found = {"spinney": __version__}
+    versions = {"spinney": __version__}
     for name in _LIBRARIES + (_PEER_LIBRARIES if peers else ()):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:  # installed under another name
             continue
-    return found
+    return versions
