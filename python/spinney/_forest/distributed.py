@@ -1,7 +1,7 @@
 """Forests of Dask collections: every worker has all rows, and grows some of the trees.
 
-Each worker reads the table as a fit in one place does, up to the first tree; trees are known by their numbers. One of
-them leads: its fit goes on in a thread of its own, which asks the client for the trees that it wants grown.
+Each worker reads the table as a local fit does, up to the first tree; trees are identified by their numbers. One worker
+is the leader: its fit continues in a separate thread, which requests trees from the client.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from spinney._estimator.parallel import Progress
 from spinney._forest.growing import MOST_MEMBERS, ForestRequest
 from spinney._model.forest import FittedForest
 
-_TREES_A_TIME = 4  # at most, that a thread grows between two checks whether its worker lives
-_SOON = 30.0  # seconds that so many may take: slower ones are grown one by one, as a reply has a limit of time
+_TREES_A_TIME = 4  # the most trees per thread in one request
+_SOON = 30.0  # seconds that such a request may take: slower trees are requested one by one, because replies time out
 
 
 class ForestModel(Model, Protocol):
-    """A forest that takes trees from other processes."""
+    """A forest whose trees may be grown in other processes."""
 
     n_estimators: int | str
     random_state: Any
@@ -53,11 +53,11 @@ class TreeRange:
 
 
 class _ReadyError(Exception):
-    """The rows are read: the first tree is asked for."""
+    """The rows are read, and the first tree is requested."""
 
 
 class Grower(FittingActor):
-    """All rows of a table, and the forest that is to be grown of them."""
+    """A worker with all rows, which grows trees of a forest."""
 
     _request: ForestRequest
 
@@ -78,22 +78,22 @@ class Grower(FittingActor):
         inputs, model = replace(inputs, X=self._table), self._model
         del self._table
 
-        def ask(request: ForestRequest, first: int, n_trees: int, /) -> FittedForest:
+        def grow_remotely(request: ForestRequest, first: int, n_trees: int, /) -> FittedForest:
             self._request = request
             trees = self.ask_client("grow", TreeRange(first, n_trees, request.shrinkage))
             return request.fitted(_engine.forest_from_trees(trees, request.n_categories))
 
-        self.start(lambda: model._fit(inputs, ask))
+        self.start(lambda: model._fit(inputs, grow_remotely))
         return self.next_event()
 
     def grow(self, wanted: TreeRange) -> list[_engine.Tree]:
-        """Grow some trees."""
+        """Return the wanted trees."""
         forest = replace(self._request, shrinkage=wanted.shrinkage).grow(wanted.first, wanted.n_trees)
         return [forest.tree(t).engine for t in range(wanted.n_trees)]
 
 
 class DistributedTrees:
-    """The trees of one fit, whoever grows them.
+    """The trees of one fit, grown by all workers.
 
     Parameters
     ----------
@@ -109,15 +109,15 @@ class DistributedTrees:
         self._rows = rows
         self._progress = progress
         self._a_time = 1
-        self._known: dict[tuple[int, float], _engine.Tree] = {}  # by number and strength: lost with no worker
+        self._known: dict[tuple[int, float], _engine.Tree] = {}  # by number and strength, on the client
 
     def fit(self, inputs: FitInputs) -> ForestModel:
-        """Return the fitted model; WorkerLostError: begin again, with the workers that are left."""
+        """Return the fitted model; on WorkerLostError the caller starts again with the remaining workers."""
         threads = dict(sorted(threads_by_worker(self._client).items()))
         if self._model.verbose:
             each = f"each of {len(threads)} workers has" if len(threads) > 1 else "one worker has"
-            said = f"trees are distributed: {each} all {self._rows.n_rows:,} rows{self._rows.place}"
-            print(said, file=sys.stderr, flush=True)
+            message = f"trees are distributed: {each} all {self._rows.n_rows:,} rows{self._rows.place}"
+            print(message, file=sys.stderr, flush=True)
         quiet = copy(self._model).set_params(verbose=0)
         with ExitStack() as stack:
             growers = [
@@ -136,7 +136,7 @@ class DistributedTrees:
             return fitted
 
     def _grown(self, n_threads: dict[RemoteActor, int], wanted: TreeRange) -> list[_engine.Tree]:
-        """Return some trees; those that are not known yet are grown by all workers, a few at a time."""
+        """Return the wanted trees; all workers grow the missing ones, a few at a time."""
         numbers, strength = range(wanted.first, wanted.first + wanted.n_trees), wanted.shrinkage
         missing = [t for t in numbers if (t, strength) not in self._known]
         while missing:
@@ -154,7 +154,7 @@ class DistributedTrees:
         return [self._known[t, strength] for t in numbers]
 
     def _receive(self, sent: dict[RemoteActor, tuple[int, Future[Reply]]], strength: float) -> None:
-        """Note the trees that workers have grown; fail when all have replied if one is lost."""
+        """Store the trees that workers have grown; if a worker is lost, raise after all others have replied."""
         lost = None
         for grower, (first, future) in sent.items():
             try:
@@ -167,7 +167,7 @@ class DistributedTrees:
 
 
 def _first_run(numbers: list[int], most: int) -> list[int]:
-    """Return the first numbers that follow one another."""
+    """Return the first consecutive numbers, at most `most`."""
     n = 0
     while n < min(most, len(numbers)) and numbers[n] == numbers[0] + n:
         n += 1
@@ -198,7 +198,7 @@ def fit_forest(client: dask.Client, model: Forest, inputs: FitInputs) -> Forest:
 
 
 def _with_fixed_draws(model: Forest) -> Forest:
-    """Return a copy of a model that draws the same in every process."""
+    """Return a copy of a model with a fixed seed for all processes."""
     copied = with_copied_random_state(model)
     if copied.random_state is None:
         copied.random_state = int(check_random_state(None).randint(2**31 - 1))

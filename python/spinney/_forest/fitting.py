@@ -1,32 +1,37 @@
-"""One fit of a forest, stage by stage: the rows it learns from, their samples, the trees, what is remembered."""
+"""The fit of a forest: read the rows, draw the samples, grow the trees, record how they were grown."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import get_scorer
+from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
 from spinney._data import Combinations, Schema
 from spinney._data.combinations import n_for_all
 from spinney._data.reproducible import any_order_sum
+from spinney._data.schema import Input
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.parameters import count_features
 from spinney._estimator.rows import RowFingerprint, integer_weights, relative_weights, weight_of_one_row
 from spinney._estimator.support import ColumnRanges
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.target import check_same_target, read_weights
 from spinney._estimator.user_criterion import check_proba, is_user, prepare
-from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, grow_in_batches
+from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, balanced_weights, grow_in_batches
 from spinney._forest.growth_record import GrowthRecord, OutOfBagResult, TrainingRows
 from spinney._forest.samples import Draws, Metric, OutOfBag, draw_rows, rows_with_weight
 from spinney._forest.shrinkage import (
+    DEFAULT,
+    N_AUXILIARY,
     N_FIRST,
-    N_HELPERS,
     STRENGTHS,
-    USUAL,
     LearningRows,
     evaluation_rows,
     grows_again,
@@ -35,16 +40,16 @@ from spinney._forest.shrinkage import (
 )
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.tree import FittedTree
-from spinney._tree.settings import GrowthSettings, GrowthTarget
-from spinney._tree.task import Target, Task
+from spinney._tree.settings import GrowthSettings, GrowthTarget, check_stream
+from spinney._tree.task import Classification, Target, Task
 
-_LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
+_LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # numbers of combinations, and of their values, for oblique="auto"
 _SINGLE_COLUMNS = ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try")
 
 
 @dataclass(frozen=True)
 class ForestSettings(GrowthSettings):
-    """The parameters of a forest: those of its trees, and those of their number, their samples and what is retained."""
+    """The parameters of a forest."""
 
     n_estimators: int | str = 100
     replace: bool = True
@@ -55,55 +60,45 @@ class ForestSettings(GrowthSettings):
     n_combined: int = 3
 
     def check_samples(self, groups: ColumnLike) -> None:
-        """Refuse parameters of sampling that do not go together."""
+        """Refuse parameters of sampling that contradict each other."""
         if self.bootstrap:
             if isinstance(self.oob_score, str):
-                get_scorer(self.oob_score)  # refuses an unknown name before the trees are grown
+                get_scorer(self.oob_score)  # refuse an unknown name before the trees are grown
             return
         if self.max_samples is not None:
-            raise ValueError("max_samples goes with bootstrap=True. Set that, or max_samples=None.")
+            raise ValueError("max_samples requires bootstrap=True. Set bootstrap=True, or max_samples=None.")
         if self.oob_score:
-            raise ValueError("Out of bag estimation only available if bootstrap=True: else no row is left out.")
-        for name, given in (
+            raise ValueError("Out of bag estimation only available if bootstrap=True: otherwise no row is left out.")
+        for name, is_set in (
             ("n_estimators='auto'", self.n_estimators == "auto"),
             ("sampling", self.sampling is not None),
             ("replace=False", not self.replace),
             ("groups", groups is not None),
         ):
-            if given:
-                raise ValueError(f"{name} goes with bootstrap=True: with bootstrap=False every tree sees every row.")
+            if is_set:
+                raise ValueError(f"{name} requires bootstrap=True: with bootstrap=False every tree sees every row.")
 
 
-@dataclass(frozen=True)
-class FitResult:
-    """What a fit of a forest has found.
+class ForestClassification(Classification):
+    """Forests for classes, whose weights may be balanced in each sample."""
 
-    Attributes
-    ----------
-    schema : Schema
-    forest : FittedForest
-    record : GrowthRecord
-    target : Target
-    costs : ClassCosts or None
-    n_outputs : int
-        Of the predictions: a criterion of the user's may predict other values than y.
-    """
-
-    schema: Schema
-    forest: FittedForest
-    record: GrowthRecord
-    target: Target
-    costs: ClassCosts | None
-    n_outputs: int
+    def weights(self, target: Target, y: ColumnLike, weight: Floats | None) -> Floats | None:
+        class_weight = self.settings.class_weight
+        if class_weight == "balanced_subsample" and self.settings.bootstrap:
+            return weight
+        if class_weight not in ("balanced", "balanced_subsample"):
+            return super().weights(target, y, weight)
+        once = np.ones(len(target.array), dtype=np.uint32)
+        return balanced_weights(target.array, target.n_classes, weight, once)
 
 
 @dataclass(frozen=True)
 class TreeFinisher:
-    """Turns the values that growth works with into those that users see, prunes and shrinks each tree."""
+    """Gives each grown tree its final values, prunes and shrinks it."""
 
     task: Task
     costs: ClassCosts | None
-    checks_shares: bool
+    checks_proba: bool
 
     def finish(self, forest: FittedForest, request: ForestRequest) -> FittedForest:
         """Return the finished trees."""
@@ -113,45 +108,62 @@ class TreeFinisher:
         return forest.replaced(join_trees(trees, request.n_categories))
 
     def _finished(self, tree: FittedTree) -> FittedTree:
-        if self.checks_shares:
+        if self.checks_proba:
             check_proba(tree.engine)
         tree = self.task.restated(tree, self.costs)
         alpha = float(self.task.settings.ccp_alpha)
         return tree.replaced(tree.engine.pruned(alpha, self.task.node_risks(tree))) if alpha > 0 else tree
 
 
-@dataclass
 class ForestFit:
-    """One fit of a forest to a table that has been read.
+    """One fit of a forest.
 
-    Attributes
+    Parameters
     ----------
-    task : Task
-    settings : ForestSettings
-    schema : Schema
-    earlier : FittedForest or None
-        Trees to extend.
-    record : GrowthRecord
-        How they were grown.
-    seed : int
+    estimator : BaseForest
     grower : callable
-        Grows the trees.
+        Grows the trees, in this process or on the workers of a cluster.
     """
 
-    task: Task
-    settings: ForestSettings
-    schema: Schema
-    earlier: FittedForest | None
-    record: GrowthRecord
     seed: int
-    grower: TreeGrower
+    schema: Schema
 
-    def run(self, encoded: _engine.Table, target: Target, inputs: FitInputs, given: Floats | None) -> FitResult:
-        """Grow the forest on encoded columns; `given` are the weights of the caller."""
-        rows, settings = self._learning_rows(encoded, target, inputs, given), self.settings
+    def __init__(self, estimator: TableEstimator, grower: TreeGrower) -> None:
+        self.estimator, self.grower = estimator, grower
+        self.settings: ForestSettings = estimator._settings
+        self.task: Task = estimator._task
+        is_warm = estimator.warm_start and hasattr(estimator, "forest_")
+        self.earlier: FittedForest | None = estimator.forest_ if is_warm else None
+        self.record: GrowthRecord = estimator._growth if is_warm else GrowthRecord()
+
+    def run(self, inputs: FitInputs) -> tuple[Schema, dict[str, Any]]:
+        """Read the rows and grow the forest; return its schema and the other fitted attributes."""
+        estimator, settings = self.estimator, self.settings
+        settings.check_samples(inputs.groups)
+        settings.check_user_criterion()
+        inputs = inputs.spooled(estimator.categorical_features)
+        X = Input.of(inputs.X)
+        check_stream(X, settings)
+        self.schema = estimator._learn_schema(X.table, continues=self.earlier is not None)
+        sample_weight = read_weights(inputs.sample_weight, X.n_rows)
+        target = self.task.read(inputs.y, X.n_rows)
+        if self.earlier is not None:
+            check_same_target(target.attributes(), vars(estimator))
+            check_n_estimators(settings.n_estimators, self.earlier)
+        random = check_random_state(estimator.random_state)
+        self.seed = int(random.randint(np.iinfo(np.int32).max)) if self.earlier is None else self.record.seed
+        encoded = self.schema.encode_inputs(X.table, unseen=estimator.unseen, estimator=type(estimator).__name__)
+        rows = self._learning_rows(encoded, target, inputs, sample_weight)
+        attributes = target.attributes() | self.task.cost_attributes(rows.costs) | self._grow(rows)
+        X.verify()
+        return self.schema, attributes
+
+    def _grow(self, rows: LearningRows) -> dict[str, Any]:
+        """Grow the trees; return the fitted attributes that depend on them."""
+        settings = self.settings
         draws = self._draw(rows) if settings.bootstrap else None
         if self.earlier is not None:
-            check_samples_go_on(self.record, draws)
+            check_same_samples(self.record, draws)
         strength = self._known_strength(rows.costs)
         request = self._request(rows, draws)
         grown = GrowingForest(self._out_of_bag(rows, draws), self.earlier, settings.n_estimators == "auto")
@@ -159,36 +171,36 @@ class ForestFit:
             strength = self._chosen_strength(request, grown, rows)
         request = replace(request, shrinkage=strength * rows.unit)
         forest = grow_in_batches(request, grown, self.grower, settings.n_estimators, settings.verbose)
+        has_fingerprint = settings.bootstrap and rows.fingerprints is not None
         record = GrowthRecord(
             seed=self.seed,
             shrinkage=strength,
             draws=draws,
             all_rows=None if settings.bootstrap else rows_with_weight(rows.weight, rows.columns.n_rows),
-            ranges=ColumnRanges.of(rows.inputs, rows.weight, self.settings.n_threads),
-            row_fingerprint=RowFingerprint.of(rows.prints, rows.target)
-            if settings.bootstrap and rows.prints is not None
-            else None,
+            ranges=ColumnRanges.of(rows.inputs, rows.weight, settings.n_threads),
+            row_fingerprint=RowFingerprint.of(rows.fingerprints, rows.target) if has_fingerprint else None,
             rows=self._training_rows(forest, rows, draws, request) if settings.keep_rows else None,
             oob=self._out_of_bag_result(grown, forest),
         )
-        return FitResult(self.schema, forest, record, target, rows.costs, request.n_outputs)
+        attributes = {"forest_": forest, "_growth": record, "n_outputs_": request.n_outputs}
+        return attributes | record.attributes(self.estimator._oob_name)
 
     # ---- rows and samples ----------------------------------------------------------------------------
 
     def _learning_rows(
-        self, encoded: _engine.Table, target: Target, inputs: FitInputs, given: Floats | None
+        self, encoded: _engine.Table, target: Target, inputs: FitInputs, sample_weight: Floats | None
     ) -> LearningRows:
         settings = self.settings
-        relative, copies = relative_weights(given)
-        # rates are shrunk by the number of events: their unit does matter
-        sample_weight = given if self.settings.rate_shrinkage > 0 else relative
+        relative, copies = relative_weights(sample_weight)
+        if settings.rate_shrinkage == 0:  # else rates are shrunk by the number of events, whose unit matters
+            sample_weight = relative
         weight = self.task.weights(target, inputs.y, sample_weight)
         costs = self.task.costs(target, weight)
         self.schema = self._with_combinations(encoded, sample_weight)
-        needs_prints = settings.bootstrap or self._known_strength(costs) is None
+        needs_fingerprints = settings.bootstrap or self._known_strength(costs) is None
         return LearningRows(
             inputs=encoded,
-            columns=self.settings.pooled(self.schema.combined(encoded), sample_weight),
+            columns=settings.pooled(self.schema.combined(encoded), sample_weight),
             target=target.array,
             n_classes=target.n_classes,
             classes=target.classes,
@@ -198,11 +210,11 @@ class ForestFit:
             counts_copies=settings.bootstrap and inputs.groups is None,
             costs=costs,
             groups=inputs.groups,
-            prints=encoded.fingerprints(self.settings.n_threads) if needs_prints else None,
+            fingerprints=encoded.fingerprints(settings.n_threads) if needs_fingerprints else None,
         )
 
     def _with_combinations(self, inputs: _engine.Table, weight: Floats | None) -> Schema:
-        """Return the schema with the pool of combined columns that trees of an oblique forest split on."""
+        """Return the schema with the combinations of columns that the trees of an oblique forest split on."""
         oblique = self.settings.oblique
         pool = None if oblique is None else self._drawn_combinations(oblique, inputs, weight)
         if self.earlier is None:
@@ -215,7 +227,7 @@ class ForestFit:
         for name in _SINGLE_COLUMNS:
             if getattr(self.settings, name) is not None:
                 raise ValueError(
-                    f"{name} is about single columns, but oblique splits combine several. Set {name}=None or "
+                    f"{name} is for splits on single columns, but oblique splits combine several. Set {name}=None or "
                     "oblique=None."
                 )
         if isinstance(oblique, str):
@@ -247,27 +259,27 @@ class ForestFit:
     # ---- trees ---------------------------------------------------------------------------------------
 
     def _request(self, rows: LearningRows, draws: Draws | None) -> ForestRequest:
-        """Say what is to be grown, without shrinkage."""
+        """Return the request to the engine, without shrinkage."""
         settings, schema, costs = self.settings, self.schema, rows.costs
-        user = prepare(self.settings.criterion, rows.target, rows.weight, rows.n_classes)
+        user = prepare(settings.criterion, rows.target, rows.weight, rows.n_classes)
         total = float(rows.columns.n_rows) if rows.weight is None else any_order_sum(rows.weight)
         weight = each_draw = per_draw(rows.weight, rows.drawn_copies)
         if costs is not None:
             weight = costs.split_weights(rows.target[:, 0], weight)
         row_weight = weight_of_one_row(weight)
-        if draws is not None and (weight is None or row_weight > 0):  # the rows of a sample are there several times
+        if draws is not None and (weight is None or row_weight > 0):  # a sample repeats rows
             row_weight = draws.times_drawn * (row_weight or 1.0)
         n_outputs = rows.target.shape[1]
-        options = self.settings.engine_options(
+        options = settings.engine_options(
             schema,
             GrowthTarget(rows.n_classes, n_outputs, costs, user),
             rows.columns.n_rows,
-            total if draws is None else total * draws.share,
+            total if draws is None else total * draws.fraction,
             seed=draws.seed if draws is not None else self.seed,
             row_weight=row_weight,
         )
-        changes = costs is not None or self.settings.rate_shrinkage > 0 or user is not None or settings.ccp_alpha > 0
-        is_balanced = self.settings.class_weight == "balanced_subsample"
+        changes = costs is not None or settings.rate_shrinkage > 0 or user is not None or settings.ccp_alpha > 0
+        is_balanced = settings.class_weight == "balanced_subsample"
         per_tree = None
         if settings.max_features_per_tree is not None:
             n_tried = count_features(settings.max_features_per_tree, schema.n_features)
@@ -277,7 +289,7 @@ class ForestFit:
             y=rows.target if user is None else user.y,
             options=options,
             n_categories=schema.n_categories,
-            criterion=self.settings.engine_criterion(costs),
+            criterion=settings.engine_criterion(costs),
             n_classes=rows.n_classes,
             n_outputs=user.n_values if user is not None and not rows.n_classes else n_outputs,
             decision=None if costs is None else costs.decision,
@@ -290,43 +302,44 @@ class ForestFit:
         )
 
     def _known_strength(self, costs: ClassCosts | None) -> float | None:
-        """Return the strength of the shrinkage, in rows; None: the trees choose it."""
-        settings, usual = self.settings, STRENGTHS[USUAL]
+        """Return the strength of the shrinkage, in rows; None: it is chosen by out-of-bag loss."""
+        settings, default = self.settings, STRENGTHS[DEFAULT]
         if not isinstance(settings.shrinkage, str):
             return float(settings.shrinkage or 0.0)
         if self.earlier is not None and self.earlier.n_trees >= N_FIRST:
             return self._earlier_strength
         has_few = not isinstance(settings.n_estimators, str) and settings.n_estimators < N_FIRST
-        return usual if has_few or costs is not None or is_user(settings.criterion) else None
+        return default if has_few or costs is not None or is_user(settings.criterion) else None
 
     @property
     def _earlier_strength(self) -> float:
-        return STRENGTHS[USUAL] if self.record.shrinkage is None else self.record.shrinkage
+        return STRENGTHS[DEFAULT] if self.record.shrinkage is None else self.record.shrinkage
 
     def _chosen_strength(self, request: ForestRequest, grown: GrowingForest, rows: LearningRows) -> float:
-        """Return the strength that trees choose; those of this forest that did so are added to it."""
-        if grown.forest is not None:  # few trees of an earlier fit, which had the usual strength
+        """Return the strength of least out-of-bag loss; the trees grown for it are added to `grown` if possible."""
+        if grown.forest is not None:  # an earlier fit of few trees, which used the default strength
             strength = self._earlier_strength
             if not grows_again(request, grown.forest, strength * rows.unit, self.grower):
                 return strength
             grown.forest = None
         if request.draws is None:
-            return self._strength_by_helpers(rows)
+            return self._strength_by_auxiliary_trees(rows)
         first = self.grower(request, 0, N_FIRST)
         strength = strength_of(first, request.draws, rows, rows.unit, self.settings.n_threads)
         grown.add(first.replaced(first.engine.shrunk(strength * rows.unit)))
         return strength
 
-    def _strength_by_helpers(self, rows: LearningRows) -> float:
-        """Return the strength for trees grown on all rows, by other trees that are grown on samples of some rows."""
-        some, chosen = evaluation_rows(rows)
-        columns = some.columns if chosen is None else self.settings.pooled(some.columns, some.weight)
+    def _strength_by_auxiliary_trees(self, rows: LearningRows) -> float:
+        """Return the strength for trees grown on all rows, chosen by auxiliary trees that are grown on samples."""
+        subset, chosen = evaluation_rows(rows)
+        columns = subset.columns if chosen is None else self.settings.pooled(subset.columns, subset.weight)
         seed = (self.seed + 1) % np.iinfo(np.int32).max
-        draws = draw_rows(keys=some.keys, weight=some.weight, copies=some.copies, seed=seed)
-        helpers = self._request(replace(some, columns=columns, counts_copies=True), draws).grow(0, N_HELPERS)
-        return strength_of(helpers, draws, some, rows.unit, self.settings.n_threads)
+        draws = draw_rows(keys=subset.keys, weight=subset.weight, copies=subset.copies, seed=seed)
+        request = self._request(replace(subset, columns=columns, counts_copies=True), draws)
+        trees = request.grow(0, N_AUXILIARY)
+        return strength_of(trees, draws, subset, rows.unit, self.settings.n_threads)
 
-    # ---- what is remembered --------------------------------------------------------------------------
+    # ---- the record of growth ------------------------------------------------------------------------
 
     def _out_of_bag(self, rows: LearningRows, draws: Draws | None) -> OutOfBag | None:
         if draws is None or not (self.settings.oob_score or self.settings.n_estimators == "auto"):
@@ -345,7 +358,7 @@ class ForestFit:
     def _training_rows(
         self, forest: FittedForest, rows: LearningRows, draws: Draws | None, request: ForestRequest
     ) -> TrainingRows:
-        """Send the training rows down the trees and note where they end."""
+        """Return the training rows with their leaves in all trees."""
         n_nodes = np.diff(forest.root.astype(np.int64)).tolist()
         kind = np.uint16 if max(n_nodes) <= 2**16 else np.uint32
         return TrainingRows(
@@ -360,11 +373,11 @@ class ForestFit:
         )
 
 
-# ---- what a warm start may not change ------------------------------------------------------------------------
+# ---- checks of warm starts -----------------------------------------------------------------------------------
 
 
 def check_n_estimators(n_estimators: int | str, earlier: FittedForest) -> None:
-    """Refuse fewer trees than there are, and warn if a warm start adds none."""
+    """Refuse a warm start with fewer trees, and warn if it adds none."""
     if isinstance(n_estimators, str):
         return
     if n_estimators < earlier.n_trees:
@@ -378,29 +391,29 @@ def check_n_estimators(n_estimators: int | str, earlier: FittedForest) -> None:
         )
 
 
-def check_samples_go_on(record: GrowthRecord, draws: Draws | None) -> None:
-    """Refuse a warm start after which nobody would know what the earlier trees were grown on."""
+def check_same_samples(record: GrowthRecord, draws: Draws | None) -> None:
+    """Refuse a warm start on other samples, after which the record would not describe the earlier trees."""
     before = record.draws
     if not record.knows_samples:
         return
     if (before is None) != (draws is None):
         raise ValueError(
-            "warm_start keeps how rows are drawn, but the earlier trees were grown with "
+            "warm_start cannot change how rows are drawn, but the earlier trees were grown with "
             f"bootstrap={before is not None}. Set that, or warm_start=False."
         )
     if before is not None and draws is not None and not draws.same_samples(before):
         raise ValueError(
-            "warm_start goes on drawing from the rows of the earlier fit, but the rows, their weights or groups, or "
-            "the parameters of sampling have changed. Fit as before, or set warm_start=False."
+            "warm_start draws from the rows of the earlier fit, but the rows, their weights or groups, or the "
+            "parameters of sampling have changed. Fit as before, or set warm_start=False."
         )
 
 
 def check_pool(before: Combinations | None, now: Combinations | None) -> None:
-    """Refuse combinations of columns that are not those of the earlier fit."""
+    """Refuse a warm start with other combinations of columns."""
     sizes = [None if pool is None else (len(pool), pool.parts.shape[1]) for pool in (before, now)]
     if sizes[0] != sizes[1]:
         earlier = "oblique=None" if sizes[0] is None else f"oblique={sizes[0][0]} and n_combined={sizes[0][1]}"
         raise ValueError(
-            f"warm_start keeps what trees split on, but the earlier ones were grown with {earlier}. Set oblique and "
-            "n_combined as they were then, or warm_start=False."
+            f"warm_start cannot change oblique or n_combined, but the earlier trees were grown with {earlier}. Set "
+            "these, or warm_start=False."
         )

@@ -1,4 +1,4 @@
-"""Forests of the best cuts on bootstrap samples, and forests whose cuts are drawn at random."""
+"""Random forests and extra-trees."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from spinney._tree import trees
 
 @estimator
 class RandomForestClassifier(ForestClassifier):
-    """A random forest for classes: trees on samples of the rows, random columns at each node.
+    """A random forest for classes: trees on bootstrap samples, with random columns at each node.
 
     See Also
     --------
-    ExtraTreesClassifier : Cuts drawn at random, all rows for every tree.
+    ExtraTreesClassifier : Thresholds drawn at random, all rows for every tree.
     DecisionTreeClassifier : One tree.
 
     Examples
@@ -32,11 +32,11 @@ class RandomForestClassifier(ForestClassifier):
 
 @estimator
 class RandomForestRegressor(ForestRegressor):
-    """A random forest for numbers: trees on samples of the rows, random columns at each node if asked for.
+    """A random forest for a numeric target: trees on bootstrap samples, with random columns at each node if set.
 
     See Also
     --------
-    ExtraTreesRegressor : Cuts drawn at random, all rows for every tree.
+    ExtraTreesRegressor : Thresholds drawn at random, all rows for every tree.
     DecisionTreeRegressor : One tree.
 
     Examples
@@ -55,11 +55,11 @@ class RandomForestRegressor(ForestRegressor):
 
 @estimator
 class ExtraTreesClassifier(ForestClassifier):
-    """A forest for classes whose trees cut at random.
+    """A forest for classes whose thresholds are drawn at random.
 
     See Also
     --------
-    RandomForestClassifier : The best cut of the columns tried, on samples of the rows.
+    RandomForestClassifier : The best split of the columns tried, on bootstrap samples.
     ExtraTreeClassifier : One tree.
 
     Examples
@@ -77,11 +77,11 @@ class ExtraTreesClassifier(ForestClassifier):
 
 @estimator
 class ExtraTreesRegressor(ForestRegressor):
-    """A forest for numbers whose trees cut at random.
+    """A forest for a numeric target whose thresholds are drawn at random.
 
     See Also
     --------
-    RandomForestRegressor : The best cut of the columns tried, on samples of the rows.
+    RandomForestRegressor : The best split of the columns tried, on bootstrap samples.
     ExtraTreeRegressor : One tree.
 
     Examples

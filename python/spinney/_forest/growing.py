@@ -1,4 +1,4 @@
-"""Growing the trees of a forest in batches: how many at a time, when to stop, what to report."""
+"""Growth of the trees of a forest in batches: their size, when to stop, progress."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ _WINDOW, _TOLERANCE, MOST_MEMBERS = 50, 0.005, 1000
 
 @dataclass(frozen=True)
 class ForestRequest:
-    """What the engine needs to grow any trees of one forest.
+    """The arguments by which the engine grows trees of one forest.
 
     Attributes
     ----------
     columns : Table
     y : ndarray
-        Values or class codes, as the engine takes them.
+        Values or class codes.
     options : GrowthOptions
     n_categories : list of int
-        One entry per column, 0 for numbers.
+        By column; 0 for numbers.
     criterion : str
     n_classes : list of int
         By output; empty for a numeric target.
     n_outputs : int
     decision : ndarray or None
-        Costs of misclassification that decide between the classes.
+        Misclassification costs by which predictions choose a class.
     weight : ndarray or None
-        Weights of the rows, on top of how often they are drawn.
+        Weights of the rows, multiplied by how often they are drawn.
     draws : Draws or None
-        The rows of each tree; None: all.
+        The samples of the trees; None: all rows.
     max_features_per_tree : int or None
     balanced : ndarray of int or None
-        Class codes, one column per output: each tree's sample is weighted so that these classes count the same.
+        Class codes, one column per output: each tree's sample is weighted so that these classes have equal weights.
     balance_weight : ndarray or None
-        What a row counts for that each time it is drawn; None: 1.
+        Weight of a row each time it is drawn, for `balanced`; None: 1.
     shrinkage : float
-        Strength by which the values of each finished tree are shrunk; 0: not.
+        Strength by which the values of each tree are shrunk; 0: none.
     finisher : Finisher or None
-        What changes grown trees, shrinkage included.
+        Changes grown trees, including their shrinkage.
     """
 
     columns: _engine.Table
@@ -73,7 +73,7 @@ class ForestRequest:
     finisher: Finisher | None = None
 
     def grow(self, first: int, n_trees: int) -> FittedForest:
-        """Grow trees first … first + n_trees - 1; they are the same in whatever batches they are grown."""
+        """Grow trees first … first + n_trees - 1; they do not depend on the batches in which they are grown."""
         grown = _engine.grow_forest(
             self.columns,
             self.criterion,
@@ -98,14 +98,14 @@ class ForestRequest:
 
 
 class Finisher(Protocol):
-    """Changes grown trees before they join the forest: their values, or where they end."""
+    """Changes the values of grown trees, or prunes them, before they are added to the forest."""
 
     def finish(self, forest: FittedForest, request: ForestRequest) -> FittedForest:
         """Return the finished trees."""
 
 
 class TreeGrower(Protocol):
-    """Grows trees of a request: in this process (`ForestRequest.grow`), or on the workers of a cluster."""
+    """Grows the trees of a request: in this process (`ForestRequest.grow`), or on the workers of a cluster."""
 
     def __call__(self, request: ForestRequest, first: int, n_trees: int, /) -> FittedForest:
         """Return trees first … first + n_trees - 1."""
@@ -114,7 +114,7 @@ class TreeGrower(Protocol):
 def balanced_weights(
     codes: NDArray[Any], n_classes: list[int], weight: Floats | None, counts: NDArray[np.uint32]
 ) -> Floats:
-    """Weights that make the classes in a tree's sample count the same, output by output."""
+    """Return weights by which the classes in a tree's sample have equal weights, output by output."""
     amount = counts.astype(np.float64) if weight is None else counts * weight
     weight = np.ones(len(codes)) if weight is None else weight.copy()
     for k, n in enumerate(n_classes):
@@ -127,16 +127,16 @@ def balanced_weights(
 
 @dataclass
 class GrowingForest:
-    """A forest in the making, with its out-of-bag errors where they are wanted.
+    """A forest during growth, with its out-of-bag errors if they are needed.
 
     Attributes
     ----------
     oob : OutOfBag or None
     forest : FittedForest or None
     wants_smooth : bool
-        Whether the error that decides when to stop is computed too.
+        Whether the smooth error, which decides when to stop, is computed too.
     curve, smooth : list of float
-        Out-of-bag error after each tree, and the smooth one.
+        Out-of-bag error and smooth out-of-bag error after each tree.
     """
 
     oob: OutOfBag | None
@@ -147,7 +147,7 @@ class GrowingForest:
 
     @property
     def n_trees(self) -> int:
-        """Trees there are."""
+        """Number of trees so far."""
         return 0 if self.forest is None else self.forest.n_trees
 
     def add(self, more: FittedForest) -> None:
@@ -166,7 +166,7 @@ class GrowingForest:
 
 
 def has_settled(errors: Sequence[float]) -> bool:
-    """Whether more trees (or other members) would hardly change the error, given that after each of them."""
+    """Return whether more members would hardly change the error, from the errors after each member."""
     if len(errors) < 2 * _WINDOW:
         return False
     before, last = errors[-2 * _WINDOW : -_WINDOW], errors[-_WINDOW:]
@@ -176,7 +176,7 @@ def has_settled(errors: Sequence[float]) -> bool:
 def batch_size(n_done: int) -> int:
     """Return how many members to add before the error is evaluated again.
 
-    It depends on nothing but their number, so that every machine stops at the same point.
+    It depends only on the number of members, so that the result does not depend on the machine.
     """
     return max(10, n_done // 10)
 
@@ -184,7 +184,7 @@ def batch_size(n_done: int) -> int:
 def grow_in_batches(
     request: ForestRequest, grown: GrowingForest, grower: TreeGrower, n_estimators: int | str, verbose: int
 ) -> FittedForest:
-    """Add trees to `grown` until there are as many as asked for, or until their error has settled."""
+    """Add trees to `grown` until it has `n_estimators`, or until its error has settled."""
     is_auto = n_estimators == "auto"
     n_wanted = MOST_MEMBERS if isinstance(n_estimators, str) else int(n_estimators)
     started, first = time.perf_counter(), grown.n_trees

@@ -1,6 +1,6 @@
-"""What a fitted forest remembers of its growth beside the trees, and the entry of a model file that holds it.
+"""The record of how a forest was grown, and its entry in a model file.
 
-With `keep_rows=True` that includes the training rows: leaves, draws, weights, targets. Quantiles, weights of training
+With `keep_rows=True` it includes the training rows: leaves, draws, weights, targets. Quantiles, weights of training
 rows and the calibration of intervals are computed from them.
 """
 
@@ -40,8 +40,8 @@ from spinney._model.forest import FittedForest
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.saving.saved_model import SavedModel
 
-LEFT_OUT = np.uint32(2**32 - 1)  # in place of a leaf: the tree does not count for the row
-_MOST_DRAWN = 1000  # entries drawn for each there is
+LEFT_OUT = np.uint32(2**32 - 1)  # instead of a leaf: the tree does not count for the row
+_MOST_DRAWN = 1000  # draws per entry of a stratum in a file
 
 
 _DRAWS = saved_fields(
@@ -60,7 +60,7 @@ def _read_draws(value: Any, name: str, known: Known) -> Draws:
         most = len(stratum) * _MOST_DRAWN if draws.replace else len(stratum)
         sound = sound and n <= most and bool(np.isin(stratum, units).all())
     if not sound or not np.isin(units, np.concatenate(draws.strata)).all():
-        refuse("is damaged: its samples of rows are impossible")
+        refuse("is damaged: its samples of rows are inconsistent")
     return draws
 
 
@@ -77,26 +77,26 @@ _ROWS = saved_fields(
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """What a forest retains of the rows it was grown on.
+    """The rows that a forest was grown on, with their leaves.
 
     Attributes
     ----------
     leaf : ndarray of shape (n_trees, n_rows), uint16 or uint32
-        Leaf of every row in every tree, whether it was drawn for the tree or not.
+        Leaf of every row in every tree, including trees that were grown without it.
     target : ndarray of shape (n_rows, n_outputs), float64 or int32
-        Values, or codes of the classes.
+        Values, or class codes.
     n_classes : list of int
-        Of each output; empty for values.
+        By output; empty for a numeric target.
     growth_weight : ndarray of shape (n_rows,) or None
-        What a row weighs each time it is drawn.
+        Weight of a row each time it is drawn.
     row_weight : ndarray of shape (n_rows,) or None
-        The caller's weight of each row.
+        The `sample_weight` of each row.
     draws : Draws or None
-        Which rows each tree was grown on; None: all.
+        The samples of the trees; None: all rows.
     balanced : bool
-        Whether the classes in each tree's sample were made to count the same.
+        Whether the classes have equal weights in each tree's sample.
     n_nodes : list of int
-        Of each tree.
+        Number of nodes of each tree.
     """
 
     leaf: NDArray[Any]
@@ -122,11 +122,11 @@ class TrainingRows:
         return int(self.leaf.shape[0])
 
     def counts(self, tree: int) -> NDArray[np.uint32]:
-        """How often each row was drawn for a tree."""
+        """Return how often each row was drawn for a tree."""
         return np.ones(self.n_rows, dtype=np.uint32) if self.draws is None else self.draws.counts(tree)
 
     def amounts(self, tree: int) -> Floats:
-        """Weight of each row in the growth of a tree."""
+        """Return the weight of each row in the growth of a tree."""
         counts = self.counts(tree)
         weight = self.growth_weight
         if self.balanced and self.draws is not None:
@@ -135,7 +135,7 @@ class TrainingRows:
 
     @cached_property
     def engine(self) -> _engine.LeafRows:
-        """The rows of every leaf with their shares of its weight."""
+        """The rows of every leaf with their fractions of its weight."""
         rows = _engine.LeafRows(self.n_rows)
         for t in range(self.n_trees):
             leaf = np.ascontiguousarray(self.leaf[t], dtype=np.uint32)
@@ -144,12 +144,12 @@ class TrainingRows:
 
     @cached_property
     def cache(self) -> dict[str, Any]:
-        """What has been computed from these rows; not pickled."""
+        """Results computed from these rows; not pickled."""
         return {}
 
     @property
     def unseen_leaves(self) -> NDArray[np.uint32]:
-        """Leaf of each row in the trees it was not drawn for, (n_rows, n_trees); `LEFT_OUT` in the others."""
+        """Leaf of each row in the trees grown without it, (n_rows, n_trees); `LEFT_OUT` in the others."""
         found = np.empty((self.n_rows, self.n_trees), dtype=np.uint32)
         for t in range(self.n_trees):
             found[:, t] = np.where(self.counts(t) == 0, self.leaf[t], LEFT_OUT)
@@ -157,7 +157,7 @@ class TrainingRows:
 
     @cached_property
     def places(self) -> list[tuple[NDArray[np.uint32], Floats]]:
-        """For each output: position of each row in the order of the values, and the values in that order."""
+        """By output: rank of each row by its value, and the sorted values."""
         found = []
         for y in self.target.T:
             order = np.argsort(y, kind="stable")
@@ -167,7 +167,7 @@ class TrainingRows:
         return found
 
     def out_of_bag_means(self, forest: FittedForest) -> tuple[Floats, NDArray[np.intp]]:
-        """Mean value by the trees that have not seen each row (NaN without one), and how many these are."""
+        """Return the mean prediction of the trees grown without each row (NaN if there is none), and their number."""
         width = forest.engine.value_width
         value = forest.engine.value.reshape(-1, width)
         sums, n_used = np.zeros((self.n_rows, width)), np.zeros(self.n_rows, dtype=np.intp)
@@ -179,29 +179,29 @@ class TrainingRows:
             return sums / n_used[:, np.newaxis], n_used
 
     def unseen(self) -> NDArray[np.bool_]:
-        """Whether each row was left out of each tree, (n_trees, n_rows)."""
+        """Return whether each row is out of bag for each tree, (n_trees, n_rows)."""
         return np.array([self.counts(t) == 0 for t in range(self.n_trees)])
 
     # ---- model files ---------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of a model file's header."""
+        """Return the header entry."""
         return _ROWS.to_header(self)
 
     @classmethod
     def from_json(cls, entry: object, forest: FittedForest, n_classes: list[int] | None, seed: int) -> TrainingRows:
-        """Turn back what `to_json` gives; refuse what does not fit the forest."""
+        """Return the rows that `to_json` saved; refuse rows that do not match the forest."""
         n_nodes = np.diff(forest.root.astype(np.int64))
         found = {"draws": None} | _ROWS.from_header(entry, n_trees=forest.n_trees, seed=seed)
         leaf, target = found["leaf"], found["target"]
         if leaf.shape[1] == 0 or (leaf.max(axis=1) >= n_nodes).any():
-            refuse("is damaged: its training rows are in no leaf")
-        # a user's criterion may predict other values than y
+            refuse("is damaged: it has no training rows, or some are in leaves that do not exist")
+        # a user-defined criterion may predict something other than y
         n_columns = target.shape[1] if n_classes is None else len(n_classes)
         if target.shape[1] != n_columns or not n_columns or (target.dtype == np.float64) != (n_classes is None):
-            refuse("is damaged: its training rows have no target")
+            refuse("is damaged: the target of its training rows does not match the forest")
         if n_classes is not None and ((target < 0) | (target >= np.array(n_classes))).any():
-            refuse("is damaged: a training row has no class")
+            refuse("is damaged: a training row has a class that does not exist")
         found["balanced"] &= n_classes is not None
         return cls(**found, n_classes=n_classes or [], n_nodes=n_nodes.tolist())
 
@@ -213,10 +213,10 @@ class OutOfBagResult:
     Attributes
     ----------
     score : float
-        NaN: no row is out of bag.
+        NaN if no row is out of bag.
     curve : ndarray of shape (n_trees,)
     predictions : ndarray, list of ndarray, or None
-        Class probabilities or values by row; a model file holds them only with the training rows.
+        Class probabilities or values by row; a model file stores them only with the training rows.
     """
 
     score: float
@@ -240,7 +240,7 @@ _RECORD = saved_fields(
 
 @dataclass(frozen=True, eq=False)
 class GrowthRecord:
-    """How a forest was grown. The only place that says what of it goes into a model file.
+    """How a forest was grown.
 
     Attributes
     ----------
@@ -248,13 +248,13 @@ class GrowthRecord:
     shrinkage : float or None
         Strength of the shrinkage, in rows; None: trees without a target.
     draws : Draws or None
-        Rows of each tree; None: all rows, or not known.
+        The samples of the trees; None: all rows, or unknown.
     all_rows : ndarray of int or None
-        The rows of every tree, where trees are grown on all rows.
+        The rows of positive weight, if trees are grown on all rows.
     is_imported : bool
         Whether another library grew the trees.
     ranges : ColumnRanges or None
-        What the training rows had in each column.
+        Range of the training rows in each column.
     row_fingerprint : RowFingerprint or None
         Fingerprint of the training rows, where some are out of bag.
     rows : TrainingRows or None
@@ -275,18 +275,18 @@ class GrowthRecord:
 
     @property
     def knows_samples(self) -> bool:
-        """Whether it is known which rows the trees were grown on, or that nobody knows; a file may not say."""
+        """Whether a warm start can compare the samples: False for a model file without training rows."""
         return self.draws is not None or self.all_rows is not None or self.rows is not None or self.is_imported
 
     def samples(self, n_trees: int) -> Sequence[NDArray[np.intp]] | None:
-        """Return the rows of each tree, as often as they were drawn; None: not known."""
+        """Return the rows of each tree, repeated as often as drawn; None: unknown."""
         if self.draws is not None:
             return LazySequence(n_trees, self.draws.rows)
         everything = self.all_rows
         return None if everything is None else LazySequence(n_trees, lambda _: everything.copy())
 
     def attributes(self, oob_name: str) -> dict[str, Any]:
-        """Return the public fitted attributes; `oob_name` is that of the out-of-bag predictions."""
+        """Return the public fitted attributes; `oob_name` is the name of the out-of-bag predictions."""
         found: dict[str, Any] = {} if self.shrinkage is None else {"shrinkage_": self.shrinkage}
         if self.oob is not None:
             found |= {"oob_score_": self.oob.score, "oob_curve_": self.oob.curve}
@@ -295,7 +295,7 @@ class GrowthRecord:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Return the header entry. Draws and row fingerprints are saved with the training rows alone."""
+        """Return the header entry. Draws and row fingerprints are saved only with the training rows."""
         found = vars(self) | {"rows": None}
         if self.oob is not None:
             found |= {"oob_score": self.oob.score, "oob_curve": self.oob.curve}
@@ -311,9 +311,9 @@ class GrowthRecord:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any], saved: SavedModel, has_threshold: bool = False) -> GrowthRecord:
-        """Turn back what `to_json` gives; refuse what does not fit the trees, or an isolation forest's threshold."""
+        """Return the record that `to_json` saved; refuse one that does not match the trees or the kind of forest."""
         if ("offset" in entry) != has_threshold:
-            refuse("is damaged: its estimator and its threshold do not go together")
+            refuse("is damaged: its threshold does not match its kind of forest")
         forest = saved.model
         assert isinstance(forest, FittedForest)
         sizes = {"n_features": saved.schema.n_features, "n_trees": forest.n_trees}

@@ -1,30 +1,29 @@
-"""How much each column matters to a forest: by the impurity, by the impurity without its bias, by permutation.
+"""Importances of the columns of a forest: by impurity, by unbiased impurity, by permutation.
 
-Vocabulary. A row is *out of bag* for a tree that was not grown on it. The importance of a *group* of columns (most
-often of one) is a mean over trees; its standard error says how much it would change with other trees of the same kind,
-not with other rows.
+A row is *out of bag* for a tree that was not grown on it. The importance of a *group* of columns (most often one
+column) is a mean over trees; its standard error measures how much it would vary with other trees of the same kind, not
+with other rows.
 
 The decrease of the impurity by a split into left and right is w_l w_r / (w_l + w_r) (m_l - m_r)², with the weights and
-mean targets of the two sides (class shares for classes: Gini). It is measured on the rows for which the split was
-chosen, so any column that offers many cuts gets something. The unbiased decrease takes one of the two differences,
-and the weights, from out-of-bag rows. If a column knows nothing of the target, the difference of the out-of-bag means
-is zero on average whatever the tree has found, and so is the product.
+mean targets of the two sides (class probabilities for classes: Gini). It is measured on the rows by which the split
+was chosen, so that columns with many possible splits are overrated. The unbiased decrease takes one of the two
+differences, and the weights, from out-of-bag rows. If a column is independent of the target, the difference of the
+out-of-bag means is zero on average, and so is the product.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import ColumnGroups, Floats, RandomState
 from spinney._estimator.parameters import read_column_groups
+from spinney._forest.samples import OutOfBag
 from spinney._model.forest import FittedForest
 from spinney.inspect.explain.importances import Importances
 
@@ -34,7 +33,7 @@ _CLASS_LOSSES, _NUMBER_LOSSES = ("error", "brier", "margin"), ("squared_error", 
 
 @dataclass(frozen=True)
 class ImportanceOptions:
-    """Which importances are wanted, as `importances` of a forest documents it."""
+    """The parameters of `importances` of a forest."""
 
     kind: str
     loss: str | None
@@ -44,19 +43,19 @@ class ImportanceOptions:
     random_state: RandomState
 
     def checked(self, has_classes: bool, is_oblique: bool) -> ImportanceOptions:
-        """Refuse what does not go together; return the options with the loss of permutations filled in."""
+        """Check the options, and return them with the default loss of permutation filled in."""
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {self.kind!r}.")
         if self.kind != "permutation":
             changed = {"loss": self.loss is not None, "n_repeats": self.n_repeats != 1, "by_row": self.by_row}
             for name, is_set in changed.items():
                 if is_set:
-                    raise ValueError(f"{name} goes with kind='permutation', not with {self.kind!r}.")
+                    raise ValueError(f"{name} requires kind='permutation', not {self.kind!r}.")
             return self
         if is_oblique:
             raise ValueError(
-                "kind='permutation' follows single columns through the trees, and the splits of this forest are "
-                "oblique. Use kind='unbiased' or 'impurity', which share a split out among its columns, or "
+                "kind='permutation' is for splits on single columns, and the splits of this forest are oblique. Use "
+                "kind='unbiased' or 'impurity', which divide a split's gain among its columns, or "
                 "spinney.permutation_importance on held-out rows."
             )
         n = self.n_repeats
@@ -68,35 +67,11 @@ class ImportanceOptions:
         return replace(self, loss=self.loss or known[0])
 
 
-@dataclass(frozen=True)
-class OutOfBagTable:
-    """The training rows as the engine takes them, with the samples of the trees.
-
-    Attributes
-    ----------
-    columns : Table
-    sampling : Sampling
-    target : ndarray of shape (n_rows, n_outputs)
-        Class codes, or values.
-    n_classes : list of int
-        Empty for a numeric target.
-    weight : ndarray or None
-    n_jobs : int
-    """
-
-    columns: _engine.Table
-    sampling: _engine.Sampling
-    target: NDArray[Any]
-    n_classes: list[int]
-    weight: Floats | None
-    n_jobs: int
-
-
 def find_importances(
     forest: FittedForest,
     schema: Schema,
     options: ImportanceOptions,
-    rows: OutOfBagTable | None,
+    rows: OutOfBag | None,
     seed: int,
 ) -> Importances:
     """Compute the importances of a fitted forest.
@@ -107,14 +82,14 @@ def find_importances(
     schema : Schema
     options : ImportanceOptions
         Checked.
-    rows : OutOfBagTable or None
-        The training rows; None: for the impurity alone.
+    rows : OutOfBag or None
+        The training rows; None for kind="impurity".
     seed : int
-        Of permutations, unless the options have one.
+        Seed of the permutations, unless the options have one.
     """
     names, groups = read_column_groups(options.groups, schema)
     n_features = schema.n_split_features
-    rises = None
+    increases = None
     if rows is None:
         by_tree = _sums(schema.credit_inputs(forest.tree_importances(n_features)), groups)
         is_split = by_tree.sum(axis=1) > 0
@@ -124,15 +99,15 @@ def find_importances(
     else:
         if options.random_state is not None:
             seed = check_random_state(options.random_state).randint(2**31 - 1)
-        rises = _Rises.of(forest, rows, groups, options, seed)
-        by_tree = rises.by_tree
+        increases = _LossIncreases.of(forest, rows, groups, options, seed)
+        by_tree = increases.by_tree
     splits = forest.split_counts(n_features)
     splits = splits if schema.pool is None else schema.pool.uses(splits)
     known = by_tree[~np.isnan(by_tree).any(axis=1)]
     if len(known) == 0:
         raise ValueError(
-            "Every row was drawn for every tree, so that none is out of bag. Grow more trees, or draw fewer rows with "
-            "max_samples."
+            "Every row was drawn for every tree, so that no row is out of bag. Grow more trees, or draw fewer rows "
+            "with max_samples."
         )
     importance = known.mean(axis=0)
     spread = known.std(axis=0, ddof=1) if len(known) > 1 else np.full(len(names), np.nan)
@@ -145,9 +120,9 @@ def find_importances(
         standard_error=error,
         z=np.divide(importance, error, out=np.full(len(names), np.nan), where=error > 0),
         by_tree=by_tree,
-        by_row=None if rises is None else rises.by_row,
+        by_row=None if increases is None else increases.by_row,
         n_splits=np.array([splits[group].sum() for group in groups], dtype=np.intp),
-        tree_loss=None if rises is None else rises.tree_loss,
+        tree_loss=None if increases is None else increases.tree_loss,
     )
 
 
@@ -155,13 +130,13 @@ def _sums(by_column: Floats, groups: list[list[int]]) -> Floats:
     return np.column_stack([by_column[:, group].sum(axis=1) for group in groups])
 
 
-def _unbiased(forest: FittedForest, rows: OutOfBagTable, n_features: int) -> Floats:
-    """Out-of-bag decrease of the impurity by tree and column, per unit of the tree's out-of-bag weight."""
+def _unbiased(forest: FittedForest, rows: OutOfBag, n_features: int) -> Floats:
+    """Return the out-of-bag decrease of the impurity by tree and column, per unit of out-of-bag weight."""
     engine, target = forest.engine, rows.target
-    if not rows.n_classes:  # differences of means are the same, and lose fewer digits
+    if not rows.n_classes:  # centred targets have the same differences of means, with smaller rounding errors
         target = target - target.mean(axis=0)
     weight, sums = _engine.out_of_bag_sums(
-        engine, rows.columns, rows.sampling, target, rows.n_classes, rows.weight, rows.n_jobs
+        engine, rows.columns, rows.draws.engine, target, rows.n_classes, rows.weight, rows.n_jobs
     )
     value = engine.value.reshape(engine.size, -1)
     split = np.flatnonzero(engine.feature >= 0)
@@ -180,8 +155,8 @@ def _unbiased(forest: FittedForest, rows: OutOfBagTable, n_features: int) -> Flo
 
 
 @dataclass(frozen=True)
-class _Rises:
-    """What the loss of out-of-bag rows rises by when columns are permuted.
+class _LossIncreases:
+    """The increase of the out-of-bag loss when columns are permuted.
 
     Attributes
     ----------
@@ -199,19 +174,19 @@ class _Rises:
     def of(
         cls,
         forest: FittedForest,
-        rows: OutOfBagTable,
+        rows: OutOfBag,
         groups: list[list[int]],
         options: ImportanceOptions,
         seed: int,
-    ) -> _Rises:
+    ) -> _LossIncreases:
         loss, node_class = str(options.loss), None
         if loss == "error":
             value = forest.engine.value.reshape(forest.node_count, -1)
             node_class = np.ascontiguousarray(forest.best_codes(value), dtype=np.int32)
-        losses, rises, sums, n_trees = _engine.permutation_rises(
+        losses, by_tree, sums, n_trees = _engine.permutation_rises(
             forest.engine,
             rows.columns,
-            rows.sampling,
+            rows.draws.engine,
             rows.target,
             rows.n_classes,
             rows.weight,
@@ -228,11 +203,11 @@ class _Rises:
         if options.by_row:
             n_known = n_trees[:, np.newaxis]
             by_row = np.asarray(np.divide(sums, n_known, out=np.full(sums.shape, np.nan), where=n_known > 0))
-        return cls(float("nan") if np.isnan(losses).all() else float(np.nanmean(losses)), rises, by_row)
+        return cls(float("nan") if np.isnan(losses).all() else float(np.nanmean(losses)), by_tree, by_row)
 
 
-def _output_scales(rows: OutOfBagTable, loss: str) -> list[float]:
-    """Return what makes the losses of several outputs of numbers comparable: 1 over the loss of the best constant."""
+def _output_scales(rows: OutOfBag, loss: str) -> list[float]:
+    """Return the factors that make losses of several numeric outputs comparable: 1 over the loss of a constant."""
     if rows.n_classes or rows.target.shape[1] == 1:
         return []
     scales = []

@@ -1,4 +1,4 @@
-"""Filling missing values from the rows that a forest finds near."""
+"""Imputation of missing values by the proximities of a forest."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from spinney._estimator.estimator import About, Estimator, class_named, opening,
 from spinney._estimator.parameters import COUNT, N_JOBS, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.forests import RandomForestClassifier, RandomForestRegressor
-from spinney._forest.proximities import Kind, Proximities, RowLeaves
-from spinney._model.file.codec import array_from_json, array_to_json
+from spinney._forest.proximities import Kind, Proximities, RowLeaves, row_leaves
+from spinney._model.file.codec import array, nullable, saved_fields
 from spinney._model.file.container import field, refuse
 from spinney._model.forest import FittedForest
 from spinney._model.saving.saved_model import SavedModel
@@ -39,61 +39,61 @@ from spinney._tree.growing import at_least
 
 @dataclass(frozen=True, eq=False)
 class Donors:
-    """The values that training rows have, to be lent to rows that lack them.
+    """The values of the training rows, by which missing values are filled.
 
     Attributes
     ----------
     features : list of Feature
     known : ndarray of shape (n_rows, n_columns)
         Numbers and codes; NaN is missing.
-    usual : ndarray of shape (n_columns,)
+    typical : ndarray of shape (n_columns,)
         Median or most frequent code; NaN if the column is empty.
     """
 
     features: list[Feature]
     known: Floats
-    usual: Floats
+    typical: Floats
 
     @classmethod
     def of(cls, known: Floats, features: Sequence[Feature]) -> Donors:
-        """Take the values of training rows."""
-        return cls(list(features), known, _usual_values(known, features))
+        """Collect the values of training rows."""
+        return cls(list(features), known, _typical_values(known, features))
 
-    def rough(self, known: Floats, classes: NDArray[np.intp] | None) -> Floats:
-        """Fill with what is usual, in the row's class where they are given."""
-        values = np.where(np.isnan(known), self.usual, known)
+    def fill_roughly(self, known: Floats, classes: NDArray[np.intp] | None) -> Floats:
+        """Fill missing values with medians and most frequent categories, of the row's class if classes are passed."""
+        values = np.where(np.isnan(known), self.typical, known)
         if classes is not None:
             for c in range(classes.max() + 1):
                 rows = np.flatnonzero(classes == c)
-                usual = _usual_values(known[rows], self.features)
-                usual = np.where(np.isnan(usual), self.usual, usual)
-                values[rows] = np.where(np.isnan(known[rows]), usual, known[rows])
+                typical = _typical_values(known[rows], self.features)
+                typical = np.where(np.isnan(typical), self.typical, typical)
+                values[rows] = np.where(np.isnan(known[rows]), typical, known[rows])
         return values
 
     def filled(self, known: Floats, values: Floats, near: Proximities, n_jobs: int | None) -> Floats:
-        """Fill what is not known of rows from near donors; where none is near, `values` stay."""
-        lacks = np.isnan(known)
-        columns = [j for j in np.flatnonzero(lacks.any(axis=0)) if not np.isnan(self.usual[j])]
-        lent = [_Lent.of(self.known[:, j], is_code(self.features[j])) for j in columns]
+        """Fill missing values from near training rows; without a near row, `values` are used."""
+        missing = np.isnan(known)
+        columns = [j for j in np.flatnonzero(missing.any(axis=0)) if not np.isnan(self.typical[j])]
+        donors = [_DonorColumn.of(self.known[:, j], is_code(self.features[j])) for j in columns]
 
         filled = values.copy()
-        for first, last, found in near.each_block(n_jobs, lambda block: [loan.nearest(block) for loan in lent]):
+        for first, last, found in near.each_block(n_jobs, lambda block: [donor.mean(block) for donor in donors]):
             for j, value in zip(columns, found, strict=True):
-                use = lacks[first:last, j] & ~np.isnan(value)
+                use = missing[first:last, j] & ~np.isnan(value)
                 filled[first:last, j][use] = value[use]
         return filled
 
 
 @dataclass(frozen=True, eq=False)
-class _Lent:
-    """One column of the donors: codes as one column each, or numbers."""
+class _DonorColumn:
+    """One column of the training rows: one-hot codes, or numbers."""
 
     codes: csr_array | None
     numbers: Floats
     known: Floats
 
     @classmethod
-    def of(cls, column: Floats, is_code: bool) -> _Lent:
+    def of(cls, column: Floats, is_code: bool) -> _DonorColumn:
         known = ~np.isnan(column)
         if not is_code:
             return cls(None, np.where(known, column, 0.0), known.astype(np.float64))
@@ -102,48 +102,48 @@ class _Lent:
         shape = (len(column), int(codes.max()) + 1)
         return cls(csr_array((np.ones(len(rows)), (rows, codes)), shape=shape), column[rows], known.astype(np.float64))
 
-    def nearest(self, block: csr_array) -> Floats:
-        """Weighted mean, or code of the most weight; NaN without any weight."""
+    def mean(self, block: csr_array) -> Floats:
+        """Return the mean, or the code of most weight, weighted by proximities; NaN if they are all 0."""
         if self.codes is not None:
             weight = (block @ self.codes).toarray()
             return np.where(weight.max(axis=1) > 0, weight.argmax(axis=1), np.nan)
         total = block @ self.known
         mean = np.divide(row_dots(block, self.numbers), total, out=np.full(len(total), np.nan), where=total > 0)
         known = self.numbers[self.known > 0]
-        return np.asarray(np.clip(mean, known.min(), known.max()))  # against rounding: a constant stays itself
+        return np.asarray(np.clip(mean, known.min(), known.max()))  # so that rounding does not change a constant
 
 
 def is_code(feature: Feature) -> bool:
     return feature.kind != "number"
 
 
-def _usual_values(known: Floats, features: Sequence[Feature]) -> Floats:
-    usual = np.full(known.shape[1], np.nan)
+def _typical_values(known: Floats, features: Sequence[Feature]) -> Floats:
+    typical = np.full(known.shape[1], np.nan)
     for j, feature in enumerate(features):
         present = known[~np.isnan(known[:, j]), j]
         if len(present):
-            usual[j] = np.bincount(present.astype(np.int64)).argmax() if is_code(feature) else np.median(present)
-    return usual
+            typical[j] = np.bincount(present.astype(np.int64)).argmax() if is_code(feature) else np.median(present)
+    return typical
 
 
 Forest = RandomForestClassifier | RandomForestRegressor
-_MOST_CLASSES = 20  # whole numbers with more distinct values are a quantity
+_MOST_CLASSES = 20  # integers with more distinct values are a numeric target
 
 
 @estimator
 class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
-    """Fill missing values with those of near rows, near by the proximities of a forest.
+    """Fill missing values by the proximities of a random forest.
 
-    Each column is first filled with its median (categories: the most frequent). Then a forest is grown, and each
-    missing value replaced by the mean of the values that other rows have, weighted by their proximity (categories: the
-    value with the most weight); and so on for some rounds (Breiman and Cutler 2003). Without a target, the forest
-    learns to tell the rows from rows whose columns were shuffled.
+    Each column is first filled with its median (categories: the most frequent value). Then a forest is grown, and each
+    missing value replaced by the mean of the values of other rows, weighted by their proximity (categories: the value
+    of most weight). This is repeated for some iterations (Breiman and Cutler 2003). Without a target, the forest learns
+    to distinguish the rows from rows whose columns were shuffled.
 
     Notes
     -----
-    A table comes back as it is but for the cells that were missing: of the same kind, with the same dtypes. In columns
-    of integers, means are rounded. `fit_transform` fills the training rows as the forests were grown; `transform` takes
-    any rows as new ones, so that the two fill the training rows a little differently.
+    The result is a table of the same library with the same dtypes, in which only missing cells have changed. In columns
+    of integers, means are rounded. `fit_transform` fills the training rows by the forests during fit; `transform`
+    treats all rows as new, so that the two fill training rows slightly differently.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return self
 
     def fit_transform(self, X: TableLike, y: ColumnLike = None) -> Any:
-        """Grow the forests and fill the rows they are grown on.
+        """Grow the forests and fill the training rows.
 
         Parameters
         ----------
@@ -195,11 +195,11 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         Returns
         -------
         table
-            Of the kind of `X`.
+            A table of the same library as `X`.
         """
-        X = _lasting(X)
+        X = _rereadable(X)
         table, values = self._fit(X, y)
-        return self._written(X, table, values)
+        return self._filled_table(X, table, values)
 
     def _fit(self, X: TableLike, y: ColumnLike) -> tuple[RawTable, Floats]:
         self._validate_params()
@@ -209,28 +209,28 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         classes = None if y is None else self._classes(y)
         _warn_of_empty(schema)
         donors = Donors.of(known, schema.features)
-        values = donors.rough(known, classes if self.kind == "all" else None)
+        values = donors.fill_roughly(known, classes if self.kind == "all" else None)
         random = check_random_state(self.random_state)
-        lacking = np.flatnonzero(np.isnan(known).any(axis=1))
+        incomplete = np.flatnonzero(np.isnan(known).any(axis=1))
         for _ in range(self.n_iter):
             forest = self._grow(schema, values, y, classes is not None, random)
             leaves = self._training_leaves(forest, values)
-            if len(lacking) == 0:
+            if len(incomplete) == 0:
                 break
-            near = Proximities.between(leaves.take(lacking), leaves, self.kind, False)
-            values[lacking] = donors.filled(known[lacking], values[lacking], near, self.n_jobs)
-        self._keep(schema, forest, donors, leaves)
+            near = Proximities.between(leaves.take(incomplete), leaves, self.kind, False)
+            values[incomplete] = donors.filled(known[incomplete], values[incomplete], near, self.n_jobs)
+        self._set_fitted(schema, forest, donors, leaves)
         return table, values
 
     def _training_leaves(self, forest: Forest, values: Floats) -> RowLeaves:
-        """Find the leaves of the training rows, with how often they were drawn."""
-        leaves = forest._row_leaves(values, "all")
+        """Find the leaves of the training rows, and how often the rows were drawn."""
+        leaves = row_leaves(forest, values, "all")
         if self.kind == "all":
             return leaves
-        drawn = forest._draws.counts_by_row(leaves.n_trees)[: len(values)]  # behind them come shuffled rows, if any
+        drawn = forest._draws.counts_by_row(leaves.n_trees)[: len(values)]  # without the shuffled rows, if any
         return replace(leaves, drawn=drawn)
 
-    def _keep(self, schema: Schema, forest: Forest, donors: Donors, leaves: RowLeaves) -> None:
+    def _set_fitted(self, schema: Schema, forest: Forest, donors: Donors, leaves: RowLeaves) -> None:
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
         if schema.has_names:
@@ -240,7 +240,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         self.forest_, self._donors, self._donor_leaves = forest, donors, leaves
 
     def _classes(self, y: ColumnLike) -> NDArray[np.intp] | None:
-        """Class of each row; None if the target is a quantity, or several."""
+        """Return the class of each row; None if the target is numeric."""
         target = argument_array(y, "y")
         if self.task == "regression":
             return None
@@ -273,42 +273,41 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return forest.fit(np.vstack([values, shuffled]), np.repeat([1, 0], len(values)))
 
     def transform(self, X: TableLike) -> Any:
-        """Fill rows, whose target is not known.
+        """Fill the missing values of rows, without their target.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            Rows. Categories that did not occur at fit stay.
+            Rows. Categories that did not occur in fit are not changed.
 
         Returns
         -------
         table
-            Of the kind of `X`.
+            A table of the same library as `X`.
         """
         check_is_fitted(self)
-        X = _lasting(X)
+        X = _rereadable(X)
         table = _read(X)
         known = np.column_stack(column_values(self.schema_, table, type(self).__name__, "missing"))
-        values = self._donors.rough(known, None)
-        lacking = np.flatnonzero(np.isnan(known).any(axis=1))
-        for _ in range(self.n_iter if len(lacking) else 0):
-            before = values[lacking]
-            leaves = self.forest_._row_leaves(before, "all")
+        values = self._donors.fill_roughly(known, None)
+        incomplete = np.flatnonzero(np.isnan(known).any(axis=1))
+        for _ in range(self.n_iter if len(incomplete) else 0):
+            before = values[incomplete]
+            leaves = row_leaves(self.forest_, before, "all")
             near = Proximities.between(leaves, self._donor_leaves, self.kind, False)
-            values[lacking] = self._donors.filled(known[lacking], before, near, self.n_jobs)
-            if np.array_equal(values[lacking], before, equal_nan=True):
+            values[incomplete] = self._donors.filled(known[incomplete], before, near, self.n_jobs)
+            if np.array_equal(values[incomplete], before, equal_nan=True):
                 break
-        return self._written(X, table, values)
+        return self._filled_table(X, table, values)
 
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
         saved, leaves = self.forest_._saved_model(), self._donor_leaves
+        leaf = leaves.nodes - self.forest_.forest_.root[:-1]
         header = {
             **opening(self, self.get_params(deep=False)),
             "kind": "imputer",
             "schema": self.schema_.to_dict(),
-            "known": array_to_json(self._donors.known),
-            "leaf": array_to_json((leaves.nodes - self.forest_.forest_.root[:-1]).astype(np.uint32)),
-            "drawn": None if leaves.drawn is None else array_to_json(leaves.drawn),
+            **_SAVED.to_header({"known": self._donors.known, "leaf": leaf.astype(np.uint32), "drawn": leaves.drawn}),
             "forest": self.forest_._header() | saved.header(),
         }
         return header, saved.model.trees()
@@ -320,36 +319,40 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         about = field(header, "forest", dict)
         saved = SavedModel.from_header(about, file)
         if not isinstance(saved.model, FittedForest) or saved.schema.n_features != schema.n_features or schema.pool:
-            refuse("is damaged: its forest does not fit its columns")
-        known = array_from_json(header.get("known"), ("float64",), (None, schema.n_features))
+            refuse("is damaged: its forest does not match its columns")
+        trees = saved.model
+        entries = _SAVED.from_header(header, n_features=schema.n_features, n_trees=trees.n_trees)
+        known, leaf, drawn = entries["known"], entries["leaf"].astype(np.int64), entries["drawn"]
         _check_codes(known, schema)
-        leaves = _leaves_from_json(header, saved.model, len(known))
-        if (imputer.kind == "gap") != (leaves.drawn is not None):
-            refuse("is damaged: it lacks the rows drawn for each tree, or has them where kind does not need them")
+        if (leaf >= np.diff(trees.root.astype(np.int64))).any():
+            refuse("is damaged: a training row is in a leaf that does not exist")
+        if (imputer.kind == "gap") != (drawn is not None):
+            refuse("is damaged: it lacks the samples of the trees, or has them although its kind does not use them")
+        leaves = RowLeaves(leaf + trees.root[:-1], trees.node_count, drawn)
         forest = class_named(about, TableEstimator)._of_saved(about, saved)
         if not isinstance(forest, Forest):
-            refuse("is damaged: its forest does not fit its columns")
-        imputer._keep(schema, forest, Donors.of(known, schema.features), leaves)
+            refuse("is damaged: its forest does not match its columns")
+        imputer._set_fitted(schema, forest, Donors.of(known, schema.features), leaves)
         return imputer
 
     def _about(self) -> About:
         return About(
             "imputer",
-            why_no_trees="The file holds an imputer, which fills tables and has no tree to show. Use it in Python.",
+            why_no_trees="The file holds an imputer, which has no single tree to show. Use it in Python.",
             is_shown=False,
         )
 
-    def _written(self, X: TableLike, table: RawTable, values: Floats) -> Any:
+    def _filled_table(self, X: TableLike, table: RawTable, values: Floats) -> Any:
         expected = self.schema_.names if self.schema_.has_names else None
         order = match_columns(table.names, table.n_columns, expected, self.n_features_in_, type(self).__name__)
         fills: dict[int, tuple[NDArray[np.intp], list[Any]]] = {}
         for j, feature in enumerate(self.schema_.features):
-            place = j if order is None else order[j]
-            column = table.column(place)
+            position = j if order is None else order[j]
+            column = table.column(position)
             rows = np.flatnonzero(missing_rows(column))
             if len(rows) and not feature.empty:
                 is_whole = isinstance(column, NumberColumn) and column.values.dtype.kind in "iu"
-                fills[place] = (rows, _cells(feature, values[rows, j], is_whole))
+                fills[position] = (rows, _cells(feature, values[rows, j], is_whole))
         return pick_table(X).filled(fills)
 
     def __sklearn_tags__(self) -> Any:
@@ -380,8 +383,8 @@ def _read(X: TableLike) -> RawTable:
     return read_table(X)
 
 
-def _lasting(X: TableLike) -> Any:
-    """Return what can be read twice, once for its values and once to be filled: of a stream, its table."""
+def _rereadable(X: TableLike) -> Any:
+    """Return a table that can be read twice: once for its values, once to be filled."""
     is_stream = hasattr(X, "__arrow_c_stream__") and not hasattr(X, "shape")
     return pick_table(X).native if is_stream else X
 
@@ -389,26 +392,22 @@ def _lasting(X: TableLike) -> Any:
 def _warn_of_empty(schema: Schema) -> None:
     empty = [feature.name for feature in schema.features if feature.empty]
     if empty:
-        warn(f"These columns have no value at all and stay as they are: {listed(empty)}.")
+        warn(f"These columns are entirely missing and are not filled: {listed(empty)}.")
+
+
+_SAVED = saved_fields(
+    known=array("float64", "n_rows", "n_features", finite=False),
+    leaf=array("uint32", "n_rows", "n_trees"),
+    drawn=nullable(array("uint32", "n_rows", "n_trees")),
+)
 
 
 def _check_codes(known: Floats, schema: Schema) -> None:
     if len(known) == 0:
-        refuse("is damaged: it has no rows to take values from")
+        refuse("is damaged: it has no training rows")
     for values, feature in zip(known.T, schema.features, strict=True):
-        present = values[~np.isnan(values)]
-        n_codes = 2 if feature.kind == "boolean" else len(feature.categories)
         if feature.kind == "number":
             continue
-        if (present != np.floor(present)).any() or (present < 0).any() or (present >= n_codes).any():
+        n_codes = 2 if feature.kind == "boolean" else len(feature.categories)
+        if not np.isin(values[~np.isnan(values)], np.arange(n_codes)).all():
             refuse(f"is damaged: column {feature.name!r} holds a code that stands for no category")
-
-
-def _leaves_from_json(header: dict[str, Any], forest: FittedForest, n_rows: int) -> RowLeaves:
-    leaf = array_from_json(header.get("leaf"), ("uint32",), (n_rows, forest.n_trees)).astype(np.int64)
-    if (leaf >= np.diff(forest.root.astype(np.int64))).any():
-        refuse("is damaged: a row is in a leaf that does not exist")
-    drawn = header.get("drawn")
-    if drawn is not None:
-        drawn = array_from_json(drawn, ("uint32",), (n_rows, forest.n_trees))
-    return RowLeaves(leaf + forest.root[:-1], forest.node_count, drawn)

@@ -1,4 +1,4 @@
-"""Isolation forests: rows that random cuts part from the others quickly are outliers."""
+"""Isolation forests: rows that few random splits separate from the others are outliers."""
 
 from __future__ import annotations
 
@@ -22,24 +22,29 @@ from spinney._forest.growing import ForestRequest
 from spinney._forest.growth_record import GrowthRecord
 from spinney._forest.samples import draw_rows
 from spinney._forest.unsupervised import Plan, UnsupervisedForest
-from spinney._model.file.container import field, refuse
+from spinney._model.file.codec import SavedState, integer, number
+from spinney._model.file.container import field
 from spinney._model.forest import FittedForest, join_trees
 from spinney._model.row_predictors import RowReader
 from spinney._model.saving.saved_model import SavedModel
 from spinney._tree.growing import at_least
 
 _EULER, _LN2 = 0.5772156649015329, 0.6931471805599453
-_SHARE = Interval(Real, 0.0, 1.0, closed="right")
-_PARTS = 16  # of the mean weight, to which weights that are not whole are rounded
+_FRACTION = Interval(Real, 0.0, 1.0, closed="right")
+_UNITS = 16  # weights that are not whole are rounded to multiples of 1/16 of their mean
+
+_SAVED = SavedState(
+    "", {"offset_": number(-1, most=0, key="offset"), "max_samples_": integer(least=1, key="max_samples")}
+)
 
 
 @estimator
 class IsolationForest(OutlierMixin, UnsupervisedForest):
-    """Outliers by random cuts: the fewer cuts part a row from the others, the odder it is.
+    """Detect outliers: rows that few random splits separate from the others.
 
-    Each tree is grown on a small sample, by a random cut of a random column at each node, without any target. A row's
-    score compares the length of its paths with that of an unsuccessful search in a binary tree (Liu, Ting and Zhou
-    2008).
+    Each tree is grown on a small sample, by a random threshold of a random column at each node, without a target. A
+    row's score compares the length of its paths with that of an unsuccessful search in a binary tree (Liu, Ting and
+    Zhou 2008).
 
     See Also
     --------
@@ -47,8 +52,8 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
 
     Notes
     -----
-    A category is cut into two random sets. A missing value is a value of its own where all others of a node are
-    equal; else it takes a random side.
+    Categories are split into two random sets. Missing values are separated from the others in nodes where all other
+    values are equal; otherwise they go to a random side.
 
     Examples
     --------
@@ -58,11 +63,11 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
     array([ 1,  1, -1])
     """
 
-    max_samples: int | float | str = parameter(StrOptions({"auto"}), at_least(1), _SHARE, default="auto")
+    max_samples: int | float | str = parameter(StrOptions({"auto"}), at_least(1), _FRACTION, default="auto")
     contamination: float | str = parameter(
         StrOptions({"auto"}), Interval(Real, 0.0, 0.5, closed="right"), default="auto"
     )
-    max_features: int | float = parameter(at_least(1), _SHARE, default=1.0)
+    max_features: int | float = parameter(at_least(1), _FRACTION, default=1.0)
     bootstrap: bool = parameter("boolean", default=False)
 
     def fit(self, X: TableLike, y: ColumnLike = None, sample_weight: ColumnLike = None) -> Self:
@@ -72,11 +77,11 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+            a list of rows. Strings, categories, booleans and missing values are supported.
         y : ignored
             Not used.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row is there twice, a weight of 0 leaves it out. Rows are drawn in proportion;
+            A row of weight 2 counts as two rows, a weight of 0 leaves the row out. Rows are drawn in proportion;
             weights that are not whole multiples of the smallest are rounded to sixteenths of their mean.
 
         Returns
@@ -119,13 +124,13 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
             return max(1, int(self.max_samples * n_rows))
         if self.max_samples > n_rows:
             warnings.warn(
-                f"max_samples={self.max_samples} is more than the {n_rows} rows there are: each tree gets all of them.",
+                f"max_samples={self.max_samples} is more than the {n_rows} rows: each tree is grown on all of them.",
                 UserWarning,
                 stacklevel=5,
             )
         return min(int(self.max_samples), n_rows)
 
-    def _keep_more(self, columns: _engine.Table, plan: Plan) -> None:
+    def _set_more_attributes(self, columns: _engine.Table, plan: Plan) -> None:
         assert plan.draws is not None
         self.max_samples_ = plan.draws.n_drawn[0]
         self.offset_ = -0.5
@@ -135,28 +140,23 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
             self.offset_ = float(np.percentile(score, 100.0 * self.contamination))
 
     def _to_header(self) -> dict[str, Any]:
-        own = {"offset": float(self.offset_), "max_samples": int(self.max_samples_)}
-        return {"forest": self._growth.to_json() | own}
+        return {"forest": self._growth.to_json() | _SAVED.to_header(self)}
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
         entry = field(header, "forest", dict)
-        offset, max_samples = field(entry, "offset", float), field(entry, "max_samples", int)
-        if not -1 <= offset <= 0 or max_samples < 1:
-            refuse("is damaged: its threshold or its number of rows drawn is impossible")
-        record = GrowthRecord.from_json(entry, saved, has_threshold=True)
-        return {"_growth": record, "offset_": offset, "max_samples_": max_samples}
+        return {"_growth": GrowthRecord.from_json(entry, saved, has_threshold=True)} | _SAVED.from_header(entry)
 
-    # ---- using ---------------------------------------------------------------------------------------
+    # ---- scores --------------------------------------------------------------------------------------
 
     @property
     def estimators_features_(self) -> list[NDArray[np.intp]]:
-        """Columns that each tree takes: all; which of them it splits on is drawn inside."""
+        """Columns of each tree: all, as the columns that it may split on are drawn by the engine."""
         check_is_fitted(self)
         return [np.arange(self.n_features_in_) for _ in range(self.forest_.n_trees)]
 
     def score_samples(self, X: TableLike) -> Floats:
-        """Score rows; the lower, the odder.
+        """Score rows; the lower, the more abnormal.
 
         Parameters
         ----------
@@ -166,13 +166,13 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Between -1 (parted at once) and 0.
+            Between -1 (isolated at once) and 0.
         """
         columns = self._columns(X)
         return _scores(self.forest_.predictions(columns, self._n_threads)[:, 0], self.max_samples_)
 
     def decision_function(self, X: TableLike) -> Floats:
-        """Scores above the threshold; negative for outliers.
+        """Compute scores relative to the threshold; negative for outliers.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         return np.asarray(self.score_samples(X) - self.offset_)
 
     def predict(self, X: TableLike) -> Integers:
-        """Tell outliers from inliers.
+        """Predict whether rows are outliers.
 
         Parameters
         ----------
@@ -234,12 +234,12 @@ class IsolationRowPredictor(RowReader):
         Returns
         -------
         float
-            Between -1 (parted at once) and 0.
+            Between -1 (isolated at once) and 0.
         """
         return float(_scores(self._mean(self._numbers(row)), self._n_drawn)[0])
 
     def predict(self, row: Sequence[Any] | Mapping[str, Any] | Floats) -> int:
-        """Tell whether one row is an outlier.
+        """Predict whether one row is an outlier.
 
         Parameters
         ----------
@@ -255,10 +255,10 @@ class IsolationRowPredictor(RowReader):
 
 
 class PathLengths:
-    """Makes path lengths the values of the nodes."""
+    """Sets the values of the nodes to their path lengths."""
 
     def finish(self, forest: FittedForest, request: ForestRequest) -> FittedForest:
-        """Return the trees with path lengths."""
+        """Return the trees with path lengths as values."""
         length = path_lengths(forest)
         trees = []
         for t in range(forest.n_trees):
@@ -268,7 +268,7 @@ class PathLengths:
 
 
 def average_path_length(n: ArrayLike) -> Floats:
-    """Mean length of the path to an unknown key in a binary search tree of n keys; 0 up to 1 key, 1 for 2."""
+    """Return the mean path length of an unsuccessful search in a binary search tree of n keys."""
     n = np.atleast_1d(np.asarray(n, dtype=np.float64))
     many = np.maximum(n, 3.0)
     length = 2.0 * (log(many - 1.0) + _EULER) - 2.0 * (many - 1.0) / many
@@ -276,7 +276,7 @@ def average_path_length(n: ArrayLike) -> Floats:
 
 
 def path_lengths(forest: FittedForest) -> Floats:
-    """Depth of each node, and what its rows would need on average to be parted from each other."""
+    """Return the depth of each node plus the average depth of a tree that separates its rows."""
     engine = forest.engine
     depth = np.zeros(forest.node_count)
     level, here = 0, forest.root[:-1].astype(np.int64)
@@ -289,16 +289,16 @@ def path_lengths(forest: FittedForest) -> Floats:
 
 
 def _scores(mean_length: Floats, n_drawn: int) -> Floats:
-    usual = average_path_length(n_drawn)[0]
-    ratio = mean_length / usual if usual > 0 else np.ones_like(mean_length)
-    # rows that no tree can part lie on the threshold, whichever way their mean is rounded
+    average = average_path_length(n_drawn)[0]
+    ratio = mean_length / average if average > 0 else np.ones_like(mean_length)
+    # rows that no tree can separate lie exactly on the threshold, despite rounding
     return -exp(-_LN2 * np.where(np.abs(ratio - 1.0) < 1e-12, 1.0, ratio))
 
 
 def _copies(weight: Floats) -> Integers:
-    """How often each row is there, by its weight."""
+    """Return how often each row counts, from its weight."""
     relative, copies = relative_weights(weight)
     if copies is not None:
         return copies
     assert relative is not None
-    return np.where(weight > 0, np.maximum(np.rint(_PARTS * relative).astype(np.int64), 1), 0)
+    return np.where(weight > 0, np.maximum(np.rint(_UNITS * relative).astype(np.int64), 1), 0)

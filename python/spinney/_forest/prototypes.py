@@ -1,4 +1,4 @@
-"""Typical rows of each class: where members of the class lie thickest by proximity (Breiman and Cutler 2003)."""
+"""Prototypes: typical rows of each class by proximity (Breiman and Cutler 2003)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from spinney._data.cells import cells_of
 from spinney._data.display import frame_of
 from spinney._data.feature import Feature
 from spinney._data.schema import input_values
-from spinney._data.types import Floats, TableLike
-from spinney._forest.proximities import Kind, Proximities, RowLeaves
+from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._forest.proximities import Kind, Proximities, RowLeaves, check_kind_among_rows, row_leaves
 
 _MOST_NEIGHBOURS = 100
 _STATISTICS = ("lower quartile", "median", "upper quartile")
@@ -25,14 +26,14 @@ _STATISTICS = ("lower quartile", "median", "upper quartile")
 
 @dataclass(frozen=True)
 class Prototype:
-    """A typical row, and the rows that it stands for.
+    """A typical row, and the rows that it represents.
 
     Attributes
     ----------
     row : int
         The row whose neighbours are most often of the class.
     members : ndarray of int
-        Neighbours of the class, itself among them.
+        Neighbours of the class, including the row itself.
     """
 
     row: int
@@ -47,7 +48,7 @@ def find_prototypes(
     n_neighbors: int | None,
     n_jobs: int | None,
 ) -> list[tuple[int, int, Prototype]]:
-    """Return class, number (from 1) and prototype of each, given the class of each row."""
+    """Return the class, number (from 1) and prototype of each prototype, from the class of each row."""
     for name, number in (("n_prototypes", n_prototypes), ("n_neighbors", n_neighbors)):
         if number is not None and (not isinstance(number, Integral) or number < 1):
             raise ValueError(f"{name} must be a whole number of at least 1, not {number!r}.")
@@ -64,7 +65,7 @@ def _of_class(is_member: NDArray[np.bool_], near: csr_array | None, n_prototypes
     free = is_member.copy()
     found: list[Prototype] = []
     while len(found) < n_prototypes and free.any():
-        # the share of a proximity in a count below 1 breaks ties: the nearer neighbours win
+        # proximities, scaled below 1, break ties in favour of nearer neighbours
         count = free.astype(np.float64)
         if near is not None:
             count += (near > 0).astype(np.float64) @ free + (near @ free) / (1 + near.shape[0])
@@ -79,7 +80,7 @@ def _of_class(is_member: NDArray[np.bool_], near: csr_array | None, n_prototypes
 def prototype_frame(
     schema: Schema, X: TableLike, labels: NDArray[Any], found: list[tuple[int, int, Prototype]], estimator: str
 ) -> Any:
-    """Return the prototypes as a table of the kind of X: three rows for each."""
+    """Return the prototypes as a table of the library of X: three rows for each."""
     values = input_values(schema, read_table(X), estimator, "missing")
     columns: dict[str, list[Any]] = {}
     n_each = len(_STATISTICS)
@@ -107,7 +108,7 @@ def _free_name(name: str, schema: Schema) -> str:
 
 
 def _summary(feature: Feature, values: Floats) -> list[Any]:
-    """Quartiles and median; the most frequent category in the middle; positions in an order as the values there."""
+    """Return quartiles and median; for categories, the most frequent one in place of the median."""
     values = values[~np.isnan(values)]
     if len(values) == 0:
         return [None] * 3
@@ -119,3 +120,57 @@ def _summary(feature: Feature, values: Floats) -> list[Any]:
         return [feature.categories[place] for place in places.tolist()]
     quartiles = np.quantile(values, [0.25, 0.5, 0.75])
     return cells_of(quartiles, feature.resolution, feature.clock) if feature.clock else quartiles.tolist()
+
+
+def prototypes(
+    forest: TableEstimator,
+    X: TableLike,
+    y: ColumnLike,
+    *,
+    n_prototypes: int = 1,
+    n_neighbors: int | None = None,
+    kind: Kind = "all",
+) -> Any:
+    """Describe typical rows of each class.
+
+    For each class, the row with the most members of the class among its nearest neighbours is found; the prototype is
+    the median of these members in each column, or their most frequent category. Further prototypes are found among the
+    rows that belong to no prototype yet.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    n_prototypes : int, default=1
+        Number of prototypes of each class, if it has enough rows.
+    n_neighbors : int, optional
+        Number of nearest neighbours, including the row itself; None: the size of the smallest class, at most 100.
+    kind : {"all", "oob"}, default="all"
+        Trees that count, as of `proximity`. "oob" needs the rows that the forest was fitted on.
+
+    Returns
+    -------
+    frame
+        From polars or pyarrow if `X` is, else from pandas if it is installed. Three rows per prototype: the lower
+        quartile, the median and the upper quartile, in the columns of `X`; for categories, the most frequent value in
+        the row of the median. The first columns are the class, the number of the prototype (from 1), the position of
+        the row, the number of its neighbours of the class, and the statistic.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    >>> forest = spinney.RandomForestClassifier(random_state=0).fit(X, y)
+    >>> typical = forest.prototypes(X, y).query("statistic == 'median'")
+    >>> typical[["class", "island", "bill_length_mm"]].to_string(index=False).splitlines()[0].split()
+    ['class', 'island', 'bill_length_mm']
+    """
+    check_kind_among_rows(kind)
+    leaves = row_leaves(forest, X, kind)
+    target = forest._task.read(y, leaves.n_rows)
+    if target.classes is None or target.n_outputs > 1:
+        raise ValueError("Prototypes need a single output. Pass a forest and a y with one column.")
+    found = find_prototypes(leaves, target.array[:, 0], kind, n_prototypes, n_neighbors, forest.n_jobs)
+    return prototype_frame(forest.schema_, X, target.classes[0], found, type(forest).__name__)

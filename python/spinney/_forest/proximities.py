@@ -1,14 +1,15 @@
-"""How near rows are by a forest: the fraction of its trees in which they fall into the same leaf.
+"""Proximities of a forest: the fraction of its trees in which two rows fall into the same leaf.
 
-The matrix of rows by leaves is sparse, and the product of two such matrices counts the trees that rows share. It is
-computed in blocks of rows, so that memory is bounded by what is retained of it. Outliers and maps are read off it.
+The matrix of rows by leaves is sparse, and the product of two such matrices counts the trees in which rows share a
+leaf. It is computed in blocks of rows, so that memory is bounded by the selected entries. Outlier scores and maps are
+computed from it.
 
 Kinds
 -----
 all     all trees
-oob     trees that were grown without both rows; with a second table, without the row of that one
+oob     trees that were grown without both rows; with a second table, without the row of the second table
 in_bag  trees that were grown on both rows
-gap     trees grown without the first row: share of the second in what the leaf holds of the tree's sample. The sums
+gap     trees grown without the first row: fraction of the second row in the tree's sample within the leaf. The sums
         over each row are 1, and weighting the targets by them gives the out-of-bag prediction if rows and classes have
         no weights (Rhodes, Cutler and Moon 2023)
 """
@@ -27,7 +28,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.types import Floats, Integers, TableLike
+from spinney._data.types import ColumnLike, Floats, Integers, TableLike
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.forest import FittedForest
@@ -40,11 +41,11 @@ class RowLeaves:
     Attributes
     ----------
     nodes : ndarray of shape (n_rows, n_trees)
-        Leaves, numbered through all trees.
+        Leaves, numbered over all trees.
     n_nodes : int
-        Nodes of all trees.
+        Number of nodes of all trees.
     drawn : ndarray of shape (n_rows, n_trees), or None
-        How often the row was drawn for the tree; None: never, or it does not matter.
+        How often the row was drawn for the tree; None: never, or not needed.
     """
 
     nodes: Integers
@@ -55,7 +56,7 @@ class RowLeaves:
     def of(
         cls, forest: FittedForest, columns: _engine.Table, n_jobs: int, drawn: NDArray[np.uint32] | None = None
     ) -> RowLeaves:
-        """Send rows down the trees."""
+        """Find the leaves of rows."""
         leaves = forest.engine.apply(columns, n_jobs).astype(np.int64)
         return cls(leaves + forest.root[:-1], forest.node_count, drawn)
 
@@ -70,11 +71,11 @@ class RowLeaves:
         return int(self.nodes.shape[1])
 
     def take(self, rows: NDArray[np.intp]) -> RowLeaves:
-        """Return some of the rows."""
+        """Return a subset of the rows."""
         return RowLeaves(self.nodes[rows], self.n_nodes, None if self.drawn is None else self.drawn[rows])
 
     def one_hot(self, forest: FittedForest) -> csr_array:
-        """Code rows by their leaves: a column per leaf, counted through all trees."""
+        """Return the one-hot encoding of the leaves: a column per leaf of all trees."""
         is_leaf = forest.engine.feature < 0
         columns = np.where(is_leaf, np.cumsum(is_leaf) - 1, -1)
         starts = np.arange(self.n_rows + 1, dtype=np.int64) * self.n_trees
@@ -83,7 +84,7 @@ class RowLeaves:
 
 
 def leaf_names(forest: FittedForest) -> list[tuple[int, int]]:
-    """Tree of each leaf, and its node number within it."""
+    """Return the tree and the node number of each leaf."""
     leaves = np.flatnonzero(forest.engine.feature < 0)
     tree = np.searchsorted(forest.root, leaves, side="right") - 1
     return list(zip(tree.tolist(), (leaves - forest.root[tree]).tolist(), strict=True))
@@ -97,108 +98,63 @@ Bits = NDArray[np.uint64]
 
 _MOST_DENSE = 2**27  # entries: 1 GiB
 _NORMAL_MAD = 1.4826022185056018  # standard deviation of a normal variable over its median absolute deviation
-_BLOCK_PRODUCTS = 2**22  # pairs of rows in a leaf, over all trees, that one block may have: some 50 ms
-_PARTS = 2**62  # of a proximity: fractions are whole numbers of them, so that sums are exact and need no order
-_NOWHERE = 2**32 - 1  # stands for no leaf
+_BLOCK_PRODUCTS = 2**22  # pairs of rows in the same leaf, over all trees, in one block: about 50 ms
+_UNITS = 2**62  # of a proximity of 1: fractions are integers in this unit, so that sums do not depend on their order
+_NO_LEAF = 2**32 - 1  # stands for no leaf
 _BITS_SET = np.array([bin(i).count("1") for i in range(2**16)], dtype=np.uint8)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which proximities are returned, and how.
-
-    Attributes
-    ----------
-    n_neighbors : int or None
-        The largest of each row; None: all.
-    threshold : float
-        Those of at least so much.
-    is_sparse : bool
-    """
-
-    n_neighbors: int | None
-    threshold: float
-    is_sparse: bool
-
-    @classmethod
-    def of(
-        cls, n_neighbors: int | None, threshold: float | None, sparse: bool | None, shape: tuple[int, int]
-    ) -> Selection:
-        """Check what a caller asks for, of a matrix of some shape."""
-        if n_neighbors is not None and (not isinstance(n_neighbors, Integral) or n_neighbors < 1):
-            raise ValueError(f"n_neighbors must be a whole number of at least 1, not {n_neighbors!r}.")
-        if threshold is not None and (not isinstance(threshold, Real) or not 0 <= threshold <= 1):
-            raise ValueError(f"threshold must be a number from 0 to 1, not {threshold!r}.")
-        selects = n_neighbors is not None or threshold is not None
-        if selects and sparse is not None and not sparse:
-            raise ValueError("sparse=False does not go with n_neighbors or threshold: what they keep is sparse.")
-        n_rows, n_columns = shape
-        if not selects and sparse is None and n_rows * n_columns > _MOST_DENSE:
-            raise ValueError(
-                f"{n_rows} x {n_columns} proximities take {n_rows * n_columns / 2**27:.0f} GiB. Keep the largest of "
-                "each row with n_neighbors, or pass sparse=True or sparse=False to have them all."
-            )
-        return cls(n_neighbors, float(threshold or 0.0), bool(selects or sparse))
 
 
 @dataclass(frozen=True, eq=False)
 class Proximities:
-    """Proximities of the rows of one table to those of another or the same, made block by block.
+    """Proximities between the rows of two tables, or of one table, computed in blocks.
 
     Attributes
     ----------
     left : RowLeaves
-        The rows.
-    share : ndarray of shape (n_rows, n_trees)
-        What each tree counts for the row; by kind gap in parts of a whole, integers.
+        The rows of the first table.
+    tree_weight : ndarray of shape (n_rows, n_trees)
+        Weight of each tree for the row; for the kind "gap" as integers in units of 2**-62.
     right : csr_array of shape (n_nodes, n_columns)
-        What each leaf holds of the rows that they are compared to.
+        Weights of the rows of the second table in each leaf.
     is_self : bool
-        Whether they are compared to themselves.
+        Whether both tables are the same.
     divisor : int
-        Trees that proximities are shares of; with `pairs`, those that count for both rows; 0: the shares say all.
+        Number of trees by which counts are divided; with `pairs`, the number of trees that count for both rows is used
+        instead; 0: the weights are fractions already.
     pairs : tuple of ndarray, or None
-        Bits of the trees that count, by row of either side.
+        Bits of the trees that count, by row of each table.
     """
 
     left: RowLeaves
-    share: Floats | Integers
+    tree_weight: Floats | Integers
     right: csr_array
     is_self: bool
     divisor: int
     pairs: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
 
-    def select(self, selection: Selection, n_jobs: int | None) -> Floats | csr_array:
-        """Return them dense or sparse; to themselves, rows have 1 unless the matrix is not symmetric (gap)."""
-        is_symmetric = self.is_self and self.divisor > 0
-        if not selection.is_sparse:
-            return self.dense(n_jobs, 1.0 if is_symmetric else 0.0)
-        rule = self.symmetric if is_symmetric else self.sparse
-        return rule(n_jobs, selection.n_neighbors, selection.threshold)
-
     @classmethod
     def between(cls, left: RowLeaves, right: RowLeaves, kind: Kind, is_self: bool) -> Proximities:
-        """Compare rows with rows; `is_self` says that they are the same."""
+        """Compare the rows of two tables; `is_self`: they are the same."""
         if kind == "all":  # whole numbers, whose sums are exact
             ones = np.float64(1.0)
-            share, held = np.broadcast_to(ones, left.nodes.shape), np.broadcast_to(ones, right.nodes.shape)
-            return cls(left, share, _held(right, held), is_self, left.n_trees)
+            left_ones, right_ones = np.broadcast_to(ones, left.nodes.shape), np.broadcast_to(ones, right.nodes.shape)
+            return cls(left, left_ones, _by_leaf(right, right_ones), is_self, left.n_trees)
         assert right.drawn is not None
         if kind == "gap":
-            parts = np.rint(_gap_shares(left, right) * _PARTS).astype(np.int64)
-            return cls(left, parts, _held(right, right.drawn, np.int64), is_self, 0)
+            units = np.rint(_gap_fractions(left, right) * _UNITS).astype(np.int64)
+            return cls(left, units, _by_leaf(right, right.drawn, np.int64), is_self, 0)
         counts = right.drawn == 0 if kind == "oob" else right.drawn > 0
-        own = counts if is_self else np.ones(left.nodes.shape, dtype=bool)
-        bits = _bits(own), _bits(counts)
-        return cls(left, own.astype(np.float64), _held(right, counts), is_self, left.n_trees, bits)
+        left_counts = counts if is_self else np.ones(left.nodes.shape, dtype=bool)
+        bits = _bits(left_counts), _bits(counts)
+        return cls(left, left_counts.astype(np.float64), _by_leaf(right, counts), is_self, left.n_trees, bits)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, and rows that they are compared to."""
+        """Numbers of rows of both tables."""
         return self.left.n_rows, self.right.shape[1]
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Cut the rows into runs of about the same work."""
+        """Split the rows into blocks of about the same number of products."""
         in_leaf = np.diff(self.right.indptr)
         products = np.cumsum(in_leaf[self.left.nodes].sum(axis=1, dtype=np.int64))
         first, found = 0, []
@@ -210,22 +166,24 @@ class Proximities:
         return found
 
     def block(self, first: int, last: int) -> csr_array:
-        """Proximities of rows first … last - 1, without those to themselves."""
-        nodes, share = self.left.nodes[first:last], self.share[first:last]
-        used = share > 0
+        """Return the proximities of rows first … last - 1, without those of a row to itself."""
+        nodes, tree_weight = self.left.nodes[first:last], self.tree_weight[first:last]
+        used = tree_weight > 0
         starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-        found = csr_array((share[used], nodes[used], starts), shape=(last - first, self.left.n_nodes)) @ self.right
+        found = (
+            csr_array((tree_weight[used], nodes[used], starts), shape=(last - first, self.left.n_nodes)) @ self.right
+        )
         rows = np.repeat(np.arange(first, last), np.diff(found.indptr))
         if self.pairs is not None:
             found.data /= _common_bits(*self.pairs, rows, found.indices)
         elif self.divisor:
             found.data /= self.divisor
         else:
-            found = csr_array((found.data / _PARTS, found.indices, found.indptr), shape=found.shape)
-        return keep_entries(found, found.indices != rows) if self.is_self else found
+            found = csr_array((found.data / _UNITS, found.indices, found.indptr), shape=found.shape)
+        return select_entries(found, found.indices != rows) if self.is_self else found
 
     def each_block(self, n_jobs: int | None, finish: Callable[[csr_array], Found]) -> Iterator[tuple[int, int, Found]]:
-        """Yield (first, last, finish(block)) in order; the blocks are made on threads."""
+        """Yield (first, last, finish(block)) in order; the blocks are computed by threads."""
         blocks = self.blocks()
 
         def work(b: int) -> Found:
@@ -236,7 +194,7 @@ class Proximities:
             yield first, last, result
 
     def dense(self, n_jobs: int | None, diagonal: float) -> Floats:
-        """All of them, as an array."""
+        """Return all proximities as an array."""
         out = np.empty(self.shape)
         for first, last, block in self.each_block(n_jobs, lambda block: block):
             out[first:last] = block.toarray()
@@ -245,9 +203,9 @@ class Proximities:
         return out
 
     def sparse(self, n_jobs: int | None, n_neighbors: int | None, threshold: float = 0.0) -> csr_array:
-        """Return those of at least the threshold, and of these the largest of each row; none to the rows themselves.
+        """Return the largest proximities of each row that reach the threshold, without those of a row to itself.
 
-        Equal ones are taken from the first columns.
+        Ties are broken by the order of the columns.
         """
         if self.divisor == 0:
             return self._sparse_by_products(n_jobs, n_neighbors, threshold)
@@ -260,22 +218,22 @@ class Proximities:
     def _sparse_by_products(self, n_jobs: int | None, n_neighbors: int | None, threshold: float) -> csr_array:
         def finish(block: csr_array) -> csr_array:
             if threshold > 0:
-                block = keep_entries(block, block.data >= threshold)
-            return block if n_neighbors is None else keep_largest(block, n_neighbors)
+                block = select_entries(block, block.data >= threshold)
+            return block if n_neighbors is None else select_largest(block, n_neighbors)
 
         found = csr_array(vstack([b for *_, b in self.each_block(n_jobs, finish)], format="csr"))
         found.sort_indices()
         return found
 
     def _leaves(self) -> tuple[Words, Bits, Words, int, bool, Bits | None, Bits | None]:
-        """Return what the engine counts trees by; fractions of other kinds are left to sparse products."""
-        nodes = np.where(self.share > 0, self.left.nodes, _NOWHERE).astype(np.uint32)
+        """Return the engine's arguments for kinds that count trees; "gap" uses sparse products instead."""
+        nodes = np.where(self.tree_weight > 0, self.left.nodes, _NO_LEAF).astype(np.uint32)
         starts, others = self.right.indptr.astype(np.uint64), self.right.indices.astype(np.uint32)
         left, right = (None, None) if self.pairs is None else self.pairs
         return nodes, starts, others, self.shape[1], self.is_self, left, right
 
     def symmetric(self, n_jobs: int | None, n_neighbors: int | None, threshold: float = 0.0) -> csr_array:
-        """Return entries that are among those kept of either row, and 1 in the diagonal."""
+        """Return the entries that are selected for either of their rows, with 1 in the diagonal."""
         found = self.sparse(n_jobs, n_neighbors, threshold)
         if n_neighbors is not None:
             found = csr_array(found.maximum(found.T))
@@ -284,41 +242,41 @@ class Proximities:
         return found
 
     def sums_of_squares(self, n_jobs: int | None) -> Floats:
-        """Sum of the squares of each row, without that to itself."""
+        """Return the sum of squared proximities of each row, without that to itself."""
         return np.asarray(_engine.squared_proximities(*self._leaves(), n_jobs or 0))
 
 
-def keep_entries(matrix: csr_array, kept: NDArray[np.bool_]) -> csr_array:
-    """Return a matrix with some of its entries."""
-    starts = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
-    return csr_array((matrix.data[kept], matrix.indices[kept], starts), shape=matrix.shape)
+def select_entries(matrix: csr_array, selected: NDArray[np.bool_]) -> csr_array:
+    """Return a matrix with only the selected entries."""
+    starts = np.concatenate([[0], np.cumsum(selected)])[matrix.indptr]
+    return csr_array((matrix.data[selected], matrix.indices[selected], starts), shape=matrix.shape)
 
 
-def keep_largest(matrix: csr_array, n: int) -> csr_array:
-    """Return the n largest entries of each row; of equal ones those of the first columns."""
+def select_largest(matrix: csr_array, n: int) -> csr_array:
+    """Return the n largest entries of each row; ties are broken by the order of the columns."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     rank = np.empty(len(rows), dtype=np.int64)
     rank[np.lexsort((matrix.indices, -matrix.data, rows))] = np.arange(len(rows)) - matrix.indptr[rows]
-    return keep_entries(matrix, rank < n)
+    return select_entries(matrix, rank < n)
 
 
-def _held(
-    rows: RowLeaves, what: NDArray[np.number | np.bool_], kind: type[np.float64] | type[np.int64] = np.float64
+def _by_leaf(
+    rows: RowLeaves, weight: NDArray[np.number | np.bool_], kind: type[np.float64] | type[np.int64] = np.float64
 ) -> csr_array:
-    """Return `what` by leaf and row."""
-    used = np.asarray(what > 0)
+    """Return the matrix of weights by leaf and row."""
+    used = np.asarray(weight > 0)
     starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-    matrix = csr_array((what[used].astype(kind), rows.nodes[used], starts), shape=(rows.n_rows, rows.n_nodes))
+    matrix = csr_array((weight[used].astype(kind), rows.nodes[used], starts), shape=(rows.n_rows, rows.n_nodes))
     return csr_array(matrix.T.tocsr())
 
 
-def _gap_shares(left: RowLeaves, right: RowLeaves) -> Floats:
+def _gap_fractions(left: RowLeaves, right: RowLeaves) -> Floats:
     assert right.drawn is not None
     in_leaf = np.bincount(right.nodes.ravel(), weights=right.drawn.ravel(), minlength=right.n_nodes)
     unseen = np.ones(left.nodes.shape, dtype=bool) if left.drawn is None else left.drawn == 0
-    held = in_leaf[left.nodes]
-    shares = np.divide(unseen, held, out=np.zeros(unseen.shape), where=unseen & (held > 0))
-    return np.asarray(shares / np.maximum(unseen.sum(axis=1, keepdims=True), 1))
+    leaf_size = in_leaf[left.nodes]
+    fractions = np.divide(unseen, leaf_size, out=np.zeros(unseen.shape), where=unseen & (leaf_size > 0))
+    return np.asarray(fractions / np.maximum(unseen.sum(axis=1, keepdims=True), 1))
 
 
 def _bits(counts: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -332,7 +290,7 @@ def _bits(counts: NDArray[np.bool_]) -> NDArray[np.uint64]:
 def _common_bits(
     left: NDArray[np.uint64], right: NDArray[np.uint64], rows: NDArray[np.intp], columns: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """Count the bits that both sides of each pair have; at least 1."""
+    """Return the number of common bits of each pair; at least 1."""
     n = np.zeros(len(rows), dtype=np.int64)
     for word in range(left.shape[1]):
         both = left[rows, word] & right[columns, word]
@@ -341,28 +299,18 @@ def _common_bits(
     return np.maximum(n, 1)
 
 
-def outlier_scores(leaves: RowLeaves, classes: list[NDArray[np.intp]], kind: Kind, n_jobs: int | None) -> Floats:
-    """How far each row lies from the others of its class; `classes` holds the rows of each."""
-    score = np.zeros(leaves.n_rows)
-    for rows in classes:
-        members = leaves.take(rows)
-        sums = 1.0 + Proximities.between(members, members, kind, True).sums_of_squares(n_jobs)
-        score[rows] = _standardised(leaves.n_rows / sums)
-    return score
-
-
 def _standardised(raw: Floats) -> Floats:
-    middle = np.median(raw)
-    away = raw - middle
-    noise = 1e-12 * middle  # smaller differences are rounding
-    for scale in (_NORMAL_MAD * np.median(np.abs(away)), np.abs(away).mean()):
-        if scale > noise:
-            return np.asarray(away / scale)
+    median = np.median(raw)
+    deviation = raw - median
+    rounding = 1e-12 * median
+    for scale in (_NORMAL_MAD * np.median(np.abs(deviation)), np.abs(deviation).mean()):
+        if scale > rounding:
+            return np.asarray(deviation / scale)
     return np.zeros(len(raw))
 
 
 def map_rows(leaves: RowLeaves, n_components: int) -> Floats:
-    """Place rows in `n_components` dimensions: classical scaling of proximities without writing them out.
+    """Return coordinates of rows by classical scaling of the proximities, without computing all of them.
 
     The proximities are A Aᵀ / T for the 0-1 matrix A of rows and leaves. Centred on both sides they are the products
     of the rows of the centred A, so that its leading singular vectors place the rows.
@@ -374,16 +322,16 @@ def map_rows(leaves: RowLeaves, n_components: int) -> Floats:
     starts = np.arange(n_rows + 1) * n_trees
     incidence = csr_array((np.ones(leaves.nodes.size), columns.reshape(-1), starts), shape=(n_rows, len(used)))
     mean = np.asarray(incidence.sum(axis=0)).reshape(-1) / n_rows
-    if len(used) == n_trees:  # no tree parts any rows
+    if len(used) == n_trees:  # no tree separates any rows
         return np.zeros((n_rows, n_components))
-    if n_components >= min(n_rows, len(used)) - 1:  # the iteration finds fewer than all directions
+    if n_components >= min(n_rows, len(used)) - 1:  # the iterative method cannot find all directions
         left, size, _ = np.linalg.svd(incidence.toarray() - mean, full_matrices=False)
     else:
         left, size = _leading(incidence, mean, n_components)
     left, size = left[:, :n_components], size[:n_components]
     # the sign of an eigenvector is arbitrary
     largest = left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])]
-    # distances² of classical scaling are p_ii + p_jj - 2 p_ij = 2 (1 - p), twice what is wanted
+    # squared distances of classical scaling are p_ii + p_jj - 2 p_ij = 2 (1 - p), twice the squared distances here
     placed = left * np.where(largest < 0, -1.0, 1.0) * size / np.sqrt(2 * n_trees)
     return np.pad(placed, ((0, 0), (0, n_components - placed.shape[1])))
 
@@ -403,8 +351,11 @@ def _leading(incidence: csr_array, mean: Floats, n_components: int) -> tuple[Flo
     return left[:, order], np.asarray(size[order], dtype=np.float64)
 
 
+# ---- methods of forests ------------------------------------------------------------------------------------------
+
+
 def apply(forest: TableEstimator, X: TableLike) -> Integers:
-    """Leaf of each row in each tree.
+    """Return the leaf of each row in each tree.
 
     Parameters
     ----------
@@ -422,7 +373,7 @@ def apply(forest: TableEstimator, X: TableLike) -> Integers:
 
 
 def decision_path(forest: TableEstimator, X: TableLike) -> tuple[csr_array, Integers]:
-    """Nodes that each row passes.
+    """Return the nodes on the path of each row.
 
     Parameters
     ----------
@@ -440,3 +391,167 @@ def decision_path(forest: TableEstimator, X: TableLike) -> tuple[csr_array, Inte
     leaves = trees.engine.apply(columns, forest._n_threads)
     paths = [trees.tree(t).path(leaves[:, t]) for t in range(trees.n_trees)]
     return csr_array(hstack(paths, format="csr")), trees.root.astype(np.int64)
+
+
+def proximity(
+    forest: TableEstimator,
+    X: TableLike,
+    Y: TableLike = None,
+    *,
+    kind: Kind = "all",
+    n_neighbors: int | None = None,
+    threshold: float | None = None,
+    sparse: bool | None = None,
+) -> Floats | csr_array:
+    """Compute the fraction of the trees in which two rows fall into the same leaf.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows. For all kinds but "all" and without `Y`, those that the forest was fitted on, in the same order.
+    Y : table of shape (n_others, n_features), optional
+        Rows to compare `X` to; None: `X` itself. For all kinds but "all", the training rows; the rows of `X` then
+        count as new rows.
+    kind : {"all", "oob", "in_bag", "gap"}, default="all"
+        Trees that count: all; those grown without both rows; those grown on both; or, for each row of `X`, those grown
+        without it, the weight of a tree being divided among its sampled rows in the leaf. By "all", training rows of
+        the same class appear closer than they are, because the trees were grown to separate the classes.
+    n_neighbors : int, optional
+        Return only the largest proximities of each row. Without `Y`, an entry is returned if it is among the largest of
+        either row, so that the result is symmetric.
+    threshold : float, optional
+        Return only proximities of at least this.
+    sparse : bool, optional
+        Whether to return a sparse matrix; None: if `n_neighbors` or `threshold` is given.
+
+    Returns
+    -------
+    ndarray or csr_array of shape (n_samples, n_samples) or (n_samples, n_others)
+        Without `Y` symmetric, with 1 in the diagonal. For "gap" the rows add up to 1 and the diagonal is 0.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
+    left = row_leaves(forest, X, kind if Y is None else "all")
+    right = left if Y is None else row_leaves(forest, Y, kind)
+    is_sparse = _is_sparse(n_neighbors, threshold, sparse, left.n_rows, right.n_rows)
+    found, is_symmetric = Proximities.between(left, right, kind, Y is None), Y is None and kind != "gap"
+    if not is_sparse:
+        return found.dense(forest.n_jobs, 1.0 if is_symmetric else 0.0)
+    select = found.symmetric if is_symmetric else found.sparse
+    return select(forest.n_jobs, n_neighbors, float(threshold or 0.0))
+
+
+def _is_sparse(
+    n_neighbors: int | None, threshold: float | None, sparse: bool | None, n_rows: int, n_columns: int
+) -> bool:
+    """Check which proximities are wanted, and return whether they are returned as a sparse matrix."""
+    if n_neighbors is not None and (not isinstance(n_neighbors, Integral) or n_neighbors < 1):
+        raise ValueError(f"n_neighbors must be a whole number of at least 1, not {n_neighbors!r}.")
+    if threshold is not None and (not isinstance(threshold, Real) or not 0 <= threshold <= 1):
+        raise ValueError(f"threshold must be a number from 0 to 1, not {threshold!r}.")
+    selects = n_neighbors is not None or threshold is not None
+    if selects and sparse is not None and not sparse:
+        raise ValueError("sparse=False cannot be combined with n_neighbors or threshold: their result is sparse.")
+    if not selects and sparse is None and n_rows * n_columns > _MOST_DENSE:
+        raise ValueError(
+            f"{n_rows} x {n_columns} proximities take {n_rows * n_columns / 2**27:.0f} GiB. Select the largest of "
+            "each row with n_neighbors, or pass sparse=True or sparse=False to get them all."
+        )
+    return bool(selects or sparse)
+
+
+def outlier_score(forest: TableEstimator, X: TableLike, y: ColumnLike = None, *, kind: Kind = "all") -> Floats:
+    """Score how far each row lies from the other rows of its class.
+
+    The raw score is the number of rows over the sum of the squared proximities to the rows of the class; the median of
+    the class is subtracted from it, and the difference divided by the median absolute deviation (times 1.48, which
+    makes it the standard deviation of a normal distribution). Scores above 10 deserve a look (Breiman and Cutler).
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+        Their classes; with several outputs, each combination is a class. None, and in a regression: all rows are one
+        class.
+    kind : {"all", "oob"}, default="all"
+        Trees that count, as of `proximity`. "oob" needs the rows that the forest was fitted on.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Scores. Rows of a class whose raw scores do not differ score 0.
+    """
+    check_kind_among_rows(kind)
+    leaves = row_leaves(forest, X, kind)
+    classes = [np.arange(leaves.n_rows)]
+    if y is not None and forest._is_class_target:
+        codes = forest._task.read(y, leaves.n_rows).array
+        class_of_row = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+        classes = [np.flatnonzero(class_of_row == c) for c in range(class_of_row.max() + 1)]
+    score = np.zeros(leaves.n_rows)
+    for rows in classes:
+        members = leaves.take(rows)
+        sums = 1.0 + Proximities.between(members, members, kind, True).sums_of_squares(forest.n_jobs)
+        score[rows] = _standardised(leaves.n_rows / sums)
+    return score
+
+
+def proximity_map(forest: TableEstimator, X: TableLike, n_components: int = 2) -> Floats:
+    """Compute coordinates of rows whose distances approximate the square root of 1 - proximity.
+
+    Classical scaling of the proximities, by the leading singular vectors of the centred matrix of rows and leaves; the
+    matrix of proximities is not computed.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    n_components : int, default=2
+        Number of coordinates.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_components)
+        Coordinates, the widest direction first. Their signs are chosen so that the largest is positive.
+    """
+    return map_rows(row_leaves(forest, X, "all"), n_components)
+
+
+def leaf_embedding(forest: TableEstimator, X: TableLike, *, sparse_output: bool = True) -> csr_array | Floats:
+    """Encode each row by its leaves.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    sparse_output : bool, default=True
+        Whether to return a sparse matrix.
+
+    Returns
+    -------
+    csr_array or ndarray of shape (n_samples, n_leaves)
+        One column per leaf, tree by tree: 1 for the leaves of the row. The scalar product of two rows, divided by the
+        number of trees, is their proximity.
+    """
+    codes = row_leaves(forest, X, "all").one_hot(forest.forest_)
+    return codes if sparse_output else codes.toarray()
+
+
+def check_kind_among_rows(kind: Kind) -> None:
+    """Refuse kinds of proximities that need a second table."""
+    if kind not in ("all", "oob"):
+        raise ValueError(f"kind must be 'all' or 'oob', not {kind!r}.")
+
+
+def row_leaves(forest: TableEstimator, X: TableLike, kind: Kind) -> RowLeaves:
+    """Find the leaves of rows, and how often the rows were drawn where the kind needs that."""
+    if kind == "all":
+        return RowLeaves.of(forest.forest_, forest._columns(X), forest._n_threads)
+    try:
+        draws = forest._draws
+    except AttributeError as error:
+        raise ValueError(f"kind={kind!r} needs the samples of the trees. {error}") from None
+    advice = f"kind={kind!r} needs the same rows; for others use kind='all'."
+    columns = forest._training_columns(X, draws.n_rows, advice)
+    return RowLeaves.of(forest.forest_, columns, forest._n_threads, draws.counts_by_row(forest.forest_.n_trees))

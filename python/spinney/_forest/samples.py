@@ -1,9 +1,9 @@
-"""Which rows each tree of a forest is grown on.
+"""The samples of rows that the trees of a forest are grown on, and out-of-bag predictions.
 
-Rows are drawn through units: rows, or groups of rows that stay together. Each unit stands in a stratum as often as it
-counts; from each stratum a number of entries is drawn for each tree, as a function of (seed, tree). Units stand in an
-order that depends on their values alone, so that the forest depends neither on the order of the rows nor on whether a
-row is there twice or has a weight of 2.
+The units of sampling are rows, or groups of rows that stay together. A stratum lists its units, repeated by their whole
+weights; for each tree a number of its entries is drawn, as a function of (seed, tree). Units are ordered by their
+values alone, so that the forest depends neither on the order of the rows nor on whether a row occurs twice or has a
+weight of 2.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from spinney._estimator.held_out import KnownProba, KnownValues, read_row_groups
 from spinney._model.forest import FittedForest
 
 _NEVER = 2**32 - 1
-_SUBSAMPLE = 0.632  # share of the rows that a bootstrap of all draws at least once
+_SUBSAMPLE = 0.632  # fraction of the rows that a bootstrap sample holds at least once
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The rows of every tree.
+    """The samples of all trees.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Draws:
         Whether an entry may be drawn several times.
     seed : int
     unit_of_row : ndarray of shape (n_rows,), uint32
-        The largest number: never drawn.
+        Unit of each row; the largest number: never drawn.
     strata : list of ndarray
-        Units of each stratum, as often as they count.
+        Units of each stratum, repeated by their whole weights.
     n_drawn : list of int
         Entries drawn from each stratum for one tree.
     """
@@ -63,22 +63,22 @@ class Draws:
         return {name: value for name, value in self.__dict__.items() if name != "engine"}
 
     def counts(self, tree: int) -> NDArray[np.uint32]:
-        """How often each row was drawn for a tree."""
+        """Return how often each row was drawn for a tree."""
         return self.engine.counts(tree)
 
     def counts_by_row(self, n_trees: int) -> NDArray[np.uint32]:
-        """How often each row was drawn for each tree, (n_rows, n_trees)."""
+        """Return how often each row was drawn for each tree, (n_rows, n_trees)."""
         drawn = np.empty((self.n_rows, n_trees), dtype=np.uint32)
         for t in range(n_trees):
             drawn[:, t] = self.counts(t)
         return drawn
 
     def rows(self, tree: int) -> NDArray[np.intp]:
-        """Rows drawn for a tree, each as often as it was drawn, in ascending order."""
+        """Return the rows drawn for a tree, repeated as often as drawn, in ascending order."""
         return np.repeat(np.arange(self.n_rows), self.counts(tree))
 
     def same_samples(self, other: Draws) -> bool:
-        """Whether the trees of both are grown on the same rows."""
+        """Return whether both define the same samples."""
         mine, theirs = ((d.n_rows, d.replace, d.seed, d.n_drawn, len(d.strata)) for d in (self, other))
         return (
             mine == theirs
@@ -87,32 +87,33 @@ class Draws:
         )
 
     @property
-    def share(self) -> float:
-        """Entries drawn for a tree, over all there are."""
+    def fraction(self) -> float:
+        """Number of entries drawn for a tree over the number of all entries."""
         return sum(self.n_drawn) / sum(len(stratum) for stratum in self.strata)
 
     @property
     def times_drawn(self) -> float:
-        """How often an entry that is drawn for a tree is drawn, on average: near 1.58 for a bootstrap."""
-        share = self.share
-        return float(share / (1.0 - exp(-share))) if self.replace else 1.0
+        """Mean number of times that a sampled entry is drawn for a tree: about 1.58 for a bootstrap sample."""
+        fraction = self.fraction
+        return float(fraction / (1.0 - exp(-fraction))) if self.replace else 1.0
 
 
 def row_keys(fingerprints: NDArray[np.uint64], target: NDArray[Any], n_columns: int) -> NDArray[np.uint64]:
-    """Return a number for each row that depends on its values and its target, not on its place.
+    """Return a key for each row that depends on its values and its target, not on its position.
 
     Parameters
     ----------
     fingerprints : ndarray of shape (n_rows,)
-        Of the rows of a table with so many columns.
+        Fingerprints of the rows.
     target : ndarray of shape (n_rows, n_outputs)
     n_columns : int
+        Number of columns of the table.
     """
     return fingerprints + value_keys(target, n_columns)
 
 
 def rows_with_weight(weight: Floats | None, n_rows: int) -> NDArray[np.intp]:
-    """Rows that a tree without a sample is grown on: all but those of weight 0."""
+    """Return the rows of positive weight, which trees without samples are grown on."""
     return np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
 
 
@@ -128,48 +129,48 @@ def draw_rows(
     replace: bool = True,
     max_samples: int | float | None = None,
 ) -> Draws:
-    """Lay out units and strata.
+    """Return the samples of all trees.
 
     Parameters
     ----------
     keys : ndarray of shape (n_rows,)
-        As `row_keys` gives them.
+        As returned by `row_keys`.
     weight : ndarray or None
         Rows of weight 0 are never drawn.
     copies : ndarray of int or None
-        How often each row is there; None: once.
+        Whole weight of each row; None: 1.
     groups : array-like or None
-        Rows with the same label are drawn together, each label as often as any other.
+        Rows with the same label are drawn together; all labels are equally likely.
     classes : ndarray of int or None
-        Strata: rows of one class, or groups by their most frequent one; None: no strata.
+        Class of each row: the strata are the classes, or groups by their most frequent class; None: no strata.
     balanced : bool
-        Draw as many from each stratum as the smallest has, instead of in proportion.
+        Whether as many entries are drawn from each stratum as the smallest one has, instead of in proportion.
     replace, max_samples, seed
-        As of the estimator.
+        As the parameters of the estimator.
     """
     n_rows = len(keys)
-    kept = np.ones(n_rows, dtype=bool) if weight is None else weight > 0
+    drawable = np.ones(n_rows, dtype=bool) if weight is None else weight > 0
     if groups is None:
         unit_of_row, order = np.arange(n_rows), _stable_order(keys)
-        order = order[kept[order]]
+        order = order[drawable[order]]
         times = None if copies is None else copies[order]
     else:
         labels, unit_of_row = np.unique(read_row_groups(groups, n_rows), return_inverse=True)
-        order = np.flatnonzero(np.bincount(unit_of_row[kept], minlength=len(labels)))
+        order = np.flatnonzero(np.bincount(unit_of_row[drawable], minlength=len(labels)))
         times = None
     stratum: NDArray[Any] = np.zeros(len(order), dtype=np.intp)
     if classes is not None:
-        stratum = classes[order] if groups is None else _main_class(unit_of_row[kept], classes[kept])[order]
+        stratum = classes[order] if groups is None else _main_class(unit_of_row[drawable], classes[drawable])[order]
     strata = []
     for k in np.unique(stratum):
         members = order[stratum == k]
         strata.append((members if times is None else np.repeat(members, times[stratum == k])).astype(np.uint32))
     n_drawn = _numbers_drawn([len(s) for s in strata], max_samples, replace, balanced)
-    return Draws(n_rows, replace, seed, np.where(kept, unit_of_row, _NEVER).astype(np.uint32), strata, n_drawn)
+    return Draws(n_rows, replace, seed, np.where(drawable, unit_of_row, _NEVER).astype(np.uint32), strata, n_drawn)
 
 
 def _stable_order(keys: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Return the order of the keys, equal ones as they come; NumPy's quick sort takes a quarter of the time."""
+    """Return the stable order of the keys; without ties by NumPy's quick sort, which takes a quarter of the time."""
     order = np.argsort(keys)
     ordered = keys[order]
     return np.argsort(keys, kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
@@ -183,17 +184,17 @@ def _main_class(units: NDArray[np.intp], classes: NDArray[np.intp]) -> NDArray[n
 
 def _numbers_drawn(sizes: list[int], max_samples: int | float | None, replace: bool, balanced: bool) -> list[int]:
     available = [min(sizes)] * len(sizes) if balanced else sizes
-    share = 1.0 if replace else _SUBSAMPLE
+    fraction = 1.0 if replace else _SUBSAMPLE
     if isinstance(max_samples, Integral):
-        share = int(max_samples) / sum(available)
+        fraction = int(max_samples) / sum(available)
     elif max_samples is not None:
-        share = float(max_samples)
-    if not replace and share > 1:
+        fraction = float(max_samples)
+    if not replace and fraction > 1:
         raise ValueError(
-            f"max_samples={max_samples} is more than the {sum(available)} rows (or groups) there are to draw from "
-            "without replacement. Lower it, or set replace=True."
+            f"max_samples={max_samples} is more than the {sum(available)} rows (or groups) that can be drawn without "
+            "replacement. Lower it, or set replace=True."
         )
-    return [max(1, int(share * n + 1e-9)) for n in available]
+    return [max(1, int(fraction * n + 1e-9)) for n in available]
 
 
 Metric = Callable[[NDArray[Any], NDArray[Any]], float] | str | None
@@ -201,14 +202,14 @@ Metric = Callable[[NDArray[Any], NDArray[Any]], float] | str | None
 
 @dataclass
 class OutOfBag:
-    """Out-of-bag sums of a growing forest.
+    """Out-of-bag predictions of a growing forest, as sums over the trees.
 
     Attributes
     ----------
     columns : Table
         The training rows.
     draws : Draws
-        The rows of each tree.
+        The samples of the trees.
     target : ndarray of shape (n_rows, n_outputs)
         Values or class codes.
     classes : list of ndarray or None
@@ -229,8 +230,13 @@ class OutOfBag:
     n_used: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
+    def n_classes(self) -> list[int]:
+        """Number of classes by output; empty for a numeric target."""
+        return [len(labels) for labels in self.classes or []]
+
+    @property
     def y(self) -> NDArray[Any]:
-        """Target as metrics take it: labels or values."""
+        """Target in the form of metrics: labels or values."""
         if self.classes is None:
             y = self.target
         else:
@@ -238,13 +244,13 @@ class OutOfBag:
         return y[:, 0] if y.shape[1] == 1 else y
 
     def with_values(self, columns: _engine.Table, forest: FittedForest) -> KnownProba | KnownValues:
-        """Return what the trees predict out of bag for the same rows with other values, as `as_model` does."""
+        """Return the out-of-bag predictions for the same rows with other values, as `as_model` does."""
         changed = replace(self, columns=columns, n_trees=0, sums=None)
         changed.add(forest)
         return changed.as_model(forest)
 
     def add(self, forest: FittedForest, last: int | None = None) -> None:
-        """Count the trees in that are not counted yet, up to `last`."""
+        """Add the predictions of further trees, up to `last`."""
         last = forest.n_trees if last is None else last
         sums, n_used = forest.engine.out_of_bag(self.columns, self.draws.engine, self.n_trees, last, self.n_jobs)
         if self.sums is None:
@@ -254,19 +260,19 @@ class OutOfBag:
         self.n_trees = last
 
     def each_tree(self, forest: FittedForest) -> Iterator[None]:
-        """Count the trees in one by one."""
+        """Add the predictions of further trees one by one."""
         for t in range(self.n_trees, forest.n_trees):
             self.add(forest, t + 1)
             yield
 
     @property
     def rows(self) -> NDArray[np.intp]:
-        """Rows that have a weight and a tree that did not see them."""
+        """Rows of positive weight that are out of bag for at least one tree."""
         known = self.n_used > 0
         return np.flatnonzero(known if self.weight is None else known & (self.weight > 0))
 
     def means(self, rows: NDArray[np.intp] | None = None) -> Floats:
-        """Mean flat values; NaN for rows without a tree."""
+        """Return the mean predictions as flat values; NaN for rows that are in every sample."""
         assert self.sums is not None
         sums, n = (self.sums, self.n_used) if rows is None else (self.sums[rows], self.n_used[rows])
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -278,7 +284,7 @@ class OutOfBag:
         return float(np.average(loss, weights=None if self.weight is None else self.weight[rows]))
 
     def error(self, forest: FittedForest) -> float:
-        """Misclassification rate (over all outputs), or mean squared error."""
+        """Return the misclassification rate (over all outputs), or the mean squared error."""
         rows = self.rows
         means = self.means(rows)
         if self.classes is None:
@@ -286,19 +292,19 @@ class OutOfBag:
         return self._average((forest.best_codes(means) != self.target[rows]).mean(axis=1), rows)
 
     def smooth_error(self, forest: FittedForest) -> float:
-        """Brier score, or mean squared error: what tells whether more trees still help."""
+        """Return the Brier score, or the mean squared error, by which growth with n_estimators="auto" stops."""
         if self.classes is None:
             return self.error(forest)
         rows = self.rows
         means = self.means(rows)
         loss = np.zeros(len(rows))
         for k, columns in enumerate(forest.class_columns):
-            shares = means[:, columns]
-            loss += ((shares - (np.arange(shares.shape[1]) == self.target[rows, k][:, np.newaxis])) ** 2).sum(axis=1)
+            proba = means[:, columns]
+            loss += ((proba - (np.arange(proba.shape[1]) == self.target[rows, k][:, np.newaxis])) ** 2).sum(axis=1)
         return self._average(loss, rows)
 
     def score(self, forest: FittedForest, metric: Metric) -> float:
-        """Accuracy or R² (weighted), a scikit-learn scorer by name, or ``metric(y, predicted)``."""
+        """Return the weighted accuracy or R², a scikit-learn score by name, or ``metric(y, predicted)``."""
         rows = self.rows
         if len(rows) == 0:
             return float("nan")
@@ -306,24 +312,24 @@ class OutOfBag:
             return float(get_scorer(metric)(self.as_model(forest), rows, self.y[rows]))
         if metric is not None:
             return float(metric(self.y[rows], self.as_model(forest).predict(rows)))
-        if self.classes is not None:  # as `score`: all outputs of a row must be right
-            right = (forest.best_codes(self.means(rows)) == self.target[rows]).all(axis=1)
-            return self._average(right.astype(np.float64), rows)
+        if self.classes is not None:  # as in `score`, all outputs of a row must be correct
+            is_correct = (forest.best_codes(self.means(rows)) == self.target[rows]).all(axis=1)
+            return self._average(is_correct.astype(np.float64), rows)
         weight = None if self.weight is None else self.weight[rows]
         actual, means = self.target[rows], self.means(rows)
         rest = np.average((actual - means) ** 2, axis=0, weights=weight)
         spread = np.average((actual - np.average(actual, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
-        # as scikit-learn: a constant output counts as 1 if it is met, else as 0
+        # as in scikit-learn, the R² of a constant output is 1 if it is predicted exactly, else 0
         by_output = np.where(spread > 0, 1.0 - rest / np.where(spread > 0, spread, 1.0), np.where(rest > 0, 0.0, 1.0))
         return float(np.mean(by_output))
 
     def curve(self, forest: FittedForest, metric: Metric = None) -> Floats:
-        """Error (or value of the metric) after each tree that is not counted yet."""
+        """Return the error, or the value of the metric, after each further tree."""
         value = self.error if metric is None else (lambda f: self.score(f, metric))
         return np.array([value(forest) for _ in self.each_tree(forest)])
 
     def as_model(self, forest: FittedForest) -> KnownProba | KnownValues:
-        """Return the out-of-bag predictions as a model that predicts row numbers."""
+        """Return the out-of-bag predictions as a model that is queried by row numbers."""
         predictions = forest.by_output(self.means())
         if self.classes is None:
             return KnownValues(predictions)

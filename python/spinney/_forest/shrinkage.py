@@ -1,8 +1,7 @@
-"""How much the leaves of a forest are shrunk: `shrinkage="auto"`.
+"""The strength of shrinkage in a forest with `shrinkage="auto"`.
 
-Trees that have not seen a row give the probability of its class, at several strengths. A strength that lowers the mean
-log loss by more than chance would replaces the usual one. Where trees are grown on all rows, other trees are grown on
-samples of the rows for this, and thrown away.
+The out-of-bag log loss is computed at several strengths. A strength whose mean loss is significantly lower replaces the
+default one. If trees are grown on all rows, auxiliary trees are grown on samples for this choice, and discarded.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from spinney._forest.samples import Draws, row_keys
 from spinney._model.forest import FittedForest
 
 STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-USUAL = 1  # its place: a tenth of a row
-N_FIRST = 50  # the first trees of a forest, which choose the strength; a forest with fewer has the usual one
-N_HELPERS = 32  # trees that are grown for this alone
-_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 4000, 500, 2**22  # to evaluate strengths on
-_LEAST = 1e-15  # a probability that counts as 0
+DEFAULT = 1  # its position: a tenth of a row
+N_FIRST = 50  # the first trees of a forest, which choose the strength; smaller forests use the default
+N_AUXILIARY = 32  # auxiliary trees
+_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 4000, 500, 2**22  # for the evaluation of strengths
+_LEAST = 1e-15  # smaller probabilities are raised to this
 
 
 def evaluation_rows(rows: LearningRows) -> tuple[LearningRows, NDArray[np.intp] | None]:
-    """Return about as many rows as it takes, and which (None: all); it depends on their values alone."""
+    """Return a subset of rows for the evaluation and their numbers (None: all), chosen by their values alone."""
     most = max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_CELLS // max(1, rows.columns.n_columns)))
     n = len(rows.keys) if rows.copies is None else int(rows.copies.sum())
     if n <= most:
@@ -42,19 +41,21 @@ def evaluation_rows(rows: LearningRows) -> tuple[LearningRows, NDArray[np.intp] 
 
 
 def strength_of(forest: FittedForest, draws: Draws, rows: LearningRows, unit: float, n_jobs: int) -> float:
-    """Strength for a forest of which these are some trees, in rows; few trees ask for too much: one step back.
+    """Return the strength, in rows, for a forest of which `forest` holds the first trees.
 
-    `unit` is what a row weighs.
+    Few trees prefer a strength that is too large for many, so that the next smaller one is returned. `unit` is the
+    weight of a row.
     """
-    some, chosen = evaluation_rows(rows)
+    subset, chosen = evaluation_rows(rows)
     by_tree = (draws.counts(t) for t in range(forest.n_trees))
     counts = np.stack([n if chosen is None else n[chosen] for n in by_tree]).astype(np.int64)
-    best = clearly_best(_losses(forest, some, _unseen(some, counts, draws), unit, n_jobs), some.weight, some.copies)
-    return STRENGTHS[best - 1 if best > USUAL else best]
+    losses = _losses(forest, subset, _unseen(subset, counts, draws), unit, n_jobs)
+    best = clearly_best(losses, subset.weight, subset.copies)
+    return STRENGTHS[best - 1 if best > DEFAULT else best]
 
 
 def _losses(forest: FittedForest, rows: LearningRows, unseen: Floats, unit: float, n_jobs: int) -> Floats:
-    """Log losses of rows that some tree has not seen, by strength: (n_strengths, n_rows); others are NaN."""
+    """Return the out-of-bag log losses by strength, (n_strengths, n_rows); NaN for rows that are in every sample."""
     leaf = forest.engine.apply(rows.columns, n_jobs)
     codes = np.ascontiguousarray(rows.target, dtype=np.int32)
     proba = forest.engine.own_shares(leaf, unseen, codes, rows.n_classes, np.array(STRENGTHS) * unit, n_jobs).T
@@ -64,10 +65,10 @@ def _losses(forest: FittedForest, rows: LearningRows, unseen: Floats, unit: floa
 
 
 def _unseen(rows: LearningRows, counts: Integers, draws: Draws) -> Floats:
-    """How much each tree counts as one that has not seen a row, (n_trees, n_rows), given how often it has drawn it.
+    """Return the probability that each row is out of bag for each tree, (n_trees, n_rows), from how often it was drawn.
 
-    Of c equal rows, or one of weight c, drawn k times in all, each was left out with a probability of (1 - 1/c)^k,
-    or (c - k) / c without replacement, whichever it is that the sample holds.
+    If c equal rows, or one row of weight c, were drawn k times in all, each was left out with a probability of
+    (1 - 1/c)^k, or (c - k) / c without replacement, whichever of them the sample holds.
     """
     if rows.groups is not None:
         return np.asarray(counts == 0, dtype=np.float64)
@@ -86,31 +87,31 @@ def _unseen(rows: LearningRows, counts: Integers, draws: Draws) -> Floats:
 
 
 def clearly_best(losses: Floats, weight: Floats | None, copies: Integers | None) -> int:
-    """Place of the strength with the least mean loss, or of the usual one if that is not clearly worse.
+    """Return the position of the strength of least mean loss, or of the default if that is not significantly worse.
 
     Parameters
     ----------
     losses : ndarray of shape (n_strengths, n_rows)
-        NaN: not known.
+        NaN: unknown.
     weight : ndarray or None
     copies : ndarray of int or None
-        How often each row is there.
+        Whole weights.
     """
-    known = np.isfinite(losses[USUAL]) & (True if weight is None else weight > 0)
+    known = np.isfinite(losses[DEFAULT]) & (True if weight is None else weight > 0)
     amount = np.ones(int(known.sum())) if weight is None else weight[known]
     total = any_order_sum(amount)
     if len(amount) == 0 or not total > 0:
-        return USUAL
-    lower = losses[:, known] - losses[USUAL, known]
+        return DEFAULT
+    lower = losses[:, known] - losses[DEFAULT, known]
     means = [any_order_sum(amount * row) / total for row in lower]
     best = int(np.argmin(means))
     spread = any_order_sum(amount * (lower[best] - means[best]) ** 2) / total
     n = total**2 / any_order_sum(amount**2) if copies is None else float(copies[known].sum())
-    return best if means[best] ** 2 * n > spread else USUAL
+    return best if means[best] ** 2 * n > spread else DEFAULT
 
 
 def grows_again(request: ForestRequest, earlier: FittedForest, strength: float, grower: TreeGrower) -> bool:
-    """Whether the request would grow the trees that there are: then they need not be retained."""
+    """Return whether the request would grow the earlier trees again: then they can be replaced."""
     again = grower(request, 0, earlier.n_trees).engine.shrunk(strength)
     return all(
         np.array_equal(getattr(again, name), getattr(earlier.engine, name), equal_nan=True)
@@ -120,27 +121,27 @@ def grows_again(request: ForestRequest, earlier: FittedForest, strength: float, 
 
 @dataclass(frozen=True)
 class LearningRows:
-    """A table with its target and weights, as trees are grown on it.
+    """The rows that a forest is grown on: table, target and weights.
 
     Attributes
     ----------
     inputs, columns : Table
-        Columns of the table, and those that trees split on.
+        Columns of the table, and the columns or combinations that trees split on.
     target : ndarray of shape (n_rows, n_outputs)
         Class codes, or values.
     n_classes : list of int
         Empty for a numeric target.
     classes : list of ndarray or None
     sample_weight, weight : ndarray or None
-        Without and with the weights of the classes.
+        Without and with class weights.
     copies : ndarray of int or None
-        How often each row is there, where its weight says that.
+        Whole weights, if the weights are whole multiples of the smallest.
     counts_copies : bool
-        Whether samples are drawn as if rows were there so many times.
+        Whether samples are drawn as if rows were repeated by their whole weights.
     costs : ClassCosts or None
     groups : array-like or None
-    prints : ndarray of shape (n_rows,) or None
-        Numbers that depend on the values of a row alone.
+    fingerprints : ndarray of shape (n_rows,) or None
+        Hashes of the values of each row.
     """
 
     inputs: _engine.Table
@@ -154,22 +155,22 @@ class LearningRows:
     counts_copies: bool = False
     costs: ClassCosts | None = None
     groups: ColumnLike = None
-    prints: NDArray[np.uint64] | None = None
+    fingerprints: NDArray[np.uint64] | None = None
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """Numbers that depend on the values and the target of a row alone."""
-        assert self.prints is not None
-        return row_keys(self.prints, self.target, self.inputs.n_columns)
+        """Keys that depend only on the values and the target of each row."""
+        assert self.fingerprints is not None
+        return row_keys(self.fingerprints, self.target, self.inputs.n_columns)
 
     @property
     def drawn_copies(self) -> Integers | None:
-        """How often each row is there for the draws; None: once."""
+        """How often each row is repeated in the draws; None: once."""
         return self.copies if self.counts_copies else None
 
     @property
     def unit(self) -> float:
-        """What class weights multiply the rows by on average: the unit they are in must not matter."""
+        """Mean class weight of the rows, by which strengths are multiplied so that its unit does not matter."""
         if self.weight is None or self.weight is self.sample_weight:
             return 1.0
         n = len(self.weight) if self.sample_weight is None else any_order_sum(self.sample_weight)
@@ -177,7 +178,7 @@ class LearningRows:
 
     @property
     def in_leaves(self) -> Floats | None:
-        """Weights of the rows in the leaves that retain them."""
+        """Weights of the rows in the leaves, for stored training rows."""
         weight = per_draw(self.weight, self.drawn_copies)
         return weight if self.costs is None else self.costs.value_weights(self.target[:, 0], weight)
 
@@ -185,7 +186,7 @@ class LearningRows:
         """Return some of the rows."""
         chosen: dict[str, Any] = {
             name: None if (values := getattr(self, name)) is None else values[rows]
-            for name in ("target", "sample_weight", "weight", "copies", "prints")
+            for name in ("target", "sample_weight", "weight", "copies", "fingerprints")
         }
         return replace(self, columns=rows_of(self.columns, rows), **chosen)
 

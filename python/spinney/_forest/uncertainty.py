@@ -1,7 +1,7 @@
-"""How sure a forest is of its predictions: quantiles, intervals and sets of classes from its training rows.
+"""The uncertainty of a forest's predictions: standard errors, quantiles, intervals and prediction sets.
 
-A training row's out-of-bag prediction comes from trees that have not seen it, as a new row's does, so out-of-bag errors
-calibrate intervals and sets for new rows.
+Out-of-bag predictions come from trees that were grown without the row, as for new rows, so that out-of-bag errors
+calibrate intervals and prediction sets.
 """
 
 from __future__ import annotations
@@ -11,13 +11,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
+from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.display import warn
-from spinney._data.types import Floats
-from spinney._estimator.conformal import CalibrationRows, conformal_quantile, weight_needed, weight_of_one
+from spinney._data.types import Floats, TableLike
+from spinney._estimator.conformal import (
+    CalibrationRows,
+    check_coverage,
+    class_sets,
+    conformal_quantile,
+    weight_needed,
+    weight_of_one,
+)
+from spinney._estimator.estimator import only_if
+from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.growth_record import TrainingRows
 from spinney._forest.samples import Draws
 from spinney._model.forest import FittedForest
@@ -28,7 +38,7 @@ Leaves = NDArray[np.uint32]
 
 
 class Calibration:
-    """Training rows that can calibrate: of positive weight, and left out of at least one tree.
+    """The training rows used for calibration: of positive weight, and out of bag for at least one tree.
 
     Attributes
     ----------
@@ -38,13 +48,15 @@ class Calibration:
     target : ndarray of shape (n_rows_used, n_outputs)
     weight : ndarray of shape (n_rows_used,) or None
     margins : dict
-        Margins of quantiles that have been computed, by levels.
+        Computed margins of quantiles, by levels.
     """
 
     def __init__(self, forest: FittedForest, known: TrainingRows) -> None:
         means, n_unseen = known.out_of_bag_means(forest)
         if not known.n_classes and means.shape[1] != known.target.shape[1]:
-            raise ValueError("The criterion predicts something other than y, so there are no errors to calibrate by.")
+            raise ValueError(
+                "The criterion predicts something other than y, so intervals cannot be calibrated by errors."
+            )
         usable = n_unseen > 0
         if known.row_weight is not None:
             usable &= known.row_weight > 0
@@ -64,7 +76,7 @@ class Calibration:
 
     @cached_property
     def unseen_bits(self) -> NDArray[np.uint8]:
-        """Return the trees that left each row out as bits, eight trees to a byte, (n_bytes, n_rows_used)."""
+        """Return the trees for which each row is out of bag as bits, eight trees to a byte, (n_bytes, n_rows_used)."""
         return np.packbits(self.known.unseen()[:, self.rows], axis=0, bitorder="little")
 
     @cached_property
@@ -87,7 +99,7 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class ForestIntervals:
-    """Conditional distributions of the target by a fitted forest that retains its training rows.
+    """Conditional distributions of the target by a forest that stores its training rows.
 
     Attributes
     ----------
@@ -102,7 +114,7 @@ class ForestIntervals:
 
     @property
     def calibration(self) -> Calibration:
-        """The rows that calibrate, found once for the training rows."""
+        """The calibration rows, computed once."""
         cache = self.known.cache
         if "calibration" not in cache:
             cache["calibration"] = Calibration(self.forest, self.known)
@@ -110,13 +122,13 @@ class ForestIntervals:
         return found
 
     def weights(self, leaves: Leaves) -> csr_array:
-        """Weight of each training row in the prediction for each row."""
+        """Return the weight of each training row in the prediction for each row."""
         start, row, weight = self.known.engine.weights(leaves, self.n_jobs)
         kind = np.int32 if len(row) < 2**31 else np.int64
         return csr_array((weight, row.astype(kind), start.astype(kind)), shape=(len(leaves), self.known.n_rows))
 
     def quantiles(self, leaves: Leaves, levels: Floats) -> Floats:
-        """Quantiles of the target, (n_rows, n_outputs, n_levels)."""
+        """Return quantiles of the target, (n_rows, n_outputs, n_levels)."""
         order = np.argsort(levels, kind="stable")
         found = np.empty((len(leaves), len(self.known.places), len(levels)))
         for k, (place, target) in enumerate(self.known.places):
@@ -126,13 +138,13 @@ class ForestIntervals:
         return found
 
     def cdf(self, leaves: Leaves, values: Floats) -> Floats:
-        """Probability that the target is at most each value, (n_rows, n_outputs, n_values)."""
+        """Return the probability that the target is at most each value, (n_rows, n_outputs, n_values)."""
         weights = self.weights(leaves)
         parts = [weights @ (y[:, np.newaxis] <= values).astype(np.float64) for y in self.known.target.T]
         return np.asarray(np.clip(np.stack(parts, axis=1), 0.0, 1.0))
 
     def interval(self, columns: _engine.Table, coverage: float, method: str) -> Floats:
-        """Lower and upper ends, (n_rows, n_outputs, 2)."""
+        """Return the lower and upper ends of intervals, (n_rows, n_outputs, 2)."""
         if method == "quantile":
             return self._widened_quantiles(self.forest.engine.apply(columns, self.n_jobs), coverage)
         if method == "jackknife+":
@@ -144,23 +156,23 @@ class ForestIntervals:
         raise ValueError(f"method must be 'quantile', 'jackknife+' or 'residual', not {method!r}.")
 
     def _widened_quantiles(self, leaves: Leaves, coverage: float) -> Floats:
-        """Conformalised quantile regression: quantiles, widened until they cover the training rows out of bag."""
+        """Return intervals by conformalised quantile regression: quantiles, widened by the out-of-bag margin."""
         cal = self.calibration
         levels = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
         margin = self._quantile_margins(levels, coverage)
         found = self.quantiles(leaves, levels)
         ends = np.stack([found[..., 0] - margin, found[..., 1] + margin], axis=-1)
-        crossed = ends[..., 0] > ends[..., 1]  # a negative margin wider than the quantiles are apart
+        crossed = ends[..., 0] > ends[..., 1]  # a negative margin that exceeds half the distance of the quantiles
         ends = np.where(crossed[..., np.newaxis], found.mean(axis=-1, keepdims=True), ends)
-        # A new target lies beyond those that occurred with a probability of at most twice one row's fraction of the
-        # weight: ends that stop there lose no more than that.
+        # A new target lies outside the range of the training targets with a probability of at most twice one row's
+        # fraction of the weight: clipping to this range loses at most that much coverage.
         if 2 * cal.fraction_of_one > (1 - coverage) / 10:
             return ends
         lowest, highest = cal.target.min(axis=0)[:, np.newaxis], cal.target.max(axis=0)[:, np.newaxis]
         return np.clip(ends, lowest, highest)
 
     def _quantile_margins(self, levels: Floats, coverage: float) -> Floats:
-        """Return how far targets lie beyond out-of-bag quantiles, as `coverage` of the rows do at most, by output."""
+        """Return the margin by which out-of-bag quantiles must be widened to reach `coverage`, by output."""
         cal, key = self.calibration, (*levels.tolist(), coverage)
         if key not in cal.margins:
             known = self.quantiles(np.ascontiguousarray(self.known.unseen_leaves[cal.rows]), levels)
@@ -168,10 +180,10 @@ class ForestIntervals:
         return cal.margins[key]
 
     def _jackknife_plus(self, leaves: Leaves, coverage: float) -> Floats:
-        """Jackknife+ after bootstrap (Kim, Xu and Barber 2020).
+        """Return intervals by jackknife+ after bootstrap (Kim, Xu and Barber 2020).
 
-        Around the mean of the trees that left training row i out lie its errors; the interval spans the fraction
-        `coverage` of these on each side.
+        Each training row i contributes the mean prediction of the trees grown without it, plus and minus its
+        out-of-bag error; the ends are quantiles of these values.
         """
         cal, errors = self.calibration, self.calibration.errors
         value = self.forest.engine.value.reshape(-1, self.forest.engine.value_width)
@@ -204,30 +216,30 @@ class VarianceForm:
     matrix : ndarray of shape (n_trees, n_trees)
         The variance is d' matrix d, where d = f - f̄.
     noise : float
-        Times sum(d²): what the finite number of trees adds to it on average.
+        Factor of sum(d²): the bias of the variance by the finite number of trees.
     """
 
     matrix: Floats
     noise: float
 
     def variances(self, predicted: Floats, corrected: bool) -> Floats:
-        """Variance for each row of the predictions of all trees, (n_rows, n_trees)."""
-        away = predicted - predicted.mean(axis=1, keepdims=True)
-        found = np.einsum("rt,rt->r", away @ self.matrix, away)
-        return np.asarray(found - self.noise * (away**2).sum(axis=1) if corrected else found)
+        """Return the variance for each row of the predictions of all trees, (n_rows, n_trees)."""
+        deviation = predicted - predicted.mean(axis=1, keepdims=True)
+        found = np.einsum("rt,rt->r", deviation @ self.matrix, deviation)
+        return np.asarray(found - self.noise * (deviation**2).sum(axis=1) if corrected else found)
 
 
 @dataclass(frozen=True)
 class DrawnUnits:
-    """How often each unit was drawn for each tree, with what it stands for.
+    """How often each unit of sampling was drawn for each tree.
 
     Attributes
     ----------
     counts : ndarray of shape (n_trees, n_units)
     copies : ndarray of shape (n_units,)
-        Rows that a unit of whole weight stands for.
+        Whole weight of each unit.
     available, drawn : ndarray of shape (n_units,)
-        Entries in the unit's stratum, and how many of them a tree gets.
+        Number of entries in the unit's stratum, and how many of them are drawn for a tree.
     replace : bool
     """
 
@@ -239,7 +251,7 @@ class DrawnUnits:
 
     @classmethod
     def of(cls, draws: Draws, n_trees: int) -> DrawnUnits:
-        """Draw the samples of all trees once more."""
+        """Repeat the draws of all trees."""
         units, copies, available, drawn = [], [], [], []
         for stratum, n_drawn in zip(draws.strata, draws.n_drawn, strict=True):
             unit, times = np.unique(stratum, return_counts=True)
@@ -260,7 +272,7 @@ class DrawnUnits:
         )
 
     def gram(self, scale: Floats, unseen: bool) -> Floats:
-        """Sum over units of scale times the products of what two trees have of them: counts, or being left out."""
+        """Return, for each pair of trees, the scaled sum over units of the products of their counts or absences."""
         n_trees = len(self.counts)
         total = np.zeros((n_trees, n_trees))
         for begin in range(0, self.counts.shape[1], _BLOCK_UNITS):
@@ -272,10 +284,10 @@ class DrawnUnits:
 
 
 def infinitesimal_jackknife(units: DrawnUnits) -> VarianceForm:
-    """Sum over units of the squared covariance of N[u] and f.
+    """Return the variance as the sum over units of the squared covariance of N[u] and f.
 
     Without replacement it is inflated by (n - 1)/n · (n/(n - s))² for s of n drawn (Wager and Athey 2018). A unit of c
-    copies stands for c units that share its covariance evenly, so its square counts 1/c.
+    copies stands for c units, among which its covariance is divided evenly, so that its square counts 1/c.
     """
     n_trees = len(units.counts)
     scale = 1.0 / units.copies
@@ -293,7 +305,7 @@ def infinitesimal_jackknife(units: DrawnUnits) -> VarianceForm:
 
 
 def jackknife(units: DrawnUnits) -> VarianceForm:
-    """(n - 1)/n times the sum over units of the squared change of the mean when only trees without the unit count."""
+    """Return the variance as (n - 1)/n times the sum over units of the squared change of the mean without the unit."""
     if not units.replace:
         raise ValueError(
             "The jackknife after bootstrap needs samples with replacement. Use method='infinitesimal', or fit with "
@@ -311,13 +323,13 @@ def jackknife(units: DrawnUnits) -> VarianceForm:
         raise ValueError("Every row was drawn for every tree. Grow more trees, or draw fewer rows with max_samples.")
     if lacking:
         warn(
-            f"{lacking} rows (or groups) were drawn for every tree; the jackknife assumes that they matter as much "
+            f"{lacking} rows (or groups) were drawn for every tree; the jackknife assumes that they contribute as much "
             "as the others. Grow more trees."
         )
     scale = (units.available - 1) / units.available * (len(n_unseen) / (len(n_unseen) - lacking))
-    shares = np.divide(scale, n_unseen.astype(float), out=np.zeros(len(scale)), where=n_unseen > 0)
-    by_square = np.divide(shares, n_unseen.astype(float), out=np.zeros(len(scale)), where=n_unseen > 0)
-    noise = float((shares - np.where(n_unseen > 0, scale, 0.0) / n_trees).sum()) / n_trees
+    per_tree = np.divide(scale, n_unseen.astype(float), out=np.zeros(len(scale)), where=n_unseen > 0)
+    by_square = np.divide(per_tree, n_unseen.astype(float), out=np.zeros(len(scale)), where=n_unseen > 0)
+    noise = float((per_tree - np.where(n_unseen > 0, scale, 0.0) / n_trees).sum()) / n_trees
     return VarianceForm(units.gram(by_square, unseen=True), noise)
 
 
@@ -327,7 +339,7 @@ _FORMS = {"infinitesimal": infinitesimal_jackknife, "jackknife": jackknife}
 def standard_errors(
     forest: FittedForest, leaves: NDArray[np.uint32], draws: Draws, method: str, corrected: bool
 ) -> Floats:
-    """Estimate the standard error of each flat value of each row, (n_rows, value_width)."""
+    """Return the standard error of each flat value of each row, (n_rows, value_width)."""
     if method not in _FORMS:
         raise ValueError(f"method must be 'infinitesimal' or 'jackknife', not {method!r}.")
     form = _FORMS[method](DrawnUnits.of(draws, forest.n_trees))
@@ -343,7 +355,227 @@ def standard_errors(
     negative = int(np.count_nonzero(found < -1e-12 * scale))
     if negative:
         warn(
-            f"{negative} of {found.size} variances came out below 0 after the correction for the number of trees and "
+            f"{negative} of {found.size} variances were negative after the correction for the number of trees and "
             "were set to 0. Grow more trees."
         )
     return np.sqrt(np.maximum(found, 0.0))
+
+
+# ---- methods of forests ------------------------------------------------------------------------------------------
+
+_NO_OUT_OF_BAG = "needs out-of-bag rows, but with bootstrap=False there are none. Fit with bootstrap=True."
+
+
+def why_no_training_rows(forest: TableEstimator) -> str | None:
+    """Return why a method that needs the training rows is not available; None if it is."""
+    has_rows = forest._growth.rows is not None if hasattr(forest, "forest_") else forest.keep_rows
+    return (
+        None if has_rows else "needs the training rows, which this forest does not store. Fit it with keep_rows=True."
+    )
+
+
+def why_no_out_of_bag_rows(forest: TableEstimator) -> str | None:
+    """Return why a method that needs out-of-bag rows is not available; None if it is."""
+    has_draws = forest._growth.draws is not None if hasattr(forest, "forest_") else forest.bootstrap
+    return why_no_training_rows(forest) or (None if has_draws else _NO_OUT_OF_BAG)
+
+
+def _intervals(forest: TableEstimator) -> ForestIntervals:
+    check_is_fitted(forest)
+    return ForestIntervals(forest.forest_, forest._growth.rows, forest._n_threads)
+
+
+def _leaves(forest: TableEstimator, X: TableLike, oob: bool = False) -> NDArray[np.uint32]:
+    """Return the leaves of rows; with `oob`, those of training rows in the trees that were grown without them."""
+    if not oob:
+        return np.asarray(forest.forest_.engine.apply(forest._columns(X), forest._n_threads))
+    known = _intervals(forest).known
+    if known.draws is None:
+        raise ValueError(f"oob=True {_NO_OUT_OF_BAG}")
+    if X is not None:
+        forest._training_columns(X, known.n_rows, "oob=True is for the training rows: pass these, or None.")
+    return known.unseen_leaves
+
+
+def _without_single_axes(found: Floats, is_scalar: bool) -> Floats:
+    """Return numbers by row, output and level without the axis of a single output, or of a scalar level."""
+    found = found[:, 0] if found.shape[1] == 1 else found
+    return np.asarray(found[..., 0] if is_scalar else found)
+
+
+@only_if(why_no_training_rows)
+def leaf_weights(forest: TableEstimator, X: TableLike = None, *, oob: bool = False) -> csr_array:
+    """Return the weight of each training row in the prediction for each row.
+
+    The weight of a training row is its fraction of the weight of the leaf that both rows fall into, averaged over the
+    trees; the weights of a row add up to 1. They are a conditional distribution of the target (Meinshausen 2006):
+    ``leaf_weights(X) @ y`` is the mean that a regression forest with squared error predicts.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    oob : bool, default=False
+        For the training rows (`X` may be None): use only the trees grown without the row.
+
+    Returns
+    -------
+    csr_array of shape (n_samples, n_training_rows)
+        Weights.
+    """
+    return _intervals(forest).weights(_leaves(forest, X, oob))
+
+
+def predict_standard_error(
+    forest: TableEstimator, X: TableLike, method: str = "infinitesimal", *, corrected: bool = True
+) -> Floats | list[Floats]:
+    """Estimate the standard error of each prediction over training samples of this size.
+
+    It measures the uncertainty of the mean (or of the class probabilities), not the deviation of single targets; for
+    that see `predict_interval`. The estimate uses the samples of the trees (Wager, Hastie and Efron 2014).
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    method : {"infinitesimal", "jackknife"}, default="infinitesimal"
+        The infinitesimal jackknife, or the jackknife after bootstrap. The first supports samples with and without
+        replacement, whole weights and strata, the second only samples with replacement. Groups are left out as a whole.
+    corrected : bool, default=True
+        Whether to subtract the bias of the variance by the limited number of trees. Negative variances are set to 0,
+        with a warning: then more trees are needed.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), (n_samples, n_outputs) or (n_samples, n_classes), or a list of the last
+        Standard errors, in the shape of `predict` for values and of `predict_proba` for classes.
+    """
+    check_is_fitted(forest)
+    try:
+        draws = forest._draws
+    except AttributeError as error:
+        raise ValueError(f"Standard errors need the samples of the trees. {error}") from None
+    if forest.forest_.n_trees < 2:
+        raise ValueError("Standard errors need at least 2 trees; hundreds are better.")
+    return forest.forest_.by_output(standard_errors(forest.forest_, _leaves(forest, X), draws, method, corrected))
+
+
+@only_if(why_no_out_of_bag_rows)
+def predict_set(forest: TableEstimator, X: TableLike, coverage: float = 0.9, method: str = "lac") -> NDArray[np.bool_]:
+    """Predict a set of classes that contains the class of each row with a probability of about `coverage`.
+
+    Sets are calibrated by the out-of-bag class probabilities of the training rows. For new rows of the same
+    distribution the coverage is close to `coverage`; because new rows are predicted by all trees, it is not guaranteed.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    coverage : float, default=0.9
+        Fraction of new rows whose set should contain their class.
+    method : {"lac", "aps"}, default="lac"
+        - "lac": classes whose probability is at least a threshold. The smallest sets on average; a set is empty where
+          no class is likely enough.
+        - "aps": the most probable classes until their total probability exceeds a threshold: larger sets where the
+          classes are hard to distinguish. Never empty.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes), bool
+        Whether each class is in the set, in the order of `classes_`.
+    """
+    intervals = _intervals(forest)
+    if forest.n_outputs_ > 1:
+        raise ValueError("predict_set is for one output. Fit one forest per output.")
+    proba = forest.forest_.predictions(forest._columns(X), forest._n_threads)
+    return class_sets(proba, intervals.calibration.known_classes, coverage, method)
+
+
+@only_if(why_no_training_rows)
+def predict_quantiles(
+    forest: TableEstimator,
+    X: TableLike = None,
+    quantiles: ArrayLike = (0.025, 0.5, 0.975),
+    *,
+    oob: bool = False,
+) -> Floats:
+    """Predict quantiles of the target from the training rows in the leaves (a quantile regression forest).
+
+    The q-quantile is the smallest target at or below which at least the fraction q of the weights of `leaf_weights`
+    lies: the inverse of the distribution function, always one of the training targets.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    quantiles : float or sequence of float, default=(0.025, 0.5, 0.975)
+        Between 0 and 1, in any order.
+    oob : bool, default=False
+        For the training rows (`X` may be None): use only the trees grown without the row. NaN if there is none.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_quantiles) or (n_samples, n_outputs, n_quantiles)
+        Quantiles; without the last axis if `quantiles` is one number.
+    """
+    levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+    if levels.ndim != 1 or len(levels) == 0 or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"quantiles must be numbers between 0 and 1, not {quantiles!r}.")
+    return _without_single_axes(_intervals(forest).quantiles(_leaves(forest, X, oob), levels), np.ndim(quantiles) == 0)
+
+
+@only_if(why_no_training_rows)
+def predict_cdf(forest: TableEstimator, X: TableLike, values: ArrayLike) -> Floats:
+    """Predict the probability that the target is at most each of some values.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    values : float or sequence of float
+        Where to evaluate the distribution function.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_values) or (n_samples, n_outputs, n_values)
+        Probabilities by the weights of `leaf_weights`; without the last axis if `values` is one number.
+    """
+    at = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    return _without_single_axes(_intervals(forest).cdf(_leaves(forest, X), at), np.ndim(values) == 0)
+
+
+@only_if(why_no_out_of_bag_rows)
+def predict_interval(forest: TableEstimator, X: TableLike, coverage: float = 0.9, method: str = "quantile") -> Floats:
+    """Predict an interval that contains the target of each row with a probability of about `coverage`.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    coverage : float, default=0.9
+        Fraction of new rows whose interval should contain the target.
+    method : {"quantile", "jackknife+", "residual"}, default="quantile"
+        - "quantile": quantiles of the forest, widened or narrowed until the out-of-bag intervals of the training rows
+          have the coverage (conformalised quantile regression). The width adapts to each row, and the ends stay within
+          the range of the training targets, unless there are very few rows. The coverage is close to `coverage` in
+          practice, without a guarantee for small samples.
+        - "jackknife+": jackknife+ after bootstrap: nearly the same width for all rows. For rows that are exchangeable
+          with the training rows, the coverage is at least 1 - 2 (1 - coverage) for any distribution, except that the
+          theorem assumes a random number of trees; in practice it is close to `coverage`. The time grows with the
+          number of rows times the number of training rows.
+        - "residual": the prediction plus and minus a quantile of the out-of-bag errors: the same width for all rows.
+          Guarantees as for "quantile".
+
+    Returns
+    -------
+    ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+        Lower and upper ends, for each output; infinite if there are too few training rows for the coverage.
+
+    Notes
+    -----
+    Calibration leaves out training rows that were drawn for every tree, which have no out-of-bag error, and rows of
+    weight 0; it weights the others by their weights. Rows of a group are left out together, so that the errors are
+    those on new groups.
+    """
+    check_coverage(coverage)
+    return _without_single_axes(_intervals(forest).interval(forest._columns(X), coverage, method), False)

@@ -1,8 +1,8 @@
-"""Forests of random cuts, grown without a target.
+"""Forests of random splits, grown without a target.
 
-The engine cuts by a target, so that each row gets a random one: with one random column and one random cut at a node,
-there is nothing for it to choose from but the side that missing values take. It is a function of (seed, values of the
-row), so that the forest does not depend on the order of the rows.
+The engine needs a target, so that each row gets a random one: with one random column and one random threshold at a
+node, it only decides on which side missing values go. The target is a function of (seed, values of the row), so that
+the forest does not depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ from spinney._tree.trees import ExtraTreeRegressor
 
 @dataclass(frozen=True)
 class Plan:
-    """What the parameters of a forest mean for a table.
+    """The settings of a forest for a table.
 
     Attributes
     ----------
     options : dict
         Parameters of each tree.
     weight : ndarray or None
-        Weights of the rows, on top of how often they are drawn.
+        Weights of the rows, multiplied by how often they are drawn.
     draws : Draws or None
-        Rows of each tree; None: all.
+        The samples of the trees; None: all rows.
     max_features_per_tree : int or None
         Columns that each tree may use; None: all.
     copies : ndarray of int or None
-        How often each row is there; None: once.
+        How often each row counts; None: once.
     finisher : Finisher or None
-        What changes the values of grown trees.
+        Changes the values of grown trees.
     """
 
     options: dict[str, Any]
@@ -74,7 +74,7 @@ class Plan:
 
 @estimator
 class UnsupervisedForest(SequenceOfMembers, TableEstimator):
-    """What forests without a target share."""
+    """A forest without a target."""
 
     n_estimators: int = parameter(COUNT, default=100)
     random_state: RandomState = parameter("random_state", default=None)
@@ -91,13 +91,13 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
 
     @abstractmethod
     def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
-        """Find what the parameters mean for a table."""
+        """Return the settings for a table."""
 
-    def _keep_more(self, columns: _engine.Table, plan: Plan) -> None:
+    def _set_more_attributes(self, columns: _engine.Table, plan: Plan) -> None:
         """Set further fitted attributes."""
 
     def _grow(self, X: TableLike, sample_weight: ColumnLike) -> _engine.Table:
-        """Grow the forest, set the fitted attributes and return the rows as the engine reads them."""
+        """Grow the forest, set the fitted attributes and return the encoded rows."""
         self._check_parameters()
         table = read_table(X)
         earlier = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
@@ -129,11 +129,11 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
         self._set_schema(schema)
         self.n_outputs_ = 1
         self.max_features_ = 1
-        self._keep_more(columns, plan)
+        self._set_more_attributes(columns, plan)
         return columns
 
     def _growth_options(self, plan: Plan, schema: Schema, y: Floats, seed: int) -> _engine.GrowthOptions:
-        """Ask for what one tree of random cuts asks for."""
+        """Return the engine's options of one random tree."""
         tree = ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, **plan.options)
         total = float(len(y)) if plan.weight is None else float(plan.weight.sum())
         return tree._settings.engine_options(schema, GrowthTarget([], 1), len(y), total, seed=seed)
@@ -153,8 +153,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
             {"trees": n_trees, "leaves": n_leaves, "out_of_bag": None},
             {"forest": size},
             size,
-            why_no_trees=f"the trees of {type(self).__name__} are cut at random and not shown by themselves. "
-            "Leave it out.",
+            why_no_trees=f"the trees of {type(self).__name__} are random and not shown individually. Leave it out.",
         )
 
     @property
@@ -170,13 +169,13 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
 
     @property
     def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
-        """Rows that each tree was grown on, in ascending order, as often as they were drawn; made on demand."""
+        """Rows of each tree's sample in ascending order, repeated as often as drawn; made on demand."""
         check_is_fitted(self)
         samples = self._growth.samples(self.forest_.n_trees)
         if samples is not None:
             return samples
         raise AttributeError(
-            "A model file does not keep which rows the trees were grown on. Pickle the model, or fit it again."
+            "A model file does not store which rows the trees were grown on. Pickle the model, or fit it again."
         )
 
     apply = apply
@@ -187,7 +186,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
 
 
 def random_targets(keys: NDArray[np.uint64], seed: int) -> Floats:
-    """Numbers between 0 and 1, (n_rows, 1), as a function of the seed and a row's values."""
+    """Return random numbers between 0 and 1, (n_rows, 1), as a function of the seed and the values of a row."""
     bits = mixed(keys ^ mixed(np.full(1, seed, dtype=np.uint64)))
     return np.asarray((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)[:, np.newaxis]
 
@@ -197,13 +196,13 @@ _OF_TREES = GrowingEstimator._parameter_constraints
 
 @estimator
 class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
-    """Code rows by the leaves of random trees, grown without a target.
+    """Encode rows by the leaves of random trees, grown without a target.
 
-    Near rows share leaves: a linear model on the codes is a smooth, non-linear model of the columns.
+    Similar rows share leaves: a linear model of the encoding is a smooth, non-linear model of the columns.
 
     See Also
     --------
-    RandomForestClassifier.leaf_embedding : The same code by trees that know a target.
+    RandomForestClassifier.leaf_embedding : The same encoding by trees grown for a target.
 
     Examples
     --------
@@ -230,11 +229,11 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+            a list of rows. Strings, categories, booleans and missing values are supported.
         y : ignored
             Not used.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights: those of 0 leave rows out; others matter for `min_weight_fraction_leaf`.
+            Weights: a weight of 0 leaves the row out; others only affect `min_weight_fraction_leaf`.
 
         Returns
         -------
@@ -245,7 +244,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         return self
 
     def fit_transform(self, X: TableLike, y: ColumnLike = None, sample_weight: ColumnLike = None) -> csr_array | Floats:
-        """Grow the trees and code the rows they are grown on.
+        """Grow the trees and encode the training rows.
 
         Parameters
         ----------
@@ -268,7 +267,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         return Plan({name: getattr(self, name) for name in own}, weight)
 
     def transform(self, X: TableLike) -> csr_array | Floats:
-        """Code rows by the leaves they rest in.
+        """Encode rows by their leaves.
 
         Parameters
         ----------
@@ -278,7 +277,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         Returns
         -------
         csr_array or ndarray of shape (n_samples, n_leaves)
-            1 for the leaf of each tree that the row rests in.
+            1 for the leaf of the row in each tree.
         """
         return self._code(self._columns(X))
 
@@ -287,7 +286,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         return codes if self.sparse_output else codes.toarray()
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Names of the columns of the code.
+        """Return the names of the columns of the encoding.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ def test_errors_are_those_of_a_fit_here(client):
     rows = partitioned(make_frame(300), [100])
     with pytest.raises(ValueError, match=r"y='no' names no column of X, which has "):
         spinney.RandomForestRegressor(3).fit(rows, "no")
-    with pytest.raises(ValueError, match="max_samples goes with bootstrap=True"):
+    with pytest.raises(ValueError, match="max_samples requires bootstrap=True"):
         spinney.RandomForestRegressor(3, bootstrap=False, max_samples=0.5).fit(rows, "y")
     with pytest.raises(ValueError, match="n_estimators"):
         spinney.RandomForestRegressor(-1).fit(rows, "y")

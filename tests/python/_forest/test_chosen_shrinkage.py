@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from spinney import ExtraTreesClassifier, RandomForestClassifier
-from spinney._forest.shrinkage import STRENGTHS, USUAL, LearningRows, clearly_best, evaluation_rows
+from spinney._forest.shrinkage import DEFAULT, STRENGTHS, LearningRows, clearly_best, evaluation_rows
 
 KINDS = [RandomForestClassifier, ExtraTreesClassifier]
 
@@ -75,7 +75,7 @@ def test_the_choice_depends_neither_on_threads_nor_on_the_order_of_rows_nor_on_c
 
 def test_few_trees_costs_and_own_numbers_are_as_ever():
     X, y = table()
-    usual = STRENGTHS[USUAL]
+    usual = STRENGTHS[DEFAULT]
     assert RandomForestClassifier(10, random_state=0).fit(X, y).shrinkage_ == usual
     assert RandomForestClassifier(50, random_state=0, priors=[0.5, 0.5]).fit(X, y).shrinkage_ == usual
     assert RandomForestClassifier(10, shrinkage=2.0, random_state=0).fit(X, y).shrinkage_ == 2.0
@@ -105,10 +105,10 @@ def test_a_warm_start_that_passes_fifty_trees_is_the_forest_grown_at_once(kind):
     forest = kind(9, warm_start=True, random_state=0).fit(X, y)
     forest.set_params(n_estimators=52).fit(X, y)
     at_once = kind(52, random_state=0).fit(X, y)
-    assert forest.shrinkage_ == at_once.shrinkage_ > STRENGTHS[USUAL]
+    assert forest.shrinkage_ == at_once.shrinkage_ > STRENGTHS[DEFAULT]
     np.testing.assert_array_equal(forest.forest_.engine.value, at_once.forest_.engine.value)
     changed = kind(9, warm_start=True, random_state=0).fit(X, y).set_params(n_estimators=52, max_depth=2).fit(X, y)
-    assert changed.shrinkage_ == STRENGTHS[USUAL]  # the first trees are kept
+    assert changed.shrinkage_ == STRENGTHS[DEFAULT]  # the first trees are kept
 
 
 def test_out_of_bag_scores_are_those_of_the_shrunken_trees():
@@ -123,15 +123,15 @@ def test_the_usual_strength_stays_unless_another_is_clearly_better():
     losses = np.tile(np.array([[0.5], [0.4], [0.39], [0.6], [0.6], [0.6], [0.6]]), (1, 100))
     assert clearly_best(losses, None, None) == 2  # every row is better off
     losses[2] += np.random.default_rng(0).normal(size=100)
-    assert clearly_best(losses, None, None) == USUAL
-    assert clearly_best(np.full((7, 3), np.nan), None, None) == USUAL
+    assert clearly_best(losses, None, None) == DEFAULT
+    assert clearly_best(np.full((7, 3), np.nan), None, None) == DEFAULT
 
 
 def test_many_rows_are_judged_by_some_that_their_values_choose():
     keys = np.random.default_rng(0).integers(0, 2**64, size=20_000, dtype=np.uint64)
     columns = spinney._engine.Table(20_000)
     columns.add_number(np.arange(20_000.0))
-    rows = LearningRows(columns, columns, np.zeros((20_000, 1), dtype=np.int32), [1], prints=keys)
+    rows = LearningRows(columns, columns, np.zeros((20_000, 1), dtype=np.int32), [1], fingerprints=keys)
     some, chosen = evaluation_rows(rows)
     assert 3800 < len(chosen) < 4200
     expected = np.flatnonzero(rows.keys < np.uint64(2**64 // 20_000 * 4000))

@@ -195,7 +195,7 @@ def test_errors_need_the_training_rows():
         forest.oob_errors(X[:-1], y[:-1])
     with pytest.raises(ValueError, match="does not have the classes"):
         forest.oob_errors(X, np.where(y == "a", "z", y))
-    with pytest.raises(AttributeError, match="does not keep which rows"):
+    with pytest.raises(AttributeError, match="stores which rows were drawn only with keep_rows=True"):
         through_bytes(forest).oob_errors(X, y)
     with pytest.raises(AttributeError, match="all rows"):
         spinney.ExtraTreesClassifier(n_estimators=3).fit(X, y).oob_errors(X, y)

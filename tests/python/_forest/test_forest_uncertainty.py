@@ -361,7 +361,7 @@ def test_standard_errors_are_near_the_spread_over_training_samples(method, param
 def test_variances_below_zero_become_zero_and_are_told():
     X, y = values(200)
     forest = small(n_estimators=10, min_samples_leaf=1).fit(X, y)
-    with pytest.warns(UserWarning, match=r"\d+ of 200 variances came out below 0"):
+    with pytest.warns(UserWarning, match=r"\d+ of 200 variances were negative"):
         found = forest.predict_standard_error(X)
     assert (found >= 0).all()
     assert (found == 0).any()
@@ -540,11 +540,11 @@ def test_each_kind_refuses_the_words_of_the_other():
     X, y = values(40)
     labels = y > 0
     regressor, classifier = small().fit(X, y), small(RandomForestClassifier).fit(X, labels)
-    with pytest.raises(AttributeError, match=r"learns numbers\. Use predict_interval"):
+    with pytest.raises(AttributeError, match=r"predicts numbers\. Use predict_interval"):
         regressor.predict_set(X)
-    with pytest.raises(AttributeError, match=r"learns classes\. Use predict_proba"):
+    with pytest.raises(AttributeError, match=r"predicts classes\. Use predict_proba"):
         classifier.predict_quantiles(X)
-    with pytest.raises(AttributeError, match=r"learns classes\. Use predict_set"):
+    with pytest.raises(AttributeError, match=r"predicts classes\. Use predict_set"):
         classifier.predict_interval(X)
     with pytest.raises(ValueError, match="'lac' or 'aps', not 'raps'"):
         classifier.predict_set(X, method="raps")

@@ -515,10 +515,10 @@ def test_a_tree_of_balanced_classes_is_the_tree_of_those_weights(n_outputs):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"bootstrap": False, "max_samples": 5}, "max_samples goes with bootstrap"),
+        ({"bootstrap": False, "max_samples": 5}, "max_samples requires bootstrap"),
         ({"bootstrap": False, "oob_score": True}, "only available if bootstrap=True"),
-        ({"bootstrap": False, "n_estimators": "auto"}, "goes with bootstrap=True"),
-        ({"bootstrap": False, "replace": False}, "goes with bootstrap=True"),
+        ({"bootstrap": False, "n_estimators": "auto"}, "requires bootstrap=True"),
+        ({"bootstrap": False, "replace": False}, "requires bootstrap=True"),
         ({"replace": False, "max_samples": 121}, "is more than the 120 rows"),
         ({"n_estimators": 0}, "n_estimators"),
         ({"n_estimators": "many"}, "n_estimators"),
@@ -562,7 +562,7 @@ def test_files_pickles_and_copies_predict_the_same_bits(kind):
         assert other.to_predictor().predict(list(X.iloc[3])) == forest.predict(X)[3]
     assert others[0].oob_score_ == others[1].oob_score_ == forest.oob_score_
     np.testing.assert_array_equal(others[1].estimators_samples_[2], forest.estimators_samples_[2])
-    with pytest.raises(AttributeError, match="does not keep which rows"):
+    with pytest.raises(AttributeError, match="stores which rows were drawn only with keep_rows=True"):
         _ = others[0].estimators_samples_
     assert others[0][1].tree_.node_count == forest[1].tree_.node_count
     assert others[0].get_params() == forest.get_params()

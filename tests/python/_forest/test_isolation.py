@@ -225,5 +225,5 @@ def test_a_file_that_names_another_kind_of_forest_is_refused(name):
     model.save(file)
     header = json.loads(_engine.ModelFile(file.getvalue()).header) | {"estimator": name, "parameters": {}}
     bad = _engine.write_model_file(json.dumps(header).encode(), model.forest_.trees())
-    with pytest.raises(spinney.ModelFileError, match="threshold do not go together"):
+    with pytest.raises(spinney.ModelFileError, match="threshold does not match its kind of forest"):
         spinney.load(io.BytesIO(bad))

@@ -251,12 +251,12 @@ def test_warm_start_goes_on_with_the_same_pool():
     model.set_params(n_estimators=9).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), at_once.predict_proba(X))
     for other in ({"oblique": None}, {"oblique": 13}, {"oblique": "auto"}, {"oblique": 12, "n_combined": 2}):
-        with pytest.raises(ValueError, match="the earlier ones were grown with oblique=12 and n_combined=3"):
+        with pytest.raises(ValueError, match="the earlier trees were grown with oblique=12 and n_combined=3"):
             model.set_params(**({"n_estimators": 10} | other)).fit(X, y)
-    with pytest.raises(ValueError, match="always_try is about single columns"):
+    with pytest.raises(ValueError, match="always_try is for splits on single columns"):
         model.set_params(oblique=12, n_combined=3, always_try=["a"]).fit(X, y)
     plain = small(n_estimators=4, oblique=None, warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match="the earlier ones were grown with oblique=None"):
+    with pytest.raises(ValueError, match="the earlier trees were grown with oblique=None"):
         plain.set_params(n_estimators=10, oblique=12).fit(X, y)
 
 
@@ -272,11 +272,11 @@ def test_max_features_counts_as_without():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"monotonic_cst": {"a": 1}}, "monotonic_cst is about single columns"),
-        ({"interaction_cst": "pairwise"}, "interaction_cst is about single columns"),
-        ({"feature_costs": {"a": 2.0}}, "feature_costs is about single columns"),
-        ({"feature_weights": {"a": 2.0}}, "feature_weights is about single columns"),
-        ({"always_try": ["a"]}, "always_try is about single columns"),
+        ({"monotonic_cst": {"a": 1}}, "monotonic_cst is for splits on single columns"),
+        ({"interaction_cst": "pairwise"}, "interaction_cst is for splits on single columns"),
+        ({"feature_costs": {"a": 2.0}}, "feature_costs is for splits on single columns"),
+        ({"feature_weights": {"a": 2.0}}, "feature_weights is for splits on single columns"),
+        ({"always_try": ["a"]}, "always_try is for splits on single columns"),
         ({"oblique": 0}, "oblique"),
         ({"n_combined": 0}, "n_combined"),
     ],

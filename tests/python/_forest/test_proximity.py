@@ -160,7 +160,7 @@ def test_refusals(forest, iris):
         forest.proximity(X, n_neighbors=0)
     with pytest.raises(ValueError, match="threshold must be a number from 0 to 1"):
         forest.proximity(X, threshold=2)
-    with pytest.raises(ValueError, match="sparse=False does not go with"):
+    with pytest.raises(ValueError, match="sparse=False cannot be combined with"):
         forest.proximity(X, n_neighbors=3, sparse=False)
     with pytest.raises(ValueError, match="X has 10 rows, but the forest was fitted on 150"):
         forest.proximity(X[:10], kind="oob")

@@ -161,7 +161,7 @@ def test_refusals_and_warnings(penguins):
     with pytest.raises(TypeError, match="dense tables only"):
         small().fit(csr_array(X))
     X[:, 1] = np.nan
-    with pytest.warns(UserWarning, match="no value at all and stay as they are: 'x1'"):
+    with pytest.warns(UserWarning, match="entirely missing and are not filled: 'x1'"):
         assert np.isnan(small().fit_transform(X)[:, 1]).all()
     with pytest.raises(ValueError, match="n_iter"):
         small(n_iter=0).fit(X)

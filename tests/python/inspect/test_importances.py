@@ -352,8 +352,8 @@ def test_errors():
     for call, message in [
         (lambda: forest.importances(X, y, kind="gain"), "kind must be one of 'permutation', 'unbiased', 'impurity'"),
         (lambda: forest.importances(X, y, loss="squared_error"), "loss must be one of 'error', 'brier', 'margin' here"),
-        (lambda: forest.importances(X, y, "unbiased", loss="error"), "loss goes with kind='permutation'"),
-        (lambda: forest.importances(X, y, "unbiased", by_row=True), "by_row goes with kind='permutation'"),
+        (lambda: forest.importances(X, y, "unbiased", loss="error"), "loss requires kind='permutation'"),
+        (lambda: forest.importances(X, y, "unbiased", by_row=True), "by_row requires kind='permutation'"),
         (lambda: forest.importances(X, y, n_repeats=0), "n_repeats must be a whole number from 1 up"),
         (lambda: forest.importances(), "measured on the training rows. Pass X and y"),
         (lambda: forest.importances(X[:-1], y[:-1]), "X has 79 rows, but the forest was fitted on 80"),
@@ -378,7 +378,7 @@ def test_forests_without_bootstrap_are_rejected(kind):
     forest = ExtraTreesClassifier(n_estimators=3).fit(X, y)
     with pytest.raises(ValueError, match=r"bootstrap=True, or use spinney\.permutation_importance"):
         forest.importances(X, y, kind)
-    with pytest.raises(AttributeError, match="A model file does not keep which rows were drawn"):
+    with pytest.raises(AttributeError, match="A model file stores which rows were drawn only with keep_rows=True"):
         through_bytes(small(RandomForestClassifier).fit(X, y)).importances(X, y, kind)
 
 
@@ -386,7 +386,7 @@ def test_a_user_criterion_is_rejected():
     X, _, y = mixed()
     own = spinney.LossCriterion(lambda y, constant: (y - constant) ** 2)
     forest = small(RandomForestRegressor, criterion=own, n_estimators=2, max_depth=2).fit(X, y)
-    with pytest.raises(ValueError, match="a criterion of your own"):
+    with pytest.raises(ValueError, match="a user-defined criterion may predict"):
         forest.importances(X, y)
 
 

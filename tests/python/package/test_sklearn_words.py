@@ -193,7 +193,7 @@ def test_trees_of_an_embedding(tmp_path):
     np.testing.assert_array_equal(model.apply(X)[:, 3], model[3].apply(X))
     np.testing.assert_array_equal(model.estimators_samples_[0], np.flatnonzero(X[:, 0] > 0))
     model.save(tmp_path / "model")
-    with pytest.raises(AttributeError, match="A model file does not keep which rows the trees were grown on"):
+    with pytest.raises(AttributeError, match="A model file does not store which rows the trees were grown on"):
         spinney.load(tmp_path / "model").estimators_samples_  # noqa: B018
 
 

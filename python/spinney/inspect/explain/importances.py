@@ -361,15 +361,15 @@ class _Permutations:
 
     def out_of_bag(self, model: object) -> tuple[float, Floats]:
         """Return the same as `decreases`, from the out-of-bag trees of each row."""
-        if not hasattr(model, "_judge_unseen"):
+        if not hasattr(model, "_out_of_bag_predictor"):
             raise ValueError(
                 f"rows='out_of_bag' needs a forest of spinney that was fitted on X, not {type(model).__name__}. Pass "
                 "held-out rows, or cv=5."
             )
-        judged, answer = model._judge_unseen(self.table.native, self.y, self.weight)
-        score, orders = self._scorer(model, judged), self._orders(self.table.n_rows)
-        base = score(answer(self.table.native), judged)
-        return base, self._decreases_by_group(base, self.table, orders, lambda X: score(answer(X), judged))
+        rows, predict = model._out_of_bag_predictor(self.table.native, self.y, self.weight)
+        score, orders = self._scorer(model, rows), self._orders(self.table.n_rows)
+        base = score(predict(self.table.native), rows)
+        return base, self._decreases_by_group(base, self.table, orders, lambda X: score(predict(X), rows))
 
     def over_folds(self, model: object, cv: object) -> tuple[float, Floats]:
         """Return the mean score over the folds, and its decrease by fold and group."""
