@@ -171,14 +171,14 @@ class ForestFit:
             strength = self._chosen_strength(request, grown, rows)
         request = replace(request, shrinkage=strength * rows.unit)
         forest = grow_in_batches(request, grown, self.grower, settings.n_estimators, settings.verbose)
-        has_fingerprint = settings.bootstrap and rows.fingerprints is not None
+        fingerprints = rows.fingerprints if settings.bootstrap else None
         record = GrowthRecord(
             seed=self.seed,
             shrinkage=strength,
             draws=draws,
             all_rows=None if settings.bootstrap else rows_with_weight(rows.weight, rows.columns.n_rows),
             ranges=ColumnRanges.of(rows.inputs, rows.weight, settings.n_threads),
-            row_fingerprint=RowFingerprint.of(rows.fingerprints, rows.target) if has_fingerprint else None,
+            row_fingerprint=None if fingerprints is None else RowFingerprint.of(fingerprints, rows.target),
             rows=self._training_rows(forest, rows, draws, request) if settings.keep_rows else None,
             oob=self._out_of_bag_result(grown, forest),
         )

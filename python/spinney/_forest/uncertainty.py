@@ -457,7 +457,8 @@ def predict_standard_error(
         raise ValueError(f"Standard errors need the samples of the trees. {error}") from None
     if forest.forest_.n_trees < 2:
         raise ValueError("Standard errors need at least 2 trees; hundreds are better.")
-    return forest.forest_.by_output(standard_errors(forest.forest_, _leaves(forest, X), draws, method, corrected))
+    trees: FittedForest = forest.forest_
+    return trees.by_output(standard_errors(forest.forest_, _leaves(forest, X), draws, method, corrected))
 
 
 @only_if(why_no_out_of_bag_rows)
