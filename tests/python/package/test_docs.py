@@ -10,11 +10,13 @@ from spinney import _engine
 
 DOCS = Path(__file__).parents[3] / "docs"
 CHAPTERS = sorted((DOCS / "guide").glob("*.rst"))
-OTHERS = [DOCS / "quickstart.rst", DOCS / "reproducibility.rst", *sorted((DOCS / "coming_from").glob("*.rst"))]
+OTHERS = [DOCS / f"{name}.rst" for name in ("install", "quickstart", "reproducibility")]
+OTHERS += sorted((DOCS / "coming_from").glob("*.rst"))
+MADE_BY_THE_BUILD = {"_build", "_templates", "api"}
 PAGES = {
     path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
     for path in sorted(DOCS.rglob("*.*"))
-    if path.suffix in (".rst", ".md") and path.name != "README.md" and {"_build", "api"}.isdisjoint(path.parts)
+    if path.suffix in (".rst", ".md") and path.name != "README.md" and MADE_BY_THE_BUILD.isdisjoint(path.parts)
 }
 SIMULATIONS = (
     "adaboost",
