@@ -2,7 +2,7 @@
 
 Usage: ``python benchmarks/accuracy.py STUDY --data FOLDER [--records FILE] [--processes N] [--minutes M] …``, where
 STUDY is ``published``, ``parity`` or ``bins``; ``report`` prints what a file of records holds; ``pack`` writes the
-sets of a folder as .npz files for a machine without pandas. The README beside this file says what each one claims.
+sets of a folder as .npz files for a machine without pandas. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations

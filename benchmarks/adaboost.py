@@ -1,7 +1,7 @@
 """AdaBoost beside scikit-learn's: each library's own trees, the same rounds, two workers where there are workers.
 
 Usage: ``python benchmarks/adaboost.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``. Without names every workload
-runs. The README beside this file says what each one claims.
+runs. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bagging beside scikit-learn's: the same members, the same samples, two workers on both sides.
 
 Usage: ``python benchmarks/bagging.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``. Without names every workload
-runs. The README beside this file says what each one claims.
+runs. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations

@@ -238,12 +238,12 @@ def predict(options: Any) -> Iterator[Row]:
 
 
 def _predict_call(library: str, model: Any, rows: Any, n_jobs: int) -> Callable[[], Any]:
-    # CatBoost's predict takes all cores unless told again
+    # CatBoost's predict uses all cores by default
     return partial(model.predict, rows, **({"thread_count": n_jobs} if library.startswith("catboost") else {}))
 
 
 def oblivious(ours: Any, table: data.Split, n_jobs: int, options: Any) -> Row:
-    """Predict one NumPy array beside CatBoost's own kind of trees; other inputs of theirs are told, not judged."""
+    """Predict one NumPy array with CatBoost's symmetric trees; other inputs of CatBoost are reported only."""
     import catboost
 
     model = catboost.CatBoostRegressor(
@@ -286,7 +286,7 @@ def one_row(model: Any, X: np.ndarray, method: str = "predict") -> Row:
     mine = statistics.median(times) / 1000
     evidence = f"equal to {method}" if same else f"DIFFERS from {method}"
     name = f"one row, 200 x 31, {method}"
-    return Row(name, mine, None, "us", target="<= 10", judged=mine, evidence=evidence, same_work=same)
+    return Row(name, mine, None, "us", target="<= 10", target_value=mine, evidence=evidence, same_work=same)
 
 
 # ---- memory and agreement ---------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def report_peak(library: str, n_rows: int) -> None:
 
 
 def agree(options: Any) -> Iterator[Row]:
-    """Loss on every table of --data beside the peers', over splits: a row says how far ours is from their mean.
+    """Loss on every table of --data and the losses of the peers, over splits: a row has our distance from their mean.
 
     The measure is our mean loss less the mean of the peers', in standard deviations of it over splits and peers.
     """
@@ -353,7 +353,7 @@ def _agreement(name: str, kind: str, X: Any, y: np.ndarray, options: Any) -> Row
         f"{name} {len(y)} x {X.shape[1]}",
         *means,
         "loss",
-        judged=gap / max(noise, 1e-12),
+        target_value=gap / max(noise, 1e-12),
         target="<= 2",
         evidence=f"{gap / max(noise, 1e-12):+.2f} sd || {shown} ({time.perf_counter() - start:.0f} s)",
     )

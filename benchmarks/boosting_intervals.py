@@ -1,8 +1,8 @@
 """How often intervals and sets of classes of boosted models cover, on sets of a folder (see sets.py).
 
 Usage: ``python benchmarks/boosting_intervals.py --data FOLDER [--sets NAME …] [--rows N] [--splits K] [--jobs J]``.
-Half of at most N rows are learned from with nothing set, the other half is covered or not, K times. The error beside
-a mean is that of the K splits: each has rows of its own to learn from, to calibrate by and to cover.
+A model with default settings is fitted to half of at most N rows, and coverage measured on the other half, K times. The
+error of a mean is that of the K splits, each with separate rows for training, calibration and coverage.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Categories and identifiers: what columns of names cost each family, and sets of categories against codes.
 
 Usage: ``python benchmarks/categories.py --data FOLDER [identifiers] [encodings] [--rows N] [--folds K] [--jobs N]``.
-The folder is that of accuracy.py (`sets.py` says what it holds); results go to ``--records``, one line each, and a
+The folder is that of accuracy.py (see `sets.py`); results go to ``--records``, one line each, and a
 later run goes on from there.
 
 - ``identifiers``: tables with columns of names, some of them added here, against the same tables without them.
   A column of names may cost no more than .01 of the area under the curve.
 - ``encodings``: categories as they are, as codes, and as one column of 0 and 1 for each; with ``--repeats R`` rows are
   parted R times. Behind is what is worse than the better of the two by half a percent and by two standard errors.
-  Means are geometric ones of ratios, held between a half and double: a loss that is nearly none says no more.
+  Means are geometric ones of ratios, clipped to between a half and double: ratios of losses near 0 are not informative.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pool
 import sets
-from defaults import TOO_LARGE, TWINS, Job, _answers, _folds, _for_all, judge
+from defaults import DUPLICATES, TOO_LARGE, Job, _answers, _folds, _for_all, evaluate
 from forest_defaults import LEAST, compared
 from timing import environment
 
@@ -32,7 +32,7 @@ MOST_LOST = 0.01  # of the area under the curve
 # columns of names by their place, or how many rows share a name that is added
 NAMES: dict[str, tuple[int, ...]] = {"titanic": (5, 7, 9), "cylinder_bands": (0, 1)}
 ADDED: dict[str, int] = {"german_credit": 1, "diabetes_pima": 1, "heart_cleveland": 3}
-LARGE = TOO_LARGE | TWINS | {"connect4", "arrhythmia"}
+LARGE = TOO_LARGE | DUPLICATES | {"connect4", "arrhythmia"}
 
 
 def _trees(name: str, regression: str, **options: Any) -> Callable[[Job, bool], Any]:
@@ -100,7 +100,7 @@ def variant(table: sets.Table, wanted: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(folder: str, name: str, rows: int, k: int, fold: int, family: str, wanted: str, repeat: int) -> pool.Record:
-    """Fit one family on all folds of a set but one, and judge it by that one."""
+    """Fit one family on all folds of a set but one, and evaluate it on that one."""
     table = sets.load(Path(folder), name)
     table = table if len(table.y) <= rows else sets._sample(table, rows)
     table = sets.shuffled(table, repeat) if repeat else table
@@ -116,7 +116,7 @@ def fit(folder: str, name: str, rows: int, k: int, fold: int, family: str, wante
         found = _answers(model, job)(X[held_out])
     if labels is not None:
         found = _for_all(found, labels, table.n_classes)
-    return {"rows": len(table.y), **judge(y[held_out], found)}
+    return {"rows": len(table.y), **evaluate(y[held_out], found)}
 
 
 # ---- report ---------------------------------------------------------------------------------------------------

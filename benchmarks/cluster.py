@@ -3,7 +3,7 @@
     python benchmarks/cluster.py --rows 2000000 --workers 2 --threads 1
 
 All grow 100 trees of 31 leaves from 255 bins of 28 columns, leaf by leaf. The data are made on the workers, and lie
-there as float32 before any clock starts; peers get the same persisted collections. Of spinney's fits it is said how
+there as float32 before any clock starts; peers get the same persisted collections. Spinney's fits report how
 long they take until the first tree is begun, how long for a tree, and what is asked and sent for it on the cluster.
 """
 
@@ -95,11 +95,11 @@ class Watched:
         """Say how long it took to set up, and for a tree."""
         n = len(self._ends)
         tree = (self._ends[-1] - self._ends[0]) / max(n - 1, 1)
-        said = f"set-up {self._ends[0] - tree - self._began:.2f} s, a tree {1000 * tree:.1f} ms"
+        text = f"set-up {self._ends[0] - tree - self._began:.2f} s, a tree {1000 * tree:.1f} ms"
         if self._n_requests:
-            said += f", {self._n_requests / n:.1f} requests and {self._n_bytes / n / 1e6:.2f} MB for it; workers "
-            said += f"have none before them {self._n_waits / n:.1f} times"
-        return said
+            text += f", {self._n_requests / n:.1f} requests and {self._n_bytes / n / 1e6:.2f} MB for it; workers "
+            text += f"have none pending {self._n_waits / n:.1f} times"
+        return text
 
 
 def main() -> None:
@@ -136,7 +136,7 @@ def main() -> None:
             here = Watched(options | {"n_jobs": n_threads})
             alone = here.fit(frame, target)
             is_same = there.model.set_params(n_jobs=n_threads).fingerprint() == here.model.fingerprint()
-            same = "the same bits" if is_same else "OTHER BITS"
+            same = "bit-identical" if is_same else "NOT BIT-IDENTICAL"
             print(f"spinney here         {alone:8.2f} s   {here.where_time_goes()}")
             print(f"cluster / here       {seconds / alone:8.2f}     {same}")
             del frame, target, here

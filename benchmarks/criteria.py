@@ -17,7 +17,7 @@ from typing import Any
 import data
 import numpy as np
 import spinney
-from models import Judged, compare, judge, make
+from models import Score, compare, evaluate, make
 from timing import HEADER, Row, beside, environment, play_round
 
 SOURCE = r"""
@@ -85,17 +85,17 @@ def main() -> None:
             "built-in, n_jobs=1": make("spinney", "regressor", 1),
             "scikit-learn": make("sklearn", "regressor"),
         }
-        played, judged = [], {name: [] for name in models}
+        played, scores = [], {name: [] for name in models}
         for number in range(options.rounds):
             table = ten_columns(n_rows, number)
             fits = {name: partial(model.fit, table.X, table.y) for name, model in models.items()}
             played.append(play_round(fits, number))
             for name, model in models.items():
-                judged[name].append(judge("regressor", table, model))
+                scores[name].append(evaluate("regressor", table, model))
     for name in models:
         for peer in ("built-in, n_jobs=1", "scikit-learn"):
             if name not in (peer, "scikit-learn"):
-                print(row(f"{name} | {peer}", name, peer, played, judged), flush=True)
+                print(row(f"{name} | {peer}", name, peer, played, scores), flush=True)
 
 
 def ten_columns(n_rows: int, seed: int) -> data.Split:
@@ -103,8 +103,8 @@ def ten_columns(n_rows: int, seed: int) -> data.Split:
     return data.Split(table.X[:, :10], table.y, table.X_test[:, :10], table.y_test)
 
 
-def row(label: str, name: str, peer: str, played: Any, judged: dict[str, list[Judged]]) -> Row:
-    evidence, no_worse = compare("regressor", judged[name], judged[peer])
+def row(label: str, name: str, peer: str, played: Any, scores: dict[str, list[Score]]) -> Row:
+    evidence, no_worse = compare("regressor", scores[name], scores[peer])
     return beside(
         label,
         played,

@@ -15,7 +15,7 @@ N_FEATURES = 28
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to train on and rows to judge by."""
+    """Training rows and test rows."""
 
     X: Any
     y: np.ndarray
@@ -30,7 +30,7 @@ def numbers(kind: str, n_rows: int, seed: int, n_test: int = 50_000) -> Split:
     """
     random = np.random.default_rng(seed)
     X = random.standard_normal((n_rows + n_test, N_FEATURES), dtype=np.float32)
-    # Drawn, not the first twelve: our ties go to the lower column, which must not be the telling one.
+    # Drawn, not the first twelve: our ties go to the lower column, which must not be an informative one.
     score = _signal(X[:, random.permutation(N_FEATURES)[:12]])
     if kind == "classifier":
         y = (random.random(len(X)) < 1.0 / (1.0 + np.exp(-2.0 * score))).astype(np.int64)
@@ -39,9 +39,9 @@ def numbers(kind: str, n_rows: int, seed: int, n_test: int = 50_000) -> Split:
     return _cut(X, y, n_rows)
 
 
-def _signal(telling: np.ndarray) -> np.ndarray:
+def _signal(informative: np.ndarray) -> np.ndarray:
     """Add up steps, products, waves and radii of twelve columns."""
-    x = telling.astype(np.float64).T
+    x = informative.astype(np.float64).T
     return (
         0.8 * x[0]
         + np.sign(x[1]) * x[2]
@@ -76,7 +76,7 @@ def mixed(n_rows: int, seed: int, n_test: int = 20_000) -> Split:
 
 
 def real(path: Path) -> tuple[str, Callable[[int], Split]] | None:
-    """Read a Parquet file: its kind of task, and a function from a seed to a split with a fifth for judging.
+    """Read a Parquet file: its kind of task, and a function from a seed to a split with a fifth as the test set.
 
     It needs a column "target" and columns of numbers without a gap, which are used as float32; None if it has
     none. Targets of at most 100 distinct values are classes.

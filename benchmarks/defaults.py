@@ -1,9 +1,9 @@
-"""Learners with nothing set, side by side: rank, loss over the best and over a peer's, seconds, set by set.
+"""Learners with default settings: rank, loss relative to the best and to a peer, seconds, set by set.
 
 Usage: ``python benchmarks/defaults.py --data FOLDER [--family boosters|forests] [--sets NAME …] [--rows N] [--folds K]
 [--jobs N] [--threads N] [--table FILE]``. Boosters are set beside CatBoost; forests, as they come and with plain
 leaves, beside scikit-learn's.
-The folder is that of accuracy.py (`sets.py` says what it holds); results go to ``--records``, one line each, and a
+The folder is that of accuracy.py (see `sets.py`); results go to ``--records``, one line each, and a
 later run goes on from there. Peers that are not installed are left out. Sets come in the order of their cost, so
 that a run that is cut short has as many as it can. A fit has ``--threads`` threads, and where the system allows it and
 several run at a time, as many processors to itself; its seconds are those of the processor if it has one thread, so
@@ -36,7 +36,7 @@ from timing import environment
 TOO_LARGE = {"covtype", "covtype_cat", "kddcup99_10pct"}  # one of them takes CatBoost longer than all others together
 LEAST = 0.001  # share of pairs in the wrong order that counts as such: none at all is not infinitely better
 _READY: set[str] = set()  # contestants that this process has fitted before
-TWINS = {"diabetes_pima_na", "german_credit_numeric", "dna"}  # rows that another set has too
+DUPLICATES = {"diabetes_pima_na", "german_credit_numeric", "dna"}  # duplicates of rows of another set
 
 
 @dataclass
@@ -207,18 +207,18 @@ def _answers(
     return shares
 
 
-def judge(y: np.ndarray, found: np.ndarray) -> dict[str, float]:
+def evaluate(y: np.ndarray, found: np.ndarray) -> dict[str, float]:
     """Return the root mean squared error, or the log loss and, of two classes, one minus the area under the curve."""
     if found.ndim == 1:
         return {"loss": float(np.sqrt(np.mean((found - y) ** 2)))}
     shares = np.clip(found, 1e-15, 1)
     shares /= shares.sum(axis=1, keepdims=True)
-    judged = {"loss": float(-np.log(shares[np.arange(len(y)), y]).mean())}
+    scores = {"loss": float(-np.log(shares[np.arange(len(y)), y]).mean())}
     if found.shape[1] == 2 and 0 < y.mean() < 1:
         from sklearn.metrics import roc_auc_score
 
-        judged["misranked"] = 1 - float(roc_auc_score(y, found[:, 1]))
-    return judged
+        scores["misranked"] = 1 - float(roc_auc_score(y, found[:, 1]))
+    return scores
 
 
 def _folds(table: sets.Table, k: int) -> np.ndarray:
@@ -251,7 +251,7 @@ def _get_ready(contestant: str, threads: int) -> None:
 def fit(
     folder: str, name: str, rows: int, k: int, fold: int, contestant: str, threads: int, pinned: bool
 ) -> pool.Record:
-    """Fit one contestant on all folds of a set but one, and judge it by that one."""
+    """Fit one contestant on all folds of a set but one, and evaluate it on that one."""
     from threadpoolctl import threadpool_limits
 
     if pinned:
@@ -275,8 +275,8 @@ def fit(
         constant = np.tile(np.bincount(learned) / len(learned), (int(held_out.sum()), 1))
         found, constant = (_for_all(part, labels, table.n_classes) for part in (found, constant))
     return {
-        "seconds": seconds, "rows": len(table.y), **judge(y[held_out], found),
-        "constant": judge(y[held_out], constant)["loss"],
+        "seconds": seconds, "rows": len(table.y), **evaluate(y[held_out], found),
+        "constant": evaluate(y[held_out], constant)["loss"],
     }  # fmt: skip
 
 
@@ -327,7 +327,7 @@ def time_thousand(folder: Path | None, chosen: list[str], threads: int) -> None:
 
     _get_ready("spinney", threads)
     of_sets = _thousand_of_sets(folder, chosen) if folder is not None else iter(())
-    print(f"{'seconds of a fit, with nothing set':<60}{'wall':>8}{'processor':>11}{'trees':>9}")
+    print(f"{'seconds of a fit, default settings':<60}{'wall':>8}{'processor':>11}{'trees':>9}")
     for name, job in (*_thousand_drawn(), *of_sets):
         times = []
         for _ in range(3):
@@ -442,7 +442,7 @@ def main() -> int:
     print(", ".join(f"{name} {value}" for name, value in environment().items()))
     chosen = options.sets or []
     if options.data is not None and not chosen:
-        chosen = [n for n in sets.names(options.data) if n not in TOO_LARGE | TWINS]
+        chosen = [n for n in sets.names(options.data) if n not in TOO_LARGE | DUPLICATES]
     if options.thousand:
         time_thousand(options.data, chosen, options.threads)
         return 0

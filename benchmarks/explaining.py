@@ -2,7 +2,7 @@
 
 Usage: ``python benchmarks/explaining.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
 scikit-learn's functions are asked about the same spinney model, at the same values, so that the numbers must be equal
-(the evidence is the largest difference), and about a model of its own with as many trees and leaves. Two threads where
+(the evidence is the largest difference), and about its own model with as many trees and leaves. Two threads where
 a model has them.
 """
 

@@ -1,8 +1,8 @@
-"""Forests with nothing set beside scikit-learn's: by set, the ratio of losses with its standard error.
+"""Forests of spinney and scikit-learn with default settings: by set, the ratio of losses with its standard error.
 
 Usage: ``python benchmarks/forest_defaults.py --data FOLDER [--sets NAME …] [--rows N] [--folds K] [--repeats R]
 [--jobs N] [--minutes M]``.
-The folder is that of accuracy.py (`sets.py` says what it holds); results go to ``--records``, one line each, and a
+The folder is that of accuracy.py (see `sets.py`); results go to ``--records``, one line each, and a
 later run goes on from there. Loss is log loss, or root mean squared error. Both forests learn from the same rows;
 sets with fewer than 2,000 rows are parted ``--repeats`` times, others once. The standard error is that of the mean
 difference over all parts, made larger because parts share rows (Nadeau and Bengio 2003). A set is behind if ours is
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pool
 import sets
-from defaults import CONTESTANTS, TOO_LARGE, TWINS, Job, _cost, _folds, _for_all, judge
+from defaults import CONTESTANTS, DUPLICATES, TOO_LARGE, Job, _cost, _folds, _for_all, evaluate
 from timing import environment
 
 PAIRS = {"forest": "sklearn forest", "extra-trees": "sklearn extra-trees"}
@@ -30,7 +30,7 @@ LEAST = 0.005  # of the other's loss: less is no difference
 
 
 def fit(folder: str, name: str, rows: int, k: int, repeat: int, fold: int) -> pool.Record:
-    """Fit all contestants on all folds of a set but one, and judge them by that one."""
+    """Fit all contestants on all folds of a set but one, and evaluate them on that one."""
     table = sets.load(Path(folder), name)
     table = sets.shuffled(table if len(table.y) <= rows else sets._sample(table, rows), repeat)
     held_out = _folds(table, k) == fold
@@ -47,7 +47,7 @@ def fit(folder: str, name: str, rows: int, k: int, repeat: int, fold: int) -> po
             seconds = time.process_time() - began
             found = answers(table.X[held_out])
         found = found if labels is None else _for_all(found, labels, table.n_classes)
-        record[contestant] = [judge(y[held_out], found)["loss"], seconds]
+        record[contestant] = [evaluate(y[held_out], found)["loss"], seconds]
     return record
 
 
@@ -104,7 +104,7 @@ def main() -> int:
     options = parse()
     print(", ".join(f"{name} {value}" for name, value in environment().items()))
     if options.data is not None:
-        chosen = options.sets or [n for n in sets.names(options.data) if n not in TOO_LARGE | TWINS]
+        chosen = options.sets or [n for n in sets.names(options.data) if n not in TOO_LARGE | DUPLICATES]
         n_rows = {name: len(sets.load(options.data, name).y) for name in chosen}
         units = [
             pool.Unit(

@@ -1,7 +1,7 @@
 """Uncertainty of forests: speed of quantiles beside quantile-forest's, and what the rest costs.
 
 Usage: ``python benchmarks/forest_uncertainty.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE] [--data FOLDER]``.
-Without names every workload runs. The README beside this file says what each one claims. ``coverage`` needs the folder
+Without names every workload runs. README.md in this folder states what each one claims. ``coverage`` needs the folder
 of open sets that accuracy.py takes, and is left out without it.
 """
 

@@ -1,7 +1,7 @@
 """Speed, memory and size of forests beside scikit-learn's, and YDF's where it is installed.
 
 Usage: ``python benchmarks/forests.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE] [--data FOLDER]``.
-Without names every workload runs. The README beside this file says what each one claims.
+Without names every workload runs. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations
@@ -61,23 +61,23 @@ class YdfForest:
         return np.column_stack([1 - share, share])
 
 
-class Judged(NamedTuple):
+class Score(NamedTuple):
     """A measure on test rows, larger is better, and what it is called."""
 
     value: float
     name: str
 
 
-def judge(kind: str, table: data.Split, model: Any) -> Judged:
+def evaluate(kind: str, table: data.Split, model: Any) -> Score:
     from sklearn.metrics import roc_auc_score
 
     if kind == "regressor":
         error = float(np.mean((model.predict(table.X_test) - table.y_test) ** 2))
-        return Judged(1 - error / float(np.var(table.y_test)), "R²")
+        return Score(1 - error / float(np.var(table.y_test)), "R²")
     shares = model.predict_proba(table.X_test)
     if shares.shape[1] > 2:
-        return Judged(float(np.mean(model.classes_[shares.argmax(axis=1)] == table.y_test)), "accuracy")
-    return Judged(float(roc_auc_score(table.y_test, shares[:, 1])), "AUC")
+        return Score(float(np.mean(model.classes_[shares.argmax(axis=1)] == table.y_test)), "accuracy")
+    return Score(float(roc_auc_score(table.y_test, shares[:, 1])), "AUC")
 
 
 def fit_sides(
@@ -91,20 +91,20 @@ def fit_sides(
 ) -> Row:
     """Fit both on a new table each round. No worse: the mean measure is at most 0.002 below the peer's."""
     played: Rounds = []
-    judged: dict[str, list[Judged]] = {"ours": [], "peer": []}
+    scores: dict[str, list[Score]] = {"ours": [], "peer": []}
     for number in range(rounds):
         table = tables(number)
         models = {"ours": ours, "peer": peer}
         played.append(play_round({k: partial(m.fit, table.X, table.y) for k, m in models.items()}, number))
         for side, model in models.items():
-            judged[side].append(judge(kind, table, model))
-    means = [float(np.mean([j.value for j in judged[side]])) for side in ("ours", "peer")]
+            scores[side].append(evaluate(kind, table, model))
+    means = [float(np.mean([j.value for j in scores[side]])) for side in ("ours", "peer")]
     no_worse = means[0] >= means[1] - 0.002
     return beside(
         name,
         played,
         target=target,
-        evidence=f"{judged['ours'][0].name} {means[0]:.4f} | {means[1]:.4f}{'' if no_worse else ' WORSE'}",
+        evidence=f"{scores['ours'][0].name} {means[0]:.4f} | {means[1]:.4f}{'' if no_worse else ' WORSE'}",
         same_work=no_worse,
     )
 
@@ -205,7 +205,7 @@ def one_row(options: argparse.Namespace) -> Iterator[Row]:
             "us",
             theirs / mine,
             target="<= 20",
-            judged=mine,
+            target_value=mine,
             evidence="equal to predict" if same else "DIFFERS from predict",
             same_work=same,
         )

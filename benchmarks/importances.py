@@ -1,7 +1,7 @@
 """Speed of importances: out-of-bag permutation beside scikit-learn's on held-out rows, and the unbiased decrease.
 
 Usage: ``python benchmarks/importances.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
-Without names every workload runs. The README beside this file says what each one claims.
+Without names every workload runs. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KINDS = ("classifier", "regressor")
 
 
 def permutation(options: argparse.Namespace) -> Iterator[Row]:
-    """Each of 28 columns permuted once, 50 trees; a tree judges the 37 % of the rows that it has not seen."""
+    """Each of 28 columns permuted once, 50 trees; each tree is evaluated on the 37 % of the rows out of bag."""
     n_rows = 4_000 if options.quick else 20_000
     for kind in KINDS:
         table = data.numbers(kind, n_rows, seed=0, n_test=round(0.37 * n_rows))

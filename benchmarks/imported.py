@@ -1,7 +1,7 @@
 """Models of other libraries, imported, beside the library itself: the same model, the same rows, one run.
 
 Usage: ``python benchmarks/imported.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
-The evidence says how far the answers are apart at most: XGBoost adds in single precision.
+The evidence is the largest difference of the predictions: XGBoost adds in single precision.
 """
 
 from __future__ import annotations

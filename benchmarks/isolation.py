@@ -1,7 +1,7 @@
 """Speed and ranking of isolation forests beside scikit-learn's.
 
 Usage: ``python benchmarks/isolation.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
-Without names every workload runs. The README beside this file says what each one claims.
+Without names every workload runs. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Peak memory of one fit above the data, in a process of its own.
+"""Peak memory of one fit above the data, in a separate process.
 
 Usage: ``python benchmarks/memory.py LIBRARY KIND ROWS N_JOBS`` prints MiB; LIBRARY is spinney or sklearn,
 KIND is classifier or regressor. Needs Linux: the kernel keeps the high-water mark, and forgets it on request.

@@ -20,7 +20,7 @@ def make(library: str, kind: str, n_jobs: int | None = None, **options: Any) -> 
     return tree(random_state=0, **options)
 
 
-class Judged(NamedTuple):
+class Score(NamedTuple):
     """A fitted tree's nodes, its mean loss on test rows (error rate, or squared error), and its score."""
 
     nodes: int
@@ -28,13 +28,13 @@ class Judged(NamedTuple):
     score: float
 
 
-def judge(kind: str, table: Split, model: Any) -> Judged:
+def evaluate(kind: str, table: Split, model: Any) -> Score:
     predicted = model.predict(table.X_test)
     if kind == "classifier":
         loss = float(np.mean(predicted != table.y_test))
-        return Judged(nodes(model), loss, 1.0 - loss)
+        return Score(nodes(model), loss, 1.0 - loss)
     loss = float(np.mean((predicted - table.y_test) ** 2))
-    return Judged(nodes(model), loss, 1.0 - loss / float(np.var(table.y_test)))
+    return Score(nodes(model), loss, 1.0 - loss / float(np.var(table.y_test)))
 
 
 def nodes(model: Any) -> int:
@@ -42,7 +42,7 @@ def nodes(model: Any) -> int:
     return (model[-1] if hasattr(model, "steps") else model).tree_.node_count
 
 
-def compare(kind: str, ours: list[Judged], peer: list[Judged]) -> tuple[str, bool]:
+def compare(kind: str, ours: list[Score], peer: list[Score]) -> tuple[str, bool]:
     """Describe trees of either side, one each per table, and say whether ours are no worse.
 
     No worse: the mean loss over all tables is at most 1 % above the peer's. Small nodes have many equal

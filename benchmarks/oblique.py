@@ -3,7 +3,7 @@
 Usage: ``python benchmarks/oblique.py --data FOLDER [SET …] [--repeats N] [--pool N]``. The folder holds Parquet files
 with a column `target`; names of sets are names of files. The protocol is Breiman's (2001): a tenth of the rows is left
 out (of simulated sets, 300 rows are learned and 3,000 left out), 100 trees grow on the others with few and with more
-choices at each node, and the forest with the lower out-of-bag error is judged by the rows left out.
+choices at each node, and the forest with the lower out-of-bag error is evaluated on the held-out rows.
 """
 
 from __future__ import annotations

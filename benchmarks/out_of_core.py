@@ -1,8 +1,8 @@
-"""Boosting of a table in files beside the same fit in memory: the same bits, the time and the memory it takes.
+"""Boosting of a table in files and in memory: bit-identical models, time and memory.
 
 Usage: ``python benchmarks/out_of_core.py [--rows N] [--columns N] [--rounds N] [--folder F] [--skip-memory]
 [--memory SIZE] [--model boosting|forest|tree]``. Writes a table of float32 to Parquet files of a million rows, side by
-side, and fits it both ways, each in a process of its own. Memory is what the process held at most, files that are
+side, and fits it both ways, each in a separate process. Memory is what the process held at most, files that are
 mapped included, and what of it was its own (anonymous): in all, with the buffers of the Parquet reader, and in the
 rounds after the first, also in bytes a row beyond what the process held before it read a row. ``--memory`` is what a
 scan may hold of its files. The processors' time is of all threads, in the engine and in the system.

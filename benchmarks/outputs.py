@@ -1,11 +1,11 @@
 """Several numbers per row: quantiles, a mean and a spread, several outputs.
 
 Usage: ``python benchmarks/outputs.py FOLDER [quantiles crossings spread vectors …] [--sets NAME …] [--rows N]``, with a
-folder as `sets.py` describes. Half of the rows of each set, at most N in all, are learned from, and the others judged
-by. quantiles: one model beside a model for each. crossings: rows, new ones and such as never were, in which quantiles
-of one model cross, on every set of numbers. spread: the likelihood of rows under ``loss="normal"``, beside one
-deviation for all rows and beside a deviation from two quantiles. vectors: trees with vector leaves beside trees of one
-score each and XGBoost's ``multi_output_tree``, of targets made of the columns of a set.
+folder as `sets.py` describes. Half of the rows of each set, at most N in all, are the training set, the others the test
+set. quantiles: one model for several quantiles against a model for each. crossings: test rows and synthetic rows in
+which the quantiles of one model cross, on every regression set. spread: the likelihood of rows under
+``loss="normal"``, against one deviation for all rows and a deviation from two quantiles. vectors: trees with vector
+leaves against trees of one score each and XGBoost's ``multi_output_tree``, with columns of a set as targets.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Parted = tuple[Any, Any, Any, Any]
 
 
 def parted(table: Table, n_rows: int) -> Parted:
-    """Return rows to learn from and to judge by, drawn by the name of the set."""
+    """Return training and test rows, drawn by the name of the set."""
     order = seed_of(table.name, 1).permutation(len(table.y))[:n_rows]
     half = len(order) // 2
     y = table.y.astype(np.float64)
     return table.X[order[:half]], y[order[:half]], table.X[order[half:]], y[order[half:]]
 
 
-def pinball(y: Any, said: Any) -> float:
+def pinball(y: Any, predictions: Any) -> float:
     """Mean loss of all quantiles."""
-    off = y[:, np.newaxis] - said
+    off = y[:, np.newaxis] - predictions
     levels = np.array(QUANTILES)
     return float(np.maximum(levels * off, (levels - 1) * off).mean())
 
@@ -68,8 +68,8 @@ def crossings(table: Table, n_rows: int) -> str:
     made = np.column_stack([rng.choice(column, size=10_000) for column in X.T])  # columns from different rows
     numbers = ~np.asarray(table.is_category)
     made[:, numbers] = made[:, numbers] * rng.choice([-3.0, 0.5, 1.0, 1.0, 3.0], size=made[:, numbers].shape)
-    said = np.concatenate([model.predict(X_test), model.predict(made)])
-    return f"{len(said)} | {int((np.diff(said, axis=1) < 0).any(axis=1).sum())}"
+    predictions = np.concatenate([model.predict(X_test), model.predict(made)])
+    return f"{len(predictions)} | {int((np.diff(predictions, axis=1) < 0).any(axis=1).sum())}"
 
 
 def likelihood(y: Any, mean: Any, deviation: Any) -> float:

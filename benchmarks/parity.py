@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import sets
-from judging import METRICS, Method, fit_seconds, judge, make
+from evaluation import METRICS, Method, evaluate, fit_seconds, make
 from pool import Record, Unit
 
 FAMILIES = ("forest", "extra")
@@ -89,21 +89,21 @@ def _load(folder: Path, name: str) -> sets.Table:
 
 
 def split(table: sets.Table, repeat: int, sizes: Sizes) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train on (three quarters) and to judge by, cut to the sizes asked for."""
+    """Return training rows (three quarters) and test rows, limited to the requested sizes."""
     order = sets.seed_of(table.name, repeat).permutation(len(table.y))
     n_test = len(order) // 4
     return order[n_test:][: sizes.train_rows], order[:n_test][: sizes.test_rows]
 
 
 def work(folder: Path, name: str, repeat: int, method: Method, sizes: Sizes) -> Record:
-    """Fit one method on one split and judge it."""
+    """Fit one method on one split and evaluate it."""
     start = time.process_time()
     table = _load(folder, name)
     train, test = split(table, repeat, sizes)
     X = table.encoded if method.columns == "one-hot" else table.X
     model = make(method, table.kind, table.is_category, n_estimators=sizes.n_trees, random_state=repeat)
     seconds = fit_seconds(model, X[train], table.y[train])
-    losses = judge(model, X[test], table.y[test], table.n_classes)
+    losses = evaluate(model, X[test], table.y[test], table.n_classes)
     return {"kind": table.kind, "losses": losses, "fit_seconds": seconds, "cpu_seconds": time.process_time() - start}
 
 

@@ -1,6 +1,6 @@
 """Run units of work in processes until they are done or the time is up; keep each result at once.
 
-A unit is a function and its arguments, told from others by its key. Results are lines of JSON in one file, so that an
+A unit is a function and its arguments, identified by its key. Results are lines of JSON in one file, so that an
 interrupted run keeps what it has and a later one goes on from there.
 """
 

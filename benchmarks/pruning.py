@@ -1,7 +1,7 @@
 """Speed of pruning: the path of a full tree, and cross-validated pruning, as multiples of one fit.
 
 Usage: ``python benchmarks/pruning.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
-Without names every workload runs. The README beside this file says what each one claims.
+Without names every workload runs. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def peer_path(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def cross_validation(options: argparse.Namespace) -> Iterator[Row]:
-    """Ten folds, all nested trees judged, against one fit."""
+    """Ten folds, all nested trees evaluated, against one fit."""
     n_rows = 20_000 if options.quick else 100_000
     for kind in KINDS:
         table = data.numbers(kind, n_rows, seed=0, n_test=0)
@@ -76,7 +76,7 @@ def cross_validation(options: argparse.Namespace) -> Iterator[Row]:
             ratio=ratio(played, "pruned", "fit"),
             cpu_ratio=ratio(played, "pruned", "fit", "cpu"),
             target="<= 12",
-            evidence=f"the fit took {median(played, 'fit'):.3g} s; {len(kept.cp_table_)} trees judged, "
+            evidence=f"the fit took {median(played, 'fit'):.3g} s; {len(kept.cp_table_)} trees evaluated, "
             f"{kept.get_n_leaves()} leaves kept of {kept.cp_table_.n_leaves[-1]}",
             rounds=played,
         )

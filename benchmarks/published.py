@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sets
-from judging import Method, make, vote_error
+from evaluation import Method, make, vote_error
 from pool import Record, Unit
 
 # set: percent wrong by selection, and with F = 1
@@ -165,7 +165,7 @@ def regression(folder: Path, name: str, random: np.random.Generator, method: Met
 
 
 def louppe(table: sets.Table, random: np.random.Generator, method: Method, n_trees: int) -> Record:
-    """Chapter 8: percent right on a quarter, with the share of columns that was best on another quarter."""
+    """Chapter 8: accuracy on a quarter of the rows, with the max_features that was best on another quarter."""
     n, p = table.X.shape
     order = random.permutation(n)
     parts = order[: n // 2], order[n // 2 : n * 3 // 4], order[n * 3 // 4 :]
@@ -224,10 +224,10 @@ def report(records: list[Record]) -> None:
         print(row.text)
         rows.append(row)
     for table, what in dict.fromkeys((row.table, row.what) for row in rows):
-        judged = [row for row in rows if (row.table, row.what) == (table, what)]
+        chosen = [row for row in rows if (row.table, row.what) == (table, what)]
         sums = ", ".join(
             f"{sum(z <= 2 for z in zs)} of {len(zs)} no worse than {other} (mean {np.mean(zs):+.2f} SE)"
-            for other, zs in (("print", [r.to_print for r in judged]), ("scikit-learn", [r.to_peer for r in judged]))
+            for other, zs in (("print", [r.to_print for r in chosen]), ("scikit-learn", [r.to_peer for r in chosen]))
         )
         print(f"{table}, {what}: {sums}")
 

@@ -35,7 +35,7 @@ class Lists(NamedTuple):
         return tuple(Lists(self.X[side], self.y[side], self.groups[side]) for side in (~held, held))  # type: ignore[return-value]
 
 
-_GRADES = (0.5, 0.75, 0.9, 0.97)  # shares of rows below each
+_GRADES = (0.5, 0.75, 0.9, 0.97)  # fractions of the rows below each
 
 
 def queries(
@@ -129,13 +129,13 @@ def _compared(label: str, table: Lists, loss: str, n_rounds: int, target: str) -
     found = {name: _ndcg(model, held) for name, model in models.items()}
     fastest = min((name for name in makers if name != "ours"), key=lambda name: median(rounds, name))
     best = max(value for name, value in found.items() if name != "ours")
-    said = ", ".join(f"{name} {value:.4f} in {median(rounds, name):.2f} s" for name, value in found.items())
+    scores = ", ".join(f"{name} {value:.4f} in {median(rounds, name):.2f} s" for name, value in found.items())
     return beside(
         f"{label}, {loss}",
         rounds,
         peer=fastest,
         target=target,
-        evidence=f"NDCG@10 {said}",
+        evidence=f"NDCG@10 {scores}",
         same_work=found["ours"] >= best - 0.002,
     )
 
@@ -191,14 +191,14 @@ def _mean(label: str, parts: list[tuple[Lists, Lists]], loss: str) -> Row:
     best = max((name for name in makers if name != "ours"), key=lambda name: float(np.mean(found[name])))
     more = np.subtract(found["ours"], found[best])
     error = float(np.std(more, ddof=1) / np.sqrt(len(more))) if len(more) > 1 else 0.0
-    said = ", ".join(f"{name} {np.mean(values):.4f}" for name, values in found.items())
+    scores = ", ".join(f"{name} {np.mean(values):.4f}" for name, values in found.items())
     return beside(
         f"{label}, {loss}, {len(parts)} seeds",
         rounds,
         peer=best,
         target=">= 0",
-        judged=round(float(more.mean()) + error, 3),
-        evidence=f"NDCG@10 {said}: {more.mean():+.4f} ± {error:.4f}",
+        target_value=round(float(more.mean()) + error, 3),
+        evidence=f"NDCG@10 {scores}: {more.mean():+.4f} ± {error:.4f}",
     )
 
 

@@ -1,7 +1,7 @@
 """A model behind a web server: time until the first answer, memory, and what a request takes.
 
 Usage: ``python benchmarks/serving.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
-The server is examples/serve.py, Python's own, in a process of its own; the peer is a process that only imports
+The server is examples/serve.py, of the standard library, in a separate process; the peer is a process that only imports
 scikit-learn, as one that unpickles its models has to.
 """
 

@@ -1,11 +1,11 @@
-"""Sets to judge accuracy on: a folder of Parquet files and its index, or the same packed for NumPy alone.
+"""Data sets for accuracy benchmarks: a folder of Parquet files and its index, or the same packed for NumPy alone.
 
 The folder has ``index.csv`` with at least the columns ``name``, ``task`` (binary, multiclass or regression) and
 ``official_train_rows``, and for each set a file ``NAME.parquet`` whose column ``target`` is to be predicted. `pack`
 writes each set as ``NAME.npz``: what a machine without pandas needs.
 
 Every column becomes float32, which is what scikit-learn's trees work on: numbers as they are, categories as codes in
-the order of their labels, missing values as NaN. A mask says which columns are codes.
+the order of their labels, missing values as NaN. A mask marks the columns of codes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Shapley values beside shap's TreeExplainer, LightGBM's and XGBoost's, each on trees of its own.
+"""Shapley values beside shap's TreeExplainer, LightGBM's and XGBoost's, each on its own trees.
 
 Usage: ``python benchmarks/shap_values.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
-All models have as many trees and leaves. The evidence says how deep the leaves lie, because the peers' work grows with
+All models have as many trees and leaves. The evidence is how deep the leaves lie, because the peers' work grows with
 that, and how far the parts are from summing to the prediction.
 """
 
@@ -218,7 +218,7 @@ def one_row(options: Any) -> Iterator[Row]:
 
 
 def deep_trees(options: Any) -> Iterator[Row]:
-    """10 trees grown to the end, few rows."""
+    """10 trees grown until leaves are pure, few rows."""
     yield from compared("to the end", 5_000, 5 if options.quick else 50, (10, None), "", options)
 
 

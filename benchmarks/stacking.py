@@ -1,7 +1,7 @@
 """Stacking beside scikit-learn's: the same members, the same folds, two workers on both sides.
 
 Usage: ``python benchmarks/stacking.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``. Without names every workload
-runs. The README beside this file says what each one claims.
+runs. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def sides(name: str, members: list[tuple[str, Any]], options: argparse.Namespace
     rounds = []
     for number in range(options.rounds):
         rounds.append(play_round({k: partial(m.fit, table.X, table.y) for k, m in models.items()}, number))
-    said = [model.predict_proba(table.X_test)[:, 1] for model in models.values()]
-    gap = float(np.abs(said[0] - said[1]).max())
+    proba = [model.predict_proba(table.X_test)[:, 1] for model in models.values()]
+    gap = float(np.abs(proba[0] - proba[1]).max())
     yield beside(
         f"{name}, {N_ROWS // 1000}k x 28, 5 folds, fit",
         rounds,

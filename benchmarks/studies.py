@@ -2,11 +2,11 @@
 
 Usage: ``python benchmarks/studies.py --data FOLDER --records FOLDER [--minutes 2] [--at-once N] [--only WHO] [SET…]``;
 the first folder as in sets.py, with Parquet files. Three tenths of the rows of each set are held out. A study gets the
-others and spends its minutes; the model that it keeps is judged on the rows held out, and so is every library that is
-installed, with its defaults and fitted to the same rows: log loss, or the root of the mean squared error.
+others and spends its minutes; the model that it selects is evaluated on the held-out rows, and so is every installed
+library with its defaults, fitted to the same rows: log loss, or the root of the mean squared error.
 
-What each contestant does is kept in the second folder, so that a run can be stopped and taken up again. ``--at-once``
-runs several sets at a time, each in a process of its own that has its share of the cores for itself.
+The results of each contestant are saved in the second folder, so that a run can be stopped and resumed. ``--at-once``
+runs several sets at a time, each in a separate process with its part of the cores.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def main() -> None:
         for who in contestants():
             file = given.records / f"{name}-{who}.json"
             if not file.exists() and given.only in (None, who) and given.at_once == 1:
-                file.write_text(json.dumps(judged(who, learn, test, given.minutes)), encoding="utf-8")
+                file.write_text(json.dumps(evaluated(who, learn, test, given.minutes)), encoding="utf-8")
         found = {path.stem.removeprefix(f"{name}-"): path for path in given.records.glob(f"{name}-*.json")}
         if STUDY in found and len(found) > 1:
-            won.append(told(name, {who: json.loads(path.read_text(encoding="utf-8")) for who, path in found.items()}))
+            won.append(report(name, {who: json.loads(path.read_text(encoding="utf-8")) for who, path in found.items()}))
     print(f"no worse than the best peer on {sum(won)} of {len(won)} sets")
 
 
@@ -94,7 +94,7 @@ def stay_on(cores: str) -> None:
 
 
 def run_at_once(given: argparse.Namespace, names: list[str]) -> None:
-    """Run sets in processes of their own, each on its share of the cores; each has a log beside its records."""
+    """Run sets in separate processes, each on its part of the cores; each has a log next to its records."""
     cores = sorted(os.sched_getaffinity(0))
     each = max(1, len(cores) // given.at_once)
     free = [cores[k * each : (k + 1) * each] or cores[:1] for k in range(given.at_once)]
@@ -117,7 +117,7 @@ def run_at_once(given: argparse.Namespace, names: list[str]) -> None:
 
 
 def count_processor_time(n_cores: int) -> None:
-    """Let studies take the time of their own process for the time of the day."""
+    """Have studies measure the time of their process instead of the wall clock."""
 
     def now() -> float:
         return time.process_time() / n_cores
@@ -138,8 +138,8 @@ def contestants() -> list[str]:
     return [STUDY, *(peer.name for peer in peer_candidates("regression", Size(1, 1, 1, 0), 0))]
 
 
-def judged(who: str, learn: pl.DataFrame, test: pl.DataFrame, minutes: float) -> dict[str, Any]:
-    """Fit a contestant and judge it; return losses by row, and what else is told."""
+def evaluated(who: str, learn: pl.DataFrame, test: pl.DataFrame, minutes: float) -> dict[str, Any]:
+    """Fit and evaluate a contestant; return losses by row, and further results."""
     X, asked = learn.drop("target"), test.drop("target")
     is_value = learn["target"].dtype.is_numeric()
     start, more = time.monotonic(), {}
@@ -148,7 +148,7 @@ def judged(who: str, learn: pl.DataFrame, test: pl.DataFrame, minutes: float) ->
         if who == STUDY:
             found = spinney.study(learn, "target", minutes=minutes, random_state=SEED)
             model, is_value, asked = found.model, found.classes is None, asked.select(found.X_train.columns)
-            more = {"by": found.best, "seconds_told": found.seconds, "told": str(found).splitlines()}
+            more = {"by": found.best, "seconds_reported": found.seconds, "report": str(found).splitlines()}
         else:
             task = "regression" if is_value else "multiclass"
             peer = next(one for one in peer_candidates(task, Size(1, 1, 1, 0), 0) if one.name == who)
@@ -171,13 +171,13 @@ def losses(model: Any, asked: pl.DataFrame, test: pl.DataFrame, classes: np.ndar
     actual = truth(test, classes is None)
     if classes is None:
         return (np.asarray(model.predict(asked), dtype=np.float64) - actual) ** 2
-    said = np.asarray(model.predict_proba(asked))
+    proba = np.asarray(model.predict_proba(asked))
     labels = np.array([str(one) for one in classes])
     own = (labels == actual[:, np.newaxis]).argmax(axis=1)
-    return -np.log(np.clip(said[np.arange(len(own)), own], np.finfo(said.dtype).eps, None))
+    return -np.log(np.clip(proba[np.arange(len(own)), own], np.finfo(proba.dtype).eps, None))
 
 
-def told(name: str, found: dict[str, dict[str, Any]]) -> bool:
+def report(name: str, found: dict[str, dict[str, Any]]) -> bool:
     """Print the line of a set; return whether the study is no worse than the best peer."""
     means = {who: float(np.mean(one["losses"])) for who, one in found.items()}
     ours, is_value = found[STUDY], found[STUDY]["is_value"]
@@ -189,7 +189,7 @@ def told(name: str, found: dict[str, dict[str, Any]]) -> bool:
     is_won = means[STUDY] <= means[peer]
     print(
         f"{name:15} {SHAPES.get(name, '').partition(':')[0]:14} {shown[STUDY]:11.5g} {ours['by']:10} "
-        f"{ours['seconds_told']:4.0f} s  {shown[peer]:11.5g} {peer:14} {far:+5.1f} % ± {error:3.1f}  "
+        f"{ours['seconds_reported']:4.0f} s  {shown[peer]:11.5g} {peer:14} {far:+5.1f} % ± {error:3.1f}  "
         f"{'yes' if is_won else 'no'}   " + ", ".join(f"{who} {shown[who]:.5g}" for who in shown if who != STUDY)
     )
     return is_won

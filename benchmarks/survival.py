@@ -96,7 +96,7 @@ def _compared(label: str, X: Any, times: Any, loss: str, options: argparse.Names
         rounds,
         peer="xgboost",
         target=">= 0",
-        judged=round(ours - theirs + error, 3),
+        target_value=round(ours - theirs + error, 3),
         evidence=f"concordance {ours:.4f} | {theirs:.4f}: {ours - theirs:+.4f} ± {error:.4f}",
     )
 

@@ -63,7 +63,7 @@ HEADER = LAYOUT.format("workload", "", "ours", "peer", "ratio", "cpu", "target",
 
 @dataclass
 class Row:
-    """One line of the table; `target`, such as ">= 10", is about `judged`, by default the ratio."""
+    """One line of the table; `target`, such as ">= 10", is about `target_value`, by default the ratio."""
 
     workload: str
     ours: float
@@ -72,7 +72,7 @@ class Row:
     ratio: float | None = None
     cpu_ratio: float | None = None
     target: str = ""
-    judged: float | None = None
+    target_value: float | None = None
     evidence: str = ""
     same_work: bool = True
     rounds: Any = field(default=None, repr=False)
@@ -83,7 +83,7 @@ class Row:
         if not self.target:
             return None
         relation, bound = self.target.split()
-        value = self.ratio if self.judged is None else self.judged
+        value = self.ratio if self.target_value is None else self.target_value
         holds = value >= float(bound) if relation == ">=" else value <= float(bound)
         return holds and self.same_work
 

@@ -1,7 +1,7 @@
 """Speed and memory of single decision trees beside scikit-learn's.
 
 Usage: ``python benchmarks/trees.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE] [--data FOLDER]``.
-Without names every workload runs. The README beside this file says what each one claims.
+Without names every workload runs. README.md in this folder states what each one claims.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import data
 from memory import peak_of_fit
-from models import Judged, compare, judge, make, nodes
+from models import Score, compare, evaluate, make, nodes
 from program import command_line, run
 from timing import Rounds, Row, beside, median, play, play_round, ratio
 
@@ -40,9 +40,9 @@ def fit_both(
 ) -> Iterator[Row]:
     """Fit ours with each number of threads in `targets`, and the peer's, on a new table each round."""
     models = {n: make("spinney", kind, n, max_bins=max_bins) for n in targets} | {"peer": make("sklearn", kind)}
-    played, judged = play_on_tables(kind, tables, models, rounds, calls)
+    played, scores = play_on_tables(kind, tables, models, rounds, calls)
     for n_jobs, target in targets.items():
-        evidence, no_worse = compare(kind, judged[n_jobs], judged["peer"])
+        evidence, no_worse = compare(kind, scores[n_jobs], scores["peer"])
         yield beside(
             f"{name}, n_jobs={n_jobs}",
             played,
@@ -55,20 +55,20 @@ def fit_both(
 
 def play_on_tables(
     kind: str, tables: Tables, models: dict[Any, Any], rounds: int, calls: int = 1
-) -> tuple[Rounds, dict[Any, list[Judged]]]:
+) -> tuple[Rounds, dict[Any, list[Score]]]:
     """Fit every model on `tables(0)`, then on `tables(1)` and so on; return seconds, and how good each is."""
-    played, judged = [], {name: [] for name in models}
+    played, scores = [], {name: [] for name in models}
     for number in range(rounds):
         table = tables(number)
         fits = {name: partial(model.fit, table.X, table.y) for name, model in models.items()}
         played.append(play_round(fits, number, calls))
         for name, model in models.items():
-            judged[name].append(judge(kind, table, model))
-    return played, judged
+            scores[name].append(evaluate(kind, table, model))
+    return played, scores
 
 
 def full_depth(options: argparse.Namespace) -> Iterator[Row]:
-    """Exact trees grown to the end."""
+    """Exact trees grown until leaves are pure."""
     n_rows = 50_000 if options.quick else 200_000
     for kind in KINDS:
         tables = partial(data.numbers, kind, n_rows)
@@ -134,7 +134,7 @@ def predict(options: argparse.Namespace) -> Iterator[Row]:
     """100k rows through full-depth trees."""
     for kind in KINDS:
         table, ours, peer = fitted(kind, 50_000 if options.quick else 200_000)
-        evidence, no_worse = compare(kind, [judge(kind, table, ours)], [judge(kind, table, peer)])
+        evidence, no_worse = compare(kind, [evaluate(kind, table, ours)], [evaluate(kind, table, peer)])
         models = {n: copy(ours).set_params(n_jobs=n) for n in (2, 1)} | {"peer": peer}
         played = play({n: partial(m.predict, table.X_test) for n, m in models.items()}, max(options.rounds, 7))
         for n in (2, 1):
@@ -166,7 +166,7 @@ def one_row(options: argparse.Namespace) -> Iterator[Row]:
                 "us",
                 theirs / mine,
                 target="<= 10",
-                judged=mine,
+                target_value=mine,
                 evidence=f"{nodes(ours)} | {nodes(peer)} nodes, {answer} predict",
                 same_work=same,
             )
@@ -225,8 +225,8 @@ def categories(options: argparse.Namespace) -> Iterator[Row]:
     ours = make("spinney", "classifier", 2, **limit)
     peer = make_pipeline(encode, make("sklearn", "classifier", **limit))
     tables = partial(data.mixed, n_rows)
-    played, judged = play_on_tables("classifier", tables, {"ours": ours, "peer": peer}, options.rounds)
-    evidence, no_worse = compare("classifier", judged["ours"], judged["peer"])
+    played, scores = play_on_tables("classifier", tables, {"ours": ours, "peer": peer}, options.rounds)
+    evidence, no_worse = compare("classifier", scores["ours"], scores["peer"])
     yield Row(
         f"classifier {n_rows // 1000}k, 4 of 10 strings",
         median(played, "ours"),
@@ -257,7 +257,7 @@ def imports(_: argparse.Namespace) -> Iterator[Row]:
             peer,
             ratio=statistics.median(theirs / mine for mine, theirs in pairs),
             target=target,
-            judged=ours,
+            target_value=ours,
             evidence="over numpy, 5 processes each" + ("" if target else "; for information"),
             rounds=pairs,
         )

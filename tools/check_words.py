@@ -35,7 +35,7 @@ RETIRED = {
     r"hears of|speaks? for": "name what happens",
     r"(asks?|asked) (a|the|its|of a|of the) (model|models|worker|workers|member|members|tree|trees)": "query; request",
 }
-PATTERN = re.compile("|".join(f"(?<![a-z])(?:{words})(?![a-z])" for words in RETIRED), re.IGNORECASE)
+PATTERN = re.compile("|".join(f"(?<![a-z])(?:{words})(?![a-z0-9])" for words in RETIRED), re.IGNORECASE)
 
 
 def words_of(line: str) -> str:

@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 from spinney._data.select import PickTable, Places
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import row_arguments
-from spinney._estimator.parallel import count_threads, in_order, is_distributed, spread
+from spinney._estimator.parallel import count_threads, in_order, is_distributed, run_distributed
 from spinney._names import FITTED_BY_COMMAND, estimator_of, public
 
 Result = TypeVar("Result")
@@ -131,7 +131,7 @@ class ThreadPlan:
     def run(self, work: Callable[[int], Result], n_tasks: int, has_foreign: bool) -> Iterator[Result]:
         """Yield the results in order; BLAS and OpenMP of other libraries get one thread per task."""
         if is_distributed():
-            yield from spread(work, list(range(n_tasks)))
+            yield from run_distributed(work, list(range(n_tasks)))
             return
         if self.n_parallel == 1 or not has_foreign:
             yield from in_order(work, n_tasks, self.n_parallel)

@@ -1,7 +1,7 @@
-"""Conformal prediction: intervals and class sets calibrated by predictions of rows that the model has not seen.
+"""Conformal prediction: intervals and class sets calibrated on rows that the model was not trained on.
 
-A model holds such predictions beside their targets. How badly a row conforms is a score: the size of an error, or how
-improbable its class was. A new row conforms as well as the quantile of these scores with the probability asked for.
+The nonconformity score of a row is the size of its error, or how improbable its class is. A new row has a score below
+the quantile of the scores of the calibration rows with the requested probability.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def check_coverage(coverage: object) -> None:
 
 
 def conformal_quantile(scores: Floats, weight: Floats | None, coverage: float) -> float:
-    """Smallest score that at least `coverage` of the weight does not exceed, counting one more row at infinity.
+    """Return the smallest score that at least `coverage` of the weight does not exceed, with one more row at infinity.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
     weight : ndarray of shape (n,) or None
-        Whole weights count rows; of others the largest stands for the row to come.
+        Integer weights count rows; of others the largest is used for the additional row.
     coverage : float
 
     Returns
     -------
     float
-        Infinite where the rows are too few.
+        Infinite if there are too few rows.
     """
     needed = weight_needed(len(scores), weight, coverage)
     if weight is None:
@@ -49,26 +49,25 @@ def conformal_quantile(scores: Floats, weight: Floats | None, coverage: float) -
 
 
 def weight_needed(n: int, weight: Floats | None, coverage: float) -> float:
-    """Return the weight of the scores that a point must not leave out, of n rows and one more."""
+    """Return the weight of the scores that the quantile must not be below, of n rows and one more."""
     if weight is None:
         return float(np.ceil(coverage * (n + 1) - 1e-9))
     return float(coverage * (weight.sum() + weight_of_one(weight)) * (1 - 1e-12))
 
 
 def weight_of_one(weight: Floats) -> float:
-    """Return the weight of one row more: 1 if weights count rows, else that of the heaviest."""
+    """Return the weight of an additional row: 1 if weights count rows, else the largest."""
     return 1.0 if integer_weights(weight) is not None else float(weight.max(initial=0.0))
 
 
 def class_sets(proba: Floats, known: CalibrationRows, coverage: float, method: str) -> NDArray[np.bool_]:
-    """Return which classes are in the set of each row: those that conform as well as `coverage` of the known rows do.
+    """Return which classes are in the prediction set of each row.
 
     Parameters
     ----------
     proba : ndarray of shape (n_rows, n_classes)
         Class probabilities of the rows.
     known : CalibrationRows
-        Rows that calibrate.
     coverage : float
     method : {"lac", "aps"}
 
@@ -86,7 +85,7 @@ def class_sets(proba: Floats, known: CalibrationRows, coverage: float, method: s
 
 @dataclass(frozen=True, eq=False)
 class CalibrationRows:
-    """Class probabilities of rows that the model has not seen, beside the codes of their classes."""
+    """Class probabilities of rows that the model was not trained on, and the codes of their classes."""
 
     proba: Floats
     codes: NDArray[np.integer[Any]]
@@ -94,10 +93,10 @@ class CalibrationRows:
 
 
 def nonconformity(proba: Floats, method: str) -> Floats:
-    """How badly each class of each row conforms: 1 - its probability, or the sum of those of more probable classes.
+    """Return the score of each class of each row: 1 - its probability, or the sum of those of more probable classes.
 
-    The latter without the class's own: with it the least probable class always scores 1, so that where it is the
-    true one more often than 1 - coverage every set would hold every class.
+    The sum excludes the class itself: otherwise the least probable class would always score 1, and if it is the true
+    class more often than 1 - coverage, every set would contain every class.
     """
     if method == "lac":
         return 1.0 - proba
@@ -105,6 +104,6 @@ def nonconformity(proba: Floats, method: str) -> Floats:
     ranked = np.take_along_axis(proba, order, axis=1)
     before = np.zeros_like(ranked)
     np.cumsum(ranked[:, :-1], axis=1, out=before[:, 1:])
-    found = np.empty_like(before)
-    np.put_along_axis(found, order, before, axis=1)
-    return found
+    scores = np.empty_like(before)
+    np.put_along_axis(scores, order, before, axis=1)
+    return scores

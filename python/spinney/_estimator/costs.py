@@ -1,11 +1,13 @@
-"""Costs of mistakes and class probabilities: what they may be, and what they change.
+"""Costs of misclassification and prior class probabilities: their checks and their effects.
 
 Vocabulary, for classes i (true) and j (predicted):
   cost          C[i, j], 0 where i = j
-  priors        class probabilities to assume
-  prior_factor  prior_i over class i's share of the training weight: what a row of class i counts when values are stated
-  split_factor  what a row of class i counts when splits are sought; altered priors put the sum of the costs of missing
-                class i here. Not normalised: no split depends on the scale, and whole costs keep whole weights exact.
+  priors        prior class probabilities
+  prior_factor  prior_i divided by class i's fraction of the training weight: factor of the weight of a row of class i
+                in the values of nodes
+  split_factor  factor of the weight of a row of class i in the search for splits; altered priors multiply it by the sum
+                of the costs of missing class i. Not normalised: no split depends on the scale, and products of integer
+                costs and weights are exact.
 """
 
 from __future__ import annotations
@@ -24,10 +26,7 @@ from spinney._model.model import decision_costs
 from spinney._model.tree import FittedTree
 
 Floats = NDArray[np.float64]
-_DEAREST = 1e100  # cost that sums over rows and products with weights can take
-
-
-# ---- reading -----------------------------------------------------------------------------------------------
+_MAX_COST = 1e100  # sums over rows and products with weights stay finite
 
 
 def _code_of(label: object, code_of: Mapping[Any, int], parameter: str) -> int:
@@ -59,7 +58,7 @@ def _by_label(rows: Mapping[Any, Any], classes: NDArray[Any], is_frame: bool) ->
 
 
 def _as_named(code_of: dict[Any, int], rows: Mapping[Any, Any]) -> dict[Any, int]:
-    """Labels as the frame names them: some frames can name columns by strings only."""
+    """Return the codes by label as the frame names it: some frames have only strings as column names."""
     named = {name for row in rows.values() for name in row}
     texts = {str(label): code for label, code in code_of.items()}
     return {**texts, **code_of} if named <= set(texts) and len(texts) == len(code_of) else code_of
@@ -73,7 +72,7 @@ def _number(value: Any, parameter: str) -> float:
 
 
 def read_cost_matrix(cost: object, classes: NDArray[Any]) -> Floats:
-    """Costs as an array in the order of the classes, checked."""
+    """Return checked costs as an array in the order of the classes."""
     n = len(classes)
     rows = cost if isinstance(cost, Mapping) else labelled_rows(cost)
     if rows is not None:
@@ -82,7 +81,7 @@ def read_cost_matrix(cost: object, classes: NDArray[Any]) -> Floats:
         array = np.array(argument_numbers(cost, "cost_matrix"))
         if array.shape != (n, n):
             raise ValueError(
-                f"cost_matrix has shape {array.shape}, but y has {n} classes. Give {n} rows (true class) of {n} "
+                f"cost_matrix has shape {array.shape}, but y has {n} classes. Pass {n} rows (true class) of {n} "
                 "costs (predicted class), in the order of classes_, or a dict of dicts by label."
             )
     _check_costs(array, classes.tolist())
@@ -96,7 +95,7 @@ def _check_costs(cost: Floats, classes: list[Any]) -> None:
             f"cost_matrix must hold finite costs of at least 0. Predicting {classes[j]!r} for {classes[i]!r} costs "
             f"{cost[i, j]}."
         )
-    if cost.max(initial=0.0) > _DEAREST:
+    if cost.max(initial=0.0) > _MAX_COST:
         i, j = np.unravel_index(cost.argmax(), cost.shape)
         raise ValueError(
             f"cost_matrix holds {cost[i, j]:g}, the cost of predicting {classes[j]!r} for {classes[i]!r}, which is too "
@@ -105,8 +104,8 @@ def _check_costs(cost: Floats, classes: list[Any]) -> None:
     if cost.diagonal().any():
         i = int(np.flatnonzero(cost.diagonal())[0])
         raise ValueError(
-            f"cost_matrix must be 0 on its diagonal: a right prediction of {classes[i]!r} costs {cost[i, i]}. "
-            "Subtract the cost of the right prediction from each row."
+            f"cost_matrix must be 0 on its diagonal: a correct prediction of {classes[i]!r} costs {cost[i, i]}. "
+            "Subtract the cost of the correct prediction from each row."
         )
     free = ~cost.any(axis=1)
     if len(classes) > 1 and free.any():
@@ -117,7 +116,7 @@ def _check_costs(cost: Floats, classes: list[Any]) -> None:
 
 
 def read_priors(priors: Any, classes: NDArray[Any]) -> Floats:
-    """Class probabilities in the order of the classes, checked; their sum is 1."""
+    """Return checked class probabilities in the order of the classes; their sum is 1."""
     n = len(classes)
     if isinstance(priors, str):  # "uniform"
         return np.full(n, 1.0 / n)
@@ -128,12 +127,12 @@ def read_priors(priors: Any, classes: NDArray[Any]) -> Floats:
             array[_code_of(label, code_of, "priors")] = _number(value, "priors")
         if len(priors) < n:
             left_out = [label for label in classes.tolist() if label not in priors]
-            raise ValueError(f"priors leaves out the class {left_out[0]!r}. Give every class a probability.")
+            raise ValueError(f"priors leaves out the class {left_out[0]!r}. Pass a probability for every class.")
     else:
         array = np.array([_number(value, "priors") for value in priors], dtype=np.float64)
         if array.shape != (n,):
             raise ValueError(
-                f"priors has {len(array)} entries, but y has {n} classes. Give one probability per class, in the "
+                f"priors has {len(array)} entries, but y has {n} classes. Pass one probability per class, in the "
                 "order of classes_, or a dict by label."
             )
     if not np.isfinite(array).all() or not (array > 0).all():
@@ -145,25 +144,22 @@ def read_priors(priors: Any, classes: NDArray[Any]) -> Floats:
     return np.asarray(array / array.sum())
 
 
-# ---- what they change --------------------------------------------------------------------------------------
-
-
 def are_costs_equal(cost: Floats) -> bool:
-    """Whether every mistake costs the same: then the least cost is at the largest share."""
+    """Return whether all mistakes cost the same: then the most probable class has the least cost."""
     n = len(cost)
     return bool(n < 2 or (cost[~np.eye(n, dtype=bool)] == cost[0, 1]).all())
 
 
-def class_impurity(criterion: str, shares: Floats, cost: Floats | None) -> Floats:
-    """Impurity of class shares, one row per node."""
+def class_impurity(criterion: str, proba: Floats, cost: Floats | None) -> Floats:
+    """Return the impurity of class probabilities, one row per node."""
     if criterion in ("entropy", "log_loss", "gain_ratio"):
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(-np.where(shares > 0, shares * log2(shares), 0.0).sum(axis=1))
+            return np.asarray(-np.where(proba > 0, proba * log2(proba), 0.0).sum(axis=1))
     if criterion == "misclassification":
-        return np.asarray(1.0 - shares.max(axis=1))
+        return np.asarray(1.0 - proba.max(axis=1))
     if cost is not None:
-        return np.asarray((times(shares, cost) * shares).sum(axis=1))
-    return np.asarray((shares * (1.0 - shares)).sum(axis=1))
+        return np.asarray((times(proba, cost) * proba).sum(axis=1))
+    return np.asarray((proba * (1.0 - proba)).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -173,13 +169,13 @@ class ClassCosts:
     Attributes
     ----------
     cost : ndarray of shape (n_classes, n_classes) or None
-        Cost of each mistake; None: all cost 1.
+        Cost of each mistake; None: 1.
     priors : ndarray of shape (n_classes,) or None
         Class probabilities; None: those of the training rows.
     prior_factor, split_factor : ndarray of shape (n_classes,) or None
-        See the head of this file; None: 1 for every class.
+        See the docstring of the module; None: 1 for every class.
     pairs : ndarray of shape (n_classes, n_classes) or None
-        Costs that the generalised Gini index goes by, if it does.
+        Costs of the generalised Gini index, if it is used.
     """
 
     cost: Floats | None = None
@@ -198,44 +194,44 @@ class ClassCosts:
         weight: Floats | None,
         classes: NDArray[Any],
     ) -> ClassCosts:
-        """Work out the factors from the training rows' class shares."""
-        share = sums_by_code(codes, weight, len(classes))
-        share = share / share.sum()
+        """Return costs and priors with the factors that follow from the class frequencies of the training rows."""
+        frequency = sums_by_code(codes, weight, len(classes))
+        frequency = frequency / frequency.sum()
         factor = None
         if priors is not None:
-            if not share.all():
+            if not frequency.all():
                 raise ValueError(
-                    f"priors cannot be met: class {classes.tolist()[np.argmin(share)]!r} has no rows of positive "
+                    f"priors cannot be used: class {classes.tolist()[np.argmin(frequency)]!r} has no rows of positive "
                     "weight. Drop its rows."
                 )
-            factor = priors / share
+            factor = priors / frequency
         split_factor, pairs = factor, None
         if cost is not None and not are_costs_equal(cost) and splits == "altered_priors":
-            dearness = cost.sum(axis=1)
-            split_factor = dearness if factor is None else dearness * factor
+            total_cost = cost.sum(axis=1)
+            split_factor = total_cost if factor is None else total_cost * factor
         elif cost is not None and splits == "generalised_gini" and not (are_costs_equal(cost) and cost.max() == 1):
             pairs = cost
         return cls(cost, priors, factor, split_factor, pairs)
 
     @property
     def decision(self) -> Floats:
-        """Costs that decide what a node predicts."""
+        """Costs from which the prediction of a node follows."""
         return np.asarray(decision_costs(self.cost, self.priors))
 
     def split_weights(self, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
-        """Weights of the rows in the search for splits."""
+        """Return the weights of the rows in the search for splits."""
         return _times_class(self.split_factor, codes, weight)
 
     def value_weights(self, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
-        """Weights of the rows in the class shares of nodes: by the priors, without what the costs add."""
+        """Return the weights of the rows in the class probabilities of nodes: with the priors, without the costs."""
         return _times_class(self.prior_factor, codes, weight)
 
     def restate(self, tree: FittedTree, criterion: str) -> FittedTree:
-        """Return a grown tree with the values that the priors give, without what the costs did to the weights."""
+        """Return a grown tree with values that include the priors but not the costs."""
         return self._rescaled(tree, self.split_factor, self.prior_factor, criterion)
 
     def as_searched(self, tree: FittedTree, criterion: str) -> FittedTree:
-        """Return a restated tree with the values by which its splits were chosen."""
+        """Return the result of `restate` with the values from which its splits were chosen."""
         return self._rescaled(tree, self.prior_factor, self.split_factor, criterion)
 
     def _rescaled(self, tree: FittedTree, old: Floats | None, new: Floats | None, criterion: str) -> FittedTree:
@@ -245,16 +241,16 @@ class ClassCosts:
         ratio = (ones if new is None else new) / (ones if old is None else old)
         counts = tree.flat_value * tree.weighted_n_node_samples[:, np.newaxis] * ratio
         weight = counts.sum(axis=1)
-        shares = counts / weight[:, np.newaxis]
-        return tree.with_values(shares, weight, class_impurity(criterion, shares, self.pairs))
+        proba = counts / weight[:, np.newaxis]
+        return tree.with_values(proba, weight, class_impurity(criterion, proba, self.pairs))
 
     def loss(self, true: NDArray[np.int32], predicted: NDArray[Any]) -> Floats:
-        """Cost of each prediction; a class that did not occur in training costs as the worst mistake would."""
+        """Return the cost of each prediction; for true classes that did not occur in training, the largest cost."""
         cost = self.decision
-        found = np.where(true >= 0, cost[true, predicted], cost.max(axis=0)[predicted])
+        loss = np.where(true >= 0, cost[true, predicted], cost.max(axis=0)[predicted])
         if self.prior_factor is not None:
-            found = found * np.where(true >= 0, self.prior_factor[true], 1.0)
-        return np.asarray(found)
+            loss = loss * np.where(true >= 0, self.prior_factor[true], 1.0)
+        return np.asarray(loss)
 
 
 def _times_class(factor: Floats | None, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:

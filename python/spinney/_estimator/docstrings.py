@@ -1,9 +1,9 @@
-"""Docstrings of estimators: each class writes its summary, notes and examples, the parameter texts live in one table.
+"""Docstrings of estimators: classes have their summary, notes and examples, one table has the texts of parameters.
 
-`parameter_texts.toml` beside this file holds type and text of every parameter and fitted attribute, with variants for
-single classes and families. They are put into the docstring when somebody reads it; names and texts of boosting losses
-are the engine's. This module uses the standard library alone until then, so that the build can write the same
-docstrings for editors, which read stubs and run nothing.
+`parameter_texts.toml` in this folder has the type and text of every parameter and fitted attribute, with variants for
+single classes and families. They are inserted when the docstring is read; names and texts of boosting losses come from
+the engine. Until then this module needs only the standard library, so that the build can write the same docstrings
+into a stub for editors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ClassEntry(TypedDict):
 
 
 class LossText(Protocol):
-    """A boosting loss as far as docstrings name it."""
+    """The traits of a boosting loss that docstrings need."""
 
     @property
     def public_name(self) -> str: ...
@@ -54,14 +54,14 @@ class Tables(TypedDict):
 
 @dataclass
 class ParameterTexts:
-    """The table of texts; it remembers which of them were used."""
+    """The table of texts, with a record of which were used."""
 
     tables: Tables
     used: set[tuple[str, ...]] = field(default_factory=set)
 
     @classmethod
     def read(cls, path: Path, losses: Iterable[LossText]) -> ParameterTexts:
-        """Read the file of texts, with the losses put in for the placeholders that begin with a dollar sign."""
+        """Read the file of texts; the losses replace placeholders that begin with a dollar sign."""
         text = path.read_text(encoding="utf-8")
         for placeholder, content in _loss_lists(list(losses)).items():
             text = text.replace(placeholder, content)
@@ -100,7 +100,7 @@ class ParameterTexts:
                             yield ".".join(part for part in (section, name, variant, key) if part)
 
     def docstring(self, of_class: str, own: str, defaults: Mapping[str, object]) -> str:
-        """Return the docstring of a class: its own text with the sections of parameters and attributes put in."""
+        """Return the docstring of a class: its text with the sections of parameters and attributes."""
         parameters = [
             (name, _with_default(type_, default), text)
             for name, default in defaults.items()

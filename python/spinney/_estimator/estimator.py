@@ -1,4 +1,4 @@
-"""The base class of every estimator: parameters by name, clear errors for missing attributes, files and pickles."""
+"""Base class of all estimators: checks of parameter names, errors for missing attributes, files and pickles."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ _SEALED, _OUTSIDE = "_sealed", "_outside"  # entries of a pickled estimator
 
 
 class Estimator(BaseEstimator):
-    """Refuses unknown parameters, checks the others, explains missing attributes, and can be saved and pickled.
+    """Base class of all estimators.
 
-    A family is its own codec: `_file_parts` and `_from_file` turn a fitted estimator into the header and the trees of
+    It checks the names and values of parameters, explains missing attributes, and supports files and pickles.
+    Subclasses implement `_file_parts` and `_from_file`, which convert a fitted estimator to the header and the trees of
     its file and back.
     """
 
@@ -68,15 +69,15 @@ class Estimator(BaseEstimator):
 
     @classmethod
     def _in_own_names(cls, params: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters by the names that are their own."""
-        found = dict(params)
+        """Return parameters with scikit-learn's names replaced by spinney's."""
+        renamed = dict(params)
         for name in cls._other_names.keys() & params.keys():
             own = cls._other_names[name]
             twice = [known for known in own if known in params]
             if twice:
-                raise TypeError(f"{cls.__name__}: {name!r} is another name of {twice[0]!r}. Pass one of them.")
-            found |= dict.fromkeys(own, found.pop(name))
-        return found
+                raise TypeError(f"{cls.__name__}: {name!r} is another name for {twice[0]!r}. Pass only one of them.")
+            renamed |= dict.fromkeys(own, renamed.pop(name))
+        return renamed
 
     def set_params(self, **params: object) -> Self:
         """Set parameters by name.
@@ -105,21 +106,21 @@ class Estimator(BaseEstimator):
 
     @property
     def _n_threads(self) -> int:
-        """Threads as the engine takes them: 0 stands for all."""
+        """Number of threads for the engine; 0 means all."""
         return self.n_jobs or 0
 
     @property
     def _sorts_all_rows(self) -> bool:
-        """Whether a fit sorts all rows in memory, because no parameter says that it may bin them."""
+        """Whether a fit sorts all rows in memory, because no parameter allows bins."""
         return False
 
     def _n_folds_held_out(self) -> int:
-        """Return the fewest folds that a fit splits the rows into, to hold each of them or one out; 0: none."""
+        """Return the minimum number of folds of which a fit holds out one or each; 0: none are held out."""
         return 0
 
     # ---- attributes ------------------------------------------------------------------------------------------
 
-    if not TYPE_CHECKING:  # a type checker is to notice a missing attribute
+    if not TYPE_CHECKING:  # so that type checkers report missing attributes
 
         def __getattr__(self, name: str) -> Any:
             if name in self._missing_attribute_reasons:
@@ -134,7 +135,7 @@ class Estimator(BaseEstimator):
                 raise
 
     def _about(self) -> About:
-        """Return the fitted model in a few words and numbers."""
+        """Return a summary of the fitted model."""
         raise NotImplementedError
 
     # ---- files -----------------------------------------------------------------------------------------------
@@ -145,43 +146,43 @@ class Estimator(BaseEstimator):
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
-        """Turn back what `_file_parts` gives."""
+        """Return the estimator of a file, the inverse of `_file_parts`."""
         raise NotImplementedError
 
     def _saved_parameters(self) -> dict[str, Any]:
-        """Return the parameters as files hold them: numbers, text and collections of these."""
+        """Return the parameters for a file: numbers, text and collections of these."""
         parameters: dict[str, Any] = self.get_params(deep=False)
         return parameters
 
     @classmethod
     def _loaded_parameters(cls, saved: dict[str, Any]) -> dict[str, Any]:
-        """Turn back what `_saved_parameters` gives; `refuse` what cannot be."""
+        """Return the parameters of a file, the inverse of `_saved_parameters`; `refuse` invalid ones."""
         return saved
 
     def _to_bytes(self) -> bytes:
         """Return the model file."""
         if class_name(self) is None:
             raise TypeError(
-                f"{type(self).__name__} is not one of spinney's own estimators and cannot be loaded again. Pickle it."
+                f"{type(self).__name__} is not an estimator of spinney and cannot be loaded again. Pickle it."
             )
         return to_bytes(*self._file_parts())
 
     def save(self, file: Target) -> None:
-        """Write the fitted model to a file for `spinney.load`; for `spinney.load_predictor`, if it predicts a target.
+        """Save the fitted model to a file for `spinney.load`, and for `spinney.load_predictor` if it predicts a target.
 
-        The file holds numbers and text, no code: loading it runs none. Parameters that only a fit needs are saved if
-        they are numbers or text: a random state that is not an integer becomes None, folds that are not a number become
-        the default, callbacks and scorers that are functions become None. Of ``cp_table_`` at most 100 rows are saved;
-        out-of-fold predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
-        forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows and what was
-        predicted for them out of bag; the out-of-bag score and curve always are. Members of an ensemble must be models
-        of spinney that are no ensembles of any models themselves; which rows they were fitted on is not saved. An
-        imputer's file holds the values of its training rows, which it lends.
+        The file contains numbers and text, but no code. Parameters that only a fit needs are saved if they are numbers
+        or text: a random state that is not an integer becomes None, folds that are not a number become the default,
+        callbacks and scorers that are functions become None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold
+        predictions and the nodes of the training rows are not. The rows drawn for the trees of a forest are saved with
+        ``keep_rows=True``, as are the targets, leaves and out-of-bag predictions of its training rows; the out-of-bag
+        score and curve are always saved. Members of an ensemble must be models of spinney that are not ensembles of
+        arbitrary estimators; their training rows are not saved. The file of an imputer contains the values of its
+        training rows.
 
         Parameters
         ----------
         file : str, path or binary file
-            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
+            Where to write. A file at a path is written atomically: an existing one is replaced in one step.
         """
         check_is_fitted(self)
         write_file(file, self._to_bytes())
@@ -189,17 +190,17 @@ class Estimator(BaseEstimator):
     # ---- pickles ---------------------------------------------------------------------------------------------
 
     def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return attributes as they are pickled."""
+        """Return the attributes to pickle."""
         return state
 
     def _unpickled(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Turn back what `_pickled` gives, checked."""
+        """Return checked attributes, the inverse of `_pickled`."""
         return state
 
     def __getstate__(self) -> dict[str, Any]:
         state = self._pickled(dict(super().__getstate__()))
         file = state.pop(MODEL_FILE, None)
-        # a subclass may change what it adds
+        # subclasses of users may change the attributes that they add
         inside = {name: value for name, value in state.items() if is_own(self) or is_own(value)}
         rest = {name: value for name, value in state.items() if name not in inside}
         sealed, outside = seal((type(self).__qualname__, file is not None, inside), Estimator)
@@ -210,7 +211,7 @@ class Estimator(BaseEstimator):
         rest = dict(state)
         with model_file_errors("this pickle"):
             if _SEALED not in rest:
-                refuse("is damaged: it lacks its checksum")
+                refuse("is damaged: its checksum is missing")
             kind, has_file, inside = unseal(rest.pop(_SEALED), rest.pop(_OUTSIDE, None))
             if kind != type(self).__qualname__ or has_file != (MODEL_FILE in rest):
                 refuse("is damaged: its model and its attributes do not go together")
@@ -220,14 +221,14 @@ class Estimator(BaseEstimator):
         super().__setstate__(state)
 
     def __dask_tokenize__(self) -> object:
-        """Return what tells models apart; by default Dask would see no more than the parameters of a dataclass."""
+        """Return a token of the fitted state; Dask's default would use only the parameters of a dataclass."""
         from dask.tokenize import normalize_token
 
         return normalize_token((type(self), self.__getstate__()))
 
 
 def class_name(estimator: object) -> str | None:
-    """Return the name under which an estimator is found again; None if it is not one of spinney's own."""
+    """Return the public name of an estimator's class; None if it does not belong to spinney."""
     name = type(estimator).__name__
     return name if name in MODULE_OF and public(name) is type(estimator) else None
 
@@ -236,11 +237,11 @@ def class_name(estimator: object) -> str | None:
 
 
 def store_signature(cls: type) -> None:
-    """Store the signature of a class that has its own `__init__`, for scikit-learn, help() and documentation."""
+    """Store the signature of a class that defines `__init__`, for scikit-learn, help() and documentation."""
     if "__init__" not in cls.__dict__:
         return
     own = inspect.signature(cls.__init__)  # type: ignore[misc]
-    # Stored, as scikit-learn asks for it in every fit, clone and repr: each time a millisecond for 40 parameters.
+    # scikit-learn needs it in every fit, clone and repr; computing it takes a millisecond for 40 parameters.
     cls.__init__.__signature__ = own  # type: ignore[misc]
     # help() and documentation show this one, not that of __new__.
     cls.__signature__ = own.replace(  # type: ignore[attr-defined]
@@ -249,7 +250,7 @@ def store_signature(cls: type) -> None:
 
 
 def check_parameter_names(cls: type, names: Iterable[str], elsewhere: Mapping[str, str]) -> None:
-    """Refuse names that are no parameters of a class."""
+    """Refuse names that are not parameters of a class."""
     known: list[str] | None = None
     for name in names:
         known = known or [p for p in inspect.signature(cls.__init__).parameters if p != "self"]  # type: ignore[misc]
@@ -258,7 +259,7 @@ def check_parameter_names(cls: type, names: Iterable[str], elsewhere: Mapping[st
 
 
 def unknown_parameter(cls: type, name: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> str:
-    """Return the error for a parameter that does not exist, with the nearest that does or what to do instead."""
+    """Return the error for an unknown parameter, with advice or the nearest known name."""
     known = sorted(known)
     advice = elsewhere.get(name) or advise_parameter(name, known) or _advise_fit(cls, name)
     if advice is None:
@@ -268,7 +269,7 @@ def unknown_parameter(cls: type, name: str, known: Iterable[str], elsewhere: Map
 
 
 def _advise_fit(cls: type, name: str) -> str | None:
-    """Say that a name is an argument of `fit`; None if it is not."""
+    """Return advice to pass a name to `fit`; None if it is no argument of `fit`."""
     fit = getattr(cls, "fit", None)
     arguments = {} if fit is None else inspect.signature(fit).parameters
     ours = name if name in arguments else argument_called(name, arguments)
@@ -276,7 +277,7 @@ def _advise_fit(cls: type, name: str) -> str | None:
 
 
 def _unknown_argument(cls: type[Estimator], name: str, known: Iterable[str]) -> str:
-    """Return the error for an argument of `fit` that does not exist."""
+    """Return the error for an unknown argument of `fit`."""
     known = [argument for argument in known if argument != "self"]
     advice = cls._other_library_advice.get(name)
     advice = advice or advise_argument(name, known, inspect.signature(cls).parameters, cls.__name__)
@@ -287,7 +288,7 @@ def _unknown_argument(cls: type[Estimator], name: str, known: Iterable[str]) -> 
 
 
 def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Have `fit` refuse arguments that do not exist in words of ours, not Python's."""
+    """Return `fit` with errors for unknown arguments that give advice."""
     known = inspect.signature(fit).parameters
     if any(argument.kind is argument.VAR_KEYWORD for argument in known.values()):
         return fit
@@ -302,27 +303,27 @@ def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def taking_other_names(init: Callable[..., None]) -> Callable[..., None]:
-    """Have an `__init__` take the names that scikit-learn has for parameters."""
+def accept_other_names(init: Callable[..., None]) -> Callable[..., None]:
+    """Return an `__init__` that also accepts scikit-learn's names of parameters."""
 
     @wraps(init)
-    def taking(self: Estimator, *args: object, **kwargs: object) -> None:
+    def accepting(self: Estimator, *args: object, **kwargs: object) -> None:
         init(self, *args, **self._in_own_names(kwargs))
 
-    return taking
+    return accepting
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class UnavailableError(AttributeError):
-    """The sentence says why an estimator lacks an attribute."""
+    """The error for an attribute that an estimator does not have, with the reason."""
 
 
 def only_if(why_not: Callable[[Any], str | None]) -> Callable[[Method], Method]:
-    """Have a method only where ``why_not(estimator)`` is None; else `hasattr` is false, and a call says why.
+    """Make a method available only where ``why_not(estimator)`` is None; else `hasattr` is false, and a call raises.
 
-    The reason goes on after the name of the method: "needs ...".
+    The reason continues a sentence after the name of the method: "needs ...".
     """
 
     def decorate(method: Method) -> Method:
@@ -339,14 +340,14 @@ def only_if(why_not: Callable[[Any], str | None]) -> Callable[[Method], Method]:
 
 @dataclasses.dataclass(frozen=True)
 class About:
-    """What the command line and reports say of a model without knowing its family.
+    """Summary of a model for the command line and reports, independent of its family.
 
     Attributes
     ----------
     noun : str
-        What people call it: a tree, a forest, boosting.
+        What the model is: a tree, a forest, boosting.
     size : dict
-        Its size and scores by name, as JSON can hold them.
+        Its size and scores by name, for JSON.
     lines : dict
         The same for a table: label and text of each line.
     sentence : str
@@ -354,11 +355,11 @@ class About:
     trees : sequence of estimators, or None
         The trees that can be read one by one.
     why_no_trees : str
-        Why there are none, as a sentence that says what to do.
+        Why there are none, as a sentence that states what to do.
     title_of_tree : callable, or None
-        From the number of one of the trees, counted from 0, to what it is; None: it speaks for itself.
+        From the number of a tree, counted from 0, to its title; None: no title.
     is_shown : bool
-        Whether there is anything to show of it but a sentence.
+        Whether there is more to show than a sentence.
     """
 
     noun: str
@@ -375,13 +376,13 @@ Wanted = TypeVar("Wanted", bound=Estimator)
 
 
 def opening(estimator: Estimator, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the first entries of every header: which spinney, which estimator, its parameters."""
+    """Return the first entries of every header: the version of spinney, the estimator, its parameters."""
     estimator._validate_params()
     return {"spinney": __version__, "estimator": class_name(estimator), "parameters": parameters_to_json(parameters)}
 
 
 def unfitted(kind: type[Wanted], header: dict[str, Any], **more: Estimator | None) -> Wanted:
-    """Make an estimator with the parameters of a header."""
+    """Return an unfitted estimator with the parameters of a header."""
     parameters = kind._loaded_parameters(parameters_from_json(field(header, "parameters", dict)))
     estimator = kind(**parameters | more)
     estimator._validate_params()
@@ -389,11 +390,11 @@ def unfitted(kind: type[Wanted], header: dict[str, Any], **more: Estimator | Non
 
 
 def template_to_json(estimator: object) -> dict[str, Any]:
-    """Return an unfitted estimator of spinney, which may have others as parameters, as parameters hold it."""
+    """Return an unfitted estimator of spinney, and the estimators among its parameters, for JSON."""
     if not isinstance(estimator, Estimator) or class_name(estimator) is None:
         raise TypeError(
-            f"A model file holds models of spinney; one of the parameters is a {type(estimator).__name__}. Pickle the "
-            "model instead."
+            f"Model files can store only models of spinney; one of the parameters is a {type(estimator).__name__}. "
+            "Pickle the model instead."
         )
     parameters = estimator._saved_parameters()
     inner = {name: template_to_json(value) for name, value in parameters.items() if isinstance(value, Estimator)}
@@ -402,36 +403,36 @@ def template_to_json(estimator: object) -> dict[str, Any]:
 
 
 def template_from_json(fields: object) -> Estimator:
-    """Turn back what `template_to_json` gives."""
+    """Return the estimator, the inverse of `template_to_json`."""
     if not isinstance(fields, dict):
-        refuse("is damaged: one of its parameters is no estimator")
+        refuse("is damaged: one of its parameters is not an estimator")
     inner = {name: template_from_json(value) for name, value in field(fields, "templates", dict).items()}
     return unfitted(class_named(fields, Estimator), fields, **inner)
 
 
 def class_named(header: dict[str, Any], wanted: type[Wanted]) -> type[Wanted]:
-    """Return the estimator that a header names, if it is of the kind that is wanted."""
+    """Return the class that a header names; refused unless it is a subclass of `wanted`."""
     name = field(header, "estimator", str)
     kind = public(name) if name in MODULE_OF else None
     if not isinstance(kind, type) or not issubclass(kind, Estimator):
         refuse(f"holds a model that this spinney does not know, {name[:100]!r}: upgrade spinney")
     if not issubclass(kind, wanted):
-        refuse(f"is damaged: one of its models is a {name}, which is made of several")
+        refuse(f"is damaged: one of its models is a {name}, which consists of several models")
     return kind
 
 
 def load(file: Target) -> Any:
-    """Read a model that its `save` method has written.
+    """Load a model that was saved with its `save` method.
 
     Parameters
     ----------
     file : str, path or binary file
-        What to read.
+        The file.
 
     Returns
     -------
     estimator
-        Of the class that was saved, fitted, with its parameters.
+        The fitted estimator, with its class and parameters.
 
     Raises
     ------
@@ -442,7 +443,7 @@ def load(file: Target) -> Any:
 
     See Also
     --------
-    load_predictor : Predicts only, without scikit-learn.
+    load_predictor : Loads a model for prediction only, without scikit-learn.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rates of events: counts with exposures, shrunken rates, deviance."""
+"""Event rates: counts with exposures, shrunken rates, deviance, survival times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def per_exposure(events: Floats, weight: Floats | None, exposure: ColumnLike) -> tuple[Floats, Floats]:
-    """Rates, and weights under which their mean is the events over the exposure.
+    """Return rates, and weights with which their mean is the number of events divided by the exposure.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def per_exposure(events: Floats, weight: Floats | None, exposure: ColumnLike) ->
     time = argument_numbers(exposure, "exposure")
     if time.shape != (len(events),):
         raise ValueError(f"exposure has shape {time.shape}, but X has {len(events)} rows. Pass one number per row.")
-    wrong = ~(np.isfinite(time) & (time > 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    invalid = ~(np.isfinite(time) & (time > 0))
+    if invalid.any():
+        row = int(np.argmax(invalid))
         raise ValueError(
             f"exposure must be positive: row {row} has {time[row]}. Drop rows that were never at risk of an event."
         )
@@ -54,9 +54,9 @@ def deviance(actual: Floats, rate: Floats) -> Floats:
 
 
 def shrink_rates(tree: FittedTree, variation: float) -> FittedTree:
-    """Draw the rates of all nodes to the root's, as a gamma prior of this coefficient of variation does.
+    """Shrink the rates of all nodes to that of the root, with a gamma prior of this coefficient of variation.
 
-    A node of E events in exposure T says (E + a) / (T + b), a = 1 / variation^2, b = a / (rate of the root). Its
+    A node of E events in exposure T predicts (E + a) / (T + b), a = 1 / variation^2, b = a / (rate of the root). Its
     impurity is half the deviance at that rate, per unit of exposure.
 
     Parameters
@@ -64,7 +64,7 @@ def shrink_rates(tree: FittedTree, variation: float) -> FittedTree:
     tree : FittedTree
         Tree whose values are events per unit of its nodes' weights.
     variation : float
-        Standard deviation of the rates over their mean, as assumed before seeing the data.
+        Prior standard deviation of the rates divided by their mean.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def shrink_rates(tree: FittedTree, variation: float) -> FittedTree:
 def survival_rates(
     y: ColumnLike, weight: Floats | None, exposure: ColumnLike, has_held_out: bool, n_rows: int
 ) -> tuple[Floats, Floats]:
-    """Rates of events relative to the hazard of all rows, and their weights, from survival times.
+    """Return event rates relative to the overall hazard, and their weights, from survival times.
 
     Parameters
     ----------
@@ -91,16 +91,16 @@ def survival_rates(
     weight : ndarray or None
         Weights of the rows.
     exposure : None
-        Refused: the time is in y.
+        Must be None: the time is in y.
     has_held_out : bool
-        Whether rows were held out by the caller, which is refused.
+        Whether the caller passed a validation set, which is not supported.
     n_rows : int
         Rows of the table.
     """
     if exposure is not None:
-        raise ValueError("criterion='exponential' finds the time in y. Drop exposure, or use criterion='poisson'.")
+        raise ValueError("criterion='exponential' takes the time from y. Omit exposure, or use criterion='poisson'.")
     if has_held_out:
-        raise ValueError("criterion='exponential' does not go with X_val. Use validation_fraction.")
+        raise ValueError("criterion='exponential' does not support X_val. Use validation_fraction.")
     start, stop, event = read_survival(read_numbers(y, n_rows, (2, 3)))
     if np.isnan(stop).any() or np.isnan(event).any() or np.isnan(start).any():
         raise ValueError("y contains NaN. Drop rows whose time or event is not known before fitting.")
@@ -112,12 +112,12 @@ def survival_rates(
 
 
 def read_survival(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return start, stop and event of each row, checked; rows with NaN are let through."""
+    """Return checked start, stop and event of each row; rows with NaN are not checked."""
     event, stop = values[:, -1], values[:, -2]
     start = values[:, 0] if values.shape[1] == 3 else np.zeros(len(values))
     known = ~np.isnan(values).any(axis=1)
     if not np.isin(event[known], (0.0, 1.0)).all():
-        raise ValueError("The last column of y must say whether the event happened: 1, or 0 where it was censored.")
+        raise ValueError("The last column of y must be 1 if the event happened, or 0 if the row is censored.")
     if not (stop[known] > start[known]).all():
         row = int(np.flatnonzero(known & ~(stop > start))[0])
         raise ValueError(
@@ -132,7 +132,7 @@ def read_survival(values: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def hazard_exposure(start: Floats, stop: Floats, status: Floats, weight: Floats) -> Floats:
-    """Exposure under which the overall rate of events is 1: the cumulative hazard that each row has lived through.
+    """Return the exposure with which the overall event rate is 1: the cumulative hazard over each row's time at risk.
 
     The hazard is constant between the distinct times of events: weighted events over weighted time at risk.
     """

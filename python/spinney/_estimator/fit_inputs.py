@@ -1,6 +1,6 @@
-"""The arguments of a fit beside the parameters of the estimator: rows to learn from, validation sets, streams.
+"""The arguments of `fit`: training rows, validation sets, streams.
 
-Of a stream in the place of X, the columns that are named beside it are taken out.
+If X is a stream, other arguments may name its columns, which are removed from X.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from spinney._data.spool import SpooledTable, array_of
 from spinney._data.types import ColumnLike, TableLike
 
 ROW_FIELDS = ("y", "sample_weight", "offset", "groups", "time", "exposure")  # of `RowInputs`, besides X
-UNNAMED = "validation"  # name of a validation set that has none
+UNNAMED = "validation"  # default name of a validation set
 
 
 @dataclass(frozen=True)
 class RowInputs:
-    """Rows as the caller gives them.
+    """A set of rows as passed by the caller.
 
     Attributes
     ----------
-    X, y, sample_weight, offset, groups, time, exposure : as of `fit`
-        Of a stream, perhaps names of its columns.
+    X, y, sample_weight, offset, groups, time, exposure : arguments of `fit`
+        If X is a stream, they may be names of its columns.
     """
 
     X: Any
@@ -41,22 +41,22 @@ class RowInputs:
     exposure: Any = field(default=None, kw_only=True)
 
     def spooled(self, categorical_features: object, suffix: str = "") -> Self:
-        """Return a stream as a table in files, and the columns that are named as arrays; any other table as it is."""
-        beside = {name + suffix: getattr(self, name) for name in ROW_FIELDS}
-        X, arrays = split_stream(self.X, beside, categorical_features, "X" + suffix)
+        """Return the rows with a stream replaced by a table in temporary files, and names of columns by arrays."""
+        others = {name + suffix: getattr(self, name) for name in ROW_FIELDS}
+        X, arrays = split_stream(self.X, others, categorical_features, "X" + suffix)
         return replace(self, X=X, **dict(zip(ROW_FIELDS, arrays, strict=True)))
 
 
 @dataclass(frozen=True)
 class ValidationSet(RowInputs):
-    """Rows that are not learned from, with the name that they have in the history."""
+    """A validation set, with its name in the history."""
 
     name: str = UNNAMED
 
 
 @dataclass(frozen=True)
 class FitInputs(RowInputs):
-    """All arguments of a fit.
+    """All arguments of `fit`.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class FitInputs(RowInputs):
 
     @property
     def has_validation_rows(self) -> bool:
-        """Whether the caller says which rows are held out: by validation sets, or by time."""
+        """Whether the caller determines which rows are held out: by validation sets, or by time."""
         return bool(self.validation) or self.time is not None
 
     @property
@@ -82,70 +82,70 @@ class FitInputs(RowInputs):
 def validation_sets(
     X_val: Any, y_val: Any, sample_weight_val: Any = None, offset_val: Any = None, groups_val: Any = None
 ) -> tuple[ValidationSet, ...]:
-    """Return the validation sets of a fit: of dicts by name if `y_val` is one, else one set, or none."""
-    given = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val, "offset_val": offset_val}
-    given["groups_val"] = groups_val
+    """Return the validation sets of a fit: several by name if `y_val` is a dict, else one or none."""
+    arguments = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val, "offset_val": offset_val}
+    arguments["groups_val"] = groups_val
     if not isinstance(y_val, dict):
-        check_together(given)
+        check_together(arguments)
         return () if X_val is None else (ValidationSet(X_val, y_val, sample_weight_val, offset_val, groups_val),)
-    for name, part in given.items():
-        if part is None and name not in ("X_val", "y_val"):
+    for name, by_set in arguments.items():
+        if by_set is None and name not in ("X_val", "y_val"):
             continue
-        if not isinstance(part, dict) or part.keys() != y_val.keys():
+        if not isinstance(by_set, dict) or by_set.keys() != y_val.keys():
             raise ValueError(f"y_val names the sets {', '.join(map(str, y_val))}. Pass a dict of the same for {name}.")
     if not y_val:
         raise ValueError("y_val names no set. Pass some rows, or leave it out.")
     sets = []
     for key in y_val:
-        X, y, weight, offset, groups = (None if part is None else part[key] for part in given.values())
+        X, y, weight, offset, groups = (None if by_set is None else by_set[key] for by_set in arguments.values())
         sets.append(ValidationSet(X, y, weight, offset, groups, name=str(key)))
     return tuple(sets)
 
 
-def check_together(given: dict[str, Any]) -> None:
-    """Refuse parts of a validation set without its X_val and y_val."""
-    if (given["X_val"] is None) != (given["y_val"] is None):
+def check_together(arguments: dict[str, Any]) -> None:
+    """Refuse arguments of a validation set without its X_val and y_val."""
+    if (arguments["X_val"] is None) != (arguments["y_val"] is None):
         raise ValueError("X_val and y_val go together. Pass both or neither.")
-    alone = [name for name, value in given.items() if value is not None] if given["X_val"] is None else []
+    alone = [name for name, value in arguments.items() if value is not None] if arguments["X_val"] is None else []
     if alone:
         raise ValueError(f"{alone[0]} goes with X_val. Pass X_val and y_val too.")
 
 
 def split_stream(
-    X: TableLike, beside: dict[str, Any], categorical_features: object, name: str = "X"
+    X: TableLike, others: dict[str, Any], categorical_features: object, name: str = "X"
 ) -> tuple[Any, list[Any]]:
-    """Return a stream as a table that lies in files, without the columns that are named, and these as arrays.
+    """Return a stream as a table in temporary files, without the named columns, and these as arrays.
 
     Parameters
     ----------
     X : table or stream
-        What is no stream is returned as it is, with what is beside it.
-    beside : dict
-        By the name of a parameter: the name of a column, a list of names, or what it is without a stream.
+        A table is returned unchanged, with the other arguments.
+    others : dict
+        Other arguments by name: the name of a column, a list of names, or values.
     categorical_features : as the parameter
     name : str
-        What the caller calls the stream.
+        Name of the argument X, for messages.
     """
     stream = stream_of(X)
     if stream is None:
-        return X, list(beside.values())
-    for option, value in beside.items():
+        return X, list(others.values())
+    for option, value in others.items():
         if is_dask(value) or type(value).__module__.startswith("dask"):
             raise TypeError(
                 f"{option} is a Dask collection. Name its column of {name} instead, such as {option}='y'; or start a "
-                "distributed.Client, whose workers take both."
+                "distributed.Client, whose workers accept both."
             )
     table = stream.spooled(categorical_features)
-    arrays = [_array_of(table, value, option) for option, value in beside.items()]
-    taken = {name for value in beside.values() for name in _names_in(value)}
-    kept = [j for j in range(table.n_columns) if table.names is None or table.names[j] not in taken]
-    if not kept:
+    arrays = [_array_of(table, value, option) for option, value in others.items()]
+    named = {name for value in others.values() for name in _names_in(value)}
+    remaining = [j for j in range(table.n_columns) if table.names is None or table.names[j] not in named]
+    if not remaining:
         raise ValueError("No column is left to learn from: all columns of the stream are named.")
-    return (table.only(kept) if taken else table), arrays
+    return (table.only(remaining) if named else table), arrays
 
 
 def _names_in(value: Any) -> list[str]:
-    """Return the names of columns that a parameter gives: one, or a list of them."""
+    """Return the column names in an argument: one, or a list of them."""
     if isinstance(value, str):
         return [value]
     is_names = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
@@ -156,18 +156,18 @@ def _array_of(table: SpooledTable, value: object, option: str) -> Any:
     names = _names_in(value)
     if not names:
         return value
-    found = [array_of(table, name, option) for name in names]
-    return found[0] if isinstance(value, str) else np.column_stack(found)
+    arrays = [array_of(table, name, option) for name in names]
+    return arrays[0] if isinstance(value, str) else np.column_stack(arrays)
 
 
 def batches_of(X: TableLike, schema: Schema) -> Iterator[RawTable] | None:
-    """Return the rows of a stream, some at a time, with the columns of a model; None if it is no stream."""
-    found = batches_with(X, schema, None)
-    return None if found is None else (batch for batch, _ in found)
+    """Return the batches of a stream with the columns of a model; None if X is a table."""
+    batches = batches_with(X, schema, None)
+    return None if batches is None else (batch for batch, _ in batches)
 
 
-def _some(batches: Iterator[RawTable]) -> Iterator[RawTable]:
-    """Yield batches; refuse a stream without rows, as a table without rows is refused."""
+def _not_empty(batches: Iterator[RawTable]) -> Iterator[RawTable]:
+    """Yield batches; raise ValueError if they have no rows."""
     n_rows = 0
     for batch in batches:
         n_rows += batch.n_rows
@@ -177,26 +177,26 @@ def _some(batches: Iterator[RawTable]) -> Iterator[RawTable]:
 
 
 def batches_with(X: TableLike, schema: Schema, offset: ColumnLike) -> Iterator[tuple[RawTable, Any]] | None:
-    """Return the batches of a stream with their rows of an offset, if there is one; None if it is no stream.
+    """Return the batches of a stream with their rows of the offset, if there is one; None if X is a table.
 
     Parameters
     ----------
     X : table or stream
     schema : Schema
-        What the model knows of its columns.
+        Columns of the model.
     offset : array-like, str or None
-        Of all rows; or the name of the column of the stream that has it.
+        Offset of all rows, or the name of its column in the stream.
     """
     stream = stream_of(X)
     if stream is None:
         return None
     if not isinstance(offset, str):
-        return _with_rows(_some(stream.batches(schema.names if schema.has_names else None)), offset)
+        return _with_rows(_not_empty(stream.batches(schema.names if schema.has_names else None)), offset)
     if not schema.has_names:
         raise ValueError(
-            f"offset={offset!r} names a column, and the model was fitted without names. Pass offset as an array."
+            f"offset={offset!r} names a column, and the model was fitted without column names. Pass offset as an array."
         )
-    return _with_column(_some(stream.batches([*schema.names, offset])), offset)
+    return _with_column(_not_empty(stream.batches([*schema.names, offset])), offset)
 
 
 def _with_rows(batches: Iterator[RawTable], offset: ColumnLike) -> Iterator[tuple[RawTable, Any]]:

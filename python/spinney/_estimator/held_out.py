@@ -1,4 +1,4 @@
-"""Rows that are held out: folds, growth that stops where their error is lowest, and their known predictions."""
+"""Held-out rows: folds, pruning by their error, and estimators with known predictions for scorers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Loss = Callable[[NDArray[Any], FittedTree, NDArray[Any]], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows a tree is not grown on, and how to judge it by them."""
+    """Rows that a tree was not trained on, and the loss to evaluate it with."""
 
     columns: _engine.Table
     loss: Loss
@@ -34,35 +34,35 @@ class HeldOut:
 
 
 def node_losses(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> NDArray[np.float64]:
-    """Loss of the rows that reach a node if it were a leaf, for every node."""
+    """Return for every node the loss of the rows that reach it, if it were a leaf."""
     leaves, weight = tree.engine.apply(held_out.columns, n_jobs), held_out.weight
-    judged = np.arange(len(leaves)) if weight is None else np.flatnonzero(weight > 0)
+    used = np.arange(len(leaves)) if weight is None else np.flatnonzero(weight > 0)
     total = np.zeros(tree.node_count)
-    for rows, nodes in tree.passed_nodes(leaves[judged]):
-        loss = held_out.loss(nodes, tree, judged[rows])
-        total += np.bincount(nodes, loss if weight is None else loss * weight[judged[rows]], tree.node_count)
+    for rows, nodes in tree.passed_nodes(leaves[used]):
+        loss = held_out.loss(nodes, tree, used[rows])
+        total += np.bincount(nodes, loss if weight is None else loss * weight[used[rows]], tree.node_count)
     return total
 
 
 def split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
-    """Weighted gain of each split by the criterion it was chosen by; 0 in leaves.
+    """Return the weighted gain of each split by the criterion of the tree; 0 in leaves.
 
-    Rounded to about twelve digits, so that what ties in exact arithmetic ties here.
+    Gains are rounded to about twelve digits, so that ties in exact arithmetic are ties here.
     """
     split = np.flatnonzero(~tree.is_leaf)
     left, right = split + 1, tree.children_right[split]
     weight = tree.weighted_n_node_samples
     if criterion in ("chi2", "friedman_mse"):
-        value, share = tree.flat_value, weight[left] * weight[right] / weight[split]
+        value, factor = tree.flat_value, weight[left] * weight[right] / weight[split]
         difference = value[left] - value[right]
         if criterion == "chi2":
             with np.errstate(invalid="ignore"):
-                gain = share * np.nan_to_num(difference**2 / value[split]).sum(axis=1) / tree.n_outputs
+                gain = factor * np.nan_to_num(difference**2 / value[split]).sum(axis=1) / tree.n_outputs
         else:
-            gain = share * difference.mean(axis=1) ** 2
+            gain = factor * difference.mean(axis=1) ** 2
     else:
-        burden = weight * tree.impurity
-        gain = burden[split] - burden[left] - burden[right]
+        total = weight * tree.impurity
+        gain = total[split] - total[left] - total[right]
     gains = np.zeros(tree.node_count)
     mantissa, exponent = np.frexp(gain)
     gains[split] = np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent)
@@ -70,14 +70,14 @@ def split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
 
 
 def prune_best_first(tree: FittedTree, gains: NDArray[np.float64], held_out: HeldOut, n_jobs: int) -> _engine.Tree:
-    """Tree after as many best-first splits as give the lowest loss on held-out rows; the fewest on a tie.
+    """Return the tree with the number of best-first splits of the lowest held-out loss; the fewest on a tie.
 
     Parameters
     ----------
     tree : FittedTree
-        Tree grown without looking at these rows.
+        Tree that was not trained on these rows.
     gains : ndarray
-        Gain of each split, in whose order it would have been grown.
+        Gain of each split, which determines the best-first order.
     held_out : HeldOut
         The rows.
     n_jobs : int
@@ -86,12 +86,12 @@ def prune_best_first(tree: FittedTree, gains: NDArray[np.float64], held_out: Hel
     Returns
     -------
     Tree
-        The engine's tree, cut back.
+        The pruned tree of the engine.
     """
     loss_at = node_losses(tree, held_out, n_jobs)
     right = tree.children_right
     open_splits: list[tuple[float, int, int]] = []
-    ages = itertools.count()  # ties go to the node made earlier, as in best-first growth
+    ages = itertools.count()  # ties go to the earlier node, as in best-first growth
 
     def push(node: int) -> None:
         age = next(ages)
@@ -102,7 +102,7 @@ def prune_best_first(tree: FittedTree, gains: NDArray[np.float64], held_out: Hel
     order: list[int] = []
     error = best_error = float(loss_at[0])
     n_best = 0
-    slack = 1e-12 * abs(best_error)  # rounding must not look like an improvement
+    slack = 1e-12 * abs(best_error)  # differences by rounding are no improvement
     while open_splits:
         _, _, node = heapq.heappop(open_splits)
         order.append(node)
@@ -161,16 +161,16 @@ def read_folds(
     n_rows = len(weight)
     groups = None if groups is None else read_row_groups(groups, n_rows)
     if isinstance(cv, Integral) and not isinstance(cv, bool):
-        folds = _from_numbers(_deal(int(cv), strata, weight, groups, random))
+        folds = _from_numbers(_assign_folds(int(cv), strata, weight, groups, random))
     elif hasattr(cv, "split"):
         y = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
         folds = _from_splits(cv.split(np.zeros((n_rows, 1)), y, groups), n_rows)
     elif groups is not None:
-        raise ValueError("groups goes with a number of folds or a splitter; cv already says which rows go together.")
+        raise ValueError("groups needs a number of folds or a splitter; cv already assigns the rows to folds.")
     elif _is_vector(cv):
         numbers = argument_array(cv, "cv")
         if len(numbers) != n_rows:
-            raise ValueError(f"cv has {len(numbers)} fold numbers and the table {n_rows} rows. Give one per row.")
+            raise ValueError(f"cv has {len(numbers)} fold numbers and the table {n_rows} rows. Pass one per row.")
         folds = _from_numbers(numbers)
     elif isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)):
         folds = _from_splits(cv, n_rows)
@@ -182,39 +182,39 @@ def read_folds(
 
 
 def read_row_groups(groups: ColumnLike, n_rows: int) -> NDArray[Any]:
-    """Check `groups`: one label per row."""
+    """Return checked `groups`: one label per row."""
     return _one_per_row(groups, n_rows, "groups", "group")
 
 
 def read_time(time: ColumnLike, n_rows: int) -> NDArray[Any]:
-    """Check `time`: one moment per row."""
-    moments = _one_per_row(time, n_rows, "time", "moment")
-    missing = np.flatnonzero(moments != moments)
+    """Return checked `time`: one time per row."""
+    times = _one_per_row(time, n_rows, "time", "time")
+    missing = np.flatnonzero(times != times)
     if len(missing):
-        raise ValueError(f"time lacks the moment of {len(missing)} row(s), the first of which is row {missing[0]}.")
-    return moments
+        raise ValueError(f"time is missing in {len(missing)} row(s), the first of which is row {missing[0]}.")
+    return times
 
 
 def _one_per_row(values: ColumnLike, n_rows: int, name: str, what: str) -> NDArray[Any]:
-    found = argument_array(values, name)
-    if found.shape != (n_rows,):
-        raise ValueError(f"{name} has shape {found.shape} and the table {n_rows} rows. Give one {what} per row.")
-    return found
+    array = argument_array(values, name)
+    if array.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {array.shape} and the table {n_rows} rows. Pass one {what} per row.")
+    return array
 
 
 def row_arguments(estimator: Any, groups: Any, time: Any = None, weight: Any = None) -> dict[str, Any]:
-    """Return what goes with X and y into a fit that holds rows out by itself: which belong together, or their moments.
+    """Return the arguments `time` or `groups` for a fit that holds out rows itself.
 
-    Estimators that hold none out refuse both, and those of other libraries do not know them. Groups that are fewer than
-    the folds, of the rows that have a weight, cannot be kept together.
+    Estimators that hold out no rows refuse both, and those of other libraries do not have them. Groups are left out if
+    there are fewer of them, among the rows of positive weight, than folds.
     """
-    parts = getattr(estimator, "_n_folds_held_out", None)
-    n_parts = 0 if parts is None else parts()
-    if n_parts == 0:
+    count = getattr(estimator, "_n_folds_held_out", None)
+    n_folds = 0 if count is None else count()
+    if n_folds == 0:
         return {}
     if time is not None and has_fit_parameter(estimator, "time"):
         return {"time": time}
-    if groups is None or len(np.unique(groups if weight is None else groups[weight > 0])) < n_parts:
+    if groups is None or len(np.unique(groups if weight is None else groups[weight > 0])) < n_folds:
         return {}
     return {"groups": groups}
 
@@ -230,24 +230,22 @@ def _is_vector(cv: object) -> bool:
 
 
 def check_fold_count(n_folds: int, rows: Rows, groups: NDArray[Any] | None) -> None:
-    """Refuse a number of folds that some rows, or their groups, are too few for."""
-    n_parts, what = (len(rows), "samples") if groups is None else (len(np.unique(groups[rows])), "groups")
+    """Refuse a number of folds that exceeds the number of rows or groups."""
+    n_units, what = (len(rows), "samples") if groups is None else (len(np.unique(groups[rows])), "groups")
     if n_folds < 2:
-        raise ValueError(f"cv={n_folds} makes no folds. Use at least 2.")
-    if n_parts < n_folds:
-        raise ValueError(
-            f"cv={n_folds} asks for more folds than there are {what} of positive weight: n_{what}={n_parts}."
-        )
+        raise ValueError(f"cv={n_folds} is too small. Use at least 2 folds.")
+    if n_units < n_folds:
+        raise ValueError(f"cv={n_folds} exceeds the number of {what} of positive weight: n_{what}={n_units}.")
 
 
-def _deal(
+def _assign_folds(
     n_folds: int,
     strata: NDArray[Any] | None,
     weight: NDArray[np.float64],
     groups: NDArray[Any] | None,
     random: np.random.RandomState,
 ) -> NDArray[np.int64]:
-    """Deal the rows out: at random, each class evenly, groups together. -1: in no fold."""
+    """Return the fold of each row: at random, stratified by class, groups together; -1: in no fold."""
     rows = np.flatnonzero(weight > 0)
     check_fold_count(n_folds, rows, groups)
     numbers = np.full(len(weight), -1, dtype=np.int64)
@@ -263,11 +261,11 @@ def _deal(
 
 
 def _from_numbers(numbers: NDArray[Any]) -> list[Fold]:
-    """One fold per distinct number; a negative one means never held out."""
+    """Return one fold per distinct number; rows with a negative number are never held out."""
     never = numbers < 0 if numbers.dtype.kind in "if" else np.zeros(len(numbers), dtype=bool)
     distinct = np.unique(numbers[~never])
     if len(distinct) < 2 and not never.any():
-        raise ValueError("cv puts all rows into one fold, which leaves none to grow on. Use at least 2 folds.")
+        raise ValueError("cv puts all rows into one fold, which leaves none to train on. Use at least 2 folds.")
     return [Fold(np.flatnonzero(numbers != k), np.flatnonzero(numbers == k)) for k in distinct]
 
 
@@ -279,7 +277,7 @@ def _from_splits(splits: Iterable[Any], n_rows: int) -> list[Fold]:
         except TypeError:
             sides = []
         if len(sides) != 2:
-            raise ValueError("Each split of cv must be a pair: rows to grow on, rows to hold out.")
+            raise ValueError("Each split of cv must be a pair: rows to train on, rows to hold out.")
         folds.append(Fold(*sides))
     return folds
 
@@ -296,19 +294,19 @@ def _read_rows(rows: object, n_rows: int) -> Rows:
 
 
 def _weighted(fold: Fold, k: int, weight: NDArray[np.float64]) -> Fold:
-    """Drop rows of weight 0, and see that something is left."""
+    """Return a fold without rows of weight 0; raises if none are left."""
     train, held_out = (rows[weight[rows] > 0] for rows in (fold.train, fold.held_out))
     if not len(train) or not len(held_out):
-        side = "to grow on" if not len(train) else "held out"
-        raise ValueError(f"Fold {k} of cv has no row of positive weight {side}.")
+        side = "training" if not len(train) else "held-out"
+        raise ValueError(f"Fold {k} of cv has no {side} row of positive weight.")
     return Fold(train, held_out)
 
 
 class KnownProba(ClassifierMixin, BaseEstimator):
-    """Known predictions in the shape of a fitted classifier, for scorers; X is row numbers."""
+    """A fitted classifier with known predictions, for scorers; X is row numbers."""
 
-    def __init__(self, shares: Any, labels: Any, classes: Any) -> None:
-        self.shares = shares
+    def __init__(self, proba: Any, labels: Any, classes: Any) -> None:
+        self.proba = proba
         self.labels = labels
         self.classes_ = classes[0] if len(classes) == 1 else classes
 
@@ -317,15 +315,15 @@ class KnownProba(ClassifierMixin, BaseEstimator):
         return self.labels[X]
 
     def predict_proba(self, X: object) -> Any:
-        """Return the shares of rows."""
-        return [shares[X] for shares in self.shares] if isinstance(self.shares, list) else self.shares[X]
+        """Return the class probabilities of rows."""
+        return [proba[X] for proba in self.proba] if isinstance(self.proba, list) else self.proba[X]
 
 
 class KnownScores(KnownProba):
-    """The same of a classifier that gives scores too."""
+    """A fitted classifier with known predictions and scores, for scorers; X is row numbers."""
 
-    def __init__(self, shares: Any, labels: Any, classes: Any, scores: Any) -> None:
-        super().__init__(shares, labels, classes)
+    def __init__(self, proba: Any, labels: Any, classes: Any, scores: Any) -> None:
+        super().__init__(proba, labels, classes)
         self.scores = scores
 
     def decision_function(self, X: Any) -> Any:
@@ -334,7 +332,7 @@ class KnownScores(KnownProba):
 
 
 class KnownValues(RegressorMixin, BaseEstimator):
-    """Known predictions in the shape of a fitted regressor, for scorers; X is row numbers."""
+    """A fitted regressor with known predictions, for scorers; X is row numbers."""
 
     def __init__(self, values: Any) -> None:
         self.values_ = values

@@ -1,4 +1,4 @@
-"""Long work: on threads with results in order, on other machines by joblib, and its progress."""
+"""Parallel work on threads, or on other machines by joblib, and its progress."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PATIENCE = 0.5  # seconds that an interrupted call waits for tasks that may be 
 
 
 def count_threads(n_jobs: int | None, n_tasks: int) -> int:
-    """Return the number of threads for so many tasks.
+    """Return the number of threads for a number of tasks.
 
-    None stands for all cores that the process may use, -1 too, -2 for all but one; inside another parallel computation
-    of joblib it is one.
+    None and -1 mean all cores that the process may use, -2 all but one; inside another parallel computation of joblib
+    it is one.
     """
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
@@ -36,16 +36,16 @@ def count_threads(n_jobs: int | None, n_tasks: int) -> int:
 def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Iterator[Result]:
     """Yield work(0), work(1) and so on, computed on threads.
 
-    At most two tasks per thread are under way or waiting to be fetched, so that results do not pile up. After an error
-    no further task is started, and those that run are waited for. After an interruption the engine's calls stop, and
-    what else runs is waited for briefly: a task that cannot be stopped runs to its end, and its result is dropped.
+    At most two tasks per thread are running or finished but not yet consumed, which bounds memory. After an error no
+    further task is started, and running tasks are awaited. After an interruption the engine's calls stop, and other
+    running tasks are awaited briefly; a task that cannot be stopped continues, and its result is dropped.
 
     Parameters
     ----------
     work : callable
         From the number of a task to its result.
     n_tasks, n_threads : int
-        With one thread everything runs in the caller's.
+        With one thread, tasks run in the thread of the caller.
 
     Yields
     ------
@@ -55,7 +55,7 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
     if n_threads == 1:
         yield from map(work, range(n_tasks))
         return
-    settings = get_config()  # scikit-learn keeps them by thread
+    settings = get_config()  # scikit-learn has them per thread
 
     stop = _engine.StopFlag()
 
@@ -87,44 +87,44 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
     pool.shutdown()
 
 
-_LOCAL = ("sequential", "threading", "loky", "multiprocessing")  # what joblib calls the backends of one machine
+_LOCAL = ("sequential", "threading", "loky", "multiprocessing")  # backends of joblib on one machine
 
 
 def is_distributed() -> bool:
-    """Tell whether the caller has set a backend of joblib that works on other machines, such as Dask's."""
+    """Return whether the active backend of joblib runs on other machines, such as Dask's."""
     from joblib.parallel import BACKENDS, get_active_backend
 
     here = tuple(BACKENDS[name] for name in _LOCAL if name in BACKENDS)
     return not isinstance(get_active_backend()[0], here)
 
 
-def spread(work: Callable[[Any], Result], given: list[Any]) -> list[Result]:
-    """Do some work for each of several things, wherever the backend has room; return the results in order."""
+def run_distributed(work: Callable[[Any], Result], inputs: list[Any]) -> list[Result]:
+    """Return the results of a function for each input, in order, computed by the active backend of joblib."""
     from joblib import Parallel, delayed
 
-    found: list[Result] = Parallel(n_jobs=-1)(delayed(work)(one) for one in given)
-    return found
+    results: list[Result] = Parallel(n_jobs=-1)(delayed(work)(one) for one in inputs)
+    return results
 
 
 _LINES = 10  # of output per fit, where the output is not a terminal
-_TERMINAL_SECONDS = 0.1  # between two changes of the line
+_TERMINAL_SECONDS = 0.1  # between two updates of the line
 
 
 class Progress:
-    """Reports to standard error; use it as a context manager, so that the line ends.
+    """Progress reports on standard error; a context manager, which ends the line.
 
     Parameters
     ----------
     noun : str
-        What is counted, in the plural.
+        The counted things, in the plural.
     n_wanted : int
-        How many there will be, or may be.
+        The total number, or its maximum.
     is_most : bool
-        Whether there may be fewer.
+        Whether `n_wanted` is a maximum.
     n_before : int
-        How many there were at the start.
+        The number at the start.
     verbose : int
-        0: say nothing; 2: if the output is not a terminal, one line for every report.
+        0: no output; 2: if the output is not a terminal, one line for every report.
     """
 
     def __init__(self, noun: str, n_wanted: int, is_most: bool, n_before: int, verbose: int) -> None:
@@ -152,7 +152,7 @@ class Progress:
             print(file=sys.stderr, flush=True)
 
     def report(self, n_done: int, error: float | None = None, note: str = "") -> None:
-        """Say how many are done, and the out-of-bag error so far or another note."""
+        """Report the number done, and the out-of-bag error so far or another note."""
         if not self._verbose or n_done <= self._n_before:
             return
         now = time.monotonic()

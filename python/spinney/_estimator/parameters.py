@@ -1,9 +1,9 @@
-"""Parameters: their declaration, and those whose meaning depends on the table.
+"""Declaration of parameters, and checks of parameters that depend on the table.
 
-An estimator that is decorated with `estimator` declares its parameters as dataclass fields: name, type, allowed values
-and default in one line. It inherits those of its base classes, so that what several estimators share is written once.
-Its `__init__`, its signature and scikit-learn's `_parameter_constraints` follow. The signature lists what may be passed
-by position, then the class's own parameters, then those of its bases.
+A class decorated with `estimator` declares its parameters as dataclass fields: name, type, allowed values and default
+in one line. It inherits those of its base classes, so that shared parameters are declared once. Its `__init__`, its
+signature and scikit-learn's `_parameter_constraints` are derived from them. The signature lists positional parameters,
+then those of the class, then those of its base classes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from spinney._data import Schema
 from spinney._data.arguments import argument_numbers
 from spinney._data.types import Floats
-from spinney._estimator.estimator import store_signature, taking_other_names
+from spinney._estimator.estimator import accept_other_names, store_signature
 
-COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the engine has an array of
+COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # sizes of the engine's arrays
 
 
 def count_features(max_features: int | float | str | None, n_features: int) -> int:
-    """Return the number of columns tried at a node, as in scikit-learn."""
+    """Return the number of columns considered at each split, as in scikit-learn."""
     if max_features is None:
         return n_features
     if max_features == "sqrt":
@@ -47,15 +47,15 @@ def require_whole(name: str, number: object, minimum: int = 1) -> None:
         raise ValueError(f"{name} must be a whole number of at least {minimum}, not {number!r}.")
 
 
-def count_rows(share_or_count: int | float, n_rows: int) -> int:
-    """Return a number of rows given as such or as a share of all."""
-    if isinstance(share_or_count, Integral):
-        return int(share_or_count)
-    return math.ceil(float(share_or_count) * n_rows)
+def count_rows(fraction_or_count: int | float, n_rows: int) -> int:
+    """Return a number of rows that is given as a count or as a fraction of all."""
+    if isinstance(fraction_or_count, Integral):
+        return int(fraction_or_count)
+    return math.ceil(float(fraction_or_count) * n_rows)
 
 
 def column_index(column: object, schema: Schema, parameter: str) -> int:
-    """Position of a column given by name or position."""
+    """Return the position of a column that is given by name or position."""
     if isinstance(column, str):
         names = list(schema.names or [])
         if column not in names:
@@ -71,7 +71,7 @@ def column_index(column: object, schema: Schema, parameter: str) -> int:
 
 
 def read_column_groups(groups: object, schema: Schema) -> tuple[list[str], list[list[int]]]:
-    """Names and columns of groups in the order of their first columns; other columns stand alone."""
+    """Return names and columns of groups in the order of their first columns; other columns are groups of one."""
     named: list[tuple[str | None, Any]] = []
     if isinstance(groups, Mapping):
         named = [(str(name), group) for name, group in groups.items()]
@@ -97,26 +97,26 @@ def read_column_groups(groups: object, schema: Schema) -> tuple[list[str], list[
     return [name for _, name in found], [columns for columns, _ in found]
 
 
-def _numbers_by_column(given: object, schema: Schema, parameter: str, otherwise: float, what: str) -> Floats:
-    """Return a number for each column, given in order or by name; `otherwise` for those that are not named."""
-    if hasattr(given, "items") and all(isinstance(label, str) for label, _ in given.items()):
-        given = dict(given.items())  # a Series that is indexed by column names works like a dict
-    if isinstance(given, Mapping):
-        found = np.full(schema.n_features, otherwise)
-        places = [column_index(column, schema, parameter) for column in given]
-        found[places] = argument_numbers(list(given.values()), parameter)
-        return found
-    numbers = argument_numbers(given, parameter)
+def _numbers_by_column(values: object, schema: Schema, parameter: str, default: float, what: str) -> Floats:
+    """Return a number for each column, from values in order or by name; `default` for columns that are not named."""
+    if hasattr(values, "items") and all(isinstance(label, str) for label, _ in values.items()):
+        values = dict(values.items())  # a Series that is indexed by column names works like a dict
+    if isinstance(values, Mapping):
+        by_column = np.full(schema.n_features, default)
+        positions = [column_index(column, schema, parameter) for column in values]
+        by_column[positions] = argument_numbers(list(values.values()), parameter)
+        return by_column
+    numbers = argument_numbers(values, parameter)
     if numbers.shape != (schema.n_features,):
         raise ValueError(
             f"{parameter} has shape {numbers.shape} but the input data X has {schema.n_features} features. "
-            f"Give {what} per column, or a dict from column names to these."
+            f"Pass {what} per column, or a dict from column names to these."
         )
     return numbers
 
 
 def read_monotone(constraint: object, schema: Schema) -> list[int]:
-    """Monotone directions by column; empty if there are none."""
+    """Return monotone directions by column; empty if there are none."""
     if constraint is None:
         return []
     directions = _numbers_by_column(constraint, schema, "monotonic_cst", 0.0, "one of -1, 0, 1")
@@ -132,7 +132,7 @@ def read_monotone(constraint: object, schema: Schema) -> list[int]:
 
 
 def read_feature_costs(costs: object, schema: Schema, keep_equal: bool = False) -> list[float]:
-    """Costs by column; empty if all are the same, unless these are to be kept."""
+    """Return costs by column; empty if all are equal, unless `keep_equal`."""
     if costs is None:
         return []
     found = _numbers_by_column(costs, schema, "feature_costs", 1.0, "one positive number")
@@ -153,8 +153,8 @@ def _refuse_numbers(found: Floats, is_right: NDArray[np.bool_], schema: Schema, 
 
 
 def read_drawn_columns(weights: object, always: object, schema: Schema) -> tuple[list[float], list[int]]:
-    """Weights of the columns in the draw (empty if all are the same), and columns that need not be drawn."""
-    if schema.pool is not None:  # both are about single columns, so both were refused with combinations
+    """Return weights of the columns in the draw (empty if all are equal), and columns that are always considered."""
+    if schema.pool is not None:  # neither parameter is allowed with combinations
         return schema.pool.draw_weights, []
     found = _read_feature_weights(weights, schema)
     columns = _read_always(always, schema)
@@ -162,7 +162,7 @@ def read_drawn_columns(weights: object, always: object, schema: Schema) -> tuple
         if found and found[column] == 0:
             name = schema.features[column].name
             raise ValueError(
-                f"always_try names column {name!r}, but feature_weights gives it 0, which means never. Drop one."
+                f"always_try names column {name!r}, but feature_weights gives it 0, which means never. Change one."
             )
     return found, columns
 
@@ -176,10 +176,10 @@ def _read_feature_weights(weights: object, schema: Schema) -> list[float]:
         np.isfinite(found) & (found >= 0),
         schema,
         "feature_weights must be numbers from 0 up",
-        "0 means that the column is never tried",
+        "0 means that the column is never considered",
     )
     if not found.any():
-        raise ValueError("feature_weights are all 0, which leaves no column to split on. Give at least one a weight.")
+        raise ValueError("feature_weights are all 0, which leaves no column to split on. Make at least one positive.")
     return [] if (found == found[0]).all() else (found / found.max()).tolist()
 
 
@@ -191,14 +191,14 @@ def _read_always(always: Any, schema: Schema) -> list[int]:
         if len(columns) != schema.n_features:
             raise ValueError(
                 f"always_try has {len(columns)} entries of True and False, but the input data X has "
-                f"{schema.n_features} features. Give one per column, or the columns' names."
+                f"{schema.n_features} features. Pass one per column, or the names of columns."
             )
         columns = np.flatnonzero(columns).tolist()
     return sorted({column_index(column, schema, "always_try") for column in columns})
 
 
 def read_groups(constraint: object, schema: Schema) -> list[list[int]]:
-    """Interaction groups as lists of positions; empty if every column may meet every other."""
+    """Return interaction groups as lists of positions; empty if all columns may interact."""
     n = schema.n_features
     if constraint is None:
         return []
@@ -235,7 +235,7 @@ def parameter(*allowed: object, default: object, kw_only: bool = True) -> Any:
     Parameters
     ----------
     *allowed : constraints of scikit-learn
-        What the parameter may be; empty: what a base class says of it.
+        Allowed values; empty: those that a base class declares.
     default : object
         Its default.
     kw_only : bool, default=True
@@ -246,13 +246,13 @@ def parameter(*allowed: object, default: object, kw_only: bool = True) -> Any:
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter, field))
 def estimator(kind: type[Estimator]) -> type[Estimator]:
-    """Give a class the `__init__` that its parameters, declared by `parameter`, and those of its bases ask for."""
+    """Add an `__init__` with the parameters of a class and its base classes, which are declared by `parameter`."""
     _make(kind)
     return kind
 
 
 def _make(kind: Any) -> None:
-    kind.__signature__ = inspect.Signature()  # dataclasses look at the docstring, which looks at the signature
+    kind.__signature__ = inspect.Signature()  # dataclasses read the docstring, which reads the signature
     dataclass(eq=False, repr=False, kw_only=True)(kind)
     known: dict[str, list[Any]] = {}
     for base in reversed(kind.__mro__):
@@ -261,7 +261,7 @@ def _make(kind: Any) -> None:
     kind._parameter_constraints = known
     kind.__init__.__signature__ = _own_first(kind)
     if getattr(kind, "_other_names", {}):
-        kind.__init__ = taking_other_names(kind.__init__)
+        kind.__init__ = accept_other_names(kind.__init__)
     store_signature(kind)
 
 
@@ -271,7 +271,7 @@ def allowed_values(kind: type[Any]) -> dict[str, list[Any]]:
 
 
 def _own_first(kind: type[Any]) -> inspect.Signature:
-    """Return the signature of `__init__` with the class's own parameters before those of its bases."""
+    """Return the signature of `__init__` with the parameters of the class before those of its base classes."""
     signature = inspect.signature(kind.__init__)
     declared = [name for base in kind.__mro__ for name in inspect.get_annotations(base)]
     by_name = [entry for entry in signature.parameters.values() if entry.kind is entry.KEYWORD_ONLY]
@@ -279,11 +279,11 @@ def _own_first(kind: type[Any]) -> inspect.Signature:
     return signature.replace(parameters=[*rest, *sorted(by_name, key=lambda entry: declared.index(entry.name))])
 
 
-SCALE: list[Any] = [StrOptions({"standard", "range"}), "boolean", None]  # what an estimator's scale may be
+SCALE: list[Any] = [StrOptions({"standard", "range"}), "boolean", None]  # allowed values of the parameter scale
 
 
 def scale_name(scale: object) -> str | None:
-    """Return a scale by its word: True stands for "standard", False for None."""
+    """Return the name of a scale: True means "standard", False means None."""
     if isinstance(scale, (bool, np.bool_)):
         return "standard" if scale else None
     return str(scale) if scale is not None else None

@@ -1,7 +1,7 @@
-"""Rows of a fit: how often each is there by its weight, and a fingerprint of all of them.
+"""Training rows: weights as counts of rows, and a fingerprint of the table.
 
-Which rows a tree has not seen is known by their places in the table. The same rows in another order would silently be
-taken for others: the fingerprint tells.
+Out-of-bag rows are identified by their positions in the table. The fingerprint detects the same rows in another order,
+which would give wrong results without an error.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from spinney._data import Schema, read_table
 from spinney._data.reproducible import GOLDEN, any_order_sum, mixed, value_keys
 from spinney._data.select import PickTable
 
-_ROUNDING = 1e-9  # of a weight that was divided by a sum, say
-_MOST_COPIES = 16  # entries per row, on average; beyond that weights multiply instead
+_ROUNDING = 1e-9  # of a weight that was divided by a sum, for example
+_MOST_COPIES = 16  # of a row on average; larger weights multiply statistics instead
 
 Floats = NDArray[np.float64]
 
 
 def integer_weights(weight: Floats | None) -> NDArray[np.int64] | None:
-    """Return weights that say how often each row is there; None if they are not whole numbers, or too large."""
+    """Return weights as counts of rows; None if they are not integers, or too large."""
     if weight is None or weight.sum() > _MOST_COPIES * len(weight) + 1000 or (weight != np.floor(weight)).any():
         return None
     return weight.astype(np.int64)
 
 
 def relative_weights(weight: Floats | None) -> tuple[Floats | None, NDArray[np.int64] | None]:
-    """Return weights in a unit of their own, and how often each row is there, or None.
+    """Return normalised weights, and the count of each row or None.
 
-    Rows are there several times if all weights are whole multiples of the smallest: that is then 1. Of others the mean
-    is 1. Either way it does not matter which unit the caller's weights are in.
+    Weights are counts if all are multiples of the smallest, which is then 1. Other weights are scaled to a mean of 1.
+    Either way the unit of the caller's weights does not matter.
     """
     if weight is None:
         return None, None
     present = weight[weight > 0]
-    with np.errstate(over="ignore", invalid="ignore"):  # too large is no count
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite ratios are no counts
         relative = weight / present.min()
         times = np.rint(relative)
         is_whole = bool((np.abs(relative - times) <= _ROUNDING * relative).all())
@@ -51,26 +51,26 @@ def relative_weights(weight: Floats | None) -> tuple[Floats | None, NDArray[np.i
 
 
 def weight_of_one_row(weight: Floats | None) -> float:
-    """Return the smallest weight where weights say how often each row is there; 0: they do not, rows are rows."""
+    """Return the smallest weight if weights are counts of rows, else 0."""
     if weight is None or relative_weights(weight)[1] is None:
         return 0.0
     return float(weight[weight > 0].min())
 
 
 def row_counts(weight: Floats | None) -> Floats | None:
-    """Return how often each row is there: by its weight, or once if that is positive; None: all are, once."""
+    """Return the count of each row: by its weight, or 1 if that is positive but no count; None: all are 1."""
     if weight is None:
         return None
     copies = relative_weights(weight)[1]
     return (weight > 0).astype(np.float64) if copies is None else copies.astype(np.float64)
 
 
-_SOME_ROWS = 2**20
+_BLOCK_ROWS = 2**20
 
 
 @dataclass(frozen=True)
 class RowFingerprint:
-    """Two numbers that change with any value, and with the order of the rows.
+    """Hashes of the table and the target, which depend on all values and on the order of the rows.
 
     Attributes
     ----------
@@ -82,12 +82,12 @@ class RowFingerprint:
 
     @classmethod
     def of(cls, fingerprints: NDArray[np.uint64], target: NDArray[Any]) -> RowFingerprint:
-        """Look at all rows as a fit takes them: the fingerprints of its table's rows, and the target."""
+        """Return the fingerprint of training rows, from the hashes of the table's rows and the target."""
         return cls(in_order(fingerprints), _target_fingerprint(target))
 
     @classmethod
     def of_any(cls, table: PickTable, target: NDArray[Any], n_jobs: int) -> RowFingerprint | None:
-        """Look at all rows of any table; None if its cells are of kinds that only its model can read."""
+        """Return the fingerprint of any table; None if it has values that spinney cannot read."""
         try:
             rows = read_table(table.native)
             with warnings.catch_warnings(action="ignore"):  # warnings about the values are left to the members
@@ -110,10 +110,10 @@ class RowFingerprint:
 
 
 def refuse_other_rows(what: str, owner: str) -> NoReturn:
-    """Say that X or y is not that of the fit."""
+    """Raise ValueError: X or y is not that of the fit."""
     raise ValueError(
-        f"{what} is not what the {owner} was fitted on: other rows, or the same rows in another order. Pass {what} as "
-        "it was given to fit."
+        f"{what} is not what the {owner} was fitted on: other rows, or the same rows in another order. Pass the "
+        f"{what} of fit."
     )
 
 
@@ -122,13 +122,13 @@ def _target_fingerprint(target: NDArray[Any]) -> int:
 
 
 def in_order(keys: NDArray[np.uint64], first: int = 0) -> int:
-    """Return a number that changes with any of the rows' keys, and with their order.
+    """Return a hash of the rows' keys and their order.
 
-    Such numbers of parts of a table, whose first rows are known, add up to that of the table (modulo 2⁶⁴).
+    The hashes of chunks of a table, each with the position of its first row, add up to that of the table (modulo 2⁶⁴).
     """
-    found = 0
-    for begin in range(0, len(keys), _SOME_ROWS):
-        some = keys[begin : begin + _SOME_ROWS]
-        places = np.arange(first + begin + 1, first + begin + len(some) + 1, dtype=np.uint64)
-        found += int(mixed(some ^ mixed(places * np.uint64(GOLDEN))).sum())
-    return found % 2**64
+    total = 0
+    for begin in range(0, len(keys), _BLOCK_ROWS):
+        block = keys[begin : begin + _BLOCK_ROWS]
+        positions = np.arange(first + begin + 1, first + begin + len(block) + 1, dtype=np.uint64)
+        total += int(mixed(block ^ mixed(positions * np.uint64(GOLDEN))).sum())
+    return total % 2**64

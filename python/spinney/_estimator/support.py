@@ -1,4 +1,4 @@
-"""How far training rows support a prediction: how many count, and which columns lie outside what was seen."""
+"""Support of predictions: the effective number of training rows, and values outside the training range."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_LINES = 15
 
 @dataclass(frozen=True, eq=False)
 class ColumnRanges:
-    """What the training rows had in each column.
+    """Range of the training rows in each column.
 
     Attributes
     ----------
@@ -45,26 +45,26 @@ class ColumnRanges:
 
     @classmethod
     def of(cls, columns: _engine.Table, weight: Floats | None, n_jobs: int) -> ColumnRanges:
-        """Look through the rows of positive weight."""
+        """Return the ranges of the rows of positive weight."""
         low, high, has_missing = columns.ranges(weight, n_jobs)
         return cls(low, high, has_missing.astype(bool))
 
     def reasons(self, columns: _engine.Table) -> NDArray[np.uint8]:
-        """Say why each value lies outside, as positions in `REASONS`; new categories have the code n."""
-        found = np.zeros((columns.n_rows, columns.n_columns), dtype=np.uint8)
+        """Return why each value lies outside, as positions in `REASONS`; new categories have the code n."""
+        reasons = np.zeros((columns.n_rows, columns.n_columns), dtype=np.uint8)
         for j in range(columns.n_columns):
             values = np.asarray(columns.column(j), dtype=np.float64)
             n_categories = columns.n_categories(j)
             if n_categories:
-                found[values >= n_categories, j] = _UNSEEN
+                reasons[values >= n_categories, j] = _UNSEEN
             elif np.isnan(self.low[j]):
-                found[~np.isnan(values), j] = _UNSEEN
+                reasons[~np.isnan(values), j] = _UNSEEN
             else:
-                found[values < self.low[j], j] = _BELOW
-                found[values > self.high[j], j] = _ABOVE
+                reasons[values < self.low[j], j] = _BELOW
+                reasons[values > self.high[j], j] = _ABOVE
             if not self.has_missing[j]:
-                found[np.isnan(values), j] = _MISSING
-        return found
+                reasons[np.isnan(values), j] = _MISSING
+        return reasons
 
 
 SAVED_RANGES = table(
@@ -80,18 +80,18 @@ SAVED_RANGES = table(
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """What `predict_support` found; prints as text.
+    """Result of `predict_support`; prints as text.
 
     Attributes
     ----------
     effective_rows : ndarray of shape (n_samples,), or None
-        Training rows of equal weight that would count as much as those behind each prediction: 1 / Σ w² of the
-        weights that `leaf_weights` gives. None unless the forest keeps its rows.
+        Effective number of training rows of each prediction: 1 / Σ w² of the weights that `leaf_weights` returns.
+        None unless the model is a forest fitted with ``keep_rows=True``.
     outside : ndarray of shape (n_samples, n_features), bool
-        Whether a value lies outside what the training rows had in its column.
+        Whether a value lies outside the range of the training rows in its column.
     reason : ndarray of shape (n_samples, n_features), str
-        Why: "below" or "above" the range, a category (or a value in a column that had none) "unseen", "missing" where
-        nothing ever was; else "".
+        Why: "below" or "above" the range, a category (or a value in a column that had none) "unseen", "missing" in a
+        column without missing values at fit; else "".
     names : list of str
         The columns.
 
@@ -100,7 +100,7 @@ class Support:
     >>> import spinney
     >>> forest = spinney.RandomForestRegressor(random_state=0).fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
     >>> print(forest.predict_support([[2.5], [9.0]]))
-    2 rows, 1 with a value outside what the training rows had
+    2 rows, 1 with a value outside the range of the training rows
       x0: above 1
     """
 
@@ -110,14 +110,14 @@ class Support:
 
     @property
     def outside(self) -> NDArray[np.bool_]:
-        """Whether each value lies outside what the training rows had in its column."""
+        """Whether each value lies outside the range of the training rows in its column."""
         return np.asarray(self.reason != "")
 
     def __len__(self) -> int:
         return len(self.reason)
 
     def columns_outside(self, row: int) -> list[str]:
-        """Name the columns in which a row lies outside.
+        """Return the names of the columns in which a row lies outside the range of the training rows.
 
         Parameters
         ----------
@@ -132,19 +132,19 @@ class Support:
         return [name for name, reason in zip(self.names, self.reason[row], strict=True) if reason]
 
     def is_enough(self, max_outside: int = 0, min_rows: float | None = None) -> NDArray[np.bool_]:
-        """Say which rows are supported well enough to be predicted.
+        """Return which rows are supported well enough to be predicted.
 
         Parameters
         ----------
         max_outside : int, default=0
-            Most columns in which a row may lie outside what was seen.
+            Maximum number of columns in which a row may lie outside the range of the training rows.
         min_rows : float, optional
-            Fewest effective training rows behind a prediction; for forests that keep their rows.
+            Minimum effective number of training rows; for forests fitted with ``keep_rows=True``.
 
         Returns
         -------
         ndarray of shape (n_samples,), bool
-            Whether each row is.
+            Whether each row is supported.
         """
         if isinstance(max_outside, bool) or not isinstance(max_outside, Integral) or max_outside < 0:
             raise ValueError(f"max_outside must be a number of columns from 0 up, not {max_outside!r}.")
@@ -155,13 +155,13 @@ class Support:
             raise ValueError(f"min_rows must be a number of training rows from 0 up, not {min_rows!r}.")
         if self.effective_rows is None:
             raise ValueError(
-                "min_rows counts the training rows behind a prediction, which this model does not keep. Fit a forest "
+                "min_rows needs the training rows of each prediction, which this model does not store. Fit a forest "
                 "with keep_rows=True, or leave it out."
             )
         return enough & (self.effective_rows >= float(min_rows))
 
     def to_frame(self, backend: Backend | None = None) -> Any:
-        """Lay the rows out as a table.
+        """Return the rows as a frame.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Support:
 
     def __str__(self) -> str:
         n_outside = int(self.outside.any(axis=1).sum())
-        lines = [f"{plural(len(self), 'row')}, {n_outside} with a value outside what the training rows had"]
+        lines = [f"{plural(len(self), 'row')}, {n_outside} with a value outside the range of the training rows"]
         if self.effective_rows is not None and len(self):
             low, middle, high = (shortest(float(v), 3) for v in np.quantile(self.effective_rows, (0, 0.5, 1)))
             lines.append(f"Effective training rows: {low} to {high}, median {middle}")
@@ -203,27 +203,27 @@ class Support:
 
 
 def predict_support(estimator: TableEstimator, X: TableLike) -> Support:
-    """How far the training rows support each prediction.
+    """Return how well the training rows support each prediction.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Rows. Categories that did not occur in training are reported, not refused, whatever `unseen` says.
+        Rows. Categories that did not occur in training are reported, not refused, for any value of `unseen`.
 
     Returns
     -------
     Support
-        The columns in which a row lies outside what was seen: numbers beyond the range, categories that did not
-        occur, values missing where none ever was. A value outside a declared order counts as missing. Of forests
-        that keep their rows, also the effective number of training rows behind each prediction. Prints as text;
-        has `to_frame()`.
+        The columns in which a row lies outside the range of the training rows: numbers beyond the range, categories
+        that did not occur, missing values in columns that had none. A value outside a declared order counts as
+        missing. For forests fitted with ``keep_rows=True``, also the effective number of training rows of each
+        prediction. Prints as text; has `to_frame()`.
     """
     check_is_fitted(estimator)
     ranges: ColumnRanges | None = getattr(estimator, "_ranges", None)
     if ranges is None:
         raise AttributeError(
-            "This model does not know the ranges of its columns: it was imported, or saved by a version that did "
-            "not keep them. Fit it here."
+            "This model does not have the ranges of its training columns, because it was imported. Fit a model with "
+            "spinney."
         )
     columns = estimator.schema_.encode_inputs(read_table(X), unseen="other", estimator=type(estimator).__name__)
     reasons = np.array(REASONS)[ranges.reasons(columns)]
@@ -238,37 +238,39 @@ def predict_or_abstain(
     min_rows: float | None = None,
     offset: ColumnLike = None,
 ) -> NDArray[Any]:
-    """Predict the rows that training rows support, and say nothing of the others.
+    """Predict the rows that the training rows support, and abstain from the others.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Rows. Categories that did not occur in training are abstained from, not refused, whatever `unseen` says;
-        those that `max_outside` allows for are predicted as it says.
+        Rows. Categories that did not occur in training are abstained from, not refused, for any value of `unseen`;
+        those that `max_outside` allows are predicted according to `unseen`.
     max_outside : int, default=0
-        Most columns in which a row may lie outside what was seen, as `predict_support` finds them.
+        Maximum number of columns in which a row may lie outside the range of the training rows; see
+        `predict_support`.
     min_rows : float, optional
-        Fewest effective training rows behind a prediction; for forests that keep their rows.
+        Minimum effective number of training rows; for forests fitted with ``keep_rows=True``.
     offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
         As in `predict`; for boosting.
 
     Returns
     -------
     ndarray
-        As of `predict`, with NaN in the place of values that are not predicted. Classes come as an array of
-        objects, with None.
+        As returned by `predict`, with NaN for rows that are not predicted; classes are an array of objects, with
+        None.
     """
     model: Any = estimator
-    table, beside = pick_table(X), {}
+    table, offsets = pick_table(X), None
     if offset is not None and not hasattr(model, "boosting_"):
         raise ValueError("offset is added to the scores of boosting, and this model has none. Leave it out.")
     if offset is not None:
-        beside["offset"] = argument_numbers(offset, "offset")
-        check_length(len(beside["offset"]), table.n_rows, "offset")
+        offsets = argument_numbers(offset, "offset")
+        check_length(len(offsets), table.n_rows, "offset")
     rows = np.flatnonzero(model.predict_support(table.native).is_enough(max_outside, min_rows))
     n_outputs = getattr(model, "n_outputs_", 1)
     shape = (table.n_rows,) if n_outputs == 1 else (table.n_rows, n_outputs)
-    found = np.full(shape, None, dtype=object) if hasattr(model, "classes_") else np.full(shape, np.nan)
+    predictions = np.full(shape, None, dtype=object) if hasattr(model, "classes_") else np.full(shape, np.nan)
     if len(rows):
-        found[rows] = model.predict(table.take(rows), **{name: given[rows] for name, given in beside.items()})
-    return found
+        options = {} if offsets is None else {"offset": offsets[rows]}
+        predictions[rows] = model.predict(table.take(rows), **options)
+    return predictions

@@ -1,4 +1,4 @@
-"""The base class of estimators that read a table themselves and hold one fitted model, and methods for some of them."""
+"""Base class of estimators with a schema and one fitted model, and methods that some of them share."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ Floats = NDArray[np.float64]
 
 
 class TableEstimator(Estimator):
-    """Reads a table by its schema, and holds one model that predicts.
+    """Base class of estimators that read tables by a schema and have one fitted model.
 
-    Files and pickles hold the model; `_saved`, or `_to_header` and `_from_header`, say what else they hold.
+    Files and pickles contain the model; `_saved`, or `_to_header` and `_from_header`, define what else they contain.
     """
 
-    _model_attribute: ClassVar[str]  # where a fitted estimator holds the model
+    _model_attribute: ClassVar[str]  # name of the attribute of the fitted model
     _tied_to_trees: ClassVar[tuple[str, ...]] = ()  # attributes of `_from_header` that refer to the model's trees
     _has_target: ClassVar[bool] = True
-    _saved: ClassVar[SavedState | None] = None  # fitted attributes that only the estimator holds
+    _saved: ClassVar[SavedState | None] = None  # fitted attributes of the estimator that the model does not have
     schema_: Schema
 
     @property
     def _fitted(self) -> FittedModel:
-        """What predicts."""
+        """The fitted model."""
         fitted: FittedModel = getattr(self, self._model_attribute)
         return fitted
 
     @property
     def _unseen_policy(self) -> Any:
-        """What becomes of categories that did not occur at fit; models of numbers have no parameter for it."""
+        """Treatment of categories that did not occur at fit; models of numbers have no parameter for it."""
         return getattr(self, "unseen", "missing")
 
     def _learn_schema(self, table: RawTable, *, continues: bool = False) -> Schema:
-        """Learn the columns of a table; where a fit goes on from an earlier one, they must be its columns."""
+        """Return the schema of a table; if a fit continues an earlier one, that of the earlier fit."""
         if continues:
             check_categories(self.schema_, table, self.categorical_features, type(self).__name__)
             return self.schema_
@@ -74,23 +74,23 @@ class TableEstimator(Estimator):
             check_is_fitted(self)
 
     def _columns(self, X: TableLike) -> _engine.Table:
-        """Read rows for prediction."""
+        """Return the encoded columns of rows to predict."""
         self._check_is_fitted()
         return self.schema_.encode(read_table(X), unseen=self._unseen_policy, estimator=type(self).__name__)
 
     def _by_blocks(self, X: TableLike, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
-        """Read rows for prediction and do something with them, a block of rows at a time where that saves memory."""
+        """Return a function of the encoded rows, computed in blocks of rows where that saves memory."""
         self._check_is_fitted()
         tables = batches_of(X, self.schema_) or [read_table(X)]
         blocks = (self.schema_.encode_blocks(table, self._unseen_policy, type(self).__name__) for table in tables)
-        found = [work(block) for some in blocks for block in some]
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        results = [work(block) for tables in blocks for block in tables]
+        return results[0] if len(results) == 1 else np.concatenate(results)
 
     def fingerprint(self) -> str:
-        """Hash of the trees and of the numbers that turn their values into predictions.
+        """Return a hash of the trees and of the numbers that determine predictions.
 
-        These are where scores start and their link (boosting), the costs of wrong classes, and the combinations of
-        oblique forests. Names of columns and classes, and parameters, do not count.
+        These are the initial scores and the link of boosting, the costs of misclassification, and the combinations of
+        oblique forests. Names of columns and classes, and parameters, are not included.
 
         Returns
         -------
@@ -110,14 +110,14 @@ class TableEstimator(Estimator):
 
     @only_if(lambda model: None if model._has_target else "needs a model that predicts a target.")
     def to_predictor(self) -> RowPredictor:
-        """Prepare a handle that predicts one row at a time, in microseconds.
+        """Return a predictor for single rows, which takes microseconds per row.
 
-        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+        It does not check its input, starts no thread and takes the values of a row in column order, or by name.
 
         Returns
         -------
         RowPredictor
-            The handle; each thread needs its own.
+            The predictor; each thread needs its own.
         """
         check_is_fitted(self)
         return self._fitted.row_predictor(self.schema_, self._unseen_policy, getattr(self, "classes_", None))
@@ -142,14 +142,14 @@ class TableEstimator(Estimator):
         return None
 
     def _constrained_directions(self, constraint: object) -> list[list[int]]:
-        """Directions by output and column: one list if they are the same for all outputs, none if there are none."""
+        """Return directions by output and column: one list if all outputs have the same, none if there are none."""
         directions = read_monotone(constraint, self.schema_)
         return [directions] if directions else []
 
     def _shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool
     ) -> tuple[Floats, Floats, Floats]:
-        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
+        """Return base values by output, flat values by row, column and output, and flat values of pairs."""
         fitted: Any = self._fitted
         sums: tuple[Floats, Floats, Floats] = fitted.shap_sums(columns, background, interactions, self._n_threads)
         return sums
@@ -157,19 +157,19 @@ class TableEstimator(Estimator):
     # ---- files and pickles -----------------------------------------------------------------------------------
 
     def _to_header(self) -> dict[str, Any]:
-        """Return the header entries of what only the estimator holds, beside what predicts."""
+        """Return the header entries of the estimator's attributes that the fitted model does not have."""
         return {} if self._saved is None else self._saved.to_header(self.__dict__)
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
-        """Turn back what `_to_header` gives, as fitted attributes; `refuse` what does not fit the model."""
-        found = {} if cls._saved is None else cls._saved.from_header(header)
-        cls._check_saved(found, saved.model)
-        return found
+        """Return fitted attributes, the inverse of `_to_header`; `refuse` attributes that do not match the model."""
+        attributes = {} if cls._saved is None else cls._saved.from_header(header)
+        cls._check_saved(attributes, saved.model)
+        return attributes
 
     @classmethod
     def _check_saved(cls, found: dict[str, Any], model: FittedModel) -> None:
-        """Refuse fitted attributes of a file that do not fit its model."""
+        """Refuse fitted attributes of a file that do not match its model."""
         return
 
     def _header(self) -> dict[str, Any]:
@@ -177,12 +177,12 @@ class TableEstimator(Estimator):
         return opening(self, self._saved_parameters()) | self._to_header()
 
     def _saved_model(self) -> SavedModel:
-        """Return the fitted model as files hold it."""
+        """Return the fitted model as a saved model."""
         return SavedModel.of(self.__dict__, self._fitted)
 
     @classmethod
     def _of_saved(cls, header: dict[str, Any], saved: SavedModel) -> Self:
-        """Make the fitted estimator of a header."""
+        """Return the fitted estimator of a header."""
         if cls._is_class_target != (saved.classes is not None):
             refuse("is damaged: its estimator and its classes do not go together")
         if cls._model_attribute != saved.model.attribute:
@@ -213,19 +213,19 @@ class TableEstimator(Estimator):
             return state
         header, file = from_bytes(state[MODEL_FILE])
         saved = SavedModel.from_header(header, file)
-        learned = self._from_header(header, saved) if self._tied_to_trees else {}
-        tied = {name: learned[name] for name in self._tied_to_trees if name in learned}
+        attributes = self._from_header(header, saved) if self._tied_to_trees else {}
+        tied = {name: attributes[name] for name in self._tied_to_trees if name in attributes}
         rest = {name: value for name, value in state.items() if name != MODEL_FILE}
         return saved.attributes() | tied | rest
 
 
 def trees_of(model: object) -> ModelOfTrees:
-    """Return what predicts in a fitted estimator of spinney that is made of trees; TypeError for anything else."""
+    """Return the fitted model of an estimator of trees; TypeError for any other object."""
     if not isinstance(model, TableEstimator):
         raise TypeError(f"model must be a fitted tree, forest or boosted model of spinney, not {type(model).__name__}.")
     check_is_fitted(model)
     if not isinstance(model._fitted, ModelOfTrees):
-        raise TypeError(f"{type(model).__name__} is not made of trees. Pass a tree, a forest or a boosted model.")
+        raise TypeError(f"{type(model).__name__} does not consist of trees. Pass a tree, a forest or a boosted model.")
     return model._fitted
 
 
@@ -244,7 +244,7 @@ class SequenceOfMembers:
         return self.estimators_[i]
 
     def __bool__(self) -> bool:
-        return True  # else Python would ask __len__, which an unfitted estimator refuses
+        return True  # else Python would call __len__, which raises for an unfitted estimator
 
 
 class ScoringEstimator(Protocol):
@@ -256,17 +256,17 @@ class ScoringEstimator(Protocol):
     def _fitted(self) -> FittedModel: ...
 
     def _scores(self, X: TableLike, /) -> Floats:
-        """Return the scores of each row: one number for two classes, or one for each class."""
+        """Return the scores of each row: one number for two classes, else one per class."""
 
 
 class StagedEstimator(Protocol):
-    """A classifier that gives scores after each of its rounds."""
+    """A classifier with scores after each of its rounds."""
 
     def _staged_scores(self, X: TableLike, /) -> Iterator[Floats]: ...
 
 
 class ProbabilityEstimator(Protocol):
-    """A classifier that gives class probabilities."""
+    """A classifier with class probabilities."""
 
     def predict_proba(self, X: TableLike, /) -> Floats: ...
 

@@ -1,4 +1,4 @@
-"""Targets and weights: what y may be, and what is wrong with it in words."""
+"""Reading and checking of targets and weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spinney._data.display import warn
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.fit_inputs import check_together
 
-_BLOCK = 2**20  # rows that are worked on at a time
+_BLOCK = 2**20  # rows that are processed at a time
 _WIDEST = 1e300  # range of a target whose sums over any rows stay finite
 
 
@@ -115,14 +115,14 @@ def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
                 f"y mixes labels that cannot be ordered, or that are not labels: {kinds}. Use labels of one type."
             )
         if len(set(plain.tolist())) < len(distinct):
-            raise TypeError("y mixes integers and floating-point numbers that cannot be told apart. Use one type.")
+            raise TypeError("y mixes integers and floating-point numbers that cannot be distinguished. Use one type.")
         return _factorise(column.astype(plain.dtype))
     code_of = {label: code for code, label in enumerate(sorted(distinct))}
     return np.array(sorted(distinct), dtype=object), np.array([code_of[v] for v in values])
 
 
 def read_classes(y: ColumnLike, n_rows: int) -> ClassTarget:
-    """Labels as codes per output."""
+    """Return the labels of y as codes per output."""
     array = _as_array(y, n_rows)
     _refuse_missing(array)
     columns = array.reshape(n_rows, -1)
@@ -135,7 +135,7 @@ def read_classes(y: ColumnLike, n_rows: int) -> ClassTarget:
 
 
 def encode_labels(y: ColumnLike, classes: list[NDArray[Any]], n_rows: int, name: str = "y") -> NDArray[np.int32]:
-    """Codes of known labels; -1 for a label that is not among `classes`. `name` is what the caller calls `y`."""
+    """Return the codes of known labels; -1 for other labels. `name` is the name of the argument."""
     array = _as_array(y, n_rows, name)
     _refuse_missing(array, name)
     columns = array.reshape(n_rows, -1)
@@ -154,7 +154,7 @@ def encode_labels(y: ColumnLike, classes: list[NDArray[Any]], n_rows: int, name:
 
 
 def _codes_of(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Find labels among sorted ones; -1 for those that are not there."""
+    """Return the positions of labels among sorted ones; -1 for unknown labels."""
     if all(array.dtype.kind in "biuf" for array in (column, labels)):
         at = np.minimum(np.searchsorted(labels, column), len(labels) - 1)
         return np.where(labels[at] == column, at, -1)
@@ -163,21 +163,21 @@ def _codes_of(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_values(y: Any, n_rows: int, name: str = "y") -> NDArray[np.float64]:
-    """Return targets of a regression, n_rows x n_outputs, float64 and C-contiguous; `name` as above."""
+    """Return regression targets, n_rows x n_outputs, float64 and C-contiguous; `name` is the name of the argument."""
     array = _as_array(y, n_rows, name)
     _refuse_missing(array, name)
     values = argument_numbers(array, name, "Convert them to numbers, or predict labels with a classifier")
     if values is not array:
-        _refuse_missing(values, name)  # what was text may be "nan"
+        _refuse_missing(values, name)  # text may be "nan"
     if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > _WIDEST / 2:
         raise ValueError(f"The range of {name} is too wide for sums of its numbers. Rescale {name}.")
     return np.ascontiguousarray(values.reshape(n_rows, -1))
 
 
 def warn_if_coarse(y: NDArray[np.float64]) -> None:
-    """Warn if a few values of y lie so far out that the engine's integers cannot tell most others apart.
+    """Warn if outliers of y are so large that most other values are equal in the engine's fixed-point numbers.
 
-    The engine's unit is about the range of y times the number of rows over 2**61; most values should differ by many.
+    Their unit is about the range of y times the number of rows, divided by 2**61; most values should differ by many.
     """
     for k in range(y.shape[1]):
         low, high = float(y[:, k].min()), float(y[:, k].max())
@@ -193,7 +193,7 @@ def warn_if_coarse(y: NDArray[np.float64]) -> None:
 
 
 def _is_spread(values: NDArray[np.float64], least: float) -> bool:
-    """Tell whether the halves of the quartiles are sure to lie `least` apart: a sample says where to count."""
+    """Return whether half the interquartile range is surely at least `least`, by counting at quantiles of a sample."""
     n, sample = len(values), np.sort(values[:: max(1, len(values) // 1024)])
     low, high = float(sample[len(sample) * 3 // 8]), float(sample[len(sample) * 5 // 8])
     n_low, n_below = int(np.count_nonzero(values <= low)), int(np.count_nonzero(values < high))
@@ -246,7 +246,7 @@ def read_numbers(y: ColumnLike, n_rows: int, n_columns: tuple[int, ...], called:
 
 
 def check_length(n_values: int, n_rows: int, name: str = "y") -> None:
-    """Refuse a target that does not have a row per row of X."""
+    """Refuse a target with another number of rows than X."""
     if n_values != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {[n_rows, n_values]}. "
@@ -259,7 +259,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SingleTarget:
-    """What is predicted of each row: one number, or one class.
+    """A target of one output: numbers or classes.
 
     Attributes
     ----------
@@ -274,7 +274,7 @@ class SingleTarget:
 
     @classmethod
     def read(cls, y: ColumnLike, n_rows: int, method: str, is_class_target: bool) -> Self:
-        """Read the target of a fit; `method` is what takes no more outputs."""
+        """Read the target of a fit; `method` names the method that supports only one output."""
         return cls(*read_one_class(y, n_rows, method)) if is_class_target else cls(read_one_value(y, n_rows, method))
 
     @property
@@ -284,7 +284,7 @@ class SingleTarget:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Labels of the classes, where the target is known to hold classes."""
+        """Labels of the classes of a class target."""
         assert self.classes is not None
         return self.classes
 
@@ -299,22 +299,22 @@ class SingleTarget:
         if len(lost):
             raise ValueError(
                 f"The class {self.labels.tolist()[lost[0]]!r} has no row of positive weight to learn from. Drop its "
-                "rows, or give some of them a weight."
+                "rows, or give some of them a positive weight."
             )
 
     def encode_other_rows(self, y: Any, n_rows: int, method: str, name: str) -> Floats:
-        """Return the target of rows that are not learned from, as numbers; `name` is what the caller calls it."""
+        """Return the target of other rows than the training rows as numbers; `name` is the name of the argument."""
         if self.classes is None:
             return read_one_value(y, n_rows, method, name)
         return known_codes(y, self.classes, n_rows, name)
 
 
 def read_one_class(y: ColumnLike, n_rows: int, method: str) -> tuple[Floats, NDArray[Any]]:
-    """Return codes and labels of classes, of which there are at least two; `method` is what takes no more outputs."""
+    """Return codes and labels of at least two classes; `method` names the method that supports only one output."""
     codes, classes = read_some_classes(y, n_rows)
     if len(classes) > 1:
         raise ValueError(
-            f"y has several outputs, and {method} takes one. Use sklearn.multioutput.MultiOutputClassifier."
+            f"y has several outputs, and {method} supports one. Use sklearn.multioutput.MultiOutputClassifier."
         )
     return codes, classes[0]
 
@@ -328,15 +328,13 @@ def read_some_classes(y: Any, n_rows: int) -> tuple[Floats, list[NDArray[Any]]]:
     for k, labels in enumerate(found.classes):
         if len(labels) < 2:
             where, remedy = ("y", "Pass at least two classes") if is_one else (f"Column {k} of y", "Leave it out")
-            raise ValueError(
-                f"{where} holds one class, {labels.tolist()[0]!r}: there is nothing to tell apart. {remedy}."
-            )
+            raise ValueError(f"{where} has only one class, {labels.tolist()[0]!r}. {remedy}.")
     codes = found.codes.astype(np.float64)
     return codes[:, 0] if is_one else codes, found.classes
 
 
 def known_codes(y: Any, classes: NDArray[Any] | list[NDArray[Any]], n_rows: int, name: str = "y") -> Floats:
-    """Return the codes of rows that are not learned from; `name` is what the caller calls their target."""
+    """Return the class codes of other rows than the training rows; `name` is the name of the argument."""
     several = isinstance(classes, list)
     codes = encode_labels(y, classes if isinstance(classes, list) else [classes], n_rows, name)
     codes = codes if several else codes[:, 0]
@@ -351,11 +349,11 @@ def known_codes(y: Any, classes: NDArray[Any] | list[NDArray[Any]], n_rows: int,
 
 
 def read_one_value(y: object, n_rows: int, method: str, name: str = "y") -> Floats:
-    """Return values; `method` is what takes no more outputs, `name` what the caller calls them."""
+    """Return a regression target of one output; `method` names the method, `name` the argument, for messages."""
     values = read_values(y, n_rows, name)
     if values.shape[1] > 1:
         raise ValueError(
-            f"{name} has several outputs, and {method} takes one. Use sklearn.multioutput.MultiOutputRegressor."
+            f"{name} has several outputs, and {method} supports one. Use sklearn.multioutput.MultiOutputRegressor."
         )
     if np.asarray(y).ndim == 2:
         column_or_1d(y, warn=True)
@@ -370,24 +368,24 @@ def check_held_out(
     sets_aside: bool,
     time: ColumnLike = None,
 ) -> None:
-    """Refuse held-out rows and groups that make no sense together; `more` is what goes with X_val, by name."""
+    """Refuse inconsistent validation sets, groups and times; `more` are further arguments of the validation set."""
     check_together({"X_val": X_val, "y_val": y_val} | more)
     if groups is not None and time is not None:
-        raise ValueError("time and groups both say which rows are held out. Pass one of them.")
+        raise ValueError("time and groups both determine which rows are held out. Pass one of them.")
     if X_val is None and sets_aside:
         return
     for name, value, rule in (
-        ("time", time, "time says that the latest rows are held out"),
-        ("groups", groups, "groups say which rows are held out together"),
+        ("time", time, "time determines that the latest rows are held out"),
+        ("groups", groups, "groups determine which rows are held out together"),
     ):
         if value is not None:
             raise ValueError(
-                f"{rule}, and here none are held out. Set early_stopping=True and pass no X_val, or leave {name} out."
+                f"{rule}, but no rows are held out. Set early_stopping=True and pass no X_val, or leave {name} out."
             )
 
 
 def check_scoring(scoring: Any, callbacks: Any = None) -> None:
-    """Refuse metrics that do not exist and callbacks that cannot be called, before the work begins."""
+    """Refuse unknown metrics and callbacks that are not callable, before the fit begins."""
     if isinstance(scoring, str):
         get_scorer(scoring)
     for callback in [] if callbacks is None or callable(callbacks) else callbacks:
@@ -396,12 +394,12 @@ def check_scoring(scoring: Any, callbacks: Any = None) -> None:
 
 
 def check_same_target(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
-    """Refuse a target that an earlier fit does not fit.
+    """Refuse a target with other classes or outputs than the earlier fit.
 
     Parameters
     ----------
     new, earlier : mapping
-        Fitted attributes that come from the new and from the earlier target.
+        Fitted attributes of the new and the earlier target.
     """
     n_outputs = new.get("n_outputs_")
     if n_outputs != earlier.get("n_outputs_", n_outputs) or not same_classes(new, earlier):
@@ -409,7 +407,7 @@ def check_same_target(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> Non
 
 
 def same_classes(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Whether a target has the classes of a fitted model, and of the same kind: True is not 1."""
+    """Return whether a target has the classes of a fitted model, with labels of the same type: True is not 1."""
     if "classes_" not in new:
         return True
     pair = [c if isinstance(c, list) else [c] for c in (new["classes_"], earlier["classes_"])]
@@ -422,5 +420,5 @@ def _same_labels(new: Any, old: Any) -> bool:
 
 
 def _kind(letter: str) -> str:
-    """Return one letter for all kinds of numbers, and one for all kinds of text."""
+    """Return one letter for all dtypes of numbers, and one for all dtypes of text."""
     return "f" if letter in "iuf" else "O" if letter in "US" else letter

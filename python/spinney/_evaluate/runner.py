@@ -15,7 +15,7 @@ from sklearn.base import clone
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import MemberRows, ThreadPlan, gets_codes, unset_threads
 from spinney._estimator.held_out import Fold
-from spinney._estimator.parallel import Progress, is_distributed, spread
+from spinney._estimator.parallel import Progress, is_distributed, run_distributed
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error
 from spinney._model.predictions import member_predictions
@@ -234,7 +234,7 @@ class FoldRunner:
     def _run(self, candidate: Candidate, folds: list[Fold]) -> list[Run]:
         """Run a model on some folds: on other machines, if the caller has told joblib so."""
         if is_distributed():
-            return spread(partial(self.runner.run, candidate), folds)
+            return run_distributed(partial(self.runner.run, candidate), folds)
         return [self.runner.run(candidate, fold) for fold in folds]
 
     def _seconds_ahead(self, trial: Trial, done: list[Run], n_left: int, k: int) -> float:

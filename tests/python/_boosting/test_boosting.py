@@ -384,7 +384,7 @@ def test_refusals_of_regression():
         ({"X_val": X}, "X_val and y_val go together"),
         ({"sample_weight_val": np.ones(50)}, "goes with X_val"),
         ({"X_val": X, "y_val": y, "offset": y}, "offset and offset_val go together"),
-        ({"groups": np.ones(50)}, "groups say which rows are held out"),
+        ({"groups": np.ones(50)}, "groups determine which rows are held out"),
         ({"sample_weight": np.zeros(50)}, "all of them are 0"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -418,7 +418,7 @@ def test_refusals_of_classes(iris):
     X, y = iris
     with pytest.raises(ValueError, match="for two classes; y has 3"):
         spinney.GradientBoostingClassifier("exponential").fit(X, y)
-    with pytest.raises(ValueError, match="y holds one class, 7"):
+    with pytest.raises(ValueError, match="y has only one class, 7"):
         spinney.GradientBoostingClassifier().fit(X, np.full(len(y), 7))
     with pytest.raises(ValueError, match="multiclass"):
         spinney.GradientBoostingClassifier(monotonic_cst=[1, 0, 0, 0]).fit(X, y)

@@ -190,7 +190,7 @@ def test_rows_unlike_those_learned_from_are_not_predicted(unseen):
         model.predict_or_abstain(rows, max_outside=-1)
     with pytest.raises(ValueError, match="X and offset must have one row each"):
         model.predict_or_abstain(rows, offset=np.zeros(4))
-    with pytest.raises(ValueError, match="which this model does not keep"):
+    with pytest.raises(ValueError, match="which this model does not store"):
         model.predict_or_abstain(rows, min_rows=2)
     forest = spinney.RandomForestRegressor(n_estimators=2, random_state=0).fit(X, VALUES)
     with pytest.raises(ValueError, match="offset is added to the scores of boosting"):

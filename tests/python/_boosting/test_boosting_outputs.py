@@ -225,7 +225,7 @@ def test_labels_of_several_columns():
     assert early.predict(X).shape == labels.shape
     with pytest.raises(ValueError, match="class_weight is for one output"):
         spinney.GradientBoostingClassifier(class_weight="balanced", **FEW).fit(X, labels)
-    with pytest.raises(ValueError, match="Column 1 of y holds one class"):
+    with pytest.raises(ValueError, match="Column 1 of y has only one class"):
         spinney.GradientBoostingClassifier(**FEW).fit(X, np.column_stack([labels[:, 0], ["x"] * 300]))
 
 

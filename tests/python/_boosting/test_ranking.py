@@ -226,7 +226,7 @@ def test_the_latest_lists_are_held_out_whole(moments):
     assert len(model.validation_score_) == len(by_hand.validation_score_)
     np.testing.assert_allclose(model.validation_score_, by_hand.validation_score_, atol=0.02)
     assert spinney.GradientBoostingRanker(n_iter_no_change=2).fit(X, grades, groups=groups, time=time).n_iter_ > 0
-    with pytest.raises(ValueError, match="time says that the latest rows are held out, and here none are"):
+    with pytest.raises(ValueError, match="time determines that the latest rows are held out, but no rows are"):
         spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups, time=time)
 
 

@@ -301,7 +301,7 @@ def test_held_out_groups_stay_together():
     groups = np.arange(300) // 30
     model = spinney.AdaBoostClassifier(n_estimators=5, early_stopping=True, random_state=0).fit(X, y, groups=groups)
     assert len(model.validation_score_) == 5
-    with pytest.raises(ValueError, match="groups say which rows are held out"):
+    with pytest.raises(ValueError, match="groups determine which rows are held out"):
         spinney.AdaBoostClassifier().fit(X, y, groups=groups)
 
 

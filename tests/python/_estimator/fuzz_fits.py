@@ -2,7 +2,7 @@
 
 Usage: ``python fuzz_fits.py --fits 50000 [--first 0]``. Each seed is one fit, the same in every run. After a fit:
 shares sum to 1, files and pickles say the same, handles for single rows too, Shapley values sum to the prediction, and
-any number of threads gives the same bits. A fit may be refused, in a sentence.
+any number of threads gives a bit-identical model. A fit may be refused, in a sentence.
 """
 
 import argparse
@@ -447,7 +447,7 @@ class Case:
         return model.fit(self.table, *(() if self.y is None else (self.y,)), **weight)
 
 
-def said(model, X):
+def outputs(model, X):
     found = {}
     for name in ("predict", "predict_proba", "score_samples", "transform"):
         if hasattr(model, name):
@@ -534,18 +534,18 @@ def check_handles(case, model, found):
 
 
 def check(case, model):
-    found = said(model, case.few)
+    found = outputs(model, case.few)
     file = io.BytesIO()
     model.save(file)
-    check_equal(found, said(spinney.load(io.BytesIO(file.getvalue())), case.few), "a file")
-    check_equal(found, said(pickle.loads(pickle.dumps(model)), case.few), "a pickle")
+    check_equal(found, outputs(spinney.load(io.BytesIO(file.getvalue())), case.few), "a file")
+    check_equal(found, outputs(pickle.loads(pickle.dumps(model)), case.few), "a pickle")
     if hasattr(model, "to_predictor") and has_one_model(model) and case.name != "IsolationForest":
         predictor = spinney.load_predictor(io.BytesIO(file.getvalue()))
         check_equal({"predict": found["predict"]}, {"predict": predictor.predict(case.few)}, "load_predictor")
     check_sums(case, model, found)
     check_handles(case, model, found)
     other, again = io.BytesIO(), case.fit(n_jobs=3)
-    if callable(getattr(model, "_members", None)):  # whose members have parameters of their own
+    if callable(getattr(model, "_members", None)):  # whose members have parameters
         assert model.fingerprint() == again.fingerprint(), "three threads give another model"
         return
     for part in (again, getattr(again, "forest_", None)):  # the number of threads is a parameter that files hold

@@ -108,7 +108,7 @@ def test_generalised_gini_is_the_sum_over_pairs():
     np.testing.assert_allclose(model.tree_.impurity[0], by_hand, rtol=1e-14)
 
 
-# ---- against the slow twin ---------------------------------------------------------------------------------
+# ---- against the reference implementation -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(*covering(criterion=list(CRITERIA), weights=["none", "real"], priors=[None, [0.2, 0.5, 0.3]]))
@@ -305,7 +305,7 @@ def test_pruning_drops_what_does_not_lower_the_expected_cost():
         assert below < risk[node] - 1e-12
 
 
-def test_cross_validation_judges_by_cost():
+def test_cross_validation_minimises_cost():
     """Relative to the root: predicting one class for all costs 1, whatever the units of the costs."""
     X, y = three_classes(n=200)
     tables = []
@@ -357,7 +357,7 @@ def test_predictions_are_of_least_cost(data, n_classes):
     ],
     ids=["altered", "generalised", "prices"],
 )
-def test_the_same_bits_on_any_number_of_threads(params):
+def test_bit_identical_on_any_number_of_threads(params):
     X, y = three_classes(n=3000, missing=True)
     one, *others = (DecisionTreeClassifier(n_jobs=n, **params).fit(X, y) for n in (1, 2, 7))
     for other in others:
@@ -517,12 +517,12 @@ def rewound(file):
 def test_text_rules_frames_and_explanations_name_the_class_of_least_cost(costly):
     model, X = costly
     leaves, labels = np.unique(model.apply(X), return_index=True)
-    said = dict(zip(leaves.tolist(), model.predict(X)[labels].tolist(), strict=True))
+    predictions = dict(zip(leaves.tolist(), model.predict(X)[labels].tolist(), strict=True))
     text = spinney.export_text(model)
-    assert [int(line.split("→ ")[1]) for line in text.splitlines() if "→" in line] == list(said.values())
-    assert [rule.prediction for rule in spinney.rules(model)] == list(said.values())
+    assert [int(line.split("→ ")[1]) for line in text.splitlines() if "→" in line] == list(predictions.values())
+    assert [rule.prediction for rule in spinney.rules(model)] == list(predictions.values())
     frame = spinney.to_frame(model, "pandas")
-    assert frame[frame["node"].isin(leaves)]["prediction"].tolist() == list(said.values())
+    assert frame[frame["node"].isin(leaves)]["prediction"].tolist() == list(predictions.values())
     row = int(np.flatnonzero(model.predict(X) != model.predict_proba(X).argmax(axis=1))[0])
     assert spinney.explain_row(model, X.iloc[row]).endswith(f"Prediction: {model.predict(X)[row]}")
 

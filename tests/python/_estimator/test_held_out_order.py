@@ -29,7 +29,7 @@ class Spy:
 
 ESTIMATORS = {
     "boosting": (spinney.GradientBoostingRegressor, {"n_estimators": 2, "early_stopping": True}, Y),
-    "boosting with nothing set": (spinney.GradientBoostingRegressor, {"callbacks": lambda about: True}, Y),
+    "boosting with defaults": (spinney.GradientBoostingRegressor, {"callbacks": lambda about: True}, Y),
     "boosting of classes": (spinney.GradientBoostingClassifier, {"n_estimators": 2, "early_stopping": True}, LABELS),
     "functional": (spinney.FunctionalBoostingRegressor, {"n_estimators": 2, "early_stopping": True}, Y),
     "adaboost": (spinney.AdaBoostClassifier, {"n_estimators": 2, "early_stopping": True}, LABELS),
@@ -58,7 +58,7 @@ def test_groups_are_held_out_together(name):
 
 
 @pytest.mark.parametrize("of_classes", [False, True])
-def test_no_fold_of_a_fit_with_nothing_set_parts_a_group(of_classes, monkeypatch):
+def test_no_fold_of_a_default_fit_splits_a_group(of_classes, monkeypatch):
     """Those that stop boosters, calibrate them and tell how far they differ are the same."""
     seen = []
 
@@ -70,10 +70,10 @@ def test_no_fold_of_a_fit_with_nothing_set_parts_a_group(of_classes, monkeypatch
     kind = spinney.GradientBoostingClassifier if of_classes else spinney.GradientBoostingRegressor
     kind(effort=0.0, n_iter_no_change=2).fit(X, LABELS if of_classes else Y, groups=GROUP)
     assert len(seen) >= 5
-    for learned, judged in seen:
-        held = judged.weights() > 0
+    for training, validation in seen:
+        held = validation.weights() > 0
         assert 0 < held.sum() < N / 2
-        assert not (held & (learned.weights() > 0)).any()
+        assert not (held & (training.weights() > 0)).any()
         assert all(len(set(held[g == GROUP])) == 1 for g in range(40))
 
 
@@ -102,13 +102,13 @@ def test_moments_that_are_the_same_stay_together():
 def test_time_is_refused_where_nothing_is_held_out(name):
     kind, parameters, y = ESTIMATORS[name]
     plain = kind(**(parameters | {"early_stopping": False}))
-    with pytest.raises(ValueError, match="time says that the latest rows are held out, and here none are"):
+    with pytest.raises(ValueError, match="time determines that the latest rows are held out, but no rows are"):
         plain.fit(X, y, time=TIME)
     with pytest.raises(ValueError, match="time and groups both say"):
         kind(**parameters).fit(X, y, time=TIME, groups=GROUP)
-    with pytest.raises(ValueError, match="Give one moment per row"):
+    with pytest.raises(ValueError, match="Pass one time per row"):
         kind(**parameters).fit(X, y, time=TIME[:5])
-    with pytest.raises(ValueError, match=r"time lacks the moment of 1 row\(s\), the first of which is row 3"):
+    with pytest.raises(ValueError, match=r"time is missing in 1 row\(s\), the first of which is row 3"):
         kind(**parameters).fit(X, y, time=np.where(np.arange(N) == 3, np.datetime64("NaT"), TIME))
 
 
@@ -148,8 +148,8 @@ def test_bootstrap_samples_draw_groups_as_a_whole(monkeypatch):
     assert len(found) == len(alone)
 
 
-def test_bias_and_variance_judge_groups_left_out():
-    """A model that knows each group by heart errs on groups that it has not seen."""
+def test_bias_and_variance_hold_out_groups():
+    """A model that memorises each group has a large error on other groups."""
     name = np.column_stack([GROUP, X[:, 1]]).astype(float)
     y = RNG.normal(size=40)[GROUP]
     given = {"n_repeats": 10, "random_state": 0, "n_jobs": 1}

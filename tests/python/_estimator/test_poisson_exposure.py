@@ -76,7 +76,7 @@ def test_a_side_without_events_is_allowed_and_never_predicted_impossible():
     np.testing.assert_allclose(shrunken.tree_.impurity[1], 1 / (3 + 6 / 5), rtol=1e-13)  # no events: the rate itself
 
 
-# ---- against the slow twin ---------------------------------------------------------------------------------
+# ---- against the reference implementation -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_the_loss_of_training_rows_adds_up_to_the_risk():
         np.testing.assert_allclose(total, risk, rtol=1e-12)
 
 
-def test_a_share_of_the_rows_is_held_out_with_its_exposure():
+def test_a_fraction_of_the_rows_is_held_out_with_its_exposure():
     X, events, years = claims(n=600)
     model = poisson_tree(validation_fraction=0.3, random_state=0).fit(X, events, exposure=years)
     assert 1 < model.get_n_leaves() < poisson_tree().fit(X, events, exposure=years).get_n_leaves()
@@ -183,7 +183,7 @@ def test_a_share_of_the_rows_is_held_out_with_its_exposure():
 # ---- the rest ----------------------------------------------------------------------------------------------
 
 
-def test_the_same_bits_on_any_number_of_threads():
+def test_bit_identical_on_any_number_of_threads():
     X, events, years = claims(n=3000, missing=True)
     one, *others = (poisson_tree(n_jobs=n, rate_shrinkage=1.0).fit(X, events, exposure=years) for n in (1, 2, 7))
     for other in others:

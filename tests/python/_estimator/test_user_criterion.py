@@ -192,7 +192,7 @@ def assert_same_tree(ours, other, rtol=1e-9):
     np.testing.assert_allclose(a.impurity, b.impurity, rtol=rtol, atol=rtol)
 
 
-def assert_same_bits(ours, other):
+def assert_bit_identical(ours, other):
     assert ours.tree_.engine.__getstate__() == other.tree_.engine.__getstate__()
 
 
@@ -256,7 +256,7 @@ def test_a_gini_of_ones_own_gives_the_built_in_classifier():
             assert_same_tree(ours, expected)
 
 
-# ---- a slow twin, for a criterion that nothing built-in resembles ------------------------------------------
+# ---- a reference implementation of a criterion that is not built in ------------------------------------------
 
 
 def naive_tree(X, y, w, criterion, min_leaf):
@@ -365,7 +365,7 @@ def test_goodness_is_the_decrease_of_the_least_loss(loss, tolerance):
     np.testing.assert_allclose(goodness, exact, atol=tolerance * whole)
 
 
-def test_many_rows_are_judged_in_pieces(monkeypatch):
+def test_many_rows_are_evaluated_in_blocks(monkeypatch):
     rng = np.random.default_rng(0)
     x, y, w = np.sort(rng.random(300)), rng.normal(size=300), rng.random(300)
     whole = LossCriterion(huber).split(y, w, x, False)
@@ -382,7 +382,7 @@ def test_a_loss_that_takes_one_constant_at_a_time_gives_the_same_tree():
 
     X, y, _ = mixed_table(100)
     fits = [DecisionTreeRegressor(criterion=LossCriterion(f), max_depth=3).fit(X, y) for f in (squared, no_arrays)]
-    assert_same_bits(*fits)
+    assert_bit_identical(*fits)
     with pytest.raises(ZeroDivisionError):
         DecisionTreeRegressor(criterion=LossCriterion(one_at_a_time)).fit(X, y)
 
@@ -421,7 +421,7 @@ def test_several_outputs_are_refused_by_a_loss():
         DecisionTreeRegressor(criterion=LossCriterion(squared)).fit([[1.0], [2.0]], [[1.0, 2.0], [2.0, 1.0]])
 
 
-def test_held_out_rows_are_judged_by_the_loss():
+def test_held_out_rows_are_evaluated_by_the_loss():
     X, y, w = mixed_table(250)
     model = DecisionTreeRegressor(criterion=LossCriterion(pinball), validation_fraction=0.3, random_state=0)
     model.fit(X, y, w)
@@ -439,7 +439,7 @@ def test_compiled_and_interpreted_trees_are_equal_to_the_bit(compiled, weighted)
     X, y, w = mixed_table(500)
     w = w if weighted else None
     ours = DecisionTreeRegressor(criterion=compiled, min_samples_leaf=3).fit(X, y, w)
-    assert_same_bits(ours, DecisionTreeRegressor(criterion=SequentialSquares(), min_samples_leaf=3).fit(X, y, w))
+    assert_bit_identical(ours, DecisionTreeRegressor(criterion=SequentialSquares(), min_samples_leaf=3).fit(X, y, w))
 
 
 @pytest.mark.parametrize("options", [{}, {"max_leaf_nodes": 40}, {"max_features": 2, "random_state": 0}])
@@ -449,8 +449,8 @@ def test_the_number_of_threads_does_not_show(compiled, options):
         DecisionTreeRegressor(criterion=compiled, n_jobs=n, min_samples_leaf=50, **options).fit(X, y, w)
         for n in (1, 2, 7)
     ]
-    assert_same_bits(fits[0], fits[1])
-    assert_same_bits(fits[0], fits[2])
+    assert_bit_identical(fits[0], fits[1])
+    assert_bit_identical(fits[0], fits[2])
 
 
 def test_every_kind_of_function_is_taken(library, compiled):
@@ -460,7 +460,7 @@ def test_every_kind_of_function_is_taken(library, compiled):
         LowLevelCallable(CompiledCriterion.EVALUATE(("evaluate", library))),
         LowLevelCallable(CompiledCriterion.SPLIT(("split", library))),
     )
-    assert_same_bits(DecisionTreeRegressor(criterion=low_level).fit(X, y), by_type)
+    assert_bit_identical(DecisionTreeRegressor(criterion=low_level).fit(X, y), by_type)
 
     class NumbaFunction:  # what a numba cfunc shows of itself
         def __init__(self, function):
@@ -470,7 +470,7 @@ def test_every_kind_of_function_is_taken(library, compiled):
         NumbaFunction(CompiledCriterion.EVALUATE(("evaluate", library))),
         NumbaFunction(CompiledCriterion.SPLIT(("split", library))),
     )
-    assert_same_bits(DecisionTreeRegressor(criterion=numba).fit(X, y), by_type)
+    assert_bit_identical(DecisionTreeRegressor(criterion=numba).fit(X, y), by_type)
 
 
 def test_user_data_reaches_the_functions(library, compiled):
@@ -672,7 +672,7 @@ def test_ctrl_c_stops_a_fit():
 
 
 class Returns(Squares):
-    """Returns what it is told in one place."""
+    """Returns the given results from one of its methods."""
 
     def __init__(self, **results):
         self.results = results
@@ -784,8 +784,13 @@ def test_what_needs_a_built_in_criterion_is_refused(options, message):
         (Gini(), {"min_purity": 0.9}, "two", "min_purity cannot be combined"),
         (Gini(), {"cost_matrix": [[0, 1], [2, 0]]}, "two", "cost_matrix cannot be combined"),
         (Gini(), {"priors": [0.5, 0.5]}, "two", "priors cannot be combined"),
-        (Returns(evaluate=lambda y: ([0.5, 0.5], 1.0)), {}, "three", "the shares of the classes: 3 numbers, not 2"),
-        (Squares(), {}, "two", "the shares of the classes: 2 numbers, not 1"),
+        (
+            Returns(evaluate=lambda y: ([0.5, 0.5], 1.0)),
+            {},
+            "three",
+            "the class probabilities as the value: 3 numbers, not 2",
+        ),
+        (Squares(), {}, "two", "the class probabilities as the value: 2 numbers, not 1"),
         (Returns(evaluate=lambda y: ([2.0, 2.0], 1.0)), {}, "two", r"that sum to 1, not \[2.0, 2.0\]"),
         (Gini(), {}, "outputs", "one output of classes"),
     ],
@@ -835,14 +840,14 @@ def test_a_model_is_saved_without_its_criterion(compiled):
         np.testing.assert_array_equal(spinney.load_predictor(file).predict(X), model.predict(X))
         with pytest.raises(ValueError, match="saved without its criterion"):
             again.fit(X, y)
-        assert_same_bits(again.set_params(criterion=criterion).fit(X, y, w), model)
+        assert_bit_identical(again.set_params(criterion=criterion).fit(X, y, w), model)
 
 
 def test_a_pickle_keeps_the_criterion_if_it_can(compiled):
     X, y, _ = mixed_table(100)
     model = DecisionTreeRegressor(criterion=LossCriterion(pinball), max_depth=3).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
-    assert_same_bits(again.fit(X, y), model)
+    assert_bit_identical(again.fit(X, y), model)
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(DecisionTreeRegressor(criterion=compiled).fit(X, y))
 

@@ -174,7 +174,7 @@ def test_a_warm_start_of_bagging_matches_columns_by_name():
         model.set_params(n_estimators=8).fit(frame.rename(columns={"a": "e"}), SPECIES)
 
 
-def test_a_warm_start_of_bagging_judges_no_other_rows_out_of_bag():
+def test_a_warm_start_of_bagging_has_the_same_out_of_bag_rows():
     model = spinney.BaggingClassifier(n_estimators=50, warm_start=True, oob_score=True, random_state=0)
     model.fit(FLOWERS, SPECIES)
     with pytest.raises(ValueError, match="X is not what the ensemble was fitted on"):
@@ -185,7 +185,7 @@ def test_the_out_of_bag_score_of_several_outputs_is_what_score_computes():
     both = np.column_stack([CLASSES > 0, X[:, 1] > 0]).astype(int)
     forest = spinney.RandomForestClassifier(60, oob_score=True, random_state=0).fit(X, both, ANY)
     predicted = np.column_stack([shares.argmax(axis=1) for shares in forest.oob_decision_function_])
-    judged = ~np.isnan(forest.oob_decision_function_[0][:, 0])
-    wanted = accuracy_score(both[judged], predicted[judged], sample_weight=ANY[judged])
+    scored = ~np.isnan(forest.oob_decision_function_[0][:, 0])
+    wanted = accuracy_score(both[scored], predicted[scored], sample_weight=ANY[scored])
     assert forest.oob_score_ == pytest.approx(wanted)
     assert forest.oob_score_ < 1 - forest.oob_curve_[-1]  # whose error is by output

@@ -218,7 +218,7 @@ def test_only_a_fitted_imputer_of_spinney_is_saved(penguins):
     with pytest.raises(NotFittedError):
         bytes_of(small())
     _, gaps, y = penguins
-    with pytest.raises(TypeError, match="Mine is not one of spinney's own"):
+    with pytest.raises(TypeError, match="Mine is not an estimator of spinney"):
         bytes_of(Mine(n_estimators=2).fit(gaps, y))
     with pytest.raises(spinney.ModelFileError, match="of the kind ProximityImputer, which does not predict"):
         through_bytes(small().fit(gaps, y), spinney.load_predictor)

@@ -256,7 +256,7 @@ def test_what_cannot_be_saved_is_said():
         pass
 
     X, y = [[1.0], [2.0]], [0, 1]
-    with pytest.raises(TypeError, match="Mine is not one of spinney's own"):
+    with pytest.raises(TypeError, match="Mine is not an estimator of spinney"):
         Mine().fit(X, y).save(io.BytesIO())
     model = spinney.DecisionTreeClassifier().fit(X, y)
     model.classes_ = np.array([1, "a"], dtype=object)

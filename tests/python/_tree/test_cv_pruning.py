@@ -371,13 +371,13 @@ def test_repeated_folds_are_averaged():
     [
         (1, "range .2, inf"),
         (None, "must be a number of folds"),
-        (200, "more folds than there are samples"),
+        (200, "exceeds the number of samples"),
         ([0, 1, 0], "3 fold numbers and the table 160 rows"),
         (np.zeros(160, dtype=int), "all rows into one fold"),
         ([], "no folds|fold numbers"),
         ([([0, 1], [2]), ([0],)], "must be a pair"),
         ([([0, 1], [160])], "names row 160"),
-        ([([], [2])], "no row of positive weight to grow on"),
+        ([([], [2])], "no training row of positive weight"),
         ([([0.5], [2])], "must hold row numbers"),
     ],
 )
@@ -391,7 +391,7 @@ def test_groups_with_folds_by_row_are_refused():
     X, y, _ = problem("values")
     with pytest.raises(ValueError, match="already says"):
         Regressor(prune="cv", cv=np.arange(160) % 3).fit(X, y, groups=np.arange(160))
-    with pytest.raises(ValueError, match="more folds than there are groups"):
+    with pytest.raises(ValueError, match="exceeds the number of groups"):
         Regressor(prune="cv", cv=3).fit(X, y, groups=np.arange(160) % 2)
 
 

@@ -7,7 +7,7 @@ import pytest
 import spinney
 from joblib.parallel import ThreadingBackend
 from sklearn.model_selection import cross_validate
-from spinney._estimator.parallel import is_distributed, spread
+from spinney._estimator.parallel import is_distributed, run_distributed
 
 distributed = pytest.importorskip("distributed")
 
@@ -29,7 +29,7 @@ def test_local_backends_are_not_distributed():
     with joblib.parallel_config(backend=_OwnThreads()):
         assert not is_distributed()
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        assert spread(abs, [-1, 2]) == [1, 2]
+        assert run_distributed(abs, [-1, 2]) == [1, 2]
 
 
 @pytest.mark.slow

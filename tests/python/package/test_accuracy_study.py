@@ -1,4 +1,4 @@
-"""The arithmetic of benchmarks/accuracy.py: what it says of a difference, and that packed sets are the same sets."""
+"""The arithmetic of benchmarks/accuracy.py: its verdict on a difference, and that compressed tables are equal."""
 
 import csv
 import importlib
@@ -56,8 +56,8 @@ def test_codes_marked_as_categories_are_the_words_themselves(module, folder):
     frame = pd.read_parquet(folder / "words.parquet").astype({"number": np.float32, "gap": np.float32})
     settings = {"n_estimators": 10, "random_state": 0}
     by_words = spinney.RandomForestClassifier(**settings).fit(frame.drop(columns="target"), table.y)
-    method = module("judging").Method("spinney", "forest", None, "raw")
-    by_codes = module("judging").make(method, "classifier", table.is_category, **settings).fit(table.X, table.y)
+    method = module("evaluation").Method("spinney", "forest", None, "raw")
+    by_codes = module("evaluation").make(method, "classifier", table.is_category, **settings).fit(table.X, table.y)
     np.testing.assert_array_equal(by_words.predict_proba(frame.drop(columns="target")), by_codes.predict_proba(table.X))
 
 
@@ -105,20 +105,20 @@ def test_differences_have_standard_errors(module):
 
 
 def test_votes_are_counted_alike(module):
-    judging = module("judging")
+    evaluation = module("evaluation")
     random = np.random.default_rng(1)
     X, y = random.normal(size=(80, 3)), random.integers(3, size=80)
     for library in ("spinney", "sklearn"):
-        method = judging.Method(library, "forest")
-        model = judging.make(method, "classifier", np.zeros(3, bool), n_estimators=7, random_state=0).fit(
+        method = evaluation.Method(library, "forest")
+        model = evaluation.make(method, "classifier", np.zeros(3, bool), n_estimators=7, random_state=0).fit(
             X[:60], y[:60]
         )
         named = np.stack([tree.predict(X[60:]) for tree in model.estimators_], axis=1).astype(int)
         majority = [np.bincount(row, minlength=3).argmax() for row in named]
-        assert judging.vote_error(model, X[60:], y[60:]) == np.mean(majority != y[60:])
+        assert evaluation.vote_error(model, X[60:], y[60:]) == np.mean(majority != y[60:])
 
 
-def test_a_printed_figure_has_noise_of_its_own(module):
+def test_a_printed_figure_has_rounding_noise(module):
     published = module("published")
     values = np.array([[20.0, 22.0], [24.0, 26.0], [22.0, 24.0], [22.0, 24.0]])
     row = published.compare("breiman", "glass", "selection", 22.0, values, True)

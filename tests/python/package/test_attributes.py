@@ -93,7 +93,7 @@ def test_every_attribute_can_be_read_and_is_documented(name, parameters, is_fitt
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_what_is_missing_says_so_as_an_attribute(name):
+def test_missing_attributes_raise_with_a_reason(name):
     model = make(name)
     for attribute in public(dir(type(model))):
         if hasattr(model, attribute):

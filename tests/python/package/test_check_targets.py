@@ -16,5 +16,5 @@ def test_an_unknown_target_is_refused_with_the_known_ones(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         check_targets.main(["aarch64-macos", "amiga"])
     assert stopped.value.code == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert "amiga is not a target that is known here: name one of aarch64-macos, x86_64-w" in said
+    message = " ".join(capsys.readouterr().err.split())
+    assert "amiga is not a target that is known here: name one of aarch64-macos, x86_64-w" in message

@@ -114,7 +114,7 @@ def test_a_wrong_root_is_not_a_pass(tmp_path, capsys):
     assert "nothing to check" in capsys.readouterr().err
 
 
-@pytest.mark.slow  # a step of its own in CI
+@pytest.mark.slow  # a separate step in CI
 def test_this_repository_obeys(capsys):
     code, out = run(REPOSITORY, capsys)
     assert code == 0, out

@@ -1,4 +1,4 @@
-"""The guide's table of formats says what the writers do."""
+"""The guide's table of formats agrees with the writers."""
 
 import re
 from pathlib import Path
@@ -72,8 +72,8 @@ def test_each_cell(kind):
     formats, rows = guide_table()
     for name in KINDS[kind]:
         model = made(kind, name)
-        for format, said in zip(formats, rows[kind], strict=True):
-            if said == "yes":
+        for format, entry in zip(formats, rows[kind], strict=True):
+            if entry == "yes":
                 assert WRITERS[format](model)
             else:
                 with pytest.raises((ValueError, TypeError), match=r"\. [A-Z]"):

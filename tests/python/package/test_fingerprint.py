@@ -1,4 +1,4 @@
-"""One hash says whether two models are the same: for any number of threads, any library, and after a file."""
+"""One hash identifies equal models: for any number of threads, any library, and after a file."""
 
 import copy
 import pickle

@@ -65,7 +65,7 @@ def estimators():
 @pytest.mark.parametrize("estimator", estimators(), ids=lambda kind: kind.__name__)
 def test_help_shows_the_parameters_of_an_estimator(estimator):
     signature = inspect.signature(estimator)
-    assert signature == estimator.__signature__  # which documentation tools ask before __new__, whose says *args
+    assert signature == estimator.__signature__  # documentation tools prefer it to that of __new__, which is *args
     assert signature.return_annotation is inspect.Signature.empty  # calling a class does not return None
     shown = signature.parameters
     assert list(shown.values()) == list(inspect.signature(estimator.__init__).parameters.values())[1:]
@@ -271,7 +271,7 @@ def test_nothing_of_the_engine_is_left_at_the_end(how):
     assert ("leaked" in run.stderr) == (how == "leak"), run.stderr
 
 
-def test_an_estimator_has_at_most_five_ancestors_of_its_own():
+def test_an_estimator_has_at_most_five_ancestors_in_spinney():
     kinds = [kind for name in dir(spinney) if isinstance(kind := getattr(spinney, name), type)]
     found = {kind.__name__: [b for b in kind.__mro__[1:] if b.__module__.startswith("spinney")] for kind in kinds}
     assert len(found["RandomForestClassifier"]) == 5

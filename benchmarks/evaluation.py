@@ -1,4 +1,4 @@
-"""Forests of both libraries by name, and what their predictions are worth on test rows."""
+"""Forests of both libraries by name, and the evaluation of their predictions on test rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Method(NamedTuple):
     columns: str = "codes"
 
     def __str__(self) -> str:
-        """Return a name to keep in records."""
+        """Return a name for the records."""
         bins = "exact" if self.max_bins is None else f"{self.max_bins} bins"
         return f"{self.library}, {self.family}, {bins}, {self.columns}"
 
@@ -58,7 +58,7 @@ def shares(model: Any, X: np.ndarray, n_classes: int) -> np.ndarray:
     return full
 
 
-def judge(model: Any, X: np.ndarray, y: np.ndarray, n_classes: int) -> dict[str, float]:
+def evaluate(model: Any, X: np.ndarray, y: np.ndarray, n_classes: int) -> dict[str, float]:
     """Losses on test rows, smaller is better."""
     if not n_classes:
         return {"RMSE": float(np.sqrt(np.mean((model.predict(X) - y) ** 2)))}
@@ -77,13 +77,13 @@ def mean_auc(p: np.ndarray, y: np.ndarray) -> float | None:
     """Area under the curve; with several classes, the mean over each against the rest. None if there is no curve."""
     from sklearn.metrics import roc_auc_score
 
-    judged = (1,) if p.shape[1] == 2 else range(p.shape[1])
-    areas = [roc_auc_score(y == k, p[:, k]) for k in judged if 0 < np.count_nonzero(y == k) < len(y)]
+    scores = (1,) if p.shape[1] == 2 else range(p.shape[1])
+    areas = [roc_auc_score(y == k, p[:, k]) for k in scores if 0 < np.count_nonzero(y == k) < len(y)]
     return float(np.mean(areas)) if areas else None
 
 
 def vote_error(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    """Share of rows whose class is not the one that most trees name; of equals the first counts."""
+    """Return the fraction of rows that the majority of the trees misclassifies; ties go to the first class."""
     n_classes = len(model.classes_)
     if type(model).__module__.startswith("sklearn"):
         named = np.stack([tree.predict(X) for tree in model.estimators_], axis=1).astype(int)

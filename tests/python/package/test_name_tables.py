@@ -1,4 +1,4 @@
-"""Tables of words for those who come from other libraries: every name of ours in them exists."""
+"""Tables of names for users of other libraries: every name of spinney in them exists."""
 
 import inspect
 import re

@@ -166,8 +166,8 @@ def test_the_remedy_for_dates_works():
 def test_dates_are_classes_like_any_other(kind):
     labels = CLASSES.astype("M8[D]")
     model = CLASSIFIERS[kind]().set_params(random_state=0).fit(X, labels)
-    twin = CLASSIFIERS[kind]().set_params(random_state=0).fit(X, CLASSES)
-    np.testing.assert_array_equal(model.predict(X), twin.predict(X).astype("M8[D]"))
+    by_name = CLASSIFIERS[kind]().set_params(random_state=0).fit(X, CLASSES)
+    np.testing.assert_array_equal(model.predict(X), by_name.predict(X).astype("M8[D]"))
     for missing in (
         np.where(LAST, np.datetime64("NaT", "D"), labels),
         np.where(LAST, np.timedelta64("NaT", "s"), CLASSES.astype("m8[s]")),
@@ -190,6 +190,6 @@ def test_what_is_not_a_number_is_named_with_its_row(kind):
             REGRESSORS[kind]().fit(X, *given)
 
 
-def test_text_that_says_nan_is_missing():
+def test_the_text_nan_is_missing():
     with pytest.raises(ValueError, match=r"y contains NaN: .* row 19"):
         spinney.DecisionTreeRegressor().fit(X, [*map(str, range(N - 1)), "nan"])

@@ -1,4 +1,4 @@
-"""What code written for scikit-learn's trees and ensembles asks of fitted models."""
+"""Names and behaviour that code written for scikit-learn's trees and ensembles relies on."""
 
 import io
 import pickle
@@ -260,7 +260,7 @@ def test_alpha_is_understood_as_the_quantile_and_as_the_share_of_squares():
         assert Regressor(loss=loss, n_estimators=5).set_params(alpha=0.8).fit(X, y).fingerprint() == mine.fingerprint()
         theirs.alpha = 0.7
         assert theirs.get_params()[own] == 0.7
-        with pytest.raises(TypeError, match=f"'alpha' is another name of '{own}'"):
+        with pytest.raises(TypeError, match=f"'alpha' is another name for '{own}'"):
             Regressor(alpha=0.5, **{own: 0.5})
     assert not hasattr(Regressor(), "alpha")
     search = GridSearchCV(Regressor(loss="quantile", n_estimators=3), {"alpha": [0.1, 0.5]}, cv=2).fit(X, y)
@@ -302,8 +302,8 @@ def test_patience_alone_asks_for_early_stopping():
     fixed = {"learning_rate": 0.5, "random_state": 0}
     asked = spinney.GradientBoostingRegressor(n_estimators=300, n_iter_no_change=3, **fixed).fit(X, y)
     assert asked.n_estimators_ < 300
-    said = spinney.GradientBoostingRegressor(n_estimators=300, early_stopping=True, n_iter_no_change=3, **fixed)
-    assert asked.fingerprint() == said.fit(X, y).fingerprint()
+    explicit = spinney.GradientBoostingRegressor(n_estimators=300, early_stopping=True, n_iter_no_change=3, **fixed)
+    assert asked.fingerprint() == explicit.fit(X, y).fingerprint()
     assert not hasattr(spinney.GradientBoostingRegressor(n_estimators=20, **fixed).fit(X, y), "validation_score_")
     never = spinney.GradientBoostingRegressor(n_estimators=20, early_stopping=False, n_iter_no_change=3, **fixed)
     assert never.fit(X, y).n_estimators_ == 20
@@ -365,7 +365,7 @@ def test_losses_of_rows_out_of_bag(loss, weighted, tmp_path):
     assert again.oob_score_ == model.oob_score_
 
 
-def test_of_many_rows_out_of_bag_some_are_judged():
+def test_some_of_many_out_of_bag_rows_are_scored():
     X, y = smooth(60_000)
     model = spinney.GradientBoostingRegressor(n_estimators=2, subsample=0.25, random_state=0).fit(X, y)
     losses = (y - model.predict(X)) ** 2 / 2
@@ -523,7 +523,7 @@ def test_regressors_of_scikit_learn_around_ours(around, kind, library):
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
-def test_columns_are_judged_by_scikit_learn(kind):
+def test_columns_are_evaluated_by_scikit_learn(kind):
     X, y = mixed()
     model = CLASSIFIERS[kind]().fit(X, y)
     found = permutation_importance(model, X, y, n_repeats=3, random_state=0)
@@ -551,7 +551,7 @@ def test_columns_are_eliminated_by_scikit_learn_where_strings_are_numbers():
 
 
 class Louder(ClassifierMixin, BaseEstimator):
-    """Knows the classes; its probabilities are what it is told."""
+    """A classifier with given probabilities."""
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
@@ -565,7 +565,7 @@ class Louder(ClassifierMixin, BaseEstimator):
 
 
 class Raised(RegressorMixin, BaseEstimator):
-    """Predicts what it is told."""
+    """Predicts given values."""
 
     def fit(self, X, y):
         self.n_features_in_ = 1
