@@ -104,7 +104,7 @@ def test_time_is_refused_where_nothing_is_held_out(name):
     plain = kind(**(parameters | {"early_stopping": False}))
     with pytest.raises(ValueError, match="time determines that the latest rows are held out, but no rows are"):
         plain.fit(X, y, time=TIME)
-    with pytest.raises(ValueError, match="time and groups both say"):
+    with pytest.raises(ValueError, match="time and groups both determine"):
         kind(**parameters).fit(X, y, time=TIME, groups=GROUP)
     with pytest.raises(ValueError, match="Pass one time per row"):
         kind(**parameters).fit(X, y, time=TIME[:5])

@@ -389,7 +389,7 @@ def test_what_cv_refuses(cv, words):
 
 def test_groups_with_folds_by_row_are_refused():
     X, y, _ = problem("values")
-    with pytest.raises(ValueError, match="already says"):
+    with pytest.raises(ValueError, match="already assigns"):
         Regressor(prune="cv", cv=np.arange(160) % 3).fit(X, y, groups=np.arange(160))
     with pytest.raises(ValueError, match="exceeds the number of groups"):
         Regressor(prune="cv", cv=3).fit(X, y, groups=np.arange(160) % 2)
