@@ -585,7 +585,8 @@ def test_a_common_reason_of_failures_is_reported_once():
     table = made("binary").with_columns(y=pl.Series(["rare"] + ["usual"] * 119))
     found = spinney.study(table, "y", models=["boosting", "linear", "tree"], repeats=1, folds=3)
     assert [note for note in found.notes if "left out" in note] == [
-        "boosting, linear failed and are left out. ValueError: y has only one class, 'usual'. Pass at least two classes."
+        "boosting, linear failed and are left out. ValueError: y has only one class, 'usual'. Pass at least two "
+        "classes."
     ]
 
 
