@@ -140,7 +140,7 @@ def test_columns_of_words_go_by_value():
 
 def test_a_start_that_is_a_model_is_refused():
     theirs = ensemble.GradientBoostingRegressor(n_estimators=2, init=tree.DecisionTreeRegressor(max_depth=2)).fit(X, Y)
-    with pytest.raises(spinney.ModelFileError, match="starts from a DecisionTreeRegressor, which is not carried over"):
+    with pytest.raises(spinney.ModelFileError, match="starts from a DecisionTreeRegressor, which cannot be imported"):
         spinney.from_sklearn(theirs)
 
 
@@ -213,10 +213,10 @@ def test_live_models_of_catboost_say_what_their_predict_says(tmp_path):
         spinney.from_catboost(by_target)
     said = np.where(X[:, 3:] > 2, "red sky at night", "blue sky").astype(object)
     told = cat.Pool(np.hstack([X.astype(object), said]), TWO, text_features=[4])
-    with pytest.raises(spinney.ModelFileError, match="has columns of text, which are not carried over"):
+    with pytest.raises(spinney.ModelFileError, match="has columns of text, which cannot be imported"):
         spinney.from_catboost(cat.CatBoostClassifier(**settings).fit(told))
     embedded = cat.Pool([[row[0], row] for row in X], TWO, embedding_features=[1])
-    with pytest.raises(spinney.ModelFileError, match="has columns of embeddings, which are not carried over"):
+    with pytest.raises(spinney.ModelFileError, match="has columns of embeddings, which cannot be imported"):
         spinney.from_catboost(cat.CatBoostClassifier(**settings).fit(embedded))
     shares = cat.CatBoostClassifier(**settings, loss_function="CrossEntropy").fit(X, THREE / 2)
     np.testing.assert_array_equal(spinney.from_catboost(shares).predict_proba(X), shares.predict_proba(X))

@@ -158,5 +158,5 @@ def test_scores_that_no_writer_knows_are_refused():
             write(several)
     priced = spinney.GradientBoostingClassifier(n_estimators=3, cost_matrix=[[0, 1], [5, 0]]).fit(NUMBERS, PAIR)
     for write in (spinney.to_c, spinney.to_onnx, lambda m: spinney.to_sql(m, "t"), spinney.to_xgboost):
-        with pytest.raises(ValueError, match="cannot hold the costs of wrong classes"):
+        with pytest.raises(ValueError, match="cannot hold the misclassification costs"):
             write(priced)

@@ -127,5 +127,5 @@ def test_refusals_say_what_to_do():
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"spinney\[onnx\]"):
+    with pytest.raises(ImportError, match=r"spinney-ml\[onnx\]"):
         spinney.to_onnx(MODELS["a leaf"]())

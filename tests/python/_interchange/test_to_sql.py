@@ -109,7 +109,7 @@ def test_names_and_categories_cannot_leave_their_quotes(database):
     query = spinney.to_sql(model, where, keep=["SELECT"])
     names, rows = filled(database(), X, where).rows(query)
     assert [row[1] for row in rows] == model.predict(X).tolist()
-    assert names == ["SELECT", "prediction", *(f"share_{label}" for label in model.classes_)]
+    assert names == ["SELECT", "prediction", *(f"proba_{label}" for label in model.classes_)]
 
 
 def test_a_column_that_the_table_lacks_is_an_error():

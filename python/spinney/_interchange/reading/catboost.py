@@ -1,7 +1,7 @@
-"""Models of CatBoost: live, or from its JSON files; its own binary files where catboost is installed.
+"""Import of CatBoost models: Python objects, or JSON files; binary files if catboost is installed.
 
 CatBoost rounds numbers to single precision; those above the border go right. All nodes of a level of a symmetric tree
-ask the same, the first split of the file being the lowest bit of the leaf's number. Of categories it keeps hashes.
+have the same split; the first split of the file is the lowest bit of the leaf number. Categories are stored as hashes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
-from spinney._interchange.reading.nodes import Nodes, Sum, labels_of, links_of, reach_of_singles, schema_of
+from spinney._interchange.reading.nodes import Nodes, TreeSum, labels_of, links_of, reach_of_singles, schema_of
 from spinney._model.file.container import model_file_errors, refuse
 
 Floats = NDArray[np.float64]
@@ -29,24 +29,24 @@ _MAX_DEPTH, _MAX_SCORES = 16, 10_000
 
 
 def from_catboost(model: object, *, classes: object = None, categories: dict[Any, Any] | None = None) -> Imported:
-    """Import a model of CatBoost: symmetric and other trees of numbers, and of categories one at a time.
+    """Import a CatBoost model: symmetric and other trees of numbers and one-hot categories.
 
     Parameters
     ----------
     model : CatBoost, path, bytes or binary file
-        What was fitted, or its file: JSON, as ``save_model(..., format="json")`` writes it, or, where catboost is
-        installed, its own binary format. A pickle is not read.
+        A fitted model, or its file: JSON written by ``save_model(..., format="json")`` or, if catboost is installed,
+        its binary format. Pickles are not read.
     classes : array-like of shape (n_classes,), optional
-        Labels of the classes. None: those of the model.
+        Class labels. None: those of the model.
     categories : dict, optional
-        Values of columns of categories, by name or position. CatBoost keeps hashes of them alone; these must be those
-        that its splits ask for. Statistics of the target by category (CTR) are not carried over: fit with
+        Values of categorical columns, by name or position. CatBoost stores only their hashes; the values must include
+        all that its splits use. Statistics of the target by category (CTR) cannot be imported: fit with
         ``one_hot_max_size`` above the number of categories.
 
     Returns
     -------
     ImportedClassifier or ImportedRegressor
-        Predicts what CatBoost predicts. Models that rank rows predict scores.
+        Predicts like CatBoost. Ranking models predict scores.
 
     See Also
     --------
@@ -70,7 +70,7 @@ def from_catboost(model: object, *, classes: object = None, categories: dict[Any
             model = _loaded(data)
         if not entries.is_file(model):
             data = _as_json(model)
-        return _Reading(data, categories or {}).sum(classes).estimator()
+        return _ModelFile(data, categories or {}).tree_sum(classes).estimator()
 
 
 def _loaded(data: bytes) -> Any:
@@ -78,18 +78,18 @@ def _loaded(data: bytes) -> Any:
         library = import_module("catboost")
     except ImportError as error:
         raise ImportError(
-            "CatBoost's binary files are read by catboost itself: pip install catboost, or save the model with "
+            "Reading CatBoost's binary files needs catboost: pip install catboost, or save the model with "
             "format='json'."
         ) from error
     return library.CatBoost().load_model(blob=data)
 
 
 def _refuse_columns(kind: str) -> NoReturn:
-    refuse(f"has columns of {kind}, which are not carried over. Fit it without them.")
+    refuse(f"has columns of {kind}, which cannot be imported. Fit it without them.")
 
 
 def _as_json(model: BaseEstimator) -> bytes:
-    """Return what CatBoost's own exporter writes, which takes neither text nor embeddings."""
+    """Return the JSON of CatBoost's exporter, which supports neither text nor embeddings."""
     if model.get_text_feature_indices():
         _refuse_columns("text")
     if model.get_embedding_feature_indices():
@@ -101,33 +101,34 @@ def _as_json(model: BaseEstimator) -> bytes:
             return file.read()
 
 
-class _Reading:
-    """A model file, parsed."""
+class _ModelFile:
+    """A parsed model file."""
 
     def __init__(self, data: bytes, categories: dict[Any, Any]) -> None:
         entries.expect(data, "CatBoost")
         self.fields = entries.json_of(data)
-        told = entries.entry(self.fields, "features_info", dict)
+        features = entries.entry(self.fields, "features_info", dict)
         for kind, words in (("text_features", "text"), ("embedding_features", "embeddings")):
-            if told.get(kind):
+            if features.get(kind):
                 _refuse_columns(words)
-        if told.get("ctrs"):
+        if features.get("ctrs"):
             refuse(
-                "uses statistics of the target by category (CTR), which are not carried over. Fit it with "
+                "uses statistics of the target by category (CTR), which cannot be imported. Fit it with "
                 "one_hot_max_size above the number of categories."
             )
-        self.floats = _listed(told.get("float_features", []), "float_features")
-        self.words = _listed(told.get("categorical_features", []), "categorical_features")
-        self.n_columns = max((f["flat_feature_index"] for f in (*self.floats, *self.words)), default=-1) + 1
-        if len({f["flat_feature_index"] for f in (*self.floats, *self.words)}) != self.n_columns or not self.n_columns:
-            refuse("is damaged: its columns are not one after the other")
-        self.given = categories
+        self.floats = _listed(features.get("float_features", []), "float_features")
+        self.categoricals = _listed(features.get("categorical_features", []), "categorical_features")
+        positions = {f["flat_feature_index"] for f in (*self.floats, *self.categoricals)}
+        self.n_columns = len(positions)
+        if positions != set(range(self.n_columns)) or not positions:
+            refuse("is damaged: its columns are not numbered consecutively")
+        self.categories = categories
         self.code_of: dict[int, dict[int, int]] = {}
         info = self.fields.get("model_info")
         self.info: dict[str, Any] = info if isinstance(info, dict) else {}
 
-    def sum(self, classes: object) -> Sum:
-        """Read the trees."""
+    def tree_sum(self, classes: object) -> TreeSum:
+        """Read the trees, the start and the link."""
         loss = self.loss()
         scale_and_bias = entries.entry(self.fields, "scale_and_bias", list)
         if len(scale_and_bias) != 2:
@@ -137,63 +138,63 @@ class _Reading:
         start = entries.numbers(bias, "scale_and_bias")
         n_scores = len(start)
         if not 1 <= n_scores <= _MAX_SCORES:
-            refuse("is damaged: its scores start nowhere")
+            refuse("is damaged: its number of start scores is wrong")
         link = _LINKS[loss]
         labels = None
         if loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll"):
             labels = labels_of(classes if classes is not None else self.class_names(), max(2, n_scores))
         schema = self.schema()
         symmetric = self.fields.get("oblivious_trees")
-        told = entries.entry(self.fields, "trees" if symmetric is None else "oblivious_trees", list)
+        stored = entries.entry(self.fields, "trees" if symmetric is None else "oblivious_trees", list)
         trees: list[list[_engine.Tree]] = [[] for _ in range(n_scores)]
-        for t, tree in enumerate(told):
+        for t, tree in enumerate(stored):
             shape, values = (self.nested if symmetric is None else self.symmetric)(tree, t, n_scores)
             for k in range(n_scores):
                 nodes = replace(shape, value=values[:, k] * scale)
                 nodes.gain = _gains(nodes)
                 trees[k].append(nodes.tree(schema.n_categories, t))
-        return Sum(schema, trees, start, link, labels, "CatBoost", loss)
+        return TreeSum(schema, trees, start, link, labels, "CatBoost", loss)
 
     def loss(self) -> str:
         """Return the name of the loss."""
         parameters = self.info.get("params")
-        told = parameters.get("loss_function") if isinstance(parameters, dict) else None
-        name = told.get("type") if isinstance(told, dict) else None
+        loss = parameters.get("loss_function") if isinstance(parameters, dict) else None
+        name = loss.get("type") if isinstance(loss, dict) else None
         if name not in _LINKS:
-            refuse(f"has a loss that is not known here, {str(name)[:50]!r}; known are {', '.join(_LINKS)}.")
+            refuse(f"has an unknown loss, {str(name)[:50]!r}. Supported are {', '.join(_LINKS)}.")
         return str(name)
 
     def class_names(self) -> Any:
-        """Return the labels of the classes; None if the file does not say them."""
-        told = self.info.get("class_params")
-        names = told.get("class_names") if isinstance(told, dict) else None
+        """Return the class labels; None if the file does not store them."""
+        parameters = self.info.get("class_params")
+        names = parameters.get("class_names") if isinstance(parameters, dict) else None
         if not isinstance(names, list) or not names:
             return None
         if len({type(name) for name in names}) != 1 or type(names[0]) not in (str, int, float, bool):
-            refuse("is damaged: its classes have no usable names")
+            refuse("is damaged: its class labels are unusable")
         return names
 
     # ---- columns -------------------------------------------------------------------------------------
 
     def schema(self) -> Schema:
-        """Find the columns."""
+        """Make the schema."""
         names: list[Any] = [None] * self.n_columns
-        for feature in (*self.floats, *self.words):
+        for feature in (*self.floats, *self.categoricals):
             names[feature["flat_feature_index"]] = feature.get("feature_id") or ""
-        # columns without a name are called by their number
+        # columns without a name have their number as a name
         unnamed = all(name in ("", str(j)) for j, name in enumerate(names))
         labels = None if unnamed else entries.names_of(names, self.n_columns)
         categories: dict[int, tuple[Any, ...]] = {}
-        for feature in self.words:
+        for feature in self.categoricals:
             place = feature["flat_feature_index"]
-            asked = {_unsigned(value) for value in feature.get("values") or []}
-            given = self.given.get(names[place] or place, self.given.get(place, ()))
-            values = tuple(dict.fromkeys(given))
+            used = {_unsigned(value) for value in feature.get("values") or []}
+            known = self.categories.get(names[place] or place, self.categories.get(place, ()))
+            values = tuple(dict.fromkeys(known))
             hashes = [category_hash(value) for value in values]
-            if asked - set(hashes):
+            if used - set(hashes):
                 column = repr(names[place] or place)
                 refuse(
-                    f"splits column {column} by categories of which it keeps hashes alone. Pass their values, such as "
+                    f"splits column {column} on categories, of which it stores only hashes. Pass their values, such as "
                     f"categories={{{column}: ['a', 'b']}}."
                 )
             categories[place] = values
@@ -202,8 +203,8 @@ class _Reading:
 
     # ---- trees ---------------------------------------------------------------------------------------
 
-    def question(self, split: Any, t: int) -> tuple[int, float, bool, int | None]:
-        """Column, cut, whether missing values go left, and the code of a category, of one split."""
+    def split(self, split: Any, t: int) -> tuple[int, float, bool, int | None]:
+        """Return the column and threshold of a split, whether missing values go left, and the code of a category."""
         kind = entries.entry(split, "split_type", str)
         if kind == "FloatFeature":
             at = entries.whole(split.get("float_feature_index"), "float_feature_index", 0, entries.MAX_COLUMNS)
@@ -216,16 +217,16 @@ class _Reading:
             at = entries.whole(split.get("cat_feature_index"), "cat_feature_index", 0, entries.MAX_COLUMNS)
             code = self.code_of.get(at, {}).get(_unsigned(split.get("value")))
             if code is None:
-                refuse(f"is damaged: tree {t} splits by a category that its column does not list")
-            feature = next(f for f in self.words if f["feature_index"] == at)
+                refuse(f"is damaged: tree {t} splits on a category that its column does not list")
+            feature = next(f for f in self.categoricals if f["feature_index"] == at)
             return feature["flat_feature_index"], 0.0, True, code
         return refuse(
-            f"splits by {kind[:50]!r}: statistics of the target by category (CTR), text and embeddings are not carried "
-            "over. Fit it with one_hot_max_size above the number of categories."
+            f"splits on {kind[:50]!r}: statistics of the target by category (CTR), text and embeddings cannot be "
+            "imported. Fit it with one_hot_max_size above the number of categories."
         )
 
     def symmetric(self, tree: Any, t: int, n_scores: int) -> tuple[Nodes, Floats]:
-        """Unfold a tree whose levels ask one question each: level by level, leaves last, in the order of the file."""
+        """Read a symmetric tree, which has one split per level: level by level, then the leaves."""
         splits = tree.get("splits") if isinstance(tree, dict) else None
         splits = [] if splits is None else splits
         if not isinstance(splits, list) or len(splits) > _MAX_DEPTH:
@@ -233,10 +234,10 @@ class _Reading:
         depth = len(splits)
         n, n_leaves = 2**depth - 1, 2**depth
         leaf = entries.numbers(tree.get("leaf_values"), "leaf_values", n_leaves * n_scores).reshape(n_leaves, n_scores)
-        told = tree.get("leaf_weights")
-        weight = entries.numbers(told, "leaf_weights", n_leaves) if told else np.ones(n_leaves)
-        # the last split is the highest bit of a leaf's number: with it as the root, leaves stand in order
-        asked = [self.question(split, t) for split in reversed(splits)]
+        stored = tree.get("leaf_weights")
+        weight = entries.numbers(stored, "leaf_weights", n_leaves) if stored else np.ones(n_leaves)
+        # the last split is the highest bit of a leaf number: with it as the root, leaves are in order
+        of_level = [self.split(split, t) for split in reversed(splits)]
         level = np.repeat(np.arange(depth), 2 ** np.arange(depth))
         left = 2 * np.arange(n) + 1
         none = np.full(n_leaves, -1)
@@ -244,7 +245,7 @@ class _Reading:
         for _ in range(depth):
             weights.insert(0, weights[0][::2] + weights[0][1::2])
         every = np.concatenate(weights)
-        columns, cuts, missing_left, codes = zip(*asked, strict=True) if asked else ((), (), (), ())
+        columns, cuts, missing_left, codes = zip(*of_level, strict=True) if of_level else ((), (), (), ())
         sets = {i: (np.array([codes[level[i]]]), True) for i in range(n) if codes[level[i]] is not None}
         nodes = Nodes(
             np.concatenate([left, none]),
@@ -260,10 +261,10 @@ class _Reading:
         return nodes, np.concatenate([np.zeros((n, n_scores)), leaf])
 
     def nested(self, root: object, t: int, n_scores: int) -> tuple[Nodes, Floats]:
-        """Read a tree whose splits hold their children."""
+        """Read a tree whose splits contain their children."""
         left: list[int] = []
         right: list[int] = []
-        asked: list[tuple[int, float, bool, int | None]] = []
+        of_node: list[tuple[int, float, bool, int | None]] = []
         weight: list[float] = []
         value: list[Floats] = []
         waiting: list[tuple[Any, int, list[int]]] = [(root, -1, left)]
@@ -277,16 +278,16 @@ class _Reading:
             if not isinstance(node, dict):
                 refuse(f"is damaged: tree {t} lacks nodes")
             if "split" in node:
-                asked.append(self.question(node["split"], t))
+                of_node.append(self.split(node["split"], t))
                 value.append(np.zeros(n_scores))
                 weight.append(0.0)
                 waiting += [(node.get("right"), at, right), (node.get("left"), at, left)]
                 continue
-            told = node.get("value")
-            value.append(entries.numbers(told if isinstance(told, list) else [told], "value", n_scores))
+            leaf = node.get("value")
+            value.append(entries.numbers(leaf if isinstance(leaf, list) else [leaf], "value", n_scores))
             weight.append(entries.number(node.get("weight", 1.0), "weight"))
-            asked.append((-1, 0.0, False, None))
-        columns, cuts, missing_left, codes = zip(*asked, strict=True)
+            of_node.append((-1, 0.0, False, None))
+        columns, cuts, missing_left, codes = zip(*of_node, strict=True)
         every = np.array(weight)
         for node in range(len(left) - 1, -1, -1):  # children come after their parent
             if left[node] >= 0:
@@ -306,16 +307,16 @@ class _Reading:
 
 
 def _gains(nodes: Nodes) -> Floats:
-    """Sum up by how much each split parts the values of its rows: squares of distances from their mean."""
+    """Return the decrease of the sum of squared deviations of the values by each split."""
     mean, gain = nodes.value.copy(), np.zeros(len(nodes.left))
     for node in range(len(mean) - 1, -1, -1):  # children come after their parent
         a, b = int(nodes.left[node]), int(nodes.right[node])
         if a < 0:
             continue
         both = nodes.weight[a] + nodes.weight[b]
-        share = nodes.weight[a] / both if both > 0 else 0.5
-        mean[node] = share * mean[a] + (1 - share) * mean[b]
-        gain[node] = both * share * (1 - share) * (mean[a] - mean[b]) ** 2
+        fraction = nodes.weight[a] / both if both > 0 else 0.5
+        mean[node] = fraction * mean[a] + (1 - fraction) * mean[b]
+        gain[node] = both * fraction * (1 - fraction) * (mean[a] - mean[b]) ** 2
     return gain
 
 
@@ -324,7 +325,7 @@ def _unsigned(value: object) -> int:
 
 
 def _listed(features: object, name: str) -> list[dict[str, Any]]:
-    """Check the positions that a list of columns gives."""
+    """Return a list of columns, after checking their positions."""
     if not isinstance(features, list) or len(features) > entries.MAX_COLUMNS:
         refuse(f"is damaged: it lacks a usable {name!r}")
     for feature in features:
@@ -338,12 +339,12 @@ _ALL = 2**64 - 1
 
 
 def category_hash(value: object) -> int:
-    """Return what CatBoost keeps of a category: 32 bits of the hash of its text."""
+    """Return CatBoost's hash of a category: 32 bits of the hash of its text."""
     return city_hash(str(value).encode()) & 0xFFFFFFFF
 
 
 def city_hash(data: bytes) -> int:
-    """Return the 64-bit hash of bytes."""
+    """Return the 64-bit CityHash of bytes."""
     n = len(data)
     if n <= 16:
         return _up_to_16(data)

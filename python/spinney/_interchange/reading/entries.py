@@ -1,8 +1,7 @@
-"""Files of other libraries, taken with care: whose they are, their entries, and Universal Binary JSON.
+"""Files of other libraries: which library wrote them, checked entries, and Universal Binary JSON.
 
-Nothing in them is trusted. Numbers of UBJSON, as XGBoost writes it, have a marker of one letter and follow in
-big-endian order. Containers may say how many entries follow ("#") and of which type ("$"); typed arrays of numbers
-become NumPy arrays.
+Nothing in a file is trusted. In UBJSON, as XGBoost writes it, a number is a one-letter marker and big-endian bytes.
+Containers may declare their number of entries ("#") and their type ("$"); typed arrays of numbers become NumPy arrays.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ FileLike = Target | bytes | bytearray | memoryview
 
 
 def read_bytes(model: FileLike) -> tuple[bytes, str]:
-    """Return the bytes of a file, or bytes or text themselves, and what to call them."""
+    """Return the bytes of a file, of bytes or of text, and a name for messages."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model), "these bytes"
     if isinstance(model, str) and (model.startswith("{") or "\n" in model):
@@ -40,7 +39,7 @@ def read_bytes(model: FileLike) -> tuple[bytes, str]:
 
 
 def is_file(model: object) -> TypeGuard[FileLike]:
-    """Whether something is a path, bytes or a binary file."""
+    """Return whether an object is a path, bytes or a binary file."""
     return isinstance(model, (str, bytes, bytearray, memoryview)) or hasattr(model, "__fspath__") or _is_open(model)
 
 
@@ -53,14 +52,14 @@ def json_of(data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        refuse(f"is not sound JSON: {str(error)[:200]}")
+        refuse(f"is not valid JSON: {str(error)[:200]}")
     if not isinstance(found, dict):
-        refuse("is damaged: it does not hold names and values")
+        refuse("is damaged: it is not a JSON object")
     return found
 
 
 def entry(fields: object, name: str, kind: type | tuple[type, ...]) -> Any:
-    """Return an entry of an object, if it has the right type."""
+    """Return an entry of a JSON object; refuse it if it has the wrong type."""
     value = fields.get(name) if isinstance(fields, dict) else None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         refuse(f"is damaged: it lacks a usable {name!r}")
@@ -68,16 +67,16 @@ def entry(fields: object, name: str, kind: type | tuple[type, ...]) -> Any:
 
 
 def whole(value: object, name: str, least: int, most: int) -> int:
-    """Return a whole number in a range; some libraries write numbers as text."""
+    """Return an integer in a range; some libraries write numbers as text."""
     if isinstance(value, str) and len(value) <= 20:
         try:
             value = int(value)
         except ValueError:
-            refuse(f"is damaged: {name!r} is not a whole number")
+            refuse(f"is damaged: {name!r} is not an integer")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
-        refuse(f"is damaged: {name!r} is not a whole number between {least} and {most}")
+        refuse(f"is damaged: {name!r} is not an integer between {least} and {most}")
     return int(value)
 
 
@@ -93,18 +92,18 @@ def number(value: Any, name: str) -> float:
 
 
 def numbers(values: object, name: str, length: int | None = None) -> Floats:
-    """Return numbers that are not NaN, as an array."""
+    """Return an array of numbers without NaN."""
     found = _array(values, name, length)
     if np.isnan(found).any():
-        refuse(f"is damaged: {name!r} holds what is not a number")
+        refuse(f"is damaged: {name!r} holds NaN")
     return found
 
 
 def integers(values: object, name: str, least: int, most: int, length: int | None = None) -> NDArray[np.int64]:
-    """Return whole numbers in a range, as an array."""
+    """Return an array of integers in a range."""
     found = _array(values, name, length)
     if not ((found >= least) & (found <= most) & (found == np.floor(found))).all():
-        refuse(f"is damaged: {name!r} does not hold whole numbers between {least} and {most}")
+        refuse(f"is damaged: {name!r} does not hold integers between {least} and {most}")
     return found.astype(np.int64)
 
 
@@ -126,13 +125,13 @@ def _array(values: object, name: str, length: int | None) -> Floats:
 
 
 def names_of(values: Any, n_columns: int) -> list[str] | None:
-    """Return the names of the columns; None if there are none."""
+    """Return the column names; None if there are none."""
     if values is None or len(values) == 0:
         return None
     if not isinstance(values, list) or any(not isinstance(name, str) for name in values):
-        refuse("is damaged: its columns have no usable names")
+        refuse("is damaged: its column names are not strings")
     if len(values) != n_columns or len(set(values)) < n_columns:
-        refuse("is damaged: the names of its columns are not one for each")
+        refuse("is damaged: its column names are not one distinct name per column")
     return values
 
 
@@ -150,13 +149,13 @@ class _Reader:
 
     def take(self, n: int) -> bytes:
         if n < 0 or n > len(self.data) - self.at:
-            refuse("is damaged: it ends too soon")
+            refuse("is damaged: it is truncated")
         self.at += n
         return self.data[self.at - n : self.at]
 
     def marker(self) -> bytes:
         found = self.take(1)
-        while found == b"N":  # says nothing
+        while found == b"N":  # no-op
             found = self.take(1)
         return found
 
@@ -173,9 +172,9 @@ class _Reader:
     def length(self, mark: bytes | None = None) -> int:
         mark = self.marker() if mark is None else mark
         if mark not in _FORMATS or mark in (b"d", b"D"):
-            refuse("is damaged: a length is not a whole number")
+            refuse("is damaged: a length is not an integer")
         n = int(self.number(mark))
-        if n < 0 or n > len(self.data) - self.at:  # every entry takes a byte at least
+        if n < 0 or n > len(self.data) - self.at:  # every entry takes at least one byte
             refuse("is damaged: a length is impossible")
         return n
 
@@ -183,7 +182,7 @@ class _Reader:
         try:
             return self.take(self.length(mark)).decode()
         except UnicodeDecodeError:
-            refuse("is damaged: it holds text that is no text")
+            refuse("is damaged: it holds text that is not UTF-8")
 
     def value(self, mark: bytes, depth: int) -> Any:
         if mark in _FORMATS:
@@ -220,8 +219,8 @@ class _Reader:
         return found
 
     def _typed(self, kind: bytes | None) -> bytes:
-        if kind in (b"T", b"F", b"Z"):  # they take no space: a few bytes could stand for any number of them
-            refuse("is damaged: an array holds nothing")
+        if kind in (b"T", b"F", b"Z"):  # these take no bytes, so a short file could declare any number of them
+            refuse("is damaged: an array has elements without bytes")
         return self.marker() if kind is None else kind
 
     def table(self, depth: int) -> dict[str, Any]:
@@ -239,7 +238,7 @@ class _Reader:
 
 
 def parse_ubjson(data: bytes) -> Any:
-    """Parse a document.
+    """Parse a UBJSON document.
 
     Parameters
     ----------
@@ -255,12 +254,12 @@ def parse_ubjson(data: bytes) -> Any:
 
 
 def is_ubjson(data: bytes) -> bool:
-    """Whether bytes that begin with a brace are binary: in text a name in quotes follows, or the other brace."""
+    """Return whether bytes are UBJSON: in JSON text, a brace is followed by a quoted name or a closing brace."""
     rest = data[1:64].lstrip()
     return data[:1] == b"{" and rest[:1] not in (b'"', b"}", b"")
 
 
-# ---- whose file it is ---------------------------------------------------------------------------------------
+# ---- which library wrote a file ---------------------------------------------------------------------------------
 
 
 def _is_object(data: bytes) -> bool:
@@ -282,10 +281,10 @@ def _is_xgboost(data: bytes) -> bool:
 def _is_lightgbm(data: bytes) -> bool:
     if not _is_object(data):
         return data[:5].split() == [b"tree"]
-    return b'"tree_info"' in data and not _is_xgboost(data)  # which has such an entry too
+    return b'"tree_info"' in data and not _is_xgboost(data)  # XGBoost files also have this entry
 
 
-_SIGNS: dict[str, Callable[[bytes], bool]] = {
+_IS_FILE_OF: dict[str, Callable[[bytes], bool]] = {
     "CatBoost": _is_catboost,
     "treelite": _is_treelite,
     "XGBoost": _is_xgboost,
@@ -294,29 +293,29 @@ _SIGNS: dict[str, Callable[[bytes], bool]] = {
 
 
 def library_of(data: bytes) -> str | None:
-    """Return the library that seems to have written a file; None, if none of those that are known."""
-    return next((library for library, is_its in _SIGNS.items() if is_its(data)), None)
+    """Return the library that wrote a file; None if it is unknown."""
+    return next((library for library, is_file_of in _IS_FILE_OF.items() if is_file_of(data)), None)
 
 
 def looks_pickled(data: bytes) -> bool:
-    """Whether bytes look like a pickle, or like a compressed one."""
+    """Return whether bytes look like a pickle, possibly compressed."""
     return data[:1] == b"\x80" or data[:2] in (b"\x1f\x8b", b"x\x9c", b"x\x01", b"BZ") or data[:3] == b"\xfd7z"
 
 
 def expect(data: bytes, library: str) -> None:
-    """Refuse a pickle, since to read it is to run it, and the file of another library."""
+    """Refuse a pickle, since loading it runs code, and the file of another library."""
     if looks_pickled(data):
         refuse(
-            f"is a pickle, and to read one is to run the code in it. If you trust it, load it with {library} and pass "
-            f"the object to spinney.from_{library.lower()}."
+            f"is a pickle, and loading a pickle runs code. If you trust it, load it with {library} and pass the "
+            f"object to spinney.from_{library.lower()}."
         )
-    other = None if _SIGNS[library](data) else library_of(data)
+    other = None if _IS_FILE_OF[library](data) else library_of(data)
     if other is not None:
         refuse(f"is a model of {other}. Use spinney.from_{other.lower()}.")
 
 
 def refuse_unfitted(model: object) -> None:
-    """Refuse an estimator that says it is not fitted."""
+    """Raise NotFittedError if an estimator is not fitted."""
     is_fitted = getattr(model, "__sklearn_is_fitted__", None) or getattr(model, "is_fitted", None)
     if callable(is_fitted) and not is_fitted():
         raise NotFittedError(f"This {type(model).__name__} is not fitted yet. Call its fit first, then import it.")

@@ -1,4 +1,4 @@
-"""Imported models as estimators."""
+"""Estimators of imported models."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from spinney._model.lazy_sequence import LazySequence
 from spinney._model.links import read_offset
 
 Floats = NDArray[np.float64]
-_MOST_LETTERS = 200  # of what a file says of its origin
-_WORDS = {
+_MAX_LENGTH = 200  # of the entries on the origin of a model
+_SCORE_NAMES = {
     "identity": "prediction",
     "log": "log of the prediction",
     "logistic": "log-odds of the prediction",
@@ -34,11 +34,11 @@ _WORDS = {
 
 @estimator
 class Imported(SumOfTrees):
-    """A sum of trees that another library has grown."""
+    """A sum of trees fitted by another library."""
 
     _saved = SavedState(
         "imported",
-        {"source_": text(_MOST_LETTERS, key="source"), "objective_": text(_MOST_LETTERS, key="objective")},
+        {"source_": text(_MAX_LENGTH, key="source"), "objective_": text(_MAX_LENGTH, key="objective")},
     )
     unseen: str = parameter(UNSEEN, default="missing")
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
@@ -47,15 +47,15 @@ class Imported(SumOfTrees):
     objective_: str = field(init=False)
 
     def fit(self, X: TableLike, y: ColumnLike = None) -> NoReturn:
-        """Refuse: the model is fitted.
+        """Raise TypeError: the model is already fitted.
 
         Parameters
         ----------
         X, y : ignored
         """
         raise TypeError(
-            f"{type(self).__name__} holds a model that another library has fitted, and cannot be fitted again. Fit a "
-            "GradientBoostingClassifier or a GradientBoostingRegressor, or fit it there and import it."
+            f"{type(self).__name__} holds a model fitted by another library and cannot be fitted again. Fit a "
+            "GradientBoostingClassifier or a GradientBoostingRegressor, or fit it in that library and import it."
         )
 
     # ---- predicting ----------------------------------------------------------------------------------
@@ -66,22 +66,22 @@ class Imported(SumOfTrees):
     def _scores(self, X: TableLike, offset: ColumnLike = None) -> Floats:
         check_is_fitted(self)
         scores = self._by_blocks(X, lambda columns: self.boosting_.scores(columns, self._n_threads))
-        given = self._read_offset(X, offset, len(scores))
-        return scores if given is None else scores + given.T
+        added = self._read_offset(X, offset, len(scores))
+        return scores if added is None else scores + added.T
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each column in the gain of the splits, as the library that grew them counts it."""
+        """Fraction of the gain of all splits by column, as the original library computed it."""
         check_is_fitted(self)
         return self.boosting_.importances(self.n_features_in_)
 
-    # ---- reading -------------------------------------------------------------------------------------
+    # ---- inspection -------------------------------------------------------------------------------------
 
     def _score_in_words(self) -> str:
         link, labels = self.boosting_.link, self._labels
         if link == "logit" and labels is not None:
             return f"log-odds of class {labels[0][1]}"
-        return _WORDS.get(link.partition(" ")[0], "score")
+        return _SCORE_NAMES.get(link.partition(" ")[0], "score")
 
     def _about(self) -> About:
         view = self.boosting_
@@ -106,14 +106,14 @@ class Imported(SumOfTrees):
 
 @estimator
 class ImportedClassifier(ClassifierMixin, Imported):
-    """A classifier that another library has fitted: what `spinney.from_xgboost` and its like return.
+    """A classifier fitted by another library, imported by `spinney.from_xgboost` and similar functions.
 
-    It predicts what the library predicts, and is read, explained, drawn and saved like any boosted model of spinney;
-    the library itself is not needed any more.
+    It predicts like the original and can be inspected, explained, drawn and saved like spinney's boosted models; the
+    library is no longer needed.
 
     See Also
     --------
-    from_xgboost, from_lightgbm, from_catboost, from_sklearn, from_treelite : Make one.
+    from_xgboost, from_lightgbm, from_catboost, from_sklearn, from_treelite : Import functions.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
         return view.labels(view.score_codes(self._scores(X, offset)), [np.asarray(self.classes_)])
 
     def predict_proba(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
-        """Class probabilities of each row.
+        """Predict class probabilities.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
         return self.boosting_.predicted(self._scores(X, offset))
 
     def predict_log_proba(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
-        """Logarithm of the class probabilities.
+        """Predict logarithms of class probabilities.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
             return log(self.predict_proba(X, offset=offset))
 
     def decision_function(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
-        """Scores of each row: of the second of two classes, or one number per class.
+        """Return the scores of each row: that of the second of two classes, or one per class.
 
         Parameters
         ----------
@@ -207,14 +207,14 @@ class ImportedClassifier(ClassifierMixin, Imported):
 
 @estimator
 class ImportedRegressor(RegressorMixin, Imported):
-    """A model of values or scores that another library has fitted: what `spinney.from_xgboost` and its like return.
+    """A regressor or ranker fitted by another library, imported by `spinney.from_xgboost` and similar functions.
 
-    It predicts what the library predicts, and is read, explained, drawn and saved like any boosted model of spinney;
-    the library itself is not needed any more. Models that rank rows predict scores.
+    It predicts like the original and can be inspected, explained, drawn and saved like spinney's boosted models; the
+    library is no longer needed. Rankers predict scores.
 
     See Also
     --------
-    from_xgboost, from_lightgbm, from_catboost, from_sklearn, from_treelite : Make one.
+    from_xgboost, from_lightgbm, from_catboost, from_sklearn, from_treelite : Import functions.
 
     Examples
     --------
@@ -233,7 +233,7 @@ class ImportedRegressor(RegressorMixin, Imported):
         self.n_jobs = n_jobs
 
     def predict(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
-        """Predict a value for each row.
+        """Predict each row.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Model files of other libraries, known by what is in them."""
+"""Import of model files, whose library is recognised by their content."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READERS: dict[str, Callable[[bytes], Any]] = {
 
 
 def import_file(file: entries.FileLike) -> Any:
-    """Import a model file of whichever library wrote it.
+    """Import a model file of any supported library.
 
     Parameters
     ----------
@@ -37,16 +37,16 @@ def import_file(file: entries.FileLike) -> Any:
 
 
 def _reader_of(data: bytes) -> Callable[[bytes], Any]:
-    """Find the function that reads a file."""
+    """Return the function that reads a file."""
     library = entries.library_of(data)
     if library is not None:
         return _READERS[library]
     if entries.looks_pickled(data):
         refuse(
-            "is a pickle, and to read one is to run the code in it. If you trust it, load it in Python and pass the "
-            "model to spinney.from_sklearn, from_xgboost and so on."
+            "is a pickle, and loading a pickle runs code. If you trust it, load it in Python and pass the model to "
+            " spinney.from_sklearn, from_xgboost and so on."
         )
     return refuse(
-        "is no model file that is known here: pass JSON or UBJSON of XGBoost, text or JSON of LightGBM, or JSON of "
-        "CatBoost or treelite."
+        "is not a supported model file. Pass JSON or UBJSON of XGBoost, text or JSON of LightGBM, or JSON of CatBoost "
+        "or treelite."
     )

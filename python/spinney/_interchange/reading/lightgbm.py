@@ -1,7 +1,7 @@
-"""Models of LightGBM: live, from model.txt, or from what ``dump_model`` gives.
+"""Import of LightGBM models: Python objects, model.txt, or dictionaries and JSON of ``dump_model``.
 
-LightGBM compares doubles: those up to the threshold go left. A split says what a missing value is: none (then NaN
-counts as 0), NaN, or zero and NaN. Categories that a split lists go left, all others, and missing ones, right.
+LightGBM compares doubles: those up to the threshold go left. A split declares which values are missing: none (NaN then
+counts as 0), NaN, or zero and NaN. Categories that a split lists go left; all others, and missing values, go right.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
-from spinney._interchange.reading.nodes import Nodes, Sum, labels_of, links_of, schema_of
+from spinney._interchange.reading.nodes import Nodes, TreeSum, labels_of, links_of, schema_of
 from spinney._model.file.container import model_file_errors, refuse
 
 Floats = NDArray[np.float64]
 _LINKS = links_of("lightgbm")
-_NEAR_ZERO = float(np.float32(1e-35))  # what lies between minus this and this is zero to LightGBM
+_NEAR_ZERO = float(np.float32(1e-35))  # LightGBM treats numbers up to this size as zero
 _MAX_CLASSES = 100_000
 
 
 def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: object = None) -> Imported:
-    """Import a model of LightGBM: gradient boosting, DART, GOSS and random forests of any objective.
+    """Import a LightGBM model: gradient boosting, DART, GOSS and random forests with any objective.
 
     Parameters
     ----------
     model : Booster, LGBMModel, dict, path, text, bytes or binary file
-        What was fitted, what its ``dump_model`` gives, or a file: text as ``save_model`` writes it, or that dictionary
-        as JSON. A pickle is not read.
+        A fitted model, the dictionary that its ``dump_model`` returns, or a file: text written by ``save_model``, or
+        that dictionary as JSON. Pickles are not read.
     num_iteration : int, optional
-        Rounds to take, from the first. None: what LightGBM's own ``predict`` takes, that is, up to the best one where
-        it stopped early, else all.
+        Number of rounds to import, from the first. None: those that LightGBM's ``predict`` uses: up to the best round
+        if it stopped early, else all.
     classes : array-like of shape (n_classes,), optional
-        Labels of the classes. None: those of the estimator, else the numbers from 0 up.
+        Class labels. None: those of the estimator, else 0, 1, …
 
     Returns
     -------
     ImportedClassifier or ImportedRegressor
-        Predicts what LightGBM predicts. Models that rank rows predict scores.
+        Predicts like LightGBM. Ranking models predict scores.
 
     See Also
     --------
@@ -58,7 +58,7 @@ def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: o
     """
     if isinstance(model, dict):
         with model_file_errors("this model", "import", "it"):
-            return _of_dict(model).sum(num_iteration, classes).estimator()
+            return _of_dict(model).tree_sum(num_iteration, classes).estimator()
     if entries.is_file(model):
         data, label = entries.read_bytes(model)
     else:
@@ -71,10 +71,10 @@ def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: o
         data, label = booster.model_to_string(num_iteration=num_iteration).encode(), "this model"
         classes = getattr(model, "classes_", None) if classes is None else classes
     with model_file_errors(label, "import", "it"):
-        return _parsed(data).sum(num_iteration, classes).estimator()
+        return _parsed(data).tree_sum(num_iteration, classes).estimator()
 
 
-def _parsed(data: bytes) -> _Reading:
+def _parsed(data: bytes) -> _ModelFile:
     entries.expect(data, "LightGBM")
     if data.lstrip()[:1] == b"{":
         return _of_dict(entries.json_of(data))
@@ -82,49 +82,49 @@ def _parsed(data: bytes) -> _Reading:
 
 
 @dataclass
-class _Reading:
-    """A model, parsed: what its head says, and its trees one by one."""
+class _ModelFile:
+    """A parsed model: the entries of its head, and its trees."""
 
     objective: str
     n_columns: int
     n_scores: int
     names: Any
     is_mean: bool
-    declared: dict[int, list[int]]  # values of columns of categories, by position
-    pandas: Any  # categories of pandas' columns of categories, in order
+    declared: dict[int, list[int]]  # values of categorical columns, by position
+    pandas: Any  # categories of pandas' categorical columns, in order
     trees: Iterator[LightTree]
-    of_pandas: list[int] | None = None  # the positions of these columns; None: those that hold categories
+    of_pandas: list[int] | None = None  # positions of pandas' categorical columns; None: all categorical columns
 
-    def sum(self, num_iteration: int | None, classes: object) -> Sum:
-        """Read the trees."""
+    def tree_sum(self, num_iteration: int | None, classes: object) -> TreeSum:
+        """Read the trees and the link."""
         words = self.objective.split()
         name = words[0] if words else ""
-        told = dict(word.split(":", 1) for word in words[1:] if ":" in word)
+        options = dict(word.split(":", 1) for word in words[1:] if ":" in word)
         if name not in _LINKS:
-            refuse(f"has an objective that is not known here, {name[:50]!r}; pass one of {', '.join(sorted(_LINKS))}.")
+            refuse(f"has an unknown objective, {name[:50]!r}. Supported are {', '.join(sorted(_LINKS))}.")
         link = _LINKS[name]
         if name == "regression" and "sqrt" in words:
             link = "signed_square"
         if name in ("binary", "multiclassova"):
-            slope = entries.number(told.get("sigmoid", "1"), "sigmoid")
+            slope = entries.number(options.get("sigmoid", "1"), "sigmoid")
             link = f"separate {slope!r}" if link == "separate" else "logit" if slope == 1 else f"sigmoid {slope!r}"
         labels = None
         if name in ("binary", "multiclass", "multiclassova"):
             labels = labels_of(classes, 2 if name == "binary" else self.n_scores)
-        given = list(self.trees)
+        light_trees = list(self.trees)
         if num_iteration is not None and num_iteration > 0:
-            given = given[: num_iteration * self.n_scores]
-        schema, codes = self.schema(given)
-        factor = self.n_scores / max(1, len(given)) if self.is_mean else 1.0
+            light_trees = light_trees[: num_iteration * self.n_scores]
+        schema, codes = self.schema(light_trees)
+        factor = self.n_scores / max(1, len(light_trees)) if self.is_mean else 1.0
         trees: list[list[_engine.Tree]] = [[] for _ in range(self.n_scores)]
-        for t, tree in enumerate(given):
+        for t, tree in enumerate(light_trees):
             trees[t % self.n_scores].append(_tree(tree, t, schema, codes, factor))
-        return Sum(schema, trees, np.zeros(self.n_scores), link, labels, "LightGBM", self.objective or "none")
+        return TreeSum(schema, trees, np.zeros(self.n_scores), link, labels, "LightGBM", self.objective or "none")
 
     def schema(self, trees: list[LightTree]) -> tuple[Schema, dict[int, dict[int, int]]]:
-        """Find the columns, and the code of each value of those that hold categories."""
+        """Make the schema, and return the code of each value of categorical columns."""
         names = entries.names_of(self.names, self.n_columns)
-        if names == [f"Column_{j}" for j in range(self.n_columns)]:  # LightGBM's own, for tables without names
+        if names == [f"Column_{j}" for j in range(self.n_columns)]:  # LightGBM's default names
             names = None
         values = {j: set(listed) for j, listed in self.declared.items()}
         zero_missing: set[int] = set()
@@ -136,7 +136,7 @@ class _Reading:
             zero_missing |= zero
             other_missing |= other
         if zero_missing & other_missing:
-            refuse("counts zeros as missing in some splits of a column and not in others, which is not carried over.")
+            refuse("treats zeros as missing in some splits of a column and not in others, which cannot be imported.")
         ordered = {j: sorted(known) for j, known in values.items() if known}
         labels: dict[int, tuple[Any, ...]] = {j: tuple(known) for j, known in ordered.items()}
         if self.pandas:
@@ -148,17 +148,17 @@ class _Reading:
     def named_categories(
         self, ordered: dict[int, list[int]]
     ) -> tuple[dict[int, list[int]], dict[int, tuple[Any, ...]]]:
-        """Give codes of pandas' columns of categories their values, in the order of the columns."""
+        """Return the codes and the values of pandas' categorical columns."""
         if not isinstance(self.pandas, list) or any(not isinstance(known, list) for known in self.pandas):
             refuse("is damaged: its categories are not listed by column")
         columns = sorted(ordered) if self.of_pandas is None else self.of_pandas
         if len(columns) != len(self.pandas):
             refuse(
-                "lists categories of other columns than it has: a column of categories is constant, or was left out. "
-                "Fit it with codes instead of a column of categories."
+                "does not list the categories of every categorical column, because one is constant or was left out. "
+                "Fit it with codes instead of categorical columns."
             )
         if ordered.keys() - set(columns):
-            refuse("is damaged: a column of numbers is split by categories")
+            refuse("is damaged: a column of numbers is split on categories")
         every, labels = {}, {}
         for j, known in zip(columns, self.pandas, strict=True):
             if any(type(v) not in (str, int, float, bool) for v in known) or len(set(known)) < len(known):
@@ -170,7 +170,7 @@ class _Reading:
 
 
 def _tree(tree: LightTree, t: int, schema: Schema, codes: dict[int, dict[int, int]], factor: float) -> _engine.Tree:
-    """Make one tree."""
+    """Make the engine's tree."""
     nodes = tree.nodes
     sets: dict[int, tuple[NDArray[Any], bool]] = {}
     for node, listed in tree.sets.items():
@@ -183,17 +183,17 @@ def _tree(tree: LightTree, t: int, schema: Schema, codes: dict[int, dict[int, in
 # ---- text -------------------------------------------------------------------------------------------------
 
 
-def _of_text(data: bytes) -> _Reading:
+def _of_text(data: bytes) -> _ModelFile:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
-        refuse("is not a model of LightGBM: it is neither text nor JSON")
+        refuse("is not a LightGBM model: it is neither text nor JSON")
     if not lines or lines[0].strip() != "tree":
-        refuse("is not a model of LightGBM. Pass what its save_model has written.")
+        refuse("is not a LightGBM model. Pass a file written by its save_model.")
     starts = [i for i, line in enumerate(lines) if line.startswith("Tree=")]
     end = next((i for i, line in enumerate(lines) if line.startswith("end of trees")), None)
     if end is None or (starts and starts[-1] > end):
-        refuse("is damaged: it ends before its trees do")
+        refuse("is damaged: it is truncated")
     head = _pairs(lines[1 : starts[0] if starts else end])
     n_columns = entries.whole(head.get("max_feature_idx"), "max_feature_idx", 0, entries.MAX_COLUMNS) + 1
     ends = [*starts[1:], end] if starts else []
@@ -203,7 +203,7 @@ def _of_text(data: bytes) -> _Reading:
         named = json.loads(pandas)
     except (ValueError, RecursionError):
         refuse("is damaged: its categories are not listed by column")
-    return _Reading(
+    return _ModelFile(
         head.get("objective", ""),
         n_columns,
         entries.whole(head.get("num_tree_per_iteration"), "num_tree_per_iteration", 1, _MAX_CLASSES),
@@ -217,10 +217,10 @@ def _of_text(data: bytes) -> _Reading:
 
 
 def _columns_of_categories(lines: list[str], n_columns: int) -> list[int] | None:
-    """Find which columns were given as categories, among the parameters that end a file."""
-    told = next((line for line in lines if line.startswith("[categorical_feature:")), "")
-    words = told.partition(":")[2].strip(" ]").split(",")
-    if not told or not all(word.strip().isdigit() for word in words):
+    """Return the columns declared as categorical in the parameters at the end of a file; None without a declaration."""
+    parameter = next((line for line in lines if line.startswith("[categorical_feature:")), "")
+    words = parameter.partition(":")[2].strip(" ]").split(",")
+    if not parameter or not all(word.strip().isdigit() for word in words):
         return None
     return sorted({entries.whole(word.strip(), "categorical_feature", 0, n_columns - 1) for word in words})
 
@@ -230,7 +230,7 @@ def _pairs(lines: list[str]) -> dict[str, str]:
 
 
 def _declared(infos: list[str], n_columns: int) -> dict[int, list[int]]:
-    """Values of columns of categories: listed with colons between; ranges of numbers stand in brackets."""
+    """Return the values of categorical columns, which are separated by colons; ranges of numbers are in brackets."""
     found = {}
     for j, text in enumerate(infos[:n_columns]):
         if text in ("none", "") or text.startswith("["):
@@ -243,19 +243,19 @@ def _declared(infos: list[str], n_columns: int) -> dict[int, list[int]]:
 # ---- dictionaries -----------------------------------------------------------------------------------------
 
 
-def _of_dict(fields: dict[str, Any]) -> _Reading:
+def _of_dict(fields: dict[str, Any]) -> _ModelFile:
     n_columns = entries.whole(fields.get("max_feature_idx"), "max_feature_idx", 0, entries.MAX_COLUMNS) + 1
     names = entries.entry(fields, "feature_names", list)
     infos = fields.get("feature_infos", {})
     declared: dict[int, list[int]] = {}
     for j, name in enumerate(names[:n_columns]):
-        told = infos.get(name) if isinstance(infos, dict) and isinstance(name, str) else None
-        values = told.get("values") if isinstance(told, dict) else None
+        info = infos.get(name) if isinstance(infos, dict) and isinstance(name, str) else None
+        values = info.get("values") if isinstance(info, dict) else None
         if isinstance(values, list) and values:
             declared[j] = [v for v in (entries.whole(v, "values", -(2**31), 2**31 - 1) for v in values) if v >= 0]
     objective = fields.get("objective", "")
     trees = entries.entry(fields, "tree_info", list)
-    return _Reading(
+    return _ModelFile(
         objective if isinstance(objective, str) else "",
         n_columns,
         entries.whole(fields.get("num_tree_per_iteration"), "num_tree_per_iteration", 1, _MAX_CLASSES),
@@ -267,7 +267,7 @@ def _of_dict(fields: dict[str, Any]) -> _Reading:
     )
 
 
-_NONE, _ZERO, _NAN = 0, 1, 2  # what a split takes for a missing value
+_NONE, _ZERO, _NAN = 0, 1, 2  # which values are missing at a split
 _KINDS = {"None": _NONE, "Zero": _ZERO, "NaN": _NAN}
 _CATEGORY, _DEFAULT_LEFT = 1, 2  # bits of decision_type
 _MAX_LEAVES = 2**24
@@ -275,19 +275,19 @@ _MAX_LEAVES = 2**24
 
 @dataclass
 class LightTree:
-    """The nodes of a tree, what each split takes for missing, and the values that splits of categories send left."""
+    """A tree: its nodes, the missing values of each split, and the categories that each split sends left."""
 
     nodes: Nodes
     missing: NDArray[np.int64]
     sets: dict[int, list[int]]
 
     def categories(self) -> Iterator[tuple[int, list[int]]]:
-        """Yield column and values of each split of categories."""
+        """Yield the column and the values of each category split."""
         for node, listed in self.sets.items():
             yield int(self.nodes.feature[node]), listed
 
     def columns_by_missing(self) -> tuple[set[int], set[int]]:
-        """Columns of numbers whose zeros are missing values, and those whose zeros are not."""
+        """Return the columns of numbers whose zeros are missing values, and those whose zeros are not."""
         is_number = self.nodes.left >= 0
         is_number[list(self.sets)] = False
         is_zero = self.missing == _ZERO
@@ -298,7 +298,7 @@ class LightTree:
 def text_tree(fields: dict[str, str], t: int, n_columns: int) -> LightTree:
     """Read a tree of a text file: splits come first, leaf k is child -k - 1."""
     if fields.get("is_linear", "0") not in ("0", "false"):
-        refuse("has linear trees, which are not carried over. Fit it with linear_tree=False.")
+        refuse("has linear trees, which cannot be imported. Fit it with linear_tree=False.")
     n_leaves = entries.whole(fields.get("num_leaves"), "num_leaves", 1, _MAX_LEAVES)
     n = n_leaves - 1
     leaf = _numbers(fields, "leaf_value", n_leaves)
@@ -330,7 +330,7 @@ def _integers(fields: dict[str, str], name: str, length: int, least: int, most: 
 
 
 def _bitsets(fields: dict[str, str], kind: NDArray[np.int64], threshold: Floats, t: int) -> dict[int, list[int]]:
-    """Values that splits of categories send left: bits of 32-bit words, by the number that stands as threshold."""
+    """Return the values that category splits send left: bitsets of 32-bit words, numbered by the threshold."""
     nodes = np.flatnonzero(kind & _CATEGORY)
     if len(nodes) == 0:
         return {}
@@ -355,7 +355,7 @@ def nested_tree(root: dict[str, Any], t: int, n_columns: int) -> LightTree:
     gains: list[float] = []
     leaves: list[tuple[float, float]] = []
     sets: dict[int, list[int]] = {}
-    waiting: list[tuple[Any, int, int]] = [(root, -1, 0)]  # a node, the place of its parent and the side it is on
+    waiting: list[tuple[Any, int, int]] = [(root, -1, 0)]  # a node, its parent and its side
     while waiting:
         node, parent, side = waiting.pop()
         if not isinstance(node, dict):
@@ -364,14 +364,14 @@ def nested_tree(root: dict[str, Any], t: int, n_columns: int) -> LightTree:
             splits[parent][side] = -len(leaves) - 1 if "leaf_value" in node else len(splits)
         if "leaf_value" in node:
             if "leaf_coeff" in node:
-                refuse("has linear trees, which are not carried over. Fit it with linear_tree=False.")
+                refuse("has linear trees, which cannot be imported. Fit it with linear_tree=False.")
             count = entries.number(node.get("leaf_count", 1), "leaf_count")
             leaves.append((entries.number(node["leaf_value"], "leaf_value"), count))
             continue
         at = len(splits)
         missing = _KINDS.get(node.get("missing_type", "None"))
         if missing is None:
-            refuse(f"is damaged: tree {t} takes unknown values for missing ones")
+            refuse(f"is damaged: tree {t} has an unknown missing_type")
         column = entries.whole(node.get("split_feature"), "split_feature", 0, n_columns - 1)
         count = entries.number(node.get("internal_count", 1), "internal_count")
         splits.append([0, 0, column, missing, 2 if node.get("default_left") else 0, count])
@@ -383,7 +383,7 @@ def nested_tree(root: dict[str, Any], t: int, n_columns: int) -> LightTree:
         elif node.get("decision_type") == "<=":
             thresholds.append(entries.number(node.get("threshold"), "threshold"))
         else:
-            refuse(f"is damaged: tree {t} decides in an unknown way")
+            refuse(f"is damaged: tree {t} has an unknown decision_type")
         waiting.append((entries.entry(node, "right_child", dict), at, 1))
         waiting.append((entries.entry(node, "left_child", dict), at, 0))
     leaf = np.array(leaves).reshape(-1, 2)
@@ -394,9 +394,9 @@ def nested_tree(root: dict[str, Any], t: int, n_columns: int) -> LightTree:
 def _joined(
     splits: Floats, threshold: Floats, leaf: Floats, count: Floats, gain: Floats, sets: dict[int, list[int]], t: int
 ) -> LightTree:
-    """Put splits and leaves into one row: splits first, then the leaves.
+    """Concatenate splits and leaves.
 
-    `splits` has a row each for the children, the column, what is missing, whether that goes left, and the count.
+    `splits` has rows for the two children, the column, the missing values, whether these go left, and the count.
     """
     n, n_leaves = splits.shape[1], len(leaf)
     left, right = (np.where(child < 0, n - child - 1, child).astype(np.int64) for child in splits[:2])
@@ -404,7 +404,7 @@ def _joined(
     if not np.isfinite(leaf).all() or np.isnan(threshold).any():
         refuse(f"is damaged: tree {t} holds impossible numbers")
     kind = missing.astype(np.int64)
-    # NaN counts as 0 where it is not what is missing; categories that are missing go right
+    # without missing values NaN counts as 0; missing categories go right
     missing_left = np.where(kind == _NONE, threshold >= 0, default_left != 0)
     missing_left[list(sets)] = False
     none = np.full(n_leaves, -1)

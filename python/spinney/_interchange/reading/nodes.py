@@ -1,8 +1,8 @@
-"""Trees of other libraries: their nodes in any order, and cuts in single precision.
+"""Trees of other libraries: their nodes in any order, and thresholds in single precision.
 
-A library that compares in single precision rounds a number first. Rounding keeps the order of numbers, so all that it
-sends left lie below one double, and that is the cut: the largest double that rounds to at most the largest single that
-goes left. Half way between two singles rounds to the one whose last bit is 0.
+A library that compares in single precision rounds a number first. Rounding is monotonic, so all numbers that go left
+lie below one double, which is the threshold: the largest double that rounds to at most the largest single that goes
+left. A number halfway between two singles rounds to the one whose last bit is 0.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from spinney._model.saving.saved_model import SavedModel
 
 Floats = NDArray[np.float64]
 MISSING_LEFT, CATEGORY, OTHERS_LEFT = 1, 2, 4  # the engine's flags
-_TOP = 2.0**128 - 2.0**103  # half way from the largest single to what would follow
+_TOP = 2.0**128 - 2.0**103  # halfway from the largest single to the next power of two
 
 
 def reach_of_singles(largest: object) -> Floats:
-    """Largest double that rounds to at most a single, by single.
+    """Return the largest double that rounds to at most each single.
 
     Parameters
     ----------
@@ -52,18 +52,18 @@ def reach_of_singles(largest: object) -> Floats:
 
 
 def cuts_below_singles(thresholds: object) -> Floats:
-    """Cuts for ``float32(x) < threshold``."""
+    """Return double thresholds equivalent to ``float32(x) < threshold``."""
     return reach_of_singles(_below(np.asarray(thresholds, dtype=np.float32)))
 
 
 def _below(single: Any) -> Any:
-    """Next lower single."""
+    """Return the next lower single."""
     with np.errstate(over="ignore"):
         return np.nextafter(single, np.float32(-np.inf))
 
 
 def cuts_of_singles(thresholds: object) -> Floats:
-    """Cuts for ``float32(x) <= threshold``, the threshold being a double."""
+    """Return double thresholds equivalent to ``float32(x) <= threshold``, where the threshold is a double."""
     wide = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
     with np.errstate(over="ignore"):
         single = wide.astype(np.float32)
@@ -72,7 +72,7 @@ def cuts_of_singles(thresholds: object) -> Floats:
 
 
 def as_singles(value: float) -> tuple[float, float]:
-    """Lowest and highest double that round to the same single as a number."""
+    """Return the lowest and the highest double that round to the same single as a number."""
     with np.errstate(over="ignore"):
         single = np.float32(value)
     below = reach_of_singles(_below(single))[0]
@@ -86,22 +86,21 @@ class Nodes:
     Attributes
     ----------
     left, right : ndarray of int
-        Children; below 0: a leaf.
+        Children; negative in leaves.
     feature, threshold : ndarray
-        Splits: the column, and the number up to which rows go left.
+        Splits: the column, and the largest number that goes left.
     missing_left : ndarray of bool
         Whether rows without a value go left.
     value : ndarray of shape (n_nodes,) or (n_nodes, width)
-        What leaves add; what splits would, where `impurity` is given.
+        Values of leaves; with `impurity`, also of splits.
     weight, n_rows : ndarray
-        Training rows of each node.
+        Weight and number of the training rows of each node.
     gain : ndarray, or None
-        What each split gained.
+        Gain of each split.
     impurity : ndarray, or None
         Impurity of each node, if `gain` is None.
     sets : dict
-        Of each node that splits categories: the codes that leave the others, ascending, and whether the others go
-        left.
+        For each node that splits categories: the listed codes, ascending, and whether all other codes go left.
     """
 
     left: NDArray[Any]
@@ -117,7 +116,7 @@ class Nodes:
     sets: dict[int, tuple[NDArray[Any], bool]] = field(default_factory=dict)
 
     def tree(self, n_categories: list[int], which: int) -> _engine.Tree:
-        """Make the engine's tree; `which` is its number, for messages."""
+        """Make the engine's tree; `which` is its number for messages."""
         n = len(self.left)
         flags = np.where(self.missing_left, MISSING_LEFT, 0).astype(np.uint8)
         begin, codes = np.zeros(n + 1, dtype=np.uint32), []
@@ -153,7 +152,7 @@ def _as(values: NDArray[Any], kind: Any) -> NDArray[Any]:
 
 
 def constant_tree(value: float, n_categories: list[int]) -> _engine.Tree:
-    """Make a tree of one leaf."""
+    """Make a tree with a single leaf."""
     none, one = np.array([-1]), np.ones(1)
     return Nodes(none, none, none, np.zeros(1), none < 0, np.array([value]), one, one, np.zeros(1)).tree(
         n_categories, 0
@@ -161,22 +160,22 @@ def constant_tree(value: float, n_categories: list[int]) -> _engine.Tree:
 
 
 @dataclass
-class Sum:
-    """A sum of trees, as it was read.
+class TreeSum:
+    """A sum of trees read from another library.
 
     Attributes
     ----------
     schema : Schema
     trees : list of lists of Tree
-        Those of each score.
+        Trees of each score.
     start : ndarray of shape (n_scores,)
-        Where scores start.
+        Scores before the first tree.
     link : str
-        How they become predictions.
+        Name of the function from scores to predictions.
     classes : ndarray, or None
-        Labels; None: values.
+        Class labels; None in a regression.
     source, objective : str
-        The library and its version, and what it calls the target.
+        The library with its version, and its name of the objective.
     """
 
     schema: Schema
@@ -190,12 +189,12 @@ class Sum:
     def estimator(self) -> Imported:
         """Make the fitted estimator."""
         n_scores, n_categories = len(self.start), self.schema.n_categories
-        n_probabilities = n_scores if self.classes is None else len(self.classes)
+        n_outputs = n_scores if self.classes is None else len(self.classes)
         if not np.isfinite(self.start).all():
-            refuse("is damaged: its scores start nowhere")
+            refuse("is damaged: its start scores are not finite")
         if len({len(trees) for trees in self.trees}) != 1 or len(self.trees) != n_scores:
-            refuse("is damaged: it does not have as many trees for every score")
-        if not is_imported_link(self.link, self.classes is not None, n_scores, n_probabilities):
+            refuse("is damaged: its scores have different numbers of trees")
+        if not is_imported_link(self.link, self.classes is not None, n_scores, n_outputs):
             refuse("is damaged: its scores do not fit its classes")
         if not self.trees[0]:
             self.trees = [[constant_tree(0.0, n_categories)] for _ in self.trees]
@@ -218,17 +217,17 @@ def schema_of(
     unseen: str,
     absent: tuple[float, float] | None = None,
 ) -> Schema:
-    """Make the schema of columns, of which some hold categories and the others numbers.
+    """Make the schema of columns of numbers and categories.
 
     Parameters
     ----------
     names : sequence of str, or None
     n_columns : int
     categories : dict
-        Categories of columns by their position; a column without any is one of numbers.
+        Categories of columns by position; columns without categories hold numbers.
     unseen : {"missing", "error", "other"}
     absent : tuple of two floats, optional
-        Numbers between these are missing values.
+        Range of numbers that are missing values.
     """
     labels = default_names(n_columns) if names is None else names
     features = [
@@ -239,13 +238,13 @@ def schema_of(
 
 
 def links_of(library: str) -> dict[str, str]:
-    """Return the link of each objective that a library knows."""
+    """Return the link of each objective of a library."""
     text = files("spinney._interchange.reading").joinpath("objectives.toml").read_text(encoding="utf-8")
     return {name: link for link, names in tomllib.loads(text)[library].items() for name in names}
 
 
 def labels_of(classes: object, n_classes: int) -> NDArray[Any]:
-    """Read the labels that a caller gives; None: the numbers from 0 up."""
+    """Return the labels that a caller passes; without any, the integers from 0."""
     if classes is None:
         return np.arange(n_classes)
     labels = np.asarray(classes)

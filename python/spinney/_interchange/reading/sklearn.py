@@ -1,7 +1,7 @@
-"""Models of scikit-learn, live: trees, forests, boosting and isolation forests.
+"""Import of fitted scikit-learn estimators: trees, forests, boosting and isolation forests.
 
 Trees, forests and gradient boosting round numbers to single precision and compare them with doubles; histogram boosting
-compares doubles. What is up to the threshold goes left.
+compares doubles. Numbers up to the threshold go left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._forest.growth_record import GrowthRecord
 from spinney._interchange.reading import entries
-from spinney._interchange.reading.nodes import Nodes, Sum, cuts_of_singles, schema_of
+from spinney._interchange.reading.nodes import Nodes, TreeSum, cuts_of_singles, schema_of
 from spinney._model.file.container import model_file_errors, refuse
 from spinney._model.forest import FittedForest
 from spinney._model.saving.saved_model import SavedModel
@@ -28,7 +28,7 @@ from spinney._model.tree import FittedTree
 from spinney._names import public
 
 Floats = NDArray[np.float64]
-# extra trees are decision trees, too
+# extra trees are subclasses of decision trees, so they come first
 _TREES = (tree.ExtraTreeClassifier, tree.ExtraTreeRegressor, tree.DecisionTreeClassifier, tree.DecisionTreeRegressor)
 _FORESTS = (
     ensemble.RandomForestClassifier,
@@ -39,9 +39,9 @@ _FORESTS = (
 _BOOSTING = (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)
 _HISTOGRAMS = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
 _KNOWN = (*_TREES, *_FORESTS, *_BOOSTING, *_HISTOGRAMS, ensemble.IsolationForest)
-# what a forest of spinney's own remembers
-_FORGOTTEN = {"_growth": GrowthRecord(shrinkage=0.0, is_imported=True), "shrinkage_": 0.0}
-_KEPT = (
+# attributes of a forest that only spinney's fit computes
+_NO_GROWTH = {"_growth": GrowthRecord(shrinkage=0.0, is_imported=True), "shrinkage_": 0.0}
+_SHARED_PARAMETERS = (
     "n_estimators",
     "criterion",
     "max_depth",
@@ -59,20 +59,19 @@ _KEPT = (
 
 
 def from_sklearn(model: object) -> Any:
-    """Import a fitted tree, forest, boosting or isolation forest of scikit-learn.
+    """Import a fitted tree, forest, gradient boosting or isolation forest of scikit-learn.
 
     Parameters
     ----------
     model : estimator
         A fitted decision tree or extra tree, random forest or extra trees, gradient boosting, histogram gradient
-        boosting, or isolation forest. Files are not read: scikit-learn's are pickles, and to read one is to run the
-        code in it.
+        boosting, or isolation forest. Files are not read: scikit-learn's are pickles, and loading a pickle runs code.
 
     Returns
     -------
     estimator
-        Trees and forests: spinney's estimator of the same name, with those parameters that it shares; boosting: an
-        `ImportedClassifier` or `ImportedRegressor`. It predicts what scikit-learn predicts.
+        Trees and forests: spinney's estimator of the same name, with the parameters that both have; boosting: an
+        `ImportedClassifier` or `ImportedRegressor`. Predicts like scikit-learn.
 
     See Also
     --------
@@ -91,8 +90,8 @@ def from_sklearn(model: object) -> Any:
     """
     if entries.is_file(model):
         raise TypeError(
-            "from_sklearn takes a fitted estimator, not a file: scikit-learn's files are pickles, and to read one is "
-            "to run the code in it. If you trust it, load it yourself and pass the estimator."
+            "from_sklearn takes a fitted estimator, not a file: scikit-learn's files are pickles, and loading a pickle "
+            "runs code. If you trust the file, load it and pass the estimator."
         )
     kind = next((known for known in _KNOWN if isinstance(model, known)), None)
     if kind is None:
@@ -103,7 +102,7 @@ def from_sklearn(model: object) -> Any:
     check_is_fitted(model)
     with model_file_errors("this model", "import", "it"):
         if kind in _HISTOGRAMS:
-            return histogram_sum(model, f"scikit-learn {sklearn_version}").estimator()
+            return histogram_tree_sum(model, f"scikit-learn {sklearn_version}").estimator()
         if kind in _BOOSTING:
             return _boosting(model)
         if kind is ensemble.IsolationForest:
@@ -117,7 +116,7 @@ def _schema(model: BaseEstimator) -> Schema:
 
 
 def _nodes(theirs: Any, value: Floats, gain: bool) -> Nodes:
-    """Return the nodes of one of scikit-learn's trees; leaves have children -1."""
+    """Return the nodes of a scikit-learn tree."""
     split = theirs.children_left >= 0
     missing = np.asarray(getattr(theirs, "missing_go_to_left", np.zeros(theirs.node_count))) != 0
     weight = np.asarray(theirs.weighted_n_node_samples, dtype=np.float64)
@@ -139,11 +138,11 @@ def _nodes(theirs: Any, value: Floats, gain: bool) -> Nodes:
     )
 
 
-# ---- one tree, and means of trees -------------------------------------------------------------------------
+# ---- trees and forests -------------------------------------------------------------------------
 
 
 def _averaged(model: BaseEstimator, name: str) -> Any:
-    """Import a tree, or a forest: leaves hold values or class shares."""
+    """Import a tree or a forest, whose leaves hold numbers or class probabilities."""
     schema = _schema(model)
     n_categories = schema.n_categories
     is_forest = isinstance(model, _FORESTS)
@@ -155,9 +154,9 @@ def _averaged(model: BaseEstimator, name: str) -> Any:
     n_classes = None if labels is None else [len(known) for known in labels]
     if not is_forest:
         saved = SavedModel(schema, FittedTree(made[0], n_classes, model.n_outputs_), labels, schema.n_features)
-        return _own(name, model, saved, shrinkage_=0.0)
+        return _estimator(name, model, saved, shrinkage_=0.0)
     forest = FittedForest(_engine.forest_from_trees(made, n_categories), n_classes, model.n_outputs_)
-    return _own(name, model, SavedModel(schema, forest, labels, schema.n_features), **_FORGOTTEN)
+    return _estimator(name, model, SavedModel(schema, forest, labels, schema.n_features), **_NO_GROWTH)
 
 
 def _plain_tree(member: Any, n_categories: list[int], t: int) -> _engine.Tree:
@@ -165,30 +164,30 @@ def _plain_tree(member: Any, n_categories: list[int], t: int) -> _engine.Tree:
     value = np.asarray(theirs.value, dtype=np.float64)  # (nodes, outputs, classes)
     if hasattr(member, "classes_"):
         counts = np.atleast_1d(member.n_classes_)
-        value = np.concatenate([_shares(value[:, k, :n]) for k, n in enumerate(counts)], axis=1)
+        value = np.concatenate([_probabilities(value[:, k, :n]) for k, n in enumerate(counts)], axis=1)
     return _nodes(theirs, value.reshape(theirs.node_count, -1), gain=False).tree(n_categories, t)
 
 
-def _shares(value: Floats) -> Floats:
-    """Shares of the classes; older versions of scikit-learn kept their weights."""
+def _probabilities(value: Floats) -> Floats:
+    """Return class probabilities; older versions of scikit-learn store class weights."""
     total = value.sum(axis=1, keepdims=True)
     return value if (np.abs(total - 1.0) < 1e-9).all() else value / total
 
 
-def _own(name: str, model: BaseEstimator, saved: SavedModel, **more: Any) -> Any:
+def _estimator(name: str, model: BaseEstimator, saved: SavedModel, **more: Any) -> Any:
     """Make spinney's estimator of the same name."""
     kind = public(name)
-    given, own = model.get_params(deep=False), kind._get_param_names()
+    theirs, ours = model.get_params(deep=False), kind._get_param_names()
     parameters: dict[str, Any] = {}
-    for parameter in _KEPT:
-        if parameter in own and parameter in given and not _is_refused(kind, parameter, given[parameter]):
-            parameters[parameter] = given[parameter]
+    for parameter in _SHARED_PARAMETERS:
+        if parameter in ours and parameter in theirs and not _is_invalid(kind, parameter, theirs[parameter]):
+            parameters[parameter] = theirs[parameter]
     estimator = kind(**parameters)
     estimator.__dict__.update(saved.attributes() | more)
     return estimator
 
 
-def _is_refused(kind: Any, parameter: str, value: Any) -> bool:
+def _is_invalid(kind: Any, parameter: str, value: Any) -> bool:
     try:
         kind(**{parameter: value})._validate_params()
     except (TypeError, ValueError):
@@ -197,7 +196,7 @@ def _is_refused(kind: Any, parameter: str, value: Any) -> bool:
 
 
 def _isolation(model: BaseEstimator) -> Any:
-    """Import an isolation forest: its leaves hold path lengths."""
+    """Import an isolation forest, whose leaves hold path lengths."""
     schema = _schema(model)
     lengths = (model._decision_path_lengths, model._average_path_length_per_tree)
     trees = []
@@ -209,15 +208,15 @@ def _isolation(model: BaseEstimator) -> Any:
         trees.append(nodes.tree(schema.n_categories, t))
     forest = FittedForest(_engine.forest_from_trees(trees, schema.n_categories), None, 1)
     saved = SavedModel(schema, forest, None, schema.n_features)
-    learned = {"offset_": float(model.offset_), "max_samples_": int(model._max_samples)} | _FORGOTTEN
-    return _own("IsolationForest", model, saved, **learned)
+    attributes = {"offset_": float(model.offset_), "max_samples_": int(model._max_samples)} | _NO_GROWTH
+    return _estimator("IsolationForest", model, saved, **attributes)
 
 
 # ---- sums of trees ----------------------------------------------------------------------------------------
 
 
 def _boosting(model: BaseEstimator) -> Any:
-    """Import gradient boosting: a start, and trees times the learning rate."""
+    """Import gradient boosting: a start plus trees times the learning rate."""
     schema = _schema(model)
     classes = getattr(model, "classes_", None)
     n_scores = model.estimators_.shape[1]
@@ -231,7 +230,7 @@ def _boosting(model: BaseEstimator) -> Any:
     if model.loss == "exponential":
         link = "sigmoid 2.0"
     source = f"scikit-learn {sklearn_version}"
-    return Sum(schema, trees, _start(model, n_scores), link, classes, source, model.loss).estimator()
+    return TreeSum(schema, trees, _start(model, n_scores), link, classes, source, model.loss).estimator()
 
 
 def _start(model: BaseEstimator, n_scores: int) -> Floats:
@@ -239,7 +238,7 @@ def _start(model: BaseEstimator, n_scores: int) -> Floats:
         return np.zeros(n_scores)
     if not isinstance(model.init_, (DummyClassifier, DummyRegressor)):
         refuse(
-            f"starts from a {type(model.init_).__name__}, which is not carried over. Fit it with init=None or "
+            f"starts from a {type(model.init_).__name__}, which cannot be imported. Fit it with init=None or "
             "init='zero'."
         )
     one = np.zeros((1, model.n_features_in_), dtype=np.float32)
@@ -249,11 +248,11 @@ def _start(model: BaseEstimator, n_scores: int) -> Floats:
 _LOG = ("poisson", "gamma")
 
 
-def histogram_sum(model: BaseEstimator, source: str) -> Sum:
+def histogram_tree_sum(model: BaseEstimator, source: str) -> TreeSum:
     """Read a fitted HistGradientBoostingClassifier or -Regressor."""
     order, categories = _columns(model)
     names = getattr(model, "feature_names_in_", None)
-    # what the encoder does not know is missing to it
+    # the encoder treats unknown categories as missing
     schema = schema_of(None if names is None else list(names), model.n_features_in_, categories, "missing")
     classes = getattr(model, "classes_", None)
     n_scores = model.n_trees_per_iteration_
@@ -265,15 +264,15 @@ def histogram_sum(model: BaseEstimator, source: str) -> Sum:
     if model.loss in _LOG:
         link = "log"
     elif not isinstance(model.loss, str):
-        refuse("has a loss of its own, whose link is not known here. Fit it with a loss by name.")
+        refuse("has a user-defined loss, whose link is unknown. Fit it with the name of a loss.")
     start = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1)
-    return Sum(schema, trees, np.broadcast_to(start, (n_scores,)).copy(), link, classes, source, model.loss)
+    return TreeSum(schema, trees, np.broadcast_to(start, (n_scores,)).copy(), link, classes, source, model.loss)
 
 
 def _columns(model: BaseEstimator) -> tuple[NDArray[np.intp], dict[int, tuple[Any, ...]]]:
-    """Position in the table of each column that the trees know, and the categories of those that have any.
+    """Return the position in the table of each column of the trees, and the categories of categorical columns.
 
-    The model's own encoder puts columns of categories first.
+    The model's encoder puts categorical columns first.
     """
     n = model.n_features_in_
     is_category = model.is_categorical_

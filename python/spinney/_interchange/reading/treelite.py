@@ -1,7 +1,7 @@
-"""Models of treelite: live, or what its ``dump_as_json`` has written.
+"""Import of treelite models: Python objects, or JSON written by ``dump_as_json``.
 
 Numbers are compared in the precision of the thresholds. Categories that a split lists go to the child that it names,
-all others to the other one.
+all others to the other child.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import (
     Nodes,
-    Sum,
+    TreeSum,
     cuts_below_singles,
     labels_of,
     links_of,
@@ -33,24 +33,24 @@ _MAX_SCORES = 10_000
 
 
 def from_treelite(model: object, *, classes: object = None) -> Imported:
-    """Import a model of treelite, and by it models of the libraries that treelite reads.
+    """Import a treelite model, and through it models of the libraries that treelite reads.
 
     Parameters
     ----------
     model : treelite.Model, path, bytes or binary file
-        A model, or the JSON that its ``dump_as_json`` gives. Its binary checkpoints are read by treelite itself:
-        ``treelite.Model.deserialize``.
+        A model, or the JSON written by its ``dump_as_json``. Load binary checkpoints with
+        ``treelite.Model.deserialize`` first.
     classes : array-like of shape (n_classes,), optional
-        Labels of the classes. None: the numbers from 0 up.
+        Class labels. None: 0, 1, …
 
     Returns
     -------
     ImportedClassifier or ImportedRegressor
-        Predicts what ``treelite.gtil.predict`` does, up to the rounding of its sums.
+        Predicts like ``treelite.gtil.predict``, up to the rounding of sums.
 
     See Also
     --------
-    from_xgboost, from_lightgbm, from_sklearn, from_catboost : Straight from the libraries.
+    from_xgboost, from_lightgbm, from_sklearn, from_catboost : Direct import from these libraries.
 
     Examples
     --------
@@ -65,11 +65,11 @@ def from_treelite(model: object, *, classes: object = None) -> Imported:
     else:
         raise TypeError(f"model must be a model of treelite, or its JSON, not {type(model).__name__}.")
     with model_file_errors(label, "import", "it"):
-        return _Reading(data).sum(classes).estimator()
+        return _ModelFile(data).tree_sum(classes).estimator()
 
 
-class _Reading:
-    """A model, parsed."""
+class _ModelFile:
+    """A parsed model file."""
 
     def __init__(self, data: bytes) -> None:
         entries.expect(data, "treelite")
@@ -80,18 +80,20 @@ class _Reading:
         n_targets = entries.whole(self.fields.get("num_target"), "num_target", 1, _MAX_SCORES)
         counts = entries.integers(self.fields.get("num_class"), "num_class", 1, _MAX_SCORES, n_targets)
         if n_targets > 1 and (counts > 1).any():
-            refuse("has several targets of classes, which is not carried over.")
+            refuse("has several classification targets, which cannot be imported.")
         self.n_classes, self.n_scores = int(counts[0]), max(n_targets, int(counts[0]))
         self.of_targets = n_targets > 1
 
-    def sum(self, classes: object) -> Sum:
-        """Read the trees."""
-        after = entries.entry(self.fields, "postprocessor", str)
+    def tree_sum(self, classes: object) -> TreeSum:
+        """Read the trees, the start and the link."""
+        postprocessor = entries.entry(self.fields, "postprocessor", str)
         task = entries.entry(self.fields, "task_type", str)
-        if after not in _LINKS or task == "kIsolationForest":
-            known = ", ".join(_LINKS)
-            refuse(f"ends with {after[:50]!r}, which is not carried over; known are {known}. Use from_sklearn.")
-        link = _LINKS[after]
+        if postprocessor not in _LINKS or task == "kIsolationForest":
+            refuse(
+                f"has the postprocessor {postprocessor[:50]!r}, which cannot be imported. Supported are "
+                f"{', '.join(_LINKS)}; for scikit-learn's estimators, use from_sklearn."
+            )
+        link = _LINKS[postprocessor]
         of_classes = task in _OF_CLASSES
         if link in ("sigmoid", "separate"):
             slope = entries.number(self.fields.get("sigmoid_alpha", 1.0), "sigmoid_alpha")
@@ -112,16 +114,16 @@ class _Reading:
                 nodes.value = values[:, k] * factor
                 trees[score].append(nodes.tree(schema.n_categories, t))
         start = entries.numbers(self.fields.get("base_scores"), "base_scores", self.n_scores)
-        return Sum(schema, trees, start, link, labels, "treelite", f"{task}, {after}")
+        return TreeSum(schema, trees, start, link, labels, "treelite", f"{task}, {postprocessor}")
 
     def places(self) -> list[NDArray[np.int64]]:
-        """Scores that each tree adds to: one, or all where its leaves have a value for each."""
+        """Return the scores that each tree adds to: one, or all if its leaves hold vectors."""
         name = "target_id" if self.of_targets else "class_id"
         of_tree = entries.integers(self.fields.get(name), name, -1, self.n_scores - 1, len(self.trees))
         return [np.arange(self.n_scores) if k < 0 else np.array([k]) for k in of_tree]
 
     def schema(self) -> tuple[Schema, dict[int, dict[int, int]]]:
-        """Find the columns, and the code of each category that a split lists."""
+        """Make the schema, and return the code of each category that a split lists."""
         known: dict[int, set[int]] = {}
         for tree in self.trees:
             for node in entries.entry(tree, "nodes", list):
@@ -136,17 +138,17 @@ class _Reading:
         return schema_of(None, self.n_columns, values, "other"), codes
 
     def nodes(self, tree: object, t: int, width: int, codes: dict[int, dict[int, int]]) -> tuple[Nodes, Floats]:
-        """Read the nodes of a tree, and the values of its leaves."""
-        told = entries.entry(tree, "nodes", list)
-        n = len(told)
-        number_of = {entries.entry(node, "node_id", int): i for i, node in enumerate(told)}
+        """Return the nodes of a tree and the values of its leaves."""
+        stored = entries.entry(tree, "nodes", list)
+        n = len(stored)
+        number_of = {entries.entry(node, "node_id", int): i for i, node in enumerate(stored)}
         if len(number_of) != n or n == 0 or number_of.get(0) != 0:
-            refuse(f"is damaged: tree {t} does not number its nodes")
+            refuse(f"is damaged: tree {t} has no usable node numbers")
         left, right, feature = (np.full(n, -1) for _ in range(3))
         threshold, weight, gain, values = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, width))
         missing_left, rows = np.zeros(n, dtype=bool), np.zeros(n)
         sets: dict[int, tuple[NDArray[Any], bool]] = {}
-        for i, node in enumerate(told):
+        for i, node in enumerate(stored):
             rows[i] = entries.number(node.get("data_count", 1), "data_count")
             weight[i] = entries.number(node.get("sum_hess", rows[i]), "sum_hess")
             if "leaf_value" in node:
@@ -165,19 +167,19 @@ class _Reading:
                 marks = np.array(sorted({code_of[value] for value in listed.tolist()}), dtype=np.int64)
                 sets[i] = marks, node.get("category_list_right_child") is True
             else:
-                threshold[i], is_turned = self.cut(node, t)
-                if is_turned:
+                threshold[i], is_reversed = self.threshold(node, t)
+                if is_reversed:
                     children.reverse()
                     missing_left[i] = not missing_left[i]
             left[i], right[i] = children
         return Nodes(left, right, feature, threshold, missing_left, values, weight, rows, gain, sets=sets), values
 
-    def cut(self, node: dict[str, Any], t: int) -> tuple[float, bool]:
-        """Where a split of numbers cuts, and whether its children change places."""
+    def threshold(self, node: dict[str, Any], t: int) -> tuple[float, bool]:
+        """Return the largest number on the lower side of a split, and whether the children must be swapped."""
         op, at = entries.entry(node, "comparison_op", str), entries.number(node.get("threshold"), "threshold")
         if op not in ("<", "<=", ">", ">="):
-            refuse(f"compares by {op[:10]!r} in tree {t}, which is not carried over.")
-        is_below = op in ("<", ">=")  # the number itself goes with those above it
+            refuse(f"compares by {op[:10]!r} in tree {t}, which cannot be imported.")
+        is_below = op in ("<", ">=")  # the threshold itself is on the upper side
         if self.is_single:
             cut = float((cuts_below_singles if is_below else reach_of_singles)(at)[0])
         else:

@@ -1,7 +1,7 @@
-"""Models of XGBoost: live, or from its JSON and UBJSON files.
+"""Import of XGBoost models: Python objects, or JSON and UBJSON files.
 
-XGBoost rounds numbers to single precision and sends those below the threshold left. Categories that a split lists go
-right, all others, those never seen included, left.
+XGBoost rounds numbers to single precision; those below the threshold go left. Categories that a split lists go right,
+all others, including unseen ones, go left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import (
     Nodes,
-    Sum,
+    TreeSum,
     as_singles,
     cuts_below_singles,
     labels_of,
@@ -29,8 +29,8 @@ from spinney._model.file.container import model_file_errors, refuse
 
 Floats = NDArray[np.float64]
 _LINKS = links_of("xgboost")
-_FROM_ODDS = frozenset({"reg:logistic", "binary:logistic"})  # the base score is a probability
-_OF_CLASSES = frozenset({"logit", "step", "softmax"})
+_BASE_IS_PROBABILITY = frozenset({"reg:logistic", "binary:logistic"})
+_CLASS_LINKS = frozenset({"logit", "step", "softmax"})
 _MAX_SCORES = 100_000
 _MAX_CODE = 2**24
 
@@ -42,24 +42,24 @@ def from_xgboost(
     missing: float | None = None,
     classes: Any = None,
 ) -> Imported:
-    """Import a model of XGBoost: trees, DART and random forests of any objective.
+    """Import an XGBoost model: trees, DART and random forests with any objective.
 
     Parameters
     ----------
     model : Booster, XGBModel, path, text, bytes or binary file
-        What was fitted, or its file: JSON or UBJSON, as ``save_model`` writes them. A pickle is not read.
+        A fitted model, or its file: JSON or UBJSON, written by ``save_model``. Pickles are not read.
     iteration_range : tuple of two ints, optional
-        Rounds to take, from the first up to, but without, the second. None: what XGBoost's own ``predict`` takes, that
-        is, up to the best one where an estimator stopped early, else all.
+        Rounds to import, from the first up to and excluding the second. None: those that XGBoost's ``predict`` uses:
+        up to the best round if an estimator stopped early, else all.
     missing : float, optional
-        A number that stands for a missing value, beside NaN. None: that of the estimator; files do not say.
+        A number that means missing, in addition to NaN. None: that of the estimator; files do not store it.
     classes : array-like of shape (n_classes,), optional
-        Labels of the classes. None: those of the estimator, else the numbers from 0 up.
+        Class labels. None: those of the estimator, else 0, 1, …
 
     Returns
     -------
     ImportedClassifier or ImportedRegressor
-        Predicts what XGBoost predicts, up to the rounding of its sums, which it keeps in single precision.
+        Predicts like XGBoost, up to rounding: XGBoost sums in single precision.
 
     See Also
     --------
@@ -86,11 +86,11 @@ def from_xgboost(
             missing = getattr(model, "missing", None) if missing is None else missing
             classes = getattr(model, "classes_", None) if classes is None else classes
     with model_file_errors(label, "import", "it"):
-        return _Reading(data).sum(iteration_range, missing, classes, is_estimator).estimator()
+        return _ModelFile(data).tree_sum(iteration_range, missing, classes, is_estimator).estimator()
 
 
-class _Reading:
-    """A model file, parsed."""
+class _ModelFile:
+    """A parsed model file."""
 
     def __init__(self, data: bytes) -> None:
         entries.expect(data, "XGBoost")
@@ -109,27 +109,27 @@ class _Reading:
                 "spinney.LinearRegressor or spinney.LinearClassifier."
             )
         if kind not in ("gbtree", "dart"):
-            refuse(f"holds a booster that is not known here, {kind[:50]!r}; gbtree and dart are.")
+            refuse(f"holds an unknown booster, {kind[:50]!r}. Import gbtree or dart.")
         if self.objective not in _LINKS:
-            refuse(
-                f"has an objective that is not known here, {self.objective[:50]!r}; pass one of {', '.join(_LINKS)}."
-            )
+            refuse(f"has an unknown objective, {self.objective[:50]!r}. Supported are {', '.join(_LINKS)}.")
         self.model = entries.entry(entries.entry(booster, "gbtree", dict) if kind == "dart" else booster, "model", dict)
         self.trees = entries.entry(self.model, "trees", list)
-        self.code_of: dict[int, dict[int, int]] = {}  # of columns of categories: the codes that splits list, and ours
+        self.code_of: dict[int, dict[int, int]] = {}  # for categorical columns: from codes in the file to spinney's
         self.factor = (
             entries.numbers(booster.get("weight_drop"), "weight_drop", len(self.trees)) if kind == "dart" else None
         )
 
-    def sum(self, iteration_range: object, missing: float | None, classes: object, is_estimator: bool | None) -> Sum:
-        """Read the trees."""
+    def tree_sum(
+        self, iteration_range: object, missing: float | None, classes: object, is_estimator: bool | None
+    ) -> TreeSum:
+        """Read the trees, the start and the link."""
         link = _LINKS[self.objective]
         n_classes = entries.whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES)
         n_targets = entries.whole(self.parameters.get("num_target", "1"), "num_target", 0, _MAX_SCORES)
         n_scores = max(1, n_classes, n_targets)
-        if link in _OF_CLASSES and link != "softmax" and n_scores > 1:
-            refuse("has several targets of classes, which is not carried over. Import one model for each target.")
-        labels = labels_of(classes, max(2, n_classes)) if link in _OF_CLASSES else None
+        if link in _CLASS_LINKS and link != "softmax" and n_scores > 1:
+            refuse("has several classification targets, which cannot be imported. Import one model for each target.")
+        labels = labels_of(classes, max(2, n_classes)) if link in _CLASS_LINKS else None
         schema = self.schema(missing)
         score = entries.integers(self.model.get("tree_info"), "tree_info", 0, n_scores - 1, len(self.trees))
         first, last = self.range(iteration_range, is_estimator)
@@ -137,50 +137,52 @@ class _Reading:
         for t in range(first, last):
             trees[score[t]].append(self.tree(t, schema))
         source = f"XGBoost {self.version}".strip()
-        return Sum(schema, trees, self.start(n_scores), link, labels, source, self.objective)
+        return TreeSum(schema, trees, self.start(n_scores), link, labels, source, self.objective)
 
     def start(self, n_scores: int) -> Floats:
-        """Scores before the first tree: the base score as the objective takes it, in single precision."""
+        """Return the scores before the first tree: the base score, linked by the objective in single precision."""
         text = self.parameters.get("base_score", "0.5")
         parts = text.strip("[]").split(",") if isinstance(text, str) else [text]
         base = np.array([entries.number(part, "base_score") for part in parts[: n_scores + 1]], dtype=np.float32)
         if len(base) not in (1, n_scores):
-            refuse("is damaged: its base scores are not one for each score")
+            refuse("is damaged: its number of base scores is wrong")
         with np.errstate(divide="ignore", invalid="ignore"):
-            if self.objective in _FROM_ODDS:
+            if self.objective in _BASE_IS_PROBABILITY:
                 base = -np.log(1 / base - 1)
             elif _LINKS[self.objective] == "log":
                 base = np.log(base)
         return np.broadcast_to(base.astype(np.float64), (n_scores,)).copy()
 
-    def range(self, given: Any, is_estimator: bool | None) -> tuple[int, int]:
-        """First and last tree that predict."""
+    def range(self, iteration_range: Any, is_estimator: bool | None) -> tuple[int, int]:
+        """Return the first tree to import and the end of the range."""
         n_trees = len(self.trees)
-        told = self.model.get("iteration_indptr")
-        if told is None:  # older files
+        stored = self.model.get("iteration_indptr")
+        if stored is None:  # older files
             per_round = entries.whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES) or 1
-            together = entries.entry(self.model, "gbtree_model_param", dict).get("num_parallel_tree", "1")
-            per_round *= entries.whole(together, "num_parallel_tree", 0, 2**31)
+            n_parallel = entries.entry(self.model, "gbtree_model_param", dict).get("num_parallel_tree", "1")
+            per_round *= entries.whole(n_parallel, "num_parallel_tree", 0, 2**31)
             ends = np.append(np.arange(0, n_trees, max(1, per_round)), n_trees)
         else:
-            ends = entries.integers(told, "iteration_indptr", 0, n_trees)
+            ends = entries.integers(stored, "iteration_indptr", 0, n_trees)
         if len(ends) == 0 or ends[-1] != n_trees or ends[0] != 0 or (np.diff(ends) < 0).any():
-            refuse("is damaged: its rounds are not those of its trees")
+            refuse("is damaged: its rounds do not fit its trees")
         n_rounds = len(ends) - 1
-        if given is None:
+        if iteration_range is None:
             best = self.best_round(is_estimator)
             return 0, int(ends[n_rounds if best is None else min(best + 1, n_rounds)])
         try:
-            first, last = (int(end) for end in given)
+            first, last = (int(end) for end in iteration_range)
         except (TypeError, ValueError):
-            raise ValueError(f"iteration_range must be two whole numbers, not {given!r}.") from None
+            raise ValueError(f"iteration_range must be two integers, not {iteration_range!r}.") from None
         last = n_rounds if last == 0 else last
         if not 0 <= first < last <= n_rounds:
-            raise ValueError(f"iteration_range must lie between 0 and {n_rounds}, the number of rounds, not {given!r}.")
+            raise ValueError(
+                f"iteration_range must lie between 0 and {n_rounds}, the number of rounds, not {iteration_range!r}."
+            )
         return int(ends[first]), int(ends[last])
 
     def best_round(self, is_estimator: bool | None) -> int | None:
-        """Round up to which an estimator that stopped early predicts."""
+        """Return the last round that an estimator with early stopping uses; None without early stopping."""
         attributes = self.learner.get("attributes")
         if not isinstance(attributes, dict) or "best_iteration" not in attributes:
             return None
@@ -190,7 +192,7 @@ class _Reading:
     # ---- columns -------------------------------------------------------------------------------------
 
     def schema(self, missing: float | None) -> Schema:
-        """Find the columns: categories by their value where the file has them, else by their code."""
+        """Make the schema: categories are stored values if the file has them, else codes."""
         names = entries.names_of(self.learner.get("feature_names"), self.n_columns)
         stored = self.stored_categories()
         codes: dict[int, set[int]] = {}
@@ -201,20 +203,20 @@ class _Reading:
         categories = dict(stored)
         for j, known in codes.items():
             if j in stored and max(known) >= len(stored[j]):
-                refuse(f"is damaged: column {j} is split by categories that it does not list")
+                refuse(f"is damaged: column {j} is split on categories that it does not list")
             self.code_of[j] = {code: code if j in stored else i for i, code in enumerate(sorted(known))}
             categories.setdefault(j, tuple(sorted(known)))
         if any(len(set(values)) < len(values) for values in categories.values()):
             refuse("is damaged: a column lists a category twice")
-        # values that are stored are looked up, and XGBoost refuses others; codes that no split knows go left
+        # XGBoost rejects values that are not stored; codes that no split lists go left
         unseen = "error" if stored else "other"
         absent = None if missing is None or missing != missing else as_singles(float(missing))
         if absent is not None and categories:
-            refuse("has columns of categories beside missing=, which is not carried over. Use NaN for missing values.")
+            refuse("combines categorical columns with missing=, which cannot be imported. Use NaN for missing values.")
         return schema_of(names, self.n_columns, categories, unseen, absent)
 
     def stored_categories(self) -> dict[int, tuple[Any, ...]]:
-        """Return the values of categories by column, in the order of their codes."""
+        """Return the stored values of categories by column, in the order of their codes."""
         stored = self.model.get("cats")
         listed = stored.get("enc") if isinstance(stored, dict) else None
         found: dict[int, tuple[Any, ...]] = {}
@@ -230,7 +232,7 @@ class _Reading:
         return found
 
     def listed(self, t: int, tree: Any) -> dict[int, tuple[int, NDArray[np.int64]]]:
-        """Return column and categories of each node of a tree that splits categories."""
+        """Return the column and the listed categories of each node that splits categories."""
         kinds = tree.get("split_type") if isinstance(tree, dict) else None
         if kinds is None:
             return {}
@@ -252,12 +254,12 @@ class _Reading:
     # ---- trees ---------------------------------------------------------------------------------------
 
     def tree(self, t: int, schema: Schema) -> _engine.Tree:
-        """Make one tree."""
+        """Read one tree."""
         tree = self.trees[t]
         shape = entries.entry(tree, "tree_param", dict)
         if entries.whole(shape.get("size_leaf_vector", "1"), "size_leaf_vector", 0, _MAX_SCORES) > 1:
             refuse(
-                "has leaves of several values (multi_strategy='multi_output_tree'), which are not carried over. Fit it "
+                "has vector leaves (multi_strategy='multi_output_tree'), which cannot be imported. Fit it "
                 "with multi_strategy='one_output_per_tree'."
             )
         left = entries.integers(tree.get("left_children"), "left_children", -1, 2**31 - 2)
@@ -291,8 +293,8 @@ def _texts(values: object, offsets: object) -> tuple[str, ...]:
     data = bytes(entries.integers(values, "values", -128, 255).astype(np.uint8))
     ends = entries.integers(offsets, "offsets", 0, len(data))
     if len(ends) < 2 or (np.diff(ends) < 0).any():
-        refuse("is damaged: the names of categories are not one after the other")
+        refuse("is damaged: the offsets of category names do not ascend")
     try:
         return tuple(data[a:b].decode() for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
     except UnicodeDecodeError:
-        refuse("is damaged: the name of a category is no text")
+        refuse("is damaged: the name of a category is not UTF-8")

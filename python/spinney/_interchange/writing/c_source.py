@@ -1,4 +1,4 @@
-"""A model as one C file that depends on nothing."""
+"""Export to one C file without dependencies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import Plan, bits_of, plan_of
 from spinney._names import __version__
 
-_WORDS = re.compile(
+_KEYWORDS = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
     "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
 )
@@ -21,34 +21,34 @@ _MISSING_LEFT, _CATEGORY = 1, 2
 
 
 def to_c(model: TableEstimator, *, name: str = "model") -> str:
-    """Write a model as one C file without dependencies, which predicts with the same bits.
+    """Export a model to one C file without dependencies, whose predictions are bit-identical.
 
-    The file is C99, needs no library but the compiler's own headers, allocates nothing and keeps no state, so that any
-    number of threads may call it. A row is an array of doubles, one for each column in the order of the fit: numbers as
-    they are, True and False as 1 and 0, dates as seconds since 1970, categories by their code; NAN is a missing value.
+    The file is C99, includes only standard headers, allocates no memory and has no state, so any number of threads may
+    call it. A row is an array of doubles, one for each column in the order of the fit: numbers as
+    they are, True and False as 1 and 0, dates as seconds since 1970, categories as their codes; NAN is a missing value.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting, AdaBoost of classes or isolation forest. Several outputs and
-        combinations of columns (``oblique``) are carried; surrogate splits are refused.
+        A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest. Several outputs and oblique
+        splits are supported; surrogate splits are not.
     name : str, default="model"
-        What the names of the file begin with.
+        Prefix of the names in the file.
 
     Returns
     -------
     str
-        The file. It defines, with the given name for NAME: ``NAME_predict(row, out)``, which writes the value, the
-        probabilities of the classes or, of an isolation forest, the score; ``NAME_class(row, codes)``, the position of
-        the predicted class in ``NAME_classes`` (isolation forests: -1 for outliers, else 1); ``NAME_scores(row, out)``
-        of boosting, the scores before the link; ``NAME_code(column, text)`` and ``NAME_code_of_number(column, value)``,
-        the code of a category, NAN if it is unknown (with ``unseen="other"``, the code of all others); and
-        ``NAME_columns``, the names of the columns.
+        The file. It defines, with the name for NAME: ``NAME_predict(row, out)``, which writes the number, the class
+        probabilities or, for an isolation forest, the score; ``NAME_class(row, codes)``, the position of the predicted
+        class in ``NAME_classes`` (isolation forests: -1 for outliers, else 1); for boosting ``NAME_scores(row, out)``,
+        the scores before the link; ``NAME_code(column, text)`` and ``NAME_code_of_number(column, value)``, the code of
+        a category, NAN if it is unknown (with ``unseen="other"``, the code of unseen categories); and
+        ``NAME_columns``, the column names.
 
     Notes
     -----
-    Compile with ``-std=c99``, or else with ``-ffp-contract=off``, so that no processor fuses multiplications with
-    additions, and never with ``-ffast-math``, which knows no missing values.
+    Compile with ``-std=c99`` or ``-ffp-contract=off``, so that multiplications and additions are not fused, and never
+    with ``-ffast-math``, which does not support NaN.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
     >>> "void penguins_predict(const double *row, double *out)" in source
     True
     """
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or _WORDS.fullmatch(name):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or _KEYWORDS.fullmatch(name):
         raise ValueError(f"name must be a C identifier that begins with a letter, not {name!r}.")
     plan = plan_of(model, "C")
     parts = [_opening(plan, name), *_names(plan, name), *_lookups(plan, name), *_tables(plan)]
@@ -67,11 +67,11 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
     return "\n".join(part.strip("\n") + "\n" for part in parts if part)
 
 
-def _kept(*pieces: str) -> str:
-    """Return pieces of the C that does not depend on the model's numbers."""
-    text = files("spinney._interchange.writing").joinpath("pieces.c").read_text(encoding="utf-8")
+def _template(*names: str) -> str:
+    """Return templates of C code that does not depend on the numbers of a model."""
+    text = files("spinney._interchange.writing").joinpath("templates.c").read_text(encoding="utf-8")
     found = dict(re.findall(r"^// ---- (\w+)\n(.*?)(?=^// ---- |\Z)", text, flags=re.M | re.S))
-    return "\n".join(found[piece].strip("\n") for piece in pieces)
+    return "\n".join(found[name].strip("\n") for name in names)
 
 
 # ---- names and categories -----------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def _opening(plan: Plan, name: str) -> str:
     lines = [
         f"/* A {plan.name} of spinney {__version__}: {len(plan.trees)} trees, {plan.n_nodes} nodes.",
         "   A row holds one double per column: numbers, 0 and 1 for false and true, seconds since 1970 for dates,",
-        "   codes for categories, NAN for what is missing. No state: any number of threads may call this. */",
+        "   codes for categories, NAN for missing values. Thread-safe: there is no state. */",
         "#include <math.h>",
         "#include <stddef.h>",
         "#include <stdint.h>",
@@ -122,13 +122,13 @@ def _strings(name: str, texts: Iterable[str], before: str = "") -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a C string of UTF-8; whatever is not plain is written as octal, so that nothing ends it early."""
+    """Return a C string literal in UTF-8; special characters are octal escapes."""
     plain = re.compile(rb"[A-Za-z0-9 _.,:;/+*=()<>\[\]{}|&!@#$%^~'-]")
     return '"' + "".join(chr(b) if plain.match(bytes([b])) else f"\\{b:03o}" for b in text.encode()) + '"'
 
 
 def _wrapped(items: Iterable[str], width: int = 110) -> str:
-    """Join items by commas, in lines."""
+    """Join items by commas and wrap the lines."""
     lines, line = [], ""
     for item in items:
         if line and len(line) + len(item) > width:
@@ -151,7 +151,7 @@ def _lookups(plan: Plan, name: str) -> list[str]:
 
 
 def _lookup(plan: Plan, name: str, which: list[tuple[int, Feature]], of_text: bool) -> str:
-    """Return a function from a category to its code."""
+    """Return the C function from a category to its code."""
     lines = []
     for j, feature in which:
         if of_text:
@@ -162,12 +162,12 @@ def _lookup(plan: Plan, name: str, which: list[tuple[int, Feature]], of_text: bo
         else:
             numbers = _wrapped(_number(float(value)) for value in feature.categories)
             lines.append(f"static const double categories_{j}[{len(feature.categories)}] = {{{numbers}}};")
-    given, function = ("const char *text", "code") if of_text else ("double value", "code_of_number")
+    argument, function = ("const char *text", "code") if of_text else ("double value", "code_of_number")
     same = "strcmp(categories_{j}[k], text) == 0" if of_text else "categories_{j}[k] == value"
     lines += [
         "/* The code of a category of a column (counted from 0); NAN if it is missing or unknown. */",
-        f"double {name}_{function}(int column, {given});",
-        f"double {name}_{function}(int column, {given}) {{",
+        f"double {name}_{function}(int column, {argument});",
+        f"double {name}_{function}(int column, {argument}) {{",
         "  int k;",
         f"  if ({'text == NULL' if of_text else 'value != value'}) return NAN;",
         "  switch (column) {",
@@ -185,7 +185,7 @@ def _lookup(plan: Plan, name: str, which: list[tuple[int, Feature]], of_text: bo
 
 
 def _number(value: float) -> str:
-    """Return a double as C99 reads it back to the bit."""
+    """Return a double as a literal that C99 reads exactly."""
     if np.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
     plain = repr(value)
@@ -198,7 +198,7 @@ def _array(kind: str, name: str, values: Iterable[str]) -> str:
 
 
 def _tables(plan: Plan) -> list[str]:
-    """Nodes of all trees, one after another: a leaf's `next` is its place among the values."""
+    """Return the arrays of all nodes; `next` is the right child of a split, and the number of a leaf."""
     sizes = [tree.size for tree in plan.trees]
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     feature = np.concatenate([tree.feature for tree in plan.trees])
@@ -227,7 +227,7 @@ def _tables(plan: Plan) -> list[str]:
     ]
     if len(words) > 1:
         parts += [
-            "/* Categories that go left, as bits; the last is for those that did not occur at fit. */",
+            "/* Categories that go left, as bitsets; the last bit is for unseen categories. */",
             _array("uint32_t", "node_set", map(str, sets.tolist())),
             _array("uint32_t", "set_words", map(str, words)),
             _array("uint32_t", "n_categories", map(str, n_categories)),
@@ -253,52 +253,51 @@ def _combinations(plan: Plan) -> list[str]:
 def _exponentials(plan: Plan) -> list[str]:
     kind = plan.link.split(" ")[0]
     if plan.is_isolation or kind not in ("identity", "hinge"):
-        return [_kept("exp", "log") if kind == "focal" else _kept("exp")]
+        return [_template("exp", "log") if kind == "focal" else _template("exp")]
     return []
 
 
 def _predicting(plan: Plan, name: str) -> list[str]:
     has_sets = any(tree.left_codes for tree in plan.trees)
-    parts = [_kept("leaf_of_sets" if has_sets else "leaf_of_numbers")]
+    parts = [_template("leaf_of_sets" if has_sets else "leaf_of_numbers")]
     if plan.pool is not None:
-        parts.append(_kept("combine"))
+        parts.append(_template("combine"))
     kind, _, parameter = plan.link.partition(" ")
     if plan.is_sum:
         start = f"static const double start[{plan.n_scores}] = {{{_wrapped(map(_number, plan.start.tolist()))}}};"
-        parts += [f"enum {{ n_scores = {plan.n_scores} }};\n{start}", _kept("scores")]
+        parts += [f"enum {{ n_scores = {plan.n_scores} }};\n{start}", _template("scores")]
         if kind == "one_vs_rest":
-            parts.append(_kept("link_softmax"))
-        parts.append(_kept(f"link_{kind}", "predict_scores"))
+            parts.append(_template("link_softmax"))
+        parts.append(_template(f"link_{kind}", "predict_scores"))
     else:
-        kept = "predict_isolation" if plan.is_isolation else "predict_leaf" if plan.is_one_tree else "predict_mean"
-        parts.append(_kept(kept))
+        kind_of_mean = "isolation" if plan.is_isolation else "leaf" if plan.is_one_tree else "mean"
+        parts.append(_template(f"predict_{kind_of_mean}"))
     if plan.is_isolation:
-        parts.append(_kept("class_isolation"))
+        parts.append(_template("class_isolation"))
     elif plan.classes is not None:
         parts += _class_of(plan)
-    usual = plan.usual_length if plan.usual_length is not None else 0.0
-    said = {
+    fields = {
         "NAME": name,
         "LINK": kind if kind in ("softmax", "one_vs_rest") else "apply_link",
-        "USUAL": _number(usual),
+        "MEAN_LENGTH": _number(plan.mean_length or 0.0),
         "OFFSET": _number(plan.offset),
         "GAMMA": _number(float(parameter or 0)),
         "SPLIT_ROW": "split" if plan.pool is not None else "row",
         "COMBINE": "double split[n_plain + n_combinations];\n  combine(row, split);" if plan.pool is not None else "",
     }
-    filled = (re.sub(r"@(\w+)@", lambda found: said[found[1]], part) for part in parts)
+    filled = (re.sub(r"@(\w+)@", lambda found: fields[found[1]], part) for part in parts)
     return [re.sub(r"^ +\n", "", part, flags=re.M) for part in filled]
 
 
 def _class_of(plan: Plan) -> list[str]:
     assert plan.classes is not None
     if plan.is_sum:
-        return [_kept("class_two_scores" if plan.n_scores == 1 else "class_scores")]
+        return [_template("class_two_scores" if plan.n_scores == 1 else "class_scores")]
     if plan.cost is not None:
         cost = _wrapped(map(_number, plan.cost.ravel().tolist()))
         return [
             f"enum {{ n_classes = {len(plan.cost)} }};\nstatic const double cost[{plan.cost.size}] = {{{cost}}};",
-            _kept("class_cost"),
+            _template("class_cost"),
         ]
     counts = _array("int", "classes_of_output", (str(len(labels)) for labels in plan.classes))
-    return [counts, _kept("class_shares")]
+    return [counts, _template("class_probabilities")]

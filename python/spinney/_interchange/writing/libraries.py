@@ -1,4 +1,4 @@
-"""A model as the files and objects of other libraries: LightGBM's text, XGBoost's JSON, a model of treelite."""
+"""Export to other libraries: LightGBM's text, XGBoost's JSON, treelite's models."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _LIGHTGBM_OBJECTIVES = {
 
 
 def to_lightgbm(model: TableEstimator) -> str:
-    """Write a model as LightGBM's text, for ``lightgbm.Booster(model_str=…)``.
+    """Export a model to LightGBM's text format, for ``lightgbm.Booster(model_str=…)``.
 
-    LightGBM computes in 64-bit numbers: rows come to the same leaves, and values differ in the last place at most.
+    LightGBM computes in double precision: rows reach the same leaves, and predictions differ at most in the last place.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting or AdaBoost of classes. Class shares of trees and forests come out as
-        raw scores, one column for each class. Focal, hinge and gentle AdaBoost's links, isolation forests, surrogate
-        splits, combinations of columns and several outputs are refused by name.
+        A fitted tree, forest, gradient boosting or AdaBoost classifier. Class probabilities of trees and forests become
+        raw scores, one column for each class. Not supported: focal, hinge and gentle AdaBoost's links, isolation
+        forests, surrogate splits, oblique splits and several outputs.
 
     Returns
     -------
     str
-        The file. Columns of categories are codes: positions in ``model.schema_.features[j].categories``; NaN is a
-        missing value. Booleans are 0 and 1, dates seconds since 1970. Spaces and control characters in the names of
-        columns become underscores.
+        The file. Categorical columns are codes: positions in ``model.schema_.features[j].categories``; NaN is a
+        missing value. Booleans are 0 and 1, dates seconds since 1970. Spaces and control characters in column
+        names become underscores.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def to_lightgbm(model: TableEstimator) -> str:
 
 
 def _lightgbm_names(plan: Plan) -> list[str]:
-    """Return names without what LightGBM's files and its Python package do not take."""
+    """Return column names without characters that LightGBM does not accept."""
     names = ["".join("_" if not c.isprintable() or c in ' ",:[]{}' else c for c in f.name) for f in plan.features]
     if len(set(names)) < len(names) or not all(names):
         plan.refuse("the names of the columns, of which two would be the same,", "Rename them before the fit.")
@@ -80,7 +80,7 @@ def _lightgbm_names(plan: Plan) -> list[str]:
 
 
 def _lightgbm_info(feature: Any) -> str:
-    """Return what LightGBM knows of a column: nothing of numbers; the codes of categories."""
+    """Return the feature_infos entry of a column: the codes of categories, or an unlimited range."""
     n = len(feature.categories)
     return ":".join(map(str, range(n + 1))) if feature.kind == "category" else "[-inf:inf]"
 
@@ -90,7 +90,7 @@ def _joined(values: Iterable[Any]) -> str:
 
 
 def _lightgbm_tree(plan: Plan, tree: PlainTree, number: int, value: Any) -> str:
-    """Return a tree: inner nodes and leaves are counted apart, and ~k is leaf k."""
+    """Return a tree: inner nodes and leaves are numbered separately, and ~k is leaf k."""
     inner = np.flatnonzero(tree.feature >= 0).tolist()
     place = {node: k for k, node in enumerate(inner)} | {node: ~k for k, node in enumerate(tree.leaves.tolist())}
     threshold: list[Any] = []
@@ -99,8 +99,8 @@ def _lightgbm_tree(plan: Plan, tree: PlainTree, number: int, value: Any) -> str:
     for node in inner:
         children = [place[node + 1], place[int(tree.right[node])]]
         if node in tree.left_codes:
-            members, is_turned = _members(plan, tree, node)
-            children = children[::-1] if is_turned else children
+            members, is_reversed = _members(plan, tree, node)
+            children = children[::-1] if is_reversed else children
             threshold.append(len(boundaries) - 1)
             words += members
             boundaries.append(len(words))
@@ -135,13 +135,13 @@ def _lightgbm_tree(plan: Plan, tree: PlainTree, number: int, value: Any) -> str:
 
 
 def _members(plan: Plan, tree: PlainTree, node: int) -> tuple[list[int], bool]:
-    """Return the bits of a set that goes left in LightGBM, where missing ones go right, and whether it was right."""
+    """Return the bitset that goes left in LightGBM, where missing values go right, and whether children are swapped."""
     n = len(plan.features[int(tree.feature[node])].categories)
     codes = set(tree.left_codes[node])
-    is_turned = bool(tree.missing_left[node])
-    if is_turned:
+    is_reversed = bool(tree.missing_left[node])
+    if is_reversed:
         codes = set(range(n + 1)) - codes
-    return bits_of(codes, n + 1), is_turned
+    return bits_of(codes, n + 1), is_reversed
 
 
 # ---- XGBoost --------------------------------------------------------------------------------------------------
@@ -157,22 +157,22 @@ _XGBOOST_OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def to_xgboost(model: TableEstimator) -> str:
-    """Write a model as XGBoost's JSON, for ``xgboost.Booster(model_file=…)``.
+    """Export a model to XGBoost's JSON, for ``xgboost.Booster(model_file=…)``.
 
-    XGBoost computes in 32-bit numbers. Cuts are rounded so that every row of 32-bit numbers comes to the same leaves;
-    a 64-bit number that lies between a cut and the next 32-bit number may not, because XGBoost rounds it. Values have
-    about seven digits.
+    XGBoost computes in single precision. Thresholds are rounded so that every row of single-precision numbers reaches
+    the same leaves; a double between a threshold and the next single may not, because XGBoost rounds it. Predictions
+    have about seven digits.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree or forest of values, gradient boosting of squared error, logistic or Poisson loss and of more
-        classes, or another loss whose scores are predictions. All else is refused by name.
+        A fitted regression tree or forest, or gradient boosting with squared error, logistic, Poisson or multiclass
+        loss, or another loss whose scores are predictions. Other models are not supported.
 
     Returns
     -------
     str
-        The file. Columns of categories are codes, of the type ``"c"``: positions in
+        The file. Categorical columns are codes, of the type ``"c"``: positions in
         ``model.schema_.features[j].categories``; NaN is a missing value. Booleans are 0 and 1, dates seconds since
         1970.
 
@@ -188,10 +188,10 @@ def to_xgboost(model: TableEstimator) -> str:
     plan = plan_of(model, "XGBoost")
     plan.check(_XGBOOST_OBJECTIVES)
     if plan.classes is not None and not plan.is_sum:
-        plan.refuse("the mean class shares", "Use spinney.to_lightgbm, spinney.to_onnx or spinney.to_c.")
+        plan.refuse("the mean class probabilities", "Use spinney.to_lightgbm, spinney.to_onnx or spinney.to_c.")
     factor = (2.0 if plan.link == "half_logit" else 1.0) if plan.is_sum else 1.0 / len(plan.trees)
     n_scores = max(1, plan.n_scores)
-    # older versions of XGBoost start all scores at one number: the start of each is in the leaves of its first tree
+    # older versions of XGBoost have one base score, so the start of each score is in the leaves of its first tree
     starts = [*(factor * plan.start).tolist(), *[0.0] * (len(plan.trees) - plan.n_scores)]
     trees = [_xgboost_tree(plan, tree, t, factor * tree.value[:, 0] + starts[t]) for t, tree in enumerate(plan.trees)]
     name, parameters = _XGBOOST_OBJECTIVES[plan.link]
@@ -227,7 +227,7 @@ def to_xgboost(model: TableEstimator) -> str:
 
 
 def _short(values: NDArray[np.float64]) -> list[float]:
-    """Return 32-bit numbers by their shortest decimals, the only ones that XGBoost reads to the bit."""
+    """Return singles as their shortest decimals, which XGBoost reads exactly."""
     with np.errstate(over="ignore"):
         return [float(str(value)) for value in values.astype(np.float32)]
 
@@ -240,25 +240,25 @@ def _xgboost_names(plan: Plan) -> list[str]:
 
 
 def _below(cuts: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return 32-bit numbers such that x <= cut is x < number, of every 32-bit x."""
+    """Return singles such that x <= cut is equivalent to x < single, for every single x."""
     with np.errstate(over="ignore"):
         rounded = cuts.astype(np.float32)
     largest = np.where(rounded.astype(np.float64) <= cuts, rounded, np.nextafter(rounded, np.float32(-np.inf)))
     above = np.nextafter(largest.astype(np.float32), np.float32(np.inf))
-    return np.minimum(above, np.finfo(np.float32).max)  # XGBoost reads no infinite cut, and takes no infinite value
+    return np.minimum(above, np.finfo(np.float32).max)  # XGBoost accepts no infinite threshold or value
 
 
 def _side_by_side(tree: PlainTree) -> list[int]:
-    """Return the nodes in an order in which a right child follows its sister: XGBoost's walk takes that for granted."""
+    """Return the nodes in an order in which right children follow their siblings, as XGBoost requires."""
     order = [0]
-    for node in order:  # grows on the way
+    for node in order:  # grows during the loop
         if tree.feature[node] >= 0:
             order += [node + 1, int(tree.right[node])]
     return order
 
 
 def _xgboost_tree(plan: Plan, tree: PlainTree, t: int, value: NDArray[np.float64]) -> dict[str, Any]:
-    """Return a tree; leaves keep their values in `split_conditions`."""
+    """Return a tree; `split_conditions` holds the values of leaves."""
     order = np.array(_side_by_side(tree))
     place = np.argsort(order)
     is_leaf = tree.feature[order] < 0
@@ -274,7 +274,7 @@ def _xgboost_tree(plan: Plan, tree: PlainTree, t: int, value: NDArray[np.float64
     for node in sorted(tree.left_codes, key=place.__getitem__):
         n = len(plan.features[int(tree.feature[node])].categories)
         left_codes = set(tree.left_codes[node])
-        go_right = [code for code in range(n + 1) if code not in left_codes] or [n + 1]  # no set may be empty
+        go_right = [code for code in range(n + 1) if code not in left_codes] or [n + 1]  # sets must not be empty
         nodes.append(int(place[node]))
         segments.append(len(categories))
         sizes.append(len(go_right))
@@ -311,19 +311,19 @@ _TREELITE_LINKS = {"identity": "identity", "log": "exponential", "softmax": "sof
 
 
 def to_treelite(model: TableEstimator) -> Any:
-    """Write a model as a ``treelite.Model``, in double precision.
+    """Export a model to a ``treelite.Model``, in double precision.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting, AdaBoost of classes or isolation forest; of the last, the mean path
-        length comes out. Focal, hinge and gentle AdaBoost's links, costs, surrogate splits, combinations of columns and
-        several outputs are refused by name.
+        A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest, which predicts the mean path
+        length. Not supported: focal, hinge and gentle AdaBoost's links, costs, surrogate splits, oblique splits and
+        several outputs.
 
     Returns
     -------
     treelite.Model
-        Columns of categories are codes: positions in ``model.schema_.features[j].categories``; NaN is a missing value.
+        Categorical columns are codes: positions in ``model.schema_.features[j].categories``; NaN is a missing value.
         Booleans are 0 and 1, dates seconds since 1970.
 
     Notes
@@ -341,12 +341,12 @@ def to_treelite(model: TableEstimator) -> Any:
     try:
         from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
     except ImportError:
-        raise ImportError("Writing for treelite needs its package. Install it: pip install treelite.") from None
+        raise ImportError("Exporting to treelite needs its package. Install it: pip install treelite.") from None
     plan = plan_of(model, "treelite")
     plan.check(_TREELITE_LINKS, isolation=True)
     n_classes = 1 if plan.classes is None else len(plan.classes[0])
-    one_each = plan.is_sum and plan.n_scores > 1  # each tree speaks for one class
-    wide = not plan.is_sum and plan.width > 1  # each leaf holds all shares
+    one_each = plan.is_sum and plan.n_scores > 1  # each tree scores one class
+    wide = not plan.is_sum and plan.width > 1  # each leaf holds all class probabilities
     if not one_each and not wide:
         n_classes = 1
     builder = ModelBuilder(

@@ -1,4 +1,4 @@
-"""A model as an ONNX graph: the columns encoded, one TreeEnsemble of doubles, and the link."""
+"""Export to an ONNX graph: encoded columns, one TreeEnsemble of doubles, and the link."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
 Floats = NDArray[np.float64]
-_OPSET, _ML_OPSET, _IR_VERSION = 21, 5, 10  # the first with TreeEnsemble
+_OPSET, _ML_OPSET, _IR_VERSION = 21, 5, 10  # the first versions with TreeEnsemble
 _LEQ, _MEMBER = 0, 6  # modes of nodes
 _SUM = 1
-_MOST_MEMBERS = 16  # runtimes make a chain of comparisons of a set: larger ones are looked up before the trees
+_MAX_MEMBERS = 16  # runtimes compare the members of a set one by one: larger sets are looked up before the trees
 _LN2, _LARGEST = 0.6931471805599453, 700.0
 
 
 def to_onnx(model: TableEstimator) -> Any:
-    """Write a model as an ONNX graph, in double precision.
+    """Export a model to an ONNX graph, in double precision.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting of any loss, AdaBoost of classes or isolation forest. Refused by name:
-        surrogate splits, and several outputs of classes.
+        A fitted tree, forest, gradient boosting with any loss, AdaBoost classifier or isolation forest. Not supported:
+        surrogate splits, and several classification outputs.
 
     Returns
     -------
     onnx.ModelProto
         For ``onnx.save`` or ``SerializeToString``. If all columns are numbers, it has one input ``X`` of doubles,
-        (n_rows, n_columns), else one input for each column, (n_rows, 1), by the column's name: strings for categories
-        that are strings, doubles for all else. Booleans are 0 and 1, dates seconds since 1970, NaN is a missing
-        number. An empty string is a missing category, unless it is a category itself; then any string that did not
-        occur at fit is. The output ``prediction`` holds values or labels; ``probabilities`` those of the classes, in
-        the order of ``classes_``; isolation forests have ``score``, and -1 for outliers as the prediction.
+        (n_rows, n_columns), else one input for each column, (n_rows, 1), named after it: strings for categories that
+        are strings, doubles for all other columns. Booleans are 0 and 1, dates seconds since 1970, NaN is a missing
+        number. An empty string is a missing category, unless it is a category; then any unseen string is. The output
+        ``prediction`` holds numbers or labels, ``probabilities`` the class probabilities in the order of ``classes_``;
+        isolation forests have ``score``, and -1 for outliers as the prediction.
 
     Notes
     -----
-    Needs ``onnx`` (``pip install 'spinney-ml[onnx]'``); a runtime must know TreeEnsemble of ai.onnx.ml 5. Cuts are
-    doubles, and so are the inputs, so that each row comes to the same leaves as in spinney; a runtime may add up
-    trees in another order, and has exponentials of its own.
+    Needs ``onnx`` (``pip install 'spinney-ml[onnx]'``); a runtime must support TreeEnsemble of ai.onnx.ml 5. Thresholds
+    and inputs are doubles, so each row reaches the same leaves as in spinney; a runtime may add up trees in another
+    order and compute exponentials differently.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def to_onnx(model: TableEstimator) -> Any:
 
 
 class _Graph:
-    """Nodes, inputs and constants so far; operations return the name of their result."""
+    """A graph under construction; operations return the name of their result."""
 
     def __init__(self, onnx: ModuleType) -> None:
         self.onnx = onnx
@@ -83,15 +83,15 @@ class _Graph:
         self._taken: set[str] = set()
 
     def _new(self, name: str) -> str:
-        """Return a name that no other value has."""
+        """Return a unique name."""
         found, k = name, 1
         while found in self._taken:
             found, k = f"{name}_{k}", k + 1
         self._taken.add(found)
         return found
 
-    def take(self, *names: str) -> None:
-        """Keep names that inputs and outputs have."""
+    def reserve(self, *names: str) -> None:
+        """Reserve the names of inputs and outputs."""
         self._taken |= set(names)
 
     def input(self, name: str, is_text: bool, width: int) -> str:
@@ -112,7 +112,7 @@ class _Graph:
 
     def op(self, kind: str, *inputs: Any, result: str | None = None, domain: str = "", **attributes: Any) -> str:
         """Add an operation; inputs that are not names are constants."""
-        names = [given if isinstance(given, str) else self.constant(given) for given in inputs]
+        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
         result = self._new(kind) if result is None else result
         self.nodes.append(self.onnx.helper.make_node(kind, names, [result], domain=domain, **attributes))
         return result
@@ -120,7 +120,7 @@ class _Graph:
     def as_double(self, value: str) -> str:
         return self.op("Cast", value, to=self.onnx.TensorProto.DOUBLE)
 
-    def as_whole(self, value: str) -> str:
+    def as_integer(self, value: str) -> str:
         return self.op("Cast", value, to=self.onnx.TensorProto.INT64)
 
 
@@ -130,38 +130,38 @@ class _Graph:
 def _split_values(plan: Plan, graph: _Graph) -> str:
     """Encode the columns as doubles, (n_rows, n), as trees split on them.
 
-    A category is its code; one that did not occur at fit, where that is a value, the number of categories; a missing
-    one that number and 1, so that sets can hold it.
+    A category is its code; an unseen one, if it is not missing, the number of categories; a missing one that number
+    plus 1, so that sets can contain it.
     """
-    graph.take("prediction", "probabilities", "score")
+    graph.reserve("prediction", "probabilities", "score")
     if all(feature.kind in ("number", "boolean") for feature in plan.features):
-        graph.take("X")
+        graph.reserve("X")
         inputs = graph.input("X", False, len(plan.features))
     else:
         names = [feature.name for feature in plan.features]
         clashing = sorted({"prediction", "probabilities", "score", ""} & set(names))
         if clashing or len(set(names)) < len(names):
             plan.refuse(f"the name of the column {clashing[0] if clashing else names!r}", "Rename it before the fit.")
-        graph.take(*names)
-        given = [graph.input(f.name, f.holds_text, 1) for f in plan.features]
-        columns = [_encoded(plan, graph, f, name) for f, name in zip(plan.features, given, strict=True)]
+        graph.reserve(*names)
+        inputs_of = [graph.input(f.name, f.holds_text, 1) for f in plan.features]
+        columns = [_encoded(plan, graph, f, name) for f, name in zip(plan.features, inputs_of, strict=True)]
         inputs = graph.op("Concat", *columns, axis=1)
     return inputs if plan.pool is None else _combined(plan, graph, inputs)
 
 
-def _encoded(plan: Plan, graph: _Graph, feature: Feature, given: str) -> str:
+def _encoded(plan: Plan, graph: _Graph, feature: Feature, name: str) -> str:
     if feature.kind not in ("category", "ordered"):
-        return given
+        return name
     n = len(feature.categories)
     unseen = n if plan.unseen == "other" and feature.kind == "category" else n + 1
     codes = _text_codes if feature.holds_text else _number_codes
-    found = codes(plan, graph, feature, given, unseen)
+    found = codes(plan, graph, feature, name, unseen)
     if feature.kind == "category":
         return found
     return graph.op("Where", graph.op("Less", found, float(n)), found, np.nan)
 
 
-def _text_codes(plan: Plan, graph: _Graph, feature: Feature, given: str, unseen: int) -> str:
+def _text_codes(plan: Plan, graph: _Graph, feature: Feature, name: str, unseen: int) -> str:
     n = len(feature.categories)
     keys, codes = [str(value) for value in feature.categories], list(range(n))
     if "" not in keys:
@@ -172,23 +172,23 @@ def _text_codes(plan: Plan, graph: _Graph, feature: Feature, given: str, unseen:
             "Rename the category before the fit.",
         )
     found = graph.op(
-        "LabelEncoder", given, domain="ai.onnx.ml", keys_strings=keys, values_int64s=codes, default_int64=unseen
+        "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=keys, values_int64s=codes, default_int64=unseen
     )
     return graph.as_double(found)
 
 
-def _number_codes(plan: Plan, graph: _Graph, feature: Feature, given: str, unseen: int) -> str:
+def _number_codes(plan: Plan, graph: _Graph, feature: Feature, name: str, unseen: int) -> str:
     n = len(feature.categories)
     keys = np.array([[float(value) for value in feature.categories]])
-    is_key = graph.as_whole(graph.op("Equal", given, keys))
+    is_key = graph.as_integer(graph.op("Equal", name, keys))
     code = graph.as_double(graph.op("ArgMax", is_key, axis=1))
     is_known = graph.op("Greater", graph.op("ReduceMax", is_key, np.array([1])), np.array(0))
-    otherwise = graph.op("Where", graph.op("IsNaN", given), float(n + 1), float(unseen))
+    otherwise = graph.op("Where", graph.op("IsNaN", name), float(n + 1), float(unseen))
     return graph.op("Where", is_known, code, otherwise)
 
 
 def _combined(plan: Plan, graph: _Graph, inputs: str) -> str:
-    """Weighted sums of columns, in the order of spinney, so that they have its bits."""
+    """Return linear combinations of columns, added in the order of spinney, so that they are bit-identical."""
     pool = plan.pool
     assert pool is not None
     total = ""
@@ -206,20 +206,20 @@ def _combined(plan: Plan, graph: _Graph, inputs: str) -> str:
 
 
 def _left_set(plan: Plan, tree: PlainTree, node: int) -> frozenset[int]:
-    """Codes that go left, with that of missing values."""
+    """Return the codes that go left, including that of missing values."""
     n = plan.n_categories[int(tree.feature[node])]
     return frozenset(tree.left_codes[node]) | ({n + 1} if tree.missing_left[node] else set())
 
 
 def _with_sets(plan: Plan, graph: _Graph, values: str) -> tuple[str, dict[tuple[int, frozenset[int]], int]]:
-    """Add a column of 0 and 1 for each large set of categories; return where each is."""
+    """Add an indicator column for each large set of categories; return the position of each."""
     n_categories = plan.n_categories
     wide = len(n_categories)
     of_column: dict[int, dict[frozenset[int], None]] = {}
     for tree in plan.trees:
         for node in tree.left_codes:
             j, left = int(tree.feature[node]), _left_set(plan, tree, node)
-            if min(len(left), n_categories[j] + 2 - len(left)) > _MOST_MEMBERS:
+            if min(len(left), n_categories[j] + 2 - len(left)) > _MAX_MEMBERS:
                 of_column.setdefault(j, {})[left] = None
     places: dict[tuple[int, frozenset[int]], int] = {}
     columns = [values]
@@ -229,13 +229,13 @@ def _with_sets(plan: Plan, graph: _Graph, values: str) -> tuple[str, dict[tuple[
             table[sorted(left), k] = 1.0
             places[j, left] = wide
             wide += 1
-        code = graph.as_whole(graph.op("Gather", values, np.array(j), axis=1))
+        code = graph.as_integer(graph.op("Gather", values, np.array(j), axis=1))
         columns.append(graph.op("Gather", table, code, axis=0))
     return (graph.op("Concat", *columns, axis=1) if of_column else values), places
 
 
 class _Nodes:
-    """The nodes and leaves of all trees, as TreeEnsemble takes them."""
+    """The nodes and leaves of all trees, as attributes of TreeEnsemble."""
 
     def __init__(self, plan: Plan, places: dict[tuple[int, frozenset[int]], int]) -> None:
         self._plan = plan
@@ -259,7 +259,7 @@ class _Nodes:
         number |= {int(node): len(self.weights) + k for k, node in enumerate(tree.leaves.tolist())}
         self.weights += value[tree.leaves].tolist()
         self.targets += [target] * len(tree.leaves)
-        if not split:  # a tree has a split here, be it one that says the same on both sides
+        if not split:  # TreeEnsemble requires a split: both children are the leaf
             self._add_node(0, _LEQ, 0.0, True, (number[0], 1), (number[0], 1))
         for node in split:
             left, right = ((number[c], int(tree.feature[c] < 0)) for c in (node + 1, int(tree.right[node])))
@@ -275,7 +275,7 @@ class _Nodes:
             self._add_node(self._places[j, members], _LEQ, 0.5, False, right, left)
             return
         others = frozenset(range(self._plan.n_categories[j] + 2)) - members
-        if not members or not others:  # no set may be empty
+        if not members or not others:  # sets must not be empty
             only = left if members else right
             self._add_node(j, _LEQ, 0.0, False, only, only)
             return
@@ -291,13 +291,13 @@ class _Nodes:
         self.modes.append(mode)
         self.cuts.append(cut)
         self.missing_true.append(int(missing_true))
-        for way, (child, is_leaf) in (("true", yes), ("false", no)):
-            self.children[way].append(child)
-            self.are_leaves[way].append(is_leaf)
+        for branch, (child, is_leaf) in (("true", yes), ("false", no)):
+            self.children[branch].append(child)
+            self.are_leaves[branch].append(is_leaf)
 
 
 def _ensemble(plan: Plan, graph: _Graph, values: str, places: dict[tuple[int, frozenset[int]], int]) -> str:
-    """Sum of the trees, (n_rows, n): one for each score, or for each value of a leaf."""
+    """Return the sum of the trees, (n_rows, n): one for each score, or for each value of a leaf."""
     nodes = _Nodes(plan, places)
     for t, tree in enumerate(plan.trees):
         for k in range(plan.width):
@@ -358,19 +358,19 @@ def _classes(plan: Plan, graph: _Graph, sums: str, scores: str) -> list[Any]:
     assert plan.classes is not None
     labels = plan.classes[0]
     if plan.is_sum:
-        shares = _LINKS[plan.link.split(" ")[0]](graph, scores, float(plan.link.partition(" ")[2] or 0))
+        proba = _LINKS[plan.link.split(" ")[0]](graph, scores, float(plan.link.partition(" ")[2] or 0))
     else:
-        shares = sums if plan.is_one_tree else graph.op("Div", sums, float(len(plan.trees)))
-    graph.op("Identity", shares, result="probabilities")
+        proba = sums if plan.is_one_tree else graph.op("Div", sums, float(len(plan.trees)))
+    graph.op("Identity", proba, result="probabilities")
     if plan.n_scores == 1:
-        code = graph.as_whole(graph.op("Greater", graph.op("Squeeze", scores, np.array([1])), 0.0))
+        code = graph.as_integer(graph.op("Greater", graph.op("Squeeze", scores, np.array([1])), 0.0))
     elif plan.cost is not None:
-        expected = graph.op("MatMul", shares, plan.cost)
+        expected = graph.op("MatMul", proba, plan.cost)
         least = graph.op("ReduceMin", expected, np.array([1]))
         is_best = graph.op("LessOrEqual", expected, graph.op("Mul", least, 1 + 1e-12))
-        code = graph.op("ArgMax", graph.as_whole(is_best), axis=1, keepdims=0)
+        code = graph.op("ArgMax", graph.as_integer(is_best), axis=1, keepdims=0)
     else:
-        code = graph.op("ArgMax", scores if plan.is_sum else shares, axis=1, keepdims=0)
+        code = graph.op("ArgMax", scores if plan.is_sum else proba, axis=1, keepdims=0)
     is_text = labels.dtype.kind not in "biuf"
     known = labels if is_text or labels.dtype.kind in "bf" else labels.astype(np.int64)
     graph.op("Gather", known, code, axis=0, result="prediction")
@@ -394,7 +394,7 @@ def _two(graph: _Graph, second: str) -> str:
 
 
 def _signed(graph: _Graph, score: str, larger: str) -> str:
-    """Shares of two classes, given that of the one that the score speaks for."""
+    """Return the probabilities of two classes, given that of the class with the sign of the score."""
     return _two(graph, graph.op("Where", graph.op("Less", score, 0.0), graph.op("Sub", 1.0, larger), larger))
 
 
@@ -432,15 +432,15 @@ _LINKS = {
 
 
 def _isolation(plan: Plan, graph: _Graph, sums: str) -> list[Any]:
-    assert plan.usual_length is not None
+    assert plan.mean_length is not None
     mean = graph.op("Div", graph.op("Squeeze", sums, np.array([1])), float(len(plan.trees)))
-    if plan.usual_length > 0:
-        ratio = graph.op("Div", mean, plan.usual_length)
-        is_usual = graph.op("Less", graph.op("Abs", graph.op("Sub", ratio, 1.0)), 1e-12)
-        ratio = graph.op("Where", is_usual, 1.0, ratio)
+    if plan.mean_length > 0:
+        ratio = graph.op("Div", mean, plan.mean_length)
+        is_mean = graph.op("Less", graph.op("Abs", graph.op("Sub", ratio, 1.0)), 1e-12)
+        ratio = graph.op("Where", is_mean, 1.0, ratio)
     else:
         ratio = graph.op("Add", graph.op("Mul", mean, 0.0), 1.0)
     graph.op("Neg", graph.op("Exp", graph.op("Mul", ratio, -_LN2)), result="score")
-    is_odd = graph.op("Less", graph.op("Sub", "score", plan.offset), 0.0)
-    graph.op("Where", is_odd, np.array(-1), np.array(1), result="prediction")
+    is_outlier = graph.op("Less", graph.op("Sub", "score", plan.offset), 0.0)
+    graph.op("Where", is_outlier, np.array(-1), np.array(1), result="prediction")
     return [_described(graph, "prediction", np.int64, [None]), _described(graph, "score", np.float64, [None])]

@@ -1,8 +1,8 @@
-"""A model as plain numbers: what every format writes, and what none can say."""
+"""A fitted model as plain arrays, from which every export format is written."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -49,8 +49,8 @@ class PlainTree:
     missing_left : ndarray of bool
         Whether missing values go left.
     left_codes : dict
-        Of each node that splits on categories: the codes that go left, ascending. The number of categories stands for
-        one that did not occur at fit.
+        For each node that splits on categories: the codes that go left, ascending. The number of categories is the
+        code of unseen categories.
     value : ndarray of shape (n_nodes, width)
     """
 
@@ -71,40 +71,63 @@ class PlainTree:
         """Number of nodes."""
         return len(self.feature)
 
+    def write(self, leaf: Callable[[int], str], split: Callable[[int], Iterable[str | int]]) -> str:
+        """Write the tree as nested text; `split` returns the texts and the children of a node in their order.
+
+        Uses a stack instead of recursion, because trees may be deep.
+        """
+        texts: list[str] = []
+        todo: list[str | int] = [0]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, str):
+                texts.append(item)
+            elif self.feature[item] < 0:
+                texts.append(leaf(item))
+            else:
+                todo += reversed(list(split(item)))
+        return "".join(texts)
+
+    def split_codes(self, node: int, n_categories: int) -> list[int] | None:
+        """Return the codes that go left at a split of categories or ordered categories; None at other splits."""
+        if node in self.left_codes:
+            return self.left_codes[node]
+        return [code for code in range(n_categories) if code <= self.threshold[node]] if n_categories else None
+
 
 @dataclass(frozen=True)
 class Plan:
-    """All that predicts in a model.
+    """All parts of a model that determine its predictions.
 
     Attributes
     ----------
     name : str
-        The estimator.
+        Name of the estimator.
     format : str
-        What it is to be written as, for messages.
+        Export format, for messages.
     features : tuple of Feature
         Columns of the table.
     pool : Combinations or None
-        What trees split on instead of the columns of numbers.
+        Combinations of columns that oblique trees split on.
     unseen : {"missing", "other"}
-        What a category is that did not occur at fit.
+        How unseen categories are treated.
     trees : list of PlainTree
     is_one_tree : bool
-        Whether it is a tree, not an ensemble.
+        Whether it is a single tree, not an ensemble.
     n_scores : int
-        Scores that trees are added to: tree t to score t mod n_scores; 0: predictions are means of the trees.
+        Number of scores: tree t adds to score t mod n_scores. 0: predictions are means of the trees.
     start : ndarray of shape (n_scores,)
         Scores before the first tree.
     link : str
-        How scores become predictions.
+        Name of the function from scores to predictions.
     classes : list of ndarray, or None
-        Labels of each output.
+        Class labels of each output.
     n_outputs : int
         Number of outputs.
     cost : ndarray or None
-        Costs that decide which class is predicted.
-    usual_length : float or None
-        Isolation forests: the mean path length that scores compare with.
+        Costs that decide the predicted class.
+    mean_length : float or None
+        Isolation forests: the expected path length that scores are relative to.
     offset : float
         Isolation forests: rows that score below it are outliers.
     """
@@ -122,22 +145,22 @@ class Plan:
     classes: list[NDArray[Any]] | None
     n_outputs: int
     cost: Floats | None
-    usual_length: float | None
+    mean_length: float | None
     offset: float
 
     @property
     def width(self) -> int:
-        """Values of a leaf."""
+        """Number of values of a leaf."""
         return int(self.trees[0].value.shape[1])
 
     @property
     def n_values(self) -> int:
-        """Numbers that a row's prediction has: values, or shares of classes."""
+        """Length of a flat row of predictions: numbers, or class probabilities."""
         return self.n_outputs if self.classes is None else sum(len(labels) for labels in self.classes)
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of all trees."""
+        """Number of nodes of all trees."""
         return sum(tree.size for tree in self.trees)
 
     @property
@@ -148,22 +171,22 @@ class Plan:
     @property
     def is_isolation(self) -> bool:
         """Whether it is an isolation forest."""
-        return self.usual_length is not None
+        return self.mean_length is not None
 
     def refuse(self, what: str, remedy: str) -> NoReturn:
-        """Say what the format cannot hold, and what to do."""
+        """Raise ValueError: the format does not support a property of the model."""
         raise ValueError(f"{self.format} cannot hold {what} of this {self.name}. {remedy}")
 
     def check(self, links: Collection[str], *, costs: bool = False, isolation: bool = False) -> None:
-        """Refuse several outputs, oblique splits, and links, costs and scores that a format does not know."""
+        """Refuse several outputs, oblique splits, and links, costs and scores that a format does not support."""
         self.refuse_several_outputs()
         if self.pool is not None:
             self.refuse("the combinations of columns (oblique)", "Use spinney.to_c or spinney.to_onnx.")
-        elsewhere = "Use spinney.to_onnx, spinney.to_c or spinney.to_sql."
+        remedy = "Use spinney.to_onnx, spinney.to_c or spinney.to_sql."
         if self.is_isolation and not isolation:
-            self.refuse("the scores", elsewhere)
+            self.refuse("the scores", remedy)
         if self.cost is not None and not costs:
-            self.refuse("the costs of wrong classes", elsewhere)
+            self.refuse("the misclassification costs", remedy)
         if self.link.split(" ")[0] not in links:
             self.refuse(f"the link {self.link.split(' ')[0]!r}", "Use spinney.to_onnx or spinney.to_c.")
 
@@ -174,7 +197,7 @@ class Plan:
 
     @property
     def n_categories(self) -> list[int]:
-        """Categories of each column that trees split on; 0 for numbers."""
+        """Number of categories of each column that trees split on; 0 for numbers."""
         counts = [len(f.categories) if f.kind == "category" else 0 for f in self.features]
         if self.pool is None:
             return counts
@@ -182,7 +205,7 @@ class Plan:
 
 
 def bits_of(codes: Iterable[int], n: int) -> list[int]:
-    """Return a set of codes below n as the bits of 32-bit words."""
+    """Return a set of codes below n as a bitset of 32-bit words."""
     words = [0] * -(-n // 32)
     for code in codes:
         words[code // 32] |= 1 << (code % 32)
@@ -190,13 +213,13 @@ def bits_of(codes: Iterable[int], n: int) -> list[int]:
 
 
 def plan_of(model: TableEstimator, format: str) -> Plan:
-    """Take a fitted model apart.
+    """Return a fitted model as plain arrays.
 
     Parameters
     ----------
     model : estimator
     format : str
-        What it is to be written as, for messages.
+        Export format, for messages.
     """
     fitted = _fitted_of(model, format)
     name = type(model).__name__
@@ -205,8 +228,8 @@ def plan_of(model: TableEstimator, format: str) -> Plan:
     unseen = model._unseen_policy
     if unseen == "error" and any(feature.kind in ("category", "ordered") for feature in schema.features):
         raise ValueError(
-            f"{format} has no way to stop at a category that did not occur at fit, as unseen='error' of this {name} "
-            "asks for. Set what to do instead: model.set_params(unseen='missing'), or 'other'."
+            f"{format} cannot raise an error for unseen categories, as unseen='error' of this {name} requires. Set "
+            "another policy: model.set_params(unseen='missing'), or 'other'."
         )
     is_sum = isinstance(fitted, FittedBoosting)
     _refuse_imported(model, fitted, format)
@@ -233,61 +256,61 @@ def plan_of(model: TableEstimator, format: str) -> Plan:
 
 
 def _refuse_imported(model: TableEstimator, fitted: Any, format: str) -> None:
-    """Refuse what only imported models have."""
+    """Refuse properties that only imported models have."""
     if any(feature.absent is not None for feature in model.schema_.features):
         raise ValueError(
-            f"{format} cannot say that some numbers are missing values, as this {type(model).__name__} has it. Fit the "
-            "model with NaN for these."
+            f"{format} cannot treat some numbers as missing values, as this {type(model).__name__} does. Fit the model "
+            "with NaN for these."
         )
     if not isinstance(fitted, FittedImport):
         return
     known = _LINKS - _LINKS_OF_VALUES if hasattr(model, "classes_") else _LINKS_OF_VALUES
     if fitted.link.split(" ")[0] not in known or fitted.n_outputs > 1:
         raise ValueError(
-            f"{format} does not know how this {type(model).__name__} makes predictions of scores ({fitted.link!r}, "
-            f"{fitted.n_outputs} outputs). Write it with the library that fitted it."
+            f"{format} does not support the link {fitted.link!r} or the {fitted.n_outputs} outputs of this "
+            f"{type(model).__name__}. Export it with the library that fitted it."
         )
 
 
 def _fitted_of(model: object, format: str) -> Any:
-    """Return what predicts, if it is a tree, a mean of trees or a sum of trees."""
+    """Return the fitted model, if it is a tree, a mean of trees or a sum of trees."""
     if not isinstance(model, TableEstimator):
         raise TypeError(
-            f"{format} is written of a fitted tree, forest, boosted model or isolation forest of spinney, not of a "
-            f"{type(model).__name__}. Of an ensemble of models, write its members in estimators_ one by one."
+            f"Only a fitted tree, forest, boosted model or isolation forest of spinney can be exported to {format}, "
+            f"not a {type(model).__name__}. Of an ensemble of models, export the members in estimators_ one by one."
         )
     check_is_fitted(model)
     if hasattr(model, "init_"):
         raise ValueError(
-            f"The scores of this {type(model).__name__} start at a {type(model.init_).__name__}, which {format} does "
-            "not know. Fit with init='constant'."
+            f"The scores of this {type(model).__name__} start from a {type(model.init_).__name__}, which {format} does "
+            "not support. Fit with init='constant'."
         )
     fitted: FittedModel = model._fitted
     if isinstance(fitted, FittedAdaBoost):
         fitted = fitted.scoring
-    says = hasattr(model, "predict")
     if type(model).__name__ in _ESTIMATORS and type(fitted) in (FittedTree, FittedForest, FittedBoosting, FittedImport):
         if type(fitted) is FittedBoosting:
             _check_scores(fitted, type(model).__name__, format)
         return fitted
-    reason = "predicts a median of its trees" if says and fitted.trees() else "is not made of trees that predict"
+    is_median = hasattr(model, "predict") and fitted.trees()
+    reason = "predicts a median of its trees" if is_median else "is not made of trees that predict"
     raise TypeError(
-        f"{type(model).__name__} {reason}, which {format} cannot hold. Write a tree, a forest, gradient boosting or an "
-        "isolation forest, or keep this model with save."
+        f"{type(model).__name__} {reason}, which {format} cannot hold. Export a tree, a forest, gradient boosting or "
+        "an isolation forest, or store this model with save."
     )
 
 
 def _check_scores(fitted: FittedBoosting, name: str, format: str) -> None:
-    """Refuse sums of trees whose scores become predictions in a way that no writer knows."""
+    """Refuse sums of trees whose link, outputs or costs no export format supports."""
     what = ""
     if fitted.link.split(" ")[0] not in _LINKS:
         what = f"the link {fitted.link!r}"
     elif fitted.n_outputs > 1:
         what = f"the {fitted.n_outputs} outputs"
     elif fitted.cost is not None:
-        what = "the costs of wrong classes"
+        what = "the misclassification costs"
     if what:
-        remedy = "Fit one model for each output or quantile, without costs, or keep the model with save."
+        remedy = "Fit one model for each output or quantile, without costs, or store the model with save."
         raise ValueError(f"{format} cannot hold {what} of this {name}. {remedy}")
 
 
@@ -297,12 +320,12 @@ def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) 
     if (flags[feature >= 0] & _STOPS).any() or (splits is not None and (splits["role"] == _SURROGATE).any()):
         raise ValueError(
             f"{format} cannot hold the surrogate splits of this {name}, nor rows that stop inside the tree. Fit with "
-            "missing='learned', or keep the model with save."
+            "missing='learned', or store the model with save."
         )
     if tree.lines() is not None:
         raise ValueError(
-            f"{format} cannot hold the lines in the leaves of this {name}. Fit with linear_leaves=False, or keep the "
-            "model with save."
+            f"{format} cannot hold the linear leaves of this {name}. Fit with linear_leaves=False, or store the model "
+            "with save."
         )
     left_codes = {}
     for node in np.flatnonzero((feature >= 0) & ((flags & _CATEGORY) != 0)).tolist():

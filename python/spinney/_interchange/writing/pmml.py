@@ -1,4 +1,4 @@
-"""A model as PMML 4.4."""
+"""Export to PMML 4.4."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.+-]+")
 
 
 def to_pmml(model: TableEstimator) -> str:
-    """Write a model as PMML 4.4.
+    """Export a model to PMML 4.4.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting or AdaBoost of classes. Focal, hinge and gentle AdaBoost's links,
-        ``unseen="other"``, costs, isolation forests, surrogate splits, combinations of columns and several outputs are
-        refused by name.
+        A fitted tree, forest, gradient boosting or AdaBoost classifier. Not supported: focal, hinge and gentle
+        AdaBoost's links, ``unseen="other"``, costs, isolation forests, surrogate splits, oblique splits and several
+        outputs.
 
     Returns
     -------
     str
-        The document. Numbers are doubles, True and False 1 and 0, dates seconds since 1970; categories go by their
+        The document. Numbers are doubles, True and False 1 and 0, dates seconds since 1970; categories are their
         values. Outputs are ``prediction`` and, for each class, ``probability(LABEL)``.
 
     Examples
@@ -64,23 +64,23 @@ def _check(plan: Plan) -> None:
     plan.check(("identity", *_COEFFICIENTS))
     if plan.unseen == "other" and any(f.kind == "category" for f in plan.features):
         plan.refuse(
-            "unseen='other': readers differ in what they make of a category that is not listed,",
+            "unseen='other', since readers treat unlisted categories differently,",
             "Set it: model.set_params(unseen='missing').",
         )
     texts = [f.name for f in plan.features] + [v for f in plan.features for v in f.categories if isinstance(v, str)]
     texts += [str(label) for labels in plan.classes or [] for label in labels]
     for text in texts:
         if _NOT_XML.search(text):
-            plan.refuse(f"the text {text!r}, which XML has no characters for,", "Rename it before the fit.")
+            plan.refuse(f"the text {text!r}, which is not valid in XML,", "Rename it before the fit.")
     if any(f.name in ("prediction", "target") or f.name.startswith(("score_", "probability(")) for f in plan.features):
         plan.refuse("a column that has the name of an output", "Rename it before the fit.")
 
 
-# ---- the table ----------------------------------------------------------------------------------------------
+# ---- columns --------------------------------------------------------------------------------------------------
 
 
 def _text(value: object) -> str:
-    """Return a category, label or number as its attribute holds it."""
+    """Return a category, label or number as an attribute value."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
@@ -138,52 +138,47 @@ def _tree_model(plan: Plan, tree: PlainTree, k: int, is_whole: bool, of_classes:
 
 
 def _nodes(plan: Plan, tree: PlainTree, k: int, is_classes: bool) -> str:
-    """Return the nodes, by a stack: trees may be deep."""
-    texts: list[str] = []
-    todo: list[str | tuple[int, str]] = [(0, "<True/>")]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, str):
-            texts.append(item)
-            continue
-        node, predicate = item
-        if tree.feature[node] < 0:
-            texts.append(_leaf(plan, tree, k, node, predicate, is_classes))
-            continue
+    predicates = {0: "<True/>"}
+
+    def leaf(node: int) -> str:
+        return _leaf(plan, tree, k, node, predicates[node], is_classes)
+
+    def split(node: int) -> tuple[str | int, ...]:
         left, right = node + 1, int(tree.right[node])
+        predicates[left], predicates[right] = _predicates(plan, tree, node)
         default = left if tree.missing_left[node] else right
-        texts.append(f'<Node id="{node}" defaultChild="{default}">{predicate}')
-        first, second = _predicates(plan, tree, node)
-        todo += ["</Node>", (right, second), (left, first)]
-    return "".join(texts)
+        return f'<Node id="{node}" defaultChild="{default}">{predicates[node]}', left, right, "</Node>"
+
+    return tree.write(leaf, split)
 
 
 def _leaf(plan: Plan, tree: PlainTree, k: int, node: int, predicate: str, is_classes: bool) -> str:
     if not is_classes:
         return f'<Node id="{node}" score="{float(tree.value[node, k])!r}">{predicate}</Node>'
     assert plan.classes is not None
-    labels, shares = plan.classes[0].tolist(), tree.value[node].tolist()
-    score = quoteattr(_text(labels[int(np.argmax(shares))]))
+    labels, proba = plan.classes[0].tolist(), tree.value[node].tolist()
+    score = quoteattr(_text(labels[int(np.argmax(proba))]))
     parts = "".join(
-        f'<ScoreDistribution value={quoteattr(_text(label))} recordCount="{share!r}" probability="{share!r}"/>'
-        for label, share in zip(labels, shares, strict=True)
+        f'<ScoreDistribution value={quoteattr(_text(label))} recordCount="{p!r}" probability="{p!r}"/>'
+        for label, p in zip(labels, proba, strict=True)
     )
     return f'<Node id="{node}" score={score}>{predicate}{parts}</Node>'
 
 
 def _predicates(plan: Plan, tree: PlainTree, node: int) -> tuple[str, str]:
-    """Return the conditions of the left and the right child; one of them is true, unless a value is missing."""
+    """Return the predicates of the left and the right child; exactly one is true unless the value is missing."""
     feature = plan.features[int(tree.feature[node])]
     name = quoteattr(feature.name)
     cut = float(tree.threshold[node])
     if node not in tree.left_codes and cut == np.inf:
         return _known_and_missing(name, True, bool(tree.missing_left[node]))
-    if node in tree.left_codes or feature.kind == "ordered":
-        n = len(feature.categories)
-        left = set(tree.left_codes[node]) if node in tree.left_codes else {c for c in range(n) if c <= cut}
+    n = len(feature.categories)
+    left_codes = tree.split_codes(node, n if feature.kind == "ordered" else 0)
+    if left_codes is not None:
+        left = set(left_codes)
         other_left = n in left
         codes = sorted(set(range(n)) - left if other_left else left - {n})
-        if not codes:  # all that are known go one way, and nothing would tell a reader that a value is missing
+        if not codes:  # all known values go the same way, so only missing values need a predicate
             return _known_and_missing(name, other_left, bool(tree.missing_left[node]))
         inside, outside = _in_and_out(feature, codes)
         return (outside, inside) if other_left else (inside, outside)
@@ -194,7 +189,7 @@ def _predicates(plan: Plan, tree: PlainTree, node: int) -> tuple[str, str]:
 
 
 def _known_and_missing(name: str, known_left: bool, missing_left: bool) -> tuple[str, str]:
-    """Return the conditions of both children where all known values go one way."""
+    """Return the predicates of both children where all known values go the same way."""
     if known_left == missing_left:
         return ("<True/>", "<False/>") if known_left else ("<False/>", "<True/>")
     known, missing = (f'<SimplePredicate field={name} operator="{o}"/>' for o in ("isNotMissing", "isMissing"))
@@ -202,9 +197,9 @@ def _known_and_missing(name: str, known_left: bool, missing_left: bool) -> tuple
 
 
 def _in_and_out(feature: Feature, codes: list[int]) -> tuple[str, str]:
-    """Return the condition of a set and its opposite, neither of which is true of a missing value.
+    """Return the predicates of a set and of its complement, which are both false for a missing value.
 
-    Quotes inside an array are read in different ways, so none is written.
+    Readers treat quotes inside an array differently, so none is written.
     """
     name, values = quoteattr(feature.name), [_category(feature.categories[code]) for code in codes]
     if all(_PLAIN.fullmatch(value) for value in values):
@@ -243,7 +238,7 @@ def _ensemble(plan: Plan) -> list[str]:
 
 
 def _sum_of(plan: Plan, k: int) -> str:
-    """Return the sum of the trees of one score, without where it starts."""
+    """Return the sum of the trees of one score, without its start."""
     trees = [_tree_model(plan, tree, 0, False, False) for tree in plan.trees[k :: plan.n_scores]]
     field = f'<OutputField name="score_{k}" optype="continuous" dataType="double" feature="predictedValue"/>'
     body = f"{_schema(plan, False)}<Output>{field}</Output>{_segments(trees, 'sum')}"
@@ -251,7 +246,7 @@ def _sum_of(plan: Plan, k: int) -> str:
 
 
 def _regression(plan: Plan) -> str:
-    """Return what turns scores into predictions: a table for each class."""
+    """Return the model that turns scores into predictions, with a regression table for each class."""
     names = tuple(f"score_{k}" for k in range(plan.n_scores))
     factor = _COEFFICIENTS[plan.link]
     tables = []

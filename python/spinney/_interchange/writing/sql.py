@@ -1,4 +1,4 @@
-"""A model as one SQL query: nested CASE expressions, sums of them, and their link."""
+"""Export to one SQL query: nested CASE expressions, their sums, and the link."""
 
 from __future__ import annotations
 
@@ -11,36 +11,35 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
 _LINKS = ("identity", "log", "logit", "half_logit", "softmax")
-_MOST_NODES, _MOST_TREES, _MOST_DEPTH = 20_000, 200, 200  # databases read no deeper or longer expressions
-_LONGEST_DECIMAL, _EXACT_POWER = 15, 22  # digits, and power of ten, that give the nearest double by one operation
+_MOST_NODES, _MOST_TREES, _MOST_DEPTH = 20_000, 200, 200  # limits of the expressions that databases accept
+_MAX_DIGITS, _MAX_POWER = 15, 22  # a decimal of so many digits times such a power of ten is read exactly
 
 
 def to_sql(model: TableEstimator, table: str, *, keep: Sequence[str] = ()) -> str:
-    """Write a model as one query of standard SQL that predicts every row of a table.
+    """Export a model to one query of standard SQL that predicts every row of a table.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, a small forest, gradient boosting, AdaBoost of classes, or isolation forest. Refused by name:
-        columns of dates, combinations of columns, surrogate splits, several outputs, the links of focal and hinge
-        losses, and models of more than 20,000 nodes, 200 trees or 200 levels.
+        A fitted tree, a small forest, gradient boosting, AdaBoost classifier, or isolation forest. Not supported:
+        columns of dates, oblique splits, surrogate splits, several outputs, the links of focal and hinge losses, and
+        models of more than 20,000 nodes, 200 trees or 200 levels.
     table : str
-        Name of the table or view to read; it is quoted, so a schema's name does not go before it.
+        Name of the table or view to read; it is quoted, so it cannot include the name of a schema.
     keep : sequence of str, optional
-        Columns of the table to hand on beside the predictions, such as a key.
+        Columns of the table to include in the result, such as a key.
 
     Returns
     -------
     str
-        A SELECT. ``prediction`` is the value or the label, ``share_…`` is a class's probability; of an isolation forest
-        ``score`` and ``prediction`` (-1 for outliers, else 1). NULL is a missing value.
+        A SELECT. ``prediction`` is the number or the label, ``proba_…`` the probability of a class; isolation forests
+        have ``score`` and ``prediction`` (-1 for outliers, else 1). NULL is a missing value.
 
     Notes
     -----
-    Cuts are written so that a database reads them back to the bit. Sums are made in the order of the trees, but a
-    database may add in another. Exponentials are the database's own.
-    Names and categories are quoted; nothing in them can end the quotes. A database that has NaN as a number should be
-    given NULL instead: ``NULLIF(x, 'NaN')``.
+    Databases read the thresholds exactly. They may add up trees in another order, and compute exponentials differently.
+    Names and categories are quoted and escaped. Databases in which NaN is a number need NULL instead:
+    ``NULLIF(x, 'NaN')``.
 
     Examples
     --------
@@ -58,12 +57,12 @@ def to_sql(model: TableEstimator, table: str, *, keep: Sequence[str] = ()) -> st
     """
     plan = plan_of(model, "SQL")
     _check(plan)
-    # a name that a table does not have is a string to some databases, unless the table's name stands before it
+    # some databases read an unknown quoted name as a string, unless it is qualified by the table
     columns = [f"source.{_name(feature.name)}" for feature in plan.features]
     levels = _levels(plan)
-    said = [_said(column) for column in levels[-1]]
+    outputs = [_output_name(column) for column in levels[-1]]
     for name in keep:
-        if _name(name).casefold() in said:
+        if _name(name).casefold() in outputs:
             raise ValueError(
                 f"keep names the column {name!r}, which is also the name of a prediction. Rename it in a view."
             )
@@ -80,8 +79,8 @@ def _select(columns: list[str], source: str) -> str:
     return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {source}"
 
 
-def _said(column: str) -> str:
-    """Return the name that a column of a query gets, as databases compare names."""
+def _output_name(column: str) -> str:
+    """Return the name of a column of a query, in the case in which databases compare names."""
     name = column.rpartition(" AS ")[2].casefold()
     return name if name.startswith('"') else f'"{name}"'
 
@@ -93,7 +92,7 @@ def _check(plan: Plan) -> None:
         if plan.features[j].clock:
             plan.refuse(
                 f"the dates of the column {plan.features[j].name!r}",
-                "Databases write them in their own ways: make them numbers before the fit, such as days since a date.",
+                "Databases represent them differently: make them numbers before the fit, such as days since a date.",
             )
     depth = max(_depth(tree) for tree in plan.trees)
     if plan.n_nodes > _MOST_NODES or len(plan.trees) > _MOST_TREES or depth > _MOST_DEPTH:
@@ -111,7 +110,7 @@ def _depth(tree: PlainTree) -> int:
     return int(depth.max())
 
 
-# ---- words --------------------------------------------------------------------------------------------------
+# ---- names and literals -------------------------------------------------------------------------------------------
 
 
 def _name(name: str) -> str:
@@ -129,15 +128,15 @@ def _text(text: str) -> str:
 
 
 def literal(value: float) -> str:
-    """Return a double as every database reads it, to the bit.
+    """Return a double as a literal that every database reads exactly.
 
-    Not all of them round decimals of many digits to the nearest double: such a number is written as a quotient of whole
-    numbers, or a product, by a power of two.
+    Not all databases round decimals of many digits to the nearest double; such a number is written as an integer times,
+    or divided by, powers of two.
     """
-    digits, _, exponent = f"{value:.{_LONGEST_DECIMAL - 1}e}".partition("e")
+    digits, _, exponent = f"{value:.{_MAX_DIGITS - 1}e}".partition("e")
     digits = digits.rstrip("0").rstrip(".")
-    power_of_ten = int(exponent) - len(digits.partition(".")[2])  # beside the digits as a whole number
-    if float(f"{digits}e{exponent}") == value and abs(power_of_ten) <= _EXACT_POWER:
+    power_of_ten = int(exponent) - len(digits.partition(".")[2])  # of the digits read as an integer
+    if float(f"{digits}e{exponent}") == value and abs(power_of_ten) <= _MAX_POWER:
         return f"{digits}E{int(exponent)}"
     mantissa, power = np.frexp(value)
     whole, power = int(mantissa * 2.0**53), int(power) - 53
@@ -152,12 +151,12 @@ def literal(value: float) -> str:
 
 
 def _decimal(value: float) -> str:
-    """Return a double as a decimal, which a database may round in its last place: for what is added, not compared."""
+    """Return a double as a decimal that a database may round in its last place, for numbers that are only added."""
     return literal(value) if len(literal(value)) < 20 else f"{value:.16E}"
 
 
 def _value(value: object) -> str:
-    """Return a label or category."""
+    """Return a label or category as a literal."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, (bool, np.bool_)):
@@ -174,50 +173,40 @@ def _value(value: object) -> str:
 
 
 def _leaves(plan: Plan, columns: list[str]) -> list[str]:
-    """Return one expression for each tree: its value, or the number of its leaf where a leaf has several."""
+    """Return an expression for each tree: its value, or the number of its leaf if leaves have several values."""
     found = []
     for t, tree in enumerate(plan.trees):
         if plan.width == 1:
-            said = {node: _decimal(float(tree.value[node, 0])) for node in tree.leaves.tolist()}
+            texts = {node: _decimal(float(tree.value[node, 0])) for node in tree.leaves.tolist()}
         else:
-            said = {node: str(k) for k, node in enumerate(tree.leaves.tolist())}
-        found.append(f"{_case(plan, tree, columns, said)} AS tree_{t}")
+            texts = {node: str(k) for k, node in enumerate(tree.leaves.tolist())}
+        found.append(f"{_case(plan, tree, columns, texts)} AS tree_{t}")
     return found
 
 
-def _case(plan: Plan, tree: PlainTree, columns: list[str], said: dict[int, str]) -> str:
-    """Return a tree as nested expressions, by a stack: trees may be deep."""
-    texts: list[str] = []
-    todo: list[str | int] = [0]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, str):
-            texts.append(item)
-        elif item in said:
-            texts.append(said[item])
-        else:
-            condition, is_left = _condition(plan, tree, columns, item)
-            children = [item + 1, int(tree.right[item])]
-            first, second = children if is_left else children[::-1]
-            next_: list[str | int] = [" END", second, " ELSE ", first, f"CASE WHEN {condition} THEN "]
-            todo += next_
-    return "".join(texts)
+def _case(plan: Plan, tree: PlainTree, columns: list[str], of_leaf: dict[int, str]) -> str:
+    """Return a tree as nested CASE expressions."""
+
+    def split(node: int) -> tuple[str | int, ...]:
+        condition, is_left = _condition(plan, tree, columns, node)
+        children = (node + 1, int(tree.right[node]))
+        first, second = children if is_left else children[::-1]
+        return f"CASE WHEN {condition} THEN ", first, " ELSE ", second, " END"
+
+    return tree.write(of_leaf.__getitem__, split)
 
 
 def _condition(plan: Plan, tree: PlainTree, columns: list[str], node: int) -> tuple[str, bool]:
-    """Return a condition that is not true of NULL unless it says so, and whether what it is true of goes left."""
+    """Return the condition of a split, and whether rows that satisfy it go left."""
     j = int(tree.feature[node])
     column, feature, missing_left = columns[j], plan.features[j], bool(tree.missing_left[node])
-    if node in tree.left_codes:
-        return _set_condition(plan, feature, column, tree.left_codes[node], missing_left)
     cut = float(tree.threshold[node])
-    if cut == np.inf:
+    if node not in tree.left_codes and cut == np.inf:
         known = f"{column} IS NOT NULL"
         return (known, True) if not missing_left else (f"{known} OR {column} IS NULL", True)
-    if feature.kind == "ordered":
-        n = len(feature.categories)
-        left = [code for code in range(n) if code <= cut]
-        return _set_condition(plan, feature, column, left, missing_left)
+    left_codes = tree.split_codes(node, len(feature.categories) if feature.kind == "ordered" else 0)
+    if left_codes is not None:
+        return _set_condition(plan, feature, column, left_codes, missing_left)
     if feature.kind == "boolean":
         column = f"CASE WHEN {column} THEN 1E0 WHEN NOT {column} THEN 0E0 END"
     return (f"{column} > {literal(cut)}", False) if missing_left else (f"{column} <= {literal(cut)}", True)
@@ -226,7 +215,7 @@ def _condition(plan: Plan, tree: PlainTree, columns: list[str], node: int) -> tu
 def _set_condition(
     plan: Plan, feature: Feature, column: str, left_codes: list[int], missing_left: bool
 ) -> tuple[str, bool]:
-    """Return the condition of a set of categories; those that did not occur at fit are missing, or others."""
+    """Return the condition of a set of categories; unseen ones are missing, or other categories."""
     n = len(feature.categories)
     is_other = plan.unseen == "other" and feature.kind == "category"
     left = {code for code in left_codes if code < n}
@@ -235,7 +224,7 @@ def _set_condition(
     codes = sorted(left if listed_left else set(range(n)) - left)
     listed = ", ".join(_value(feature.categories[code]) for code in codes)
     condition = f"{column} IN ({listed})" if codes else "1 = 0"
-    if missing_left != other_left:  # NULL goes with the categories that are listed
+    if missing_left != other_left:  # NULL belongs to the listed categories
         condition = f"({condition} OR {column} IS NULL)"
     return condition, listed_left
 
@@ -244,7 +233,7 @@ def _set_condition(
 
 
 def _levels(plan: Plan) -> list[list[str]]:
-    """Return the columns of the queries around the trees, from the inside out."""
+    """Return the columns of the nested queries around the trees, from the innermost to the outermost."""
     if plan.is_isolation:
         return _isolation_levels(plan)
     if plan.is_sum:
@@ -253,18 +242,18 @@ def _levels(plan: Plan) -> list[list[str]]:
     if plan.classes is None:
         total = _sum([f"tree_{t}" for t in range(len(plan.trees))])
         return [[f"{total if plan.is_one_tree else f'({total}) / {n}'} AS prediction"]]
-    shares = []
+    proba = []
     for k in range(plan.width):
         total = _sum([_leaf_values(tree, t, k) for t, tree in enumerate(plan.trees)])
-        shares.append(f"{total if plan.is_one_tree else f'({total}) / {n}'} AS share_{k}")
+        proba.append(f"{total if plan.is_one_tree else f'({total}) / {n}'} AS proba_{k}")
     if plan.cost is None:
-        return [shares, _labelled(plan, "share")]
+        return [proba, _labelled(plan, "proba")]
     costs = []
     for j in range(plan.width):
-        terms = [f"share_{i} * {literal(float(plan.cost[i, j]))}" for i in range(plan.width)]
+        terms = [f"proba_{i} * {literal(float(plan.cost[i, j]))}" for i in range(plan.width)]
         costs.append(f"{_sum(terms)} AS cost_{j}")
-    both = [f"share_{k} AS share_{k}" for k in range(plan.width)]
-    return [shares, [*both, *costs], _labelled(plan, "cost")]
+    both = [f"proba_{k} AS proba_{k}" for k in range(plan.width)]
+    return [proba, [*both, *costs], _labelled(plan, "cost")]
 
 
 def _sum(terms: list[str]) -> str:
@@ -280,7 +269,7 @@ def _leaf_values(tree: PlainTree, t: int, k: int) -> str:
 
 
 def _labelled(plan: Plan, by: str) -> list[str]:
-    """Return the label with the largest share or score, or the least cost, the first of equals; and the shares."""
+    """Return the predicted label, by the largest probability or score or the least cost, and the probabilities."""
     assert plan.classes is not None
     labels = plan.classes[0].tolist()
     cases = []
@@ -292,9 +281,9 @@ def _labelled(plan: Plan, by: str) -> list[str]:
         else:
             test = " AND ".join(f"{by}_{k} >= {by}_{m}" for m in others)
         cases.append(f"WHEN {test} THEN {_value(labels[k])}")
-    said = f"CASE {' '.join(cases)} ELSE {_value(labels[-1])} END" if cases else _value(labels[0])
-    shares = [f"share_{k} AS {_name(f'share_{label}')}" for k, label in enumerate(labels)]
-    return [f"{said} AS prediction", *shares]
+    label_case = f"CASE {' '.join(cases)} ELSE {_value(labels[-1])} END" if cases else _value(labels[0])
+    proba = [f"proba_{k} AS {_name(f'proba_{label}')}" for k, label in enumerate(labels)]
+    return [f"{label_case} AS prediction", *proba]
 
 
 def _score_levels(plan: Plan) -> list[list[str]]:
@@ -309,29 +298,29 @@ def _score_levels(plan: Plan) -> list[list[str]]:
     passed = [f"score_{k} AS score_{k}" for k in range(n)]
     if n == 1:
         minus = "-score_0" if plan.link == "logit" else "-2E0 * score_0"
-        share = f"CASE WHEN {minus} > 700E0 THEN 0E0 ELSE 1E0 / (1E0 + EXP({minus})) END"
-        names = [_name(f"share_{label}") for label in labels]
-        said = f"CASE WHEN score_0 > 0E0 THEN {_value(labels[1])} ELSE {_value(labels[0])} END AS prediction"
+        second = f"CASE WHEN {minus} > 700E0 THEN 0E0 ELSE 1E0 / (1E0 + EXP({minus})) END"
+        names = [_name(f"proba_{label}") for label in labels]
+        label_case = f"CASE WHEN score_0 > 0E0 THEN {_value(labels[1])} ELSE {_value(labels[0])} END AS prediction"
         return [
             scores,
-            [*passed, f"{share} AS share_1"],
-            [said, f"1E0 - share_1 AS {names[0]}", f"share_1 AS {names[1]}"],
+            [*passed, f"{second} AS proba_1"],
+            [label_case, f"1E0 - proba_1 AS {names[0]}", f"proba_1 AS {names[1]}"],
         ]
-    most = "CASE " + " ".join(
+    highest = "CASE " + " ".join(
         f"WHEN {' AND '.join(f'score_{k} >= score_{m}' for m in range(k + 1, n))} THEN score_{k}" for k in range(n - 1)
     )
-    most = f"{most} ELSE score_{n - 1} END AS most"
-    parts = [f"EXP(score_{k} - most) AS part_{k}" for k in range(n)]
-    total = _sum([f"part_{k}" for k in range(n)])
-    shares = [f"part_{k} / ({total}) AS share_{k}" for k in range(n)]
-    return [scores, [*passed, most], [*passed, *parts], [*passed, *shares], _labelled(plan, "score")]
+    highest = f"{highest} ELSE score_{n - 1} END AS highest"
+    exponentials = [f"EXP(score_{k} - highest) AS exp_{k}" for k in range(n)]
+    total = _sum([f"exp_{k}" for k in range(n)])
+    proba = [f"exp_{k} / ({total}) AS proba_{k}" for k in range(n)]
+    return [scores, [*passed, highest], [*passed, *exponentials], [*passed, *proba], _labelled(plan, "score")]
 
 
 def _isolation_levels(plan: Plan) -> list[list[str]]:
-    assert plan.usual_length is not None
+    assert plan.mean_length is not None
     total, n = _sum([f"tree_{t}" for t in range(len(plan.trees))]), literal(float(len(plan.trees)))
-    ratio = f"({total}) / {n} / {_decimal(plan.usual_length)}" if plan.usual_length > 0 else "1E0"
+    ratio = f"({total}) / {n} / {_decimal(plan.mean_length)}" if plan.mean_length > 0 else "1E0"
     level = "CASE WHEN ABS(ratio - 1E0) < 1E-12 THEN 1E0 ELSE ratio END AS ratio"
     score = f"-EXP({_decimal(-0.6931471805599453)} * ratio) AS score"
-    said = f"CASE WHEN score < {literal(plan.offset)} THEN -1 ELSE 1 END AS prediction"
-    return [[f"{ratio} AS ratio"], [level], [score], ["score AS score", said]]
+    label_case = f"CASE WHEN score < {literal(plan.offset)} THEN -1 ELSE 1 END AS prediction"
+    return [[f"{ratio} AS ratio"], [level], [score], ["score AS score", label_case]]

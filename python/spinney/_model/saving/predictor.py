@@ -178,7 +178,7 @@ class Predictor:
         return predictor.predict(row, offset)
 
     def to_predictor(self) -> Any:
-        """Return a predictor of single rows; each thread needs one of its own.
+        """Return a predictor of single rows; use one per thread.
 
         Returns
         -------

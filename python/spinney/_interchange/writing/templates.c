@@ -1,6 +1,6 @@
-// Pieces of the C files that spinney writes; @WORDS@ are filled in.
+// Templates of exported C files; @FIELDS@ are filled in.
 // ---- exp
-/* e^x of IEEE operations alone, with the same bits on every machine; x is cut to -700 ... 700. */
+/* e^x by IEEE operations alone, bit-identical on every machine; x is clipped to -700 ... 700. */
 static double exp_ieee(double x) {
   const double shift = 0x1.8p52;
   double shifted, k, r, p, result;
@@ -31,7 +31,7 @@ static double exp_ieee(double x) {
   return result;
 }
 // ---- log
-/* The natural logarithm of a number from 1 on, in the same way. */
+/* The natural logarithm of a number of at least 1, bit-identical on every machine. */
 static double log_ieee(double x) {
   const uint64_t sqrt_half = UINT64_C(0x3FE6A09E667F3BCD);
   uint64_t bits, exponent;
@@ -82,7 +82,7 @@ static const double *leaf_of(uint32_t at, const double *row) {
   return leaf_value + (size_t)node_next[at] * width;
 }
 // ---- combine
-/* What trees split on: some columns as they are, then weighted sums of columns. */
+/* The values that trees split on: some columns, then linear combinations of columns. */
 static void combine(const double *row, double *split) {
   int k, m;
   for (k = 0; k < n_plain; ++k) split[k] = row[plain_column[k]];
@@ -181,12 +181,12 @@ void @NAME@_predict(const double *row, double *out) {
 }
 // ---- predict_isolation
 void @NAME@_predict(const double *row, double *out) {
-  const double usual = @USUAL@;
+  const double mean_length = @MEAN_LENGTH@;
   double length = 0.0, ratio;
   int t;
   @COMBINE@
   for (t = 0; t < n_trees; ++t) length += *leaf_of(tree_root[t], @SPLIT_ROW@);
-  ratio = usual > 0 ? length / n_trees / usual : 1.0;
+  ratio = mean_length > 0 ? length / n_trees / mean_length : 1.0;
   if (ratio - 1.0 < 1e-12 && ratio - 1.0 > -1e-12) ratio = 1.0;
   out[0] = -exp_ieee(-0.6931471805599453 * ratio);
 }
@@ -211,27 +211,27 @@ void @NAME@_class(const double *row, int *codes) {
     if (scores[k] > scores[best]) best = k;
   codes[0] = best;
 }
-// ---- class_shares
+// ---- class_probabilities
 void @NAME@_class(const double *row, int *codes) {
-  double shares[width];
+  double proba[width];
   int output, k, first = 0;
-  @NAME@_predict(row, shares);
+  @NAME@_predict(row, proba);
   for (output = 0; output < @NAME@_n_outputs; ++output) {
     int best = 0;
     for (k = 1; k < classes_of_output[output]; ++k)
-      if (shares[first + k] > shares[first + best]) best = k;
+      if (proba[first + k] > proba[first + best]) best = k;
     codes[output] = best;
     first += classes_of_output[output];
   }
 }
 // ---- class_cost
 void @NAME@_class(const double *row, int *codes) {
-  double shares[width], expected[n_classes], least;
+  double proba[width], expected[n_classes], least;
   int i, j;
-  @NAME@_predict(row, shares);
+  @NAME@_predict(row, proba);
   for (j = 0; j < n_classes; ++j) {
-    expected[j] = shares[0] * cost[j];
-    for (i = 1; i < n_classes; ++i) expected[j] = expected[j] + shares[i] * cost[i * n_classes + j];
+    expected[j] = proba[0] * cost[j];
+    for (i = 1; i < n_classes; ++i) expected[j] = expected[j] + proba[i] * cost[i * n_classes + j];
   }
   least = expected[0];
   for (j = 1; j < n_classes; ++j) least = expected[j] < least ? expected[j] : least;
