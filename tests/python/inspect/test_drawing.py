@@ -442,14 +442,14 @@ import spinney
 m = spinney.DecisionTreeClassifier(max_depth=2).fit([[0.0], [1.0]], [0, 1])
 m.export_text(); m.rules(); spinney.tree_svg(m); m._repr_html_(); spinney.to_json(m)
 spinney.plot_tree; spinney.plot_partition
-said = {{"loaded": "matplotlib" in sys.modules}}
+report = {{"loaded": "matplotlib" in sys.modules}}
 sys.modules["matplotlib"] = None
 for call in {calls!r}:
     try:
         eval(call)
     except ImportError as error:
-        said[call] = str(error)
-print(json.dumps(said))
+        report[call] = str(error)
+print(json.dumps(report))
 """
 
 

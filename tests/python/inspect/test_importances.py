@@ -50,7 +50,7 @@ def fitted(kind, n_outputs=1, weight=None, **parameters):
     return small(kind, **parameters).fit(X, y, weight), X, y
 
 
-# ---- slow twins -------------------------------------------------------------------------------------------
+# ---- reference implementations ----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_groups_are_permuted_together():
     np.testing.assert_allclose(found.by_row, by_row, atol=1e-12)
     alone = forest.importances(X, y)
     assert found.importance[0] > max(alone.importance[[0, 2]])
-    assert np.array_equal(found.by_tree[:, 1], alone.by_tree[:, 1])  # columns of their own are permuted as before
+    assert np.array_equal(found.by_tree[:, 1], alone.by_tree[:, 1])  # single columns are permuted as before
     named = forest.importances(X, y, groups={"both": [0, "c"]})
     assert named.names == ["both", "b", "d"]
     assert np.array_equal(named.by_tree, found.by_tree)

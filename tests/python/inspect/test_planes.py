@@ -235,8 +235,8 @@ def test_the_selected_penalty_agrees_with_single_fits(kind, squared):
     model = make(C=penalties, cv=folds, **options).fit(X, y)
     errors = []
     for C in penalties:
-        said = np.concatenate([make(C=C, **options).fit(X[a], y[a]).predict(X[b]) for a, b in folds])
-        errors.append(np.mean((said - y) ** 2 if kind == "LinearSVR" else said != y))
+        predicted = np.concatenate([make(C=C, **options).fit(X[a], y[a]).predict(X[b]) for a, b in folds])
+        errors.append(np.mean((predicted - y) ** 2 if kind == "LinearSVR" else predicted != y))
     np.testing.assert_allclose(model.cv_results_["error"], errors, atol=1e-6)
     assert penalties[int(np.argmin(errors))] == model.C_
     assert model.coef_.tolist() == make(C=model.C_, **options).fit(X, y).coef_.tolist()

@@ -234,7 +234,9 @@ def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes
         ax.figure.colorbar(points, ax=ax)
     else:
         for code, (name, rows) in enumerate(_groups(y, len(positions))):
-            ax.scatter(*positions[rows].T, s=14, linewidths=0, alpha=0.8, label=name, **class_look(code))
+            ax.scatter(
+                positions[rows, 0], positions[rows, 1], s=14, linewidths=0, alpha=0.8, label=name, **class_look(code)
+            )
         if y is not None:
             ax.legend(frameon=False, loc="best")
     ax.set(xlabel="first direction", ylabel="second direction")
