@@ -45,7 +45,9 @@ def fingerprint_of(models: Sequence[BaseEstimator], prefixes: Sequence[bytes]) -
     digest = hashlib.sha256()
     for model, prefix in zip(models, prefixes, strict=True):
         if not hasattr(model, "fingerprint"):
-            raise TypeError(f"Models of the type {type(model).__name__} have no fingerprint, so the ensemble has none.")
+            raise TypeError(
+                f"Members of the type {type(model).__name__} have no fingerprint, so the ensemble has none."
+            )
         digest.update(prefix + model.fingerprint().encode())
     return digest.hexdigest()
 

@@ -1,1 +1,1 @@
-"""Neighbours and regular cells: the estimators."""
+"""Nearest neighbours and histograms."""

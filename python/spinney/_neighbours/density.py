@@ -1,4 +1,4 @@
-"""The histogram as a density."""
+"""Histogram density estimation."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
-_MOST_TRIED = 100  # bins of a column, if the caller does not say
+_MAX_BINS = 100  # per column, unless bin_counts is set
 
 
 @estimator
 class HistogramDensity(DensityMixin, TableEstimator):
-    """The histogram as an estimate of the density that rows were drawn from.
+    """Histogram density estimation.
 
-    Bins are boxes of equal edges, by default from the lowest value of each column on. Cross-validation takes the edges
-    of least risk, the expected squared distance from the density up to a constant, estimated by leaving one row out:
-    2 / ((n - 1) v) - (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the share of the rows in each.
+    Bins are boxes of equal size, which start at the lowest value of each column by default. Cross-validation chooses
+    the bin width that minimises the leave-one-out estimate of the integrated squared error,
+    2 / ((n - 1) v) - (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the fraction of rows in each bin.
 
     See Also
     --------
-    HistogramRegressor : Means of a target in such bins.
+    HistogramRegressor : Means of a target in bins.
 
     Examples
     --------
@@ -66,12 +66,12 @@ class HistogramDensity(DensityMixin, TableEstimator):
     _saved: ClassVar[SavedState] = SavedState("fitted", {"cv_results_": columns("bin_count")})
 
     def fit(self, X: TableLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Count the rows of each bin; with ``bin_width="cv"``, choose how wide bins are.
+        """Count the rows of each bin; with ``bin_width="cv"``, choose the bin width first.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            Columns of numbers, without missing values.
+            Numeric columns without missing values.
         y : None
             Not used.
         sample_weight : array-like of shape (n_samples,), optional
@@ -85,8 +85,8 @@ class HistogramDensity(DensityMixin, TableEstimator):
         self._check_parameters()
         table = read_table(X)
         schema = Schema.learn(table)
-        given = read_weights(sample_weight, table.n_rows)
-        weight = np.ones(table.n_rows) if given is None else given
+        weight = read_weights(sample_weight, table.n_rows)
+        weight = np.ones(table.n_rows) if weight is None else weight
         values = _finite_values(schema, schema.encode(table, estimator=type(self).__name__))
         values, weight = values[weight > 0], weight[weight > 0]
         low, top = values.min(axis=0), values.max(axis=0)
@@ -99,8 +99,8 @@ class HistogramDensity(DensityMixin, TableEstimator):
             if not (edge > 0).all():
                 raise ValueError(f"bin_width must be positive numbers. Got {self.bin_width!r}.")
         if not np.isfinite(edge).all() or ((top - low) / edge > 2.0**38).any():
-            raise ValueError("The bins are too narrow, or the range of a column too wide for a number. Rescale X.")
-        self.histogram_ = _counted(values, weight, origin, edge, top)
+            raise ValueError("The bins are too narrow for the range of a column. Rescale X, or widen the bins.")
+        self.histogram_ = _histogram(values, weight, origin, edge, top)
         self.__dict__.pop("cv_results_", None)
         if results is not None:
             self.cv_results_ = results
@@ -108,10 +108,10 @@ class HistogramDensity(DensityMixin, TableEstimator):
         return self
 
     def _choose(self, values: Floats, weight: Floats, origin: Floats, top: Floats) -> tuple[Floats, dict[str, Any]]:
-        """Return the edges of least risk, and the table of all that were tried."""
+        """Return the bin width of the smallest risk, and the risk of all candidates."""
         total = float(weight.sum())
         if self.bin_counts is None:
-            counts = np.arange(1, min(_MOST_TRIED, max(2, len(values))) + 1)
+            counts = np.arange(1, min(_MAX_BINS, max(2, len(values))) + 1)
         else:
             counts = np.unique(np.asarray(self.bin_counts))
             if counts.dtype.kind not in "iu" or not len(counts) or counts[0] < 1:
@@ -120,17 +120,17 @@ class HistogramDensity(DensityMixin, TableEstimator):
         span = np.where(span > 0, span, 1.0)
         risks = np.zeros(len(counts))
         for i, n_bins in enumerate(counts.tolist()):
-            model = _counted(values, weight, origin, span / n_bins, top)
+            model = _histogram(values, weight, origin, span / n_bins, top)
             if total > 1:
                 squares = float((model.fraction * model.fraction).sum())
                 risks[i] = (2 - (total + 1) * squares) / ((total - 1) * model.volume)
         best = int(risks.argmin())
         return span / counts[best], {"bin_count": counts.astype(np.int64), "risk": risks}
 
-    # ---- using ---------------------------------------------------------------------------------------
+    # ---- evaluating ----------------------------------------------------------------------------------
 
     def score_samples(self, X: TableLike) -> Floats:
-        """Logarithm of the density at each row; minus infinity in bins without training rows.
+        """Log-density of each row; minus infinity in bins without training rows.
 
         Parameters
         ----------
@@ -140,13 +140,13 @@ class HistogramDensity(DensityMixin, TableEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Logarithms of densities.
+            Log-densities.
         """
         columns = self._columns(X)
         return self.histogram_.predictions(columns, self._n_threads)[:, 0]
 
     def score(self, X: TableLike, y: object = None) -> float:
-        """Sum of the logarithms of the densities at some rows.
+        """Log-likelihood: sum of the log-densities of some rows.
 
         Parameters
         ----------
@@ -164,40 +164,40 @@ class HistogramDensity(DensityMixin, TableEstimator):
 
     @property
     def bin_width_(self) -> Floats:
-        """Edges of the bins by column."""
+        """Width of the bins by column."""
         check_is_fitted(self)
         return self.histogram_.grid.edge
 
     @property
     def origin_(self) -> Floats:
-        """Where bins begin in each column."""
+        """Start of the first bin by column."""
         check_is_fitted(self)
         return self.histogram_.grid.origin
 
     @property
     def bins_(self) -> dict[str, NDArray[Any]]:
-        """Bins with training rows."""
+        """Bins with training rows: bounds, fraction of rows and density."""
         check_is_fitted(self)
         model = self.histogram_
         low = model.grid.origin + model.places.cells * model.grid.edge
         return {"low": low, "high": low + model.grid.edge, "share": model.fraction, "density": model.density}
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the density of one column as bars, or of two as a map.
+        """Plot the density of one column as bars, or of two columns as a heat map.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw.
+            Axes to draw on.
 
         Returns
         -------
         matplotlib axes
-            The picture.
+            The axes.
         """
         check_is_fitted(self)
         if self.n_features_in_ > 2:
-            raise ValueError(f"A histogram of {self.n_features_in_} columns cannot be drawn. Fit one or two columns.")
+            raise ValueError(f"A histogram of {self.n_features_in_} columns cannot be plotted. Fit one or two columns.")
         bins = self.bins_
         return draw_histogram(bins["low"], bins["high"], bins["density"], list(self.schema_.names), ax)
 
@@ -207,7 +207,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         lines = {"histogram": f"{bins} with rows", "width": width}
         size = {"bins": len(self.histogram_.fraction), "bin_width": self.bin_width_.tolist()}
         sentence = f"{bins} with rows, {width} wide"
-        return About("histogram", size, lines, sentence, why_no_trees="the model is made of bins, not of trees.")
+        return About("histogram", size, lines, sentence, why_no_trees="the model is a histogram without trees.")
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -217,32 +217,32 @@ class HistogramDensity(DensityMixin, TableEstimator):
         return tags
 
 
-def _counted(values: Floats, weight: Floats, origin: Floats, edge: Floats, top: Floats) -> FittedDensity:
-    """Count the rows of each bin."""
+def _histogram(values: Floats, weight: Floats, origin: Floats, edge: Floats, top: Floats) -> FittedDensity:
+    """Return the histogram of rows in bins of a width."""
     sizes = [0] * len(edge)
     grid = Grid.over(values, sizes, origin, edge, True)
     places = Places(grid.cells(values, sizes))
-    share = np.bincount(places.of_rows, weight, len(places.cells)) / weight.sum()
-    return FittedDensity(grid, places, share, top)
+    fraction = np.bincount(places.of_rows, weight, len(places.cells)) / weight.sum()
+    return FittedDensity(grid, places, fraction, top)
 
 
 def _finite_values(schema: Schema, table: _engine.Table) -> Floats:
     """Return the columns as numbers; refuse categories and missing values."""
     for feature in schema.features:
         if feature.kind in ("category", "ordered"):
-            raise ValueError(f"Column '{feature.name}' holds categories, which have no density. Leave it out.")
+            raise ValueError(f"Column '{feature.name}' has categories, which have no density. Leave it out.")
     values = table_values(table)
     if not np.isfinite(values).all():
         j = int(np.flatnonzero(~np.isfinite(values).all(axis=0))[0])
         raise ValueError(
-            f"Column '{schema.names[j]}' contains NaN, a missing value, or infinity, which has no place in a "
-            "histogram. Drop such rows."
+            f"Column '{schema.names[j]}' contains NaN, a missing value, or infinity, which a histogram cannot hold. "
+            "Drop such rows."
         )
     return values
 
 
 def _by_column(value: float | ArrayLike, name: str, n_columns: int) -> Floats:
-    """Read one number for all columns, or one for each."""
+    """Return a number for each column, from one number for all columns or one for each."""
     numbers = argument_numbers(value, name).reshape(-1)
     if len(numbers) not in (1, n_columns) or not np.isfinite(numbers).all():
         raise ValueError(f"{name} must be one finite number, or one for each of {n_columns} columns. Got {value!r}.")

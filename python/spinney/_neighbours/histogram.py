@@ -1,4 +1,4 @@
-"""Histograms as predictors: cells of regular edges, how wide they are, and what their training rows have."""
+"""Histogram classification and regression: the class or the mean of the training rows in the cell of a regular grid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,31 +20,39 @@ from spinney._estimator.parameters import SCALE, estimator, parameter, scale_nam
 from spinney._model.file.codec import SavedState, columns, number
 from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
 from spinney._model.neighbours.model import Ballot, Rows
-from spinney._neighbours.local_estimator import Floats, LocalClassifier, LocalEstimator, LocalRows, LocalTarget, Results
+from spinney._neighbours.local_estimator import (
+    Floats,
+    LocalClassifier,
+    LocalEstimator,
+    LocalRegressor,
+    LocalRows,
+    LocalTarget,
+    Results,
+)
 
 _FARTHEST = 1e100
-# cells of the range of a column that are tried, if the caller does not say; other scales try edges from 4 units down
+# numbers of cells per column that cell="cv" tries with scale="range"; other scales try widths from 4 units down
 _TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
 @dataclass(frozen=True)
 class CellTable:
-    """Training rows, and how cells of any edge are laid over them.
+    """Training rows, and the grids of cells on them.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features)
-        The table: NaN is missing, a category is its code.
+        The table: NaN for missing values, codes for categories.
     sizes : list of int
-        Categories of each column; 0 for numbers.
+        Number of categories of each column; 0 for numeric columns.
     weight : ndarray of shape (n_rows,)
-        Their weights.
+        Weights.
     target : LocalTarget
-        What is predicted.
+        Target.
     scale : str or None
-        What edges are multiples of.
+        Unit of the cell width.
     empty : str
-        What predicts a cell without rows.
+        Prediction of cells without rows.
     n_jobs : int
         Threads.
     """
@@ -59,7 +66,7 @@ class CellTable:
     n_jobs: int
 
     def units(self) -> tuple[Floats, Floats]:
-        """Where cells begin in each column, and what their edge is multiplied by."""
+        """Return the origin of the cells and the unit of their width, by column."""
         n = len(self.sizes)
         origin, unit = np.zeros(n), np.ones(n)
         for j in np.flatnonzero(np.array(self.sizes) == 0).tolist():
@@ -76,14 +83,14 @@ class CellTable:
         return origin, unit
 
     def grid(self, cell: float) -> Grid:
-        """Cells of one edge."""
+        """Return the grid of cells of a width."""
         origin, unit = self.units()
         used = self.values[self.weight > 0]
         return Grid.over(used, self.sizes, origin, cell * unit, self.scale == "range")
 
     @staticmethod
     def sums(ballot: Ballot, places: NDArray[np.intp], weight: Floats, n_cells: int) -> tuple[Floats, Floats]:
-        """Weighted sums of what the rows of each cell have, (n_cells, width), and their weights."""
+        """Return the weighted sums of the targets in each cell, (n_cells, width), and the weights of the cells."""
         total = np.empty((n_cells, ballot.width))
         first = 0
         for output in range(ballot.target.shape[1]):
@@ -97,7 +104,7 @@ class CellTable:
         return total, np.asarray(np.bincount(places, weight, n_cells), dtype=np.float64)
 
     def model(self, grid: Grid, weight: Floats) -> FittedCells:
-        """Return what the cells of the rows of positive weight have."""
+        """Return the fitted cells of the rows of positive weight."""
         used, ballot = np.flatnonzero(weight > 0), self.target.ballot
         places = Places(grid.cells(self.values[used], self.sizes))
         own = replace(ballot, target=ballot.target[used])
@@ -120,7 +127,7 @@ class CellTable:
 
 @dataclass(frozen=True)
 class FoldOfCells:
-    """Rows that an edge is evaluated by, and those that it is learned from."""
+    """The training weights and the held-out rows of one fold."""
 
     table: CellTable
     among: Floats
@@ -128,7 +135,7 @@ class FoldOfCells:
     model: FittedCells
 
     def predictions(self, values: Sequence[float]) -> Iterator[Floats]:
-        """Yield what cells of each edge predict of the rows."""
+        """Yield the predictions of the held-out rows for each cell width."""
         for cell in values:
             grid = self.table.grid(cell)
             model = self.table.model(grid, self.among)
@@ -137,14 +144,14 @@ class FoldOfCells:
 
 @dataclass(frozen=True)
 class LeftOutOfCells:
-    """The same where each row is taken out of its own cell in turn."""
+    """Leave-one-out predictions: each row is taken out of its cell in turn."""
 
     table: CellTable
     held_out: Rows
     model: FittedCells
 
     def predictions(self, values: Sequence[float]) -> Iterator[Floats]:
-        """Yield what cells of each edge predict of the rows without the row itself."""
+        """Yield the leave-one-out predictions for each cell width."""
         table, rows = self.table, self.held_out
         own = table.weight[rows]
         n, ballot = len(table.weight), table.target.ballot
@@ -168,7 +175,7 @@ class LeftOutOfCells:
 
 @estimator
 class BaseHistogram(LocalEstimator):
-    """Rows of one cell predict each other."""
+    """Prediction by the training rows in the same cell of a regular grid."""
 
     cell: float | str = parameter(
         Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), default="cv", kw_only=False
@@ -185,19 +192,19 @@ class BaseHistogram(LocalEstimator):
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
     ) -> Self:
-        """Count the rows of each cell; with ``cell="cv"``, choose how wide cells are.
+        """Fit the cells; with ``cell="cv"``, choose the cell width first.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+            a list of rows. Strings, categories, booleans and missing values need no encoding.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together (``cell="cv"`` with folds).
+            Rows with the same label are in the same fold (``cell="cv"`` with folds).
 
         Returns
         -------
@@ -214,10 +221,10 @@ class BaseHistogram(LocalEstimator):
             edges = self._edges_to_try()
             cell, results = self._choose(rows, self._trials(rows, table, groups, edges[0]), "cell", edges)
         elif groups is not None:
-            raise ValueError('groups say which rows are held out together, which needs cell="cv" and folds.')
+            raise ValueError('groups are only used by cross-validation: cell="cv" and cv with folds. Leave groups out.')
         model = table.model(table.grid(float(cell)), rows.weight)
         self.cell_ = float(cell)
-        self._keep_fit(rows, model, results)
+        self._set_fitted(rows, model, results)
         return self
 
     def _edges_to_try(self) -> list[float]:
@@ -231,7 +238,7 @@ class BaseHistogram(LocalEstimator):
     def _trials(
         self, rows: LocalRows, table: CellTable, groups: ArrayLike | None, edge: float
     ) -> Sequence[FoldOfCells | LeftOutOfCells]:
-        """Return models with the rows that they are evaluated by."""
+        """Return the models to evaluate, with their held-out rows."""
         folds = self._folds(rows, groups, "cell")
         model = table.model(table.grid(edge), table.weight)
         if folds is None:
@@ -240,7 +247,7 @@ class BaseHistogram(LocalEstimator):
 
     @property
     def n_cells_(self) -> int:
-        """Cells with training rows."""
+        """Number of cells with training rows."""
         check_is_fitted(self)
         return len(self.cells_.weight)
 
@@ -253,17 +260,17 @@ class BaseHistogram(LocalEstimator):
 
 @estimator
 class HistogramClassifier(LocalClassifier, BaseHistogram):
-    """The training rows of a row's cell vote for its class: the histogram rule.
+    """The training rows in the same cell of a regular grid vote for the class of a row: the histogram rule.
 
-    The table is cut into regular cells: numbers into intervals of one edge, which begin at the lowest value, the mean
-    or 0, by ``scale``; categories and missing values are cells of their own. What lies outside the range of the
-    training rows belongs to the outermost cells.
+    Numeric columns are divided into intervals of equal width, which start at the lowest value, the mean or 0, depending
+    on ``scale``; each category is a cell, and so are missing values. Values outside the range of the training rows
+    belong to the outermost cells.
 
     See Also
     --------
-    HistogramRegressor : The same for numbers.
-    KNeighborsClassifier : Neighbours instead of cells.
-    DecisionTreeClassifier : Cells that follow the data.
+    HistogramRegressor : The same for regression.
+    KNeighborsClassifier : Nearest neighbours instead of cells.
+    DecisionTreeClassifier : Adaptive cells.
 
     Examples
     --------
@@ -276,18 +283,18 @@ class HistogramClassifier(LocalClassifier, BaseHistogram):
 
 
 @estimator
-class HistogramRegressor(RegressorMixin, BaseHistogram):
-    """The mean of the training rows of a row's cell: the regressogram.
+class HistogramRegressor(LocalRegressor, BaseHistogram):
+    """The prediction is the mean of the training rows in the same cell of a regular grid: the regressogram.
 
-    The table is cut into regular cells: numbers into intervals of one edge, which begin at the lowest value, the mean
-    or 0, by ``scale``; categories and missing values are cells of their own. What lies outside the range of the
-    training rows belongs to the outermost cells.
+    Numeric columns are divided into intervals of equal width, which start at the lowest value, the mean or 0, depending
+    on ``scale``; each category is a cell, and so are missing values. Values outside the range of the training rows
+    belong to the outermost cells.
 
     See Also
     --------
-    HistogramClassifier : The same for classes.
-    KNeighborsRegressor : Neighbours instead of cells.
-    DecisionTreeRegressor : Cells that follow the data.
+    HistogramClassifier : The same for classification.
+    KNeighborsRegressor : Nearest neighbours instead of cells.
+    DecisionTreeRegressor : Adaptive cells.
 
     Examples
     --------

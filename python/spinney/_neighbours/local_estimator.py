@@ -1,4 +1,4 @@
-"""What neighbours and histogram cells share: targets of one output or several, the choice of a setting, predictions."""
+"""Base of nearest neighbours and histograms: targets, cross-validated choice of a setting, predictions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -36,16 +36,16 @@ Results = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class LocalTarget:
-    """What is predicted.
+    """The target of one output or several.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_outputs)
-        Values, or class codes.
+        Numeric targets, or class codes.
     classes : list of ndarrays or None
-        Labels by output; None: values.
+        Labels by output; None in a regression.
     costs : ClassCosts
-        Costs of mistakes and priors.
+        Misclassification costs and priors.
     """
 
     values: NDArray[Any]
@@ -54,38 +54,38 @@ class LocalTarget:
 
     @classmethod
     def of_values(cls, y: ArrayLike, n_rows: int) -> LocalTarget:
-        """Read numbers."""
+        """Read a numeric target."""
         values = read_values(y, n_rows)
         _warn_of_column(y, values.shape[1])
         return cls(values, None, ClassCosts())
 
     @classmethod
     def of_classes(cls, y: ArrayLike, n_rows: int, weight: Floats | None, cost_matrix: Any, priors: Any) -> LocalTarget:
-        """Read classes, and what their mistakes cost."""
-        found = read_classes(y, n_rows)
-        _warn_of_column(y, found.n_outputs)
-        codes, costs = np.ascontiguousarray(found.codes), ClassCosts()
+        """Read classes, misclassification costs and priors."""
+        target = read_classes(y, n_rows)
+        _warn_of_column(y, target.n_outputs)
+        codes, costs = np.ascontiguousarray(target.codes), ClassCosts()
         if cost_matrix is not None or priors is not None:
-            if found.n_outputs > 1:
-                raise ValueError("cost_matrix and priors are for one output. Fit one model per output.")
-            classes = found.classes[0]
+            if target.n_outputs > 1:
+                raise ValueError("cost_matrix and priors need a single output. Fit one model per output.")
+            classes = target.classes[0]
             cost = None if cost_matrix is None else read_cost_matrix(cost_matrix, classes)
-            given = None if priors is None else read_priors(priors, classes)
-            costs = ClassCosts.of(cost, given, None, codes[:, 0], weight, classes)
-        return cls(codes, found.classes, costs)
+            class_priors = None if priors is None else read_priors(priors, classes)
+            costs = ClassCosts.of(cost, class_priors, None, codes[:, 0], weight, classes)
+        return cls(codes, target.classes, costs)
 
     @property
     def ballot(self) -> Ballot:
-        """What each row votes for."""
+        """The votes of each row."""
         return Ballot(self.values, None if self.classes is None else [len(labels) for labels in self.classes])
 
     @property
     def decision(self) -> Floats | None:
-        """Costs that decide between classes, if there are any."""
+        """Costs that decide between classes; None without costs and priors."""
         return self.costs.decision if self.costs.cost is not None or self.costs.priors is not None else None
 
     def losses(self, model: FittedModel, rows: Rows, flat: Floats) -> Floats:
-        """Loss of each of some rows, given flat predictions of them."""
+        """Return the loss of some rows, given their flat predictions."""
         actual = self.values[rows]
         if self.classes is None:
             return np.asarray(((actual - flat) ** 2).mean(axis=1))
@@ -95,13 +95,13 @@ class LocalTarget:
         return np.asarray((codes != actual).mean(axis=1))
 
     def score(self, scorer: Callable[..., float], model: FittedModel, rows: Rows, flat: Floats) -> float:
-        """Return what a scorer says of flat predictions of some rows."""
-        every, predicted = np.arange(len(rows)), model.by_output(flat)
+        """Return the score of some rows, given their flat predictions."""
+        all_rows, predicted = np.arange(len(rows)), model.by_output(flat)
         if self.classes is None:
             actual = self.values[rows, 0] if model.n_outputs == 1 else self.values[rows]
-            return float(scorer(KnownValues(predicted), every, actual))
+            return float(scorer(KnownValues(predicted), all_rows, actual))
         known = KnownProba(predicted, model.labels(model.best_codes(flat), self.classes), self.classes)
-        return float(scorer(known, every, model.labels(self.values[rows].astype(np.intp), self.classes)))
+        return float(scorer(known, all_rows, model.labels(self.values[rows].astype(np.intp), self.classes)))
 
 
 def _warn_of_column(y: ArrayLike, n_outputs: int) -> None:
@@ -111,7 +111,7 @@ def _warn_of_column(y: ArrayLike, n_outputs: int) -> None:
 
 @dataclass(frozen=True)
 class LocalRows:
-    """A table and its target on their way to a model."""
+    """The training table, its target and weights."""
 
     columns: _engine.Table
     schema: Schema
@@ -120,11 +120,11 @@ class LocalRows:
 
 
 class HeldOut(Protocol):
-    """Rows that a setting is evaluated by, and what a model predicts of them with each value of it."""
+    """Held-out rows, and their predictions for each value of a setting."""
 
     @property
     def model(self) -> FittedModel:
-        """A model that knows how predictions are laid out."""
+        """A model with the layout of the predictions."""
 
     @property
     def held_out(self) -> Rows:
@@ -135,21 +135,21 @@ class HeldOut(Protocol):
 
 
 def _marked(rows: Rows, weight: Floats) -> NDArray[np.bool_]:
-    """Mark some rows of a table."""
-    found = np.zeros(len(weight), dtype=bool)
-    found[rows] = True
-    return found
+    """Return a mask of some rows of a table."""
+    mask = np.zeros(len(weight), dtype=bool)
+    mask[rows] = True
+    return mask
 
 
 def _deviation(losses: Floats) -> float:
-    """Return the standard deviation, in a unit in which no square is too large to be a number."""
+    """Return the standard deviation, scaled so that squares do not overflow."""
     _, power = np.frexp(np.abs(losses).max())
     return float(np.ldexp(np.ldexp(losses, -power).std(ddof=1), power))
 
 
 @estimator
 class LocalEstimator(TableEstimator):
-    """Predicts by what training rows near a row have."""
+    """Prediction by training rows that are close to a row."""
 
     cv: Any = parameter(StrOptions({"loo"}), Integral, "cv_object", "array-like", default="loo")
     scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
@@ -163,37 +163,37 @@ class LocalEstimator(TableEstimator):
     )
 
     def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:
-        """Check y, and the costs and priors of its classes."""
+        """Read y, and the costs and priors of its classes."""
         return LocalTarget.of_values(y, n_rows)
 
     def _read_rows(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> LocalRows:
         self._check_parameters()
         table = read_table(X)
         schema = self._learn_schema(table)
-        given = read_weights(sample_weight, table.n_rows)
-        target = self._read_target(y, table.n_rows, given)
+        weight = read_weights(sample_weight, table.n_rows)
+        target = self._read_target(y, table.n_rows, weight)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        return LocalRows(columns, schema, target, np.ones(table.n_rows) if given is None else given)
+        return LocalRows(columns, schema, target, np.ones(table.n_rows) if weight is None else weight)
 
     # ---- the choice of a setting -----------------------------------------------------------------------------
 
     def _folds(self, rows: LocalRows, groups: ArrayLike | None, setting: str) -> list[tuple[Floats, Rows]] | None:
-        """Return weights to learn with and rows held out, by fold; None: rows are left out one by one."""
+        """Return the training weights and the held-out rows of each fold; None for leave-one-out."""
         if not isinstance(self.cv, str):
             strata = None if rows.target.classes is None else rows.target.values
             random = check_random_state(self.random_state)
             folds = read_folds(self.cv, strata, rows.target.values, rows.weight, groups, random)
             return [(np.where(_marked(fold.train, rows.weight), rows.weight, 0.0), fold.held_out) for fold in folds]
         if groups is not None:
-            raise ValueError("cv='loo' holds out one row at a time. Pass a number of folds with groups.")
+            raise ValueError("cv='loo' holds out one row at a time and cannot use groups. Pass a number of folds.")
         if np.count_nonzero(rows.weight > 0) < 2:
-            raise ValueError(f"{setting}='cv' needs at least 2 rows: one of n_samples=1 leaves none to learn from.")
+            raise ValueError(f"{setting}='cv' needs at least 2 rows of positive weight; there is n_samples=1.")
         return None
 
     def _choose(
         self, rows: LocalRows, trials: Sequence[HeldOut], name: str, values: Sequence[Any]
     ) -> tuple[Any, Results]:
-        """Return the value with the smallest mean error over the trials, the first of equals, and the table."""
+        """Return the value with the smallest mean error, the first of equal ones, and the results of all values."""
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         errors, spread = np.empty((len(values), len(trials))), np.zeros(len(values))
         for f, trial in enumerate(trials):
@@ -211,8 +211,8 @@ class LocalEstimator(TableEstimator):
         results = {name: np.array(values), "error": mean, "error_se": spread, "fold_errors": errors}
         return values[int(mean.argmin())], results
 
-    def _keep_fit(self, rows: LocalRows, model: FittedModel, results: Results | None) -> None:
-        """Set the fitted attributes, all at once, when nothing can fail any more."""
+    def _set_fitted(self, rows: LocalRows, model: FittedModel, results: Results | None) -> None:
+        """Set the fitted attributes, after everything that can fail."""
         self.__dict__.pop("cv_results_", None)
         self._set_schema(rows.schema)
         setattr(self, self._model_attribute, model)
@@ -227,7 +227,7 @@ class LocalEstimator(TableEstimator):
             self.cost_matrix_, self.priors_ = rows.target.costs.cost, rows.target.costs.priors
 
     def _summary(self, noun: str, size: Mapping[str, Any], lines: dict[str, str], sentence: str, why: str) -> About:
-        """Return the model in words, with the cross-validated error if there is one."""
+        """Return a summary of the model, with the cross-validated error if there is one."""
         error = float(self.cv_results_["error"].min()) if "cv_results_" in self.__dict__ else None
         if error is not None:
             lines = lines | {"error, cross-validated": f"{error:.4g}"}
@@ -235,12 +235,18 @@ class LocalEstimator(TableEstimator):
             sentence += f", chosen by cross-validation (error {error:.4g})"
         return About(noun, dict(size), lines, sentence, why_no_trees=f"the model is made of {why}, not of trees.")
 
-    # ---- using ---------------------------------------------------------------------------------------------------
+    def _predictions(self, X: TableLike) -> Any:
+        """Return predicted values or class probabilities, by output."""
+        columns = self._columns(X)
+        return self._fitted.by_output(self._fitted.predictions(columns, self._n_threads))
 
-    def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict each row.
 
-        Of classes the most probable one, or the one of least expected cost if there is a cost matrix.
+@estimator
+class LocalRegressor(RegressorMixin, LocalEstimator):
+    """Regression by training rows that are close to a row."""
+
+    def predict(self, X: TableLike) -> Floats:
+        """Predict the numeric target of each row.
 
         Parameters
         ----------
@@ -250,18 +256,14 @@ class LocalEstimator(TableEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Values, or labels; the first of several equally good ones.
+            Predicted values.
         """
-        columns = self._columns(X)
-        if not self._is_class_target:
-            return np.asarray(self._fitted.by_output(self._fitted.predictions(columns, self._n_threads)))
-        codes = self._fitted.codes(columns, self._n_threads)
-        return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
+        return np.asarray(self._predictions(X))
 
 
 @estimator
 class LocalClassifier(ClassifierMixin, LocalEstimator):
-    """Rows near a row vote for its class; mistakes may have costs, and classes priors."""
+    """Classification by votes of training rows that are close to a row, with optional costs and priors."""
 
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
     priors: ArrayLike | None = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
@@ -274,6 +276,23 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         tags: Tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+    def predict(self, X: TableLike) -> NDArray[Any]:
+        """Predict the most probable class of each row, or the class of the smallest expected cost; the first on a tie.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Labels.
+        """
+        columns = self._columns(X)
+        codes = self._fitted.codes(columns, self._n_threads)
+        return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
     def predict_proba(self, X: TableLike) -> Floats | list[Floats]:
         """Class probabilities of each row.
@@ -288,8 +307,8 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             One array per output; columns in the order of `classes_`.
         """
-        columns = self._columns(X)
-        return self._fitted.by_output(self._fitted.predictions(columns, self._n_threads))
+        proba: Floats | list[Floats] = self._predictions(X)
+        return proba
 
     def predict_log_proba(self, X: TableLike) -> Floats | list[Floats]:
         """Logarithm of the class probabilities; -inf for 0.
@@ -304,5 +323,5 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             As `predict_proba`.
         """
-        shares: Floats | list[Floats] = self.predict_proba(X)
-        return [log(part) for part in shares] if isinstance(shares, list) else log(shares)
+        proba: Floats | list[Floats] = self.predict_proba(X)
+        return [log(of_output) for of_output in proba] if isinstance(proba, list) else log(proba)

@@ -1,4 +1,4 @@
-"""Nearest neighbours: those of classes, those of values, and the neighbours themselves."""
+"""k-nearest neighbours for classification and regression."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,29 +21,36 @@ from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.neighbours.measure import METRICS, Measure
 from spinney._model.neighbours.model import ALGORITHMS, TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
-from spinney._neighbours.local_estimator import Floats, LocalClassifier, LocalEstimator, LocalRows, Results
+from spinney._neighbours.local_estimator import (
+    Floats,
+    LocalClassifier,
+    LocalEstimator,
+    LocalRegressor,
+    LocalRows,
+    Results,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-_MOST_TRIED = 30  # neighbours, if the caller does not say
+_MAX_K = 30  # largest k that n_neighbors="cv" tries, unless k_values is set
 Metric = str | Callable[[Floats, Floats], float]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A model and the rows that it is judged by.
+    """A model, and the rows that it is evaluated on.
 
     Attributes
     ----------
     model : FittedNeighbours
-        Fitted without these rows, or, if `find` leaves each out, with them.
+        Fitted without these rows; with them for leave-one-out.
     find : callable
-        From numbers among these rows and k to the nearest rows of the model and their distances.
+        Returns the k nearest rows of the model and their distances, given numbers among the held-out rows.
     n_queries, n_rows : int
-        Rows that it is judged by, and rows that may be neighbours of one of them.
+        Number of held-out rows, and of rows that may be neighbours of one of them.
     held_out : ndarray of int
-        Their numbers in the table.
+        Numbers of the held-out rows in the table.
     """
 
     model: FittedNeighbours
@@ -55,7 +61,7 @@ class Trial:
 
     @classmethod
     def of(cls, model: FittedNeighbours, terms: Floats, held_out: Rows, n_jobs: int) -> Trial:
-        """Evaluate a model by rows that it has not seen, which are given as terms."""
+        """Evaluate a model on held-out rows, given as terms."""
 
         def find(queries: Rows, k: int) -> tuple[Rows, Floats]:
             return model.nearest(np.ascontiguousarray(terms[queries]), k, n_jobs)
@@ -64,7 +70,7 @@ class Trial:
 
     @classmethod
     def leave_one_out(cls, model: FittedNeighbours, numbers: Rows, n_jobs: int) -> Trial:
-        """Evaluate a model by its own rows, each of which is no neighbour of itself."""
+        """Evaluate a model on its training rows by leave-one-out."""
 
         def find(queries: Rows, k: int) -> tuple[Rows, Floats]:
             return model.nearest_others(queries, k, n_jobs)
@@ -72,7 +78,7 @@ class Trial:
         return cls(model, find, len(model.rows), len(model.rows) - 1, numbers)
 
     def predictions(self, values: Sequence[int]) -> Iterator[Floats]:
-        """Yield what the model predicts for each number of neighbours; the numbers rise."""
+        """Yield the predictions for each number of neighbours, in ascending order."""
         counting = replace(self.model.counting, k=max(values))
         n = min(self.n_rows, counting.n_wanted)
         rows, distance = self.find(np.arange(self.n_queries), n)
@@ -90,7 +96,7 @@ class Trial:
             yield flat
 
     def _running(self, rows: Rows, distance: Floats, values: Sequence[int]) -> Iterator[Floats]:
-        """Yield the same where a neighbour counts the same for any k: sums go on from one k to the next."""
+        """Yield the predictions where the vote of a neighbour does not depend on k, so that sums are cumulative."""
         votes = self.model.counting.weighted(distance, np.ones(distance.shape), np.ones(distance.shape))
         total, sums = np.zeros((len(rows), self.model.ballot.width)), np.zeros(len(rows))
         done = 0
@@ -104,7 +110,7 @@ class Trial:
 
 @estimator
 class BaseNeighbors(LocalEstimator):
-    """The nearest training rows predict a row."""
+    """Prediction by the k nearest training rows."""
 
     n_neighbors: int | str = parameter(COUNT, StrOptions({"cv"}), default=5, kw_only=False)
     weights: str | Callable[[Floats], Floats] = parameter(StrOptions(set(WEIGHTS)), callable, default="uniform")
@@ -130,19 +136,19 @@ class BaseNeighbors(LocalEstimator):
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
     ) -> Self:
-        """Remember the rows; with ``n_neighbors="cv"``, choose how many are asked.
+        """Store the training rows; with ``n_neighbors="cv"``, choose the number of neighbours.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+            a list of rows. Strings, categories, booleans and missing values need no encoding.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice, as two of the neighbours; a weight of 0 leaves it out.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together (``n_neighbors="cv"`` with folds).
+            Rows with the same label are in the same fold (``n_neighbors="cv"`` with folds).
 
         Returns
         -------
@@ -158,16 +164,18 @@ class BaseNeighbors(LocalEstimator):
             fewest = int(min(trial.model.total_weight - (trial.n_rows < len(trial.model.rows)) for trial in trials))
             k, results = self._choose(rows, trials, "n_neighbors", self._values_to_try(max(1, fewest)))
         elif groups is not None:
-            raise ValueError('groups say which rows are held out together, which needs n_neighbors="cv" and folds.')
+            raise ValueError(
+                'groups are only used by cross-validation: n_neighbors="cv" and cv with folds. Leave groups out.'
+            )
         model = self._model(rows, metric, rows.weight, int(k))
         if model.measure.function is None:
             model.index(self._n_threads)
         self._n_rows_given = len(rows.weight)
-        self._keep_fit(rows, model, results)
+        self._set_fitted(rows, model, results)
         return self
 
     def _find_metric(self, rows: LocalRows) -> Metric:
-        """Return the metric; "auto" is Gower's for tables with categories or missing values, else Euclid's."""
+        """Return the metric; "auto" is Gower's for tables with categories or missing values, else Euclidean."""
         metric = self.metric
         if metric == "auto":
             has_categories = any(feature.kind in ("category", "ordered") for feature in rows.schema.features)
@@ -175,11 +183,11 @@ class BaseNeighbors(LocalEstimator):
             metric = "gower" if has_categories or any(is_missing) else "euclidean"
         if self.algorithm == "tree" and (callable(metric) or metric in ("gower", "hamming")):
             name = "a function" if callable(metric) else repr(metric)
-            raise ValueError(f"algorithm='tree' does not go with metric {name}. Use algorithm='auto' or 'brute'.")
+            raise ValueError(f"algorithm='tree' does not support metric {name}. Use algorithm='auto' or 'brute'.")
         return metric
 
     def _model(self, rows: LocalRows, metric: Metric, weight: Floats, k: int) -> FittedNeighbours:
-        """Remember the rows of positive weight."""
+        """Return the fitted model of the rows of positive weight."""
         measure = Measure.learn(metric, float(self.p), scale_name(self.scale), rows.columns, rows.schema, weight)
         terms, ballot = measure.terms(rows.columns), rows.target.ballot
         used = np.flatnonzero(weight > 0)
@@ -199,14 +207,14 @@ class BaseNeighbors(LocalEstimator):
 
     def _values_to_try(self, fewest: int) -> list[int]:
         if self.k_values is None:
-            return list(range(1, min(_MOST_TRIED, fewest) + 1))
+            return list(range(1, min(_MAX_K, fewest) + 1))
         values = np.unique(np.asarray(self.k_values))
         if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values) or values[0] < 1:
             raise ValueError(f"k_values must be whole numbers from 1 up. Got {self.k_values!r}.")
         return [int(k) for k in values]
 
     def _trials(self, rows: LocalRows, metric: Metric, groups: ArrayLike | None) -> list[Trial]:
-        """Return models with the rows that they are evaluated by."""
+        """Return the models to evaluate, with their held-out rows."""
         folds = self._folds(rows, groups, "n_neighbors")
         if folds is None:
             model = self._model(rows, metric, rows.weight, 1)
@@ -218,42 +226,42 @@ class BaseNeighbors(LocalEstimator):
             trials.append(Trial.of(model, terms, held_out, self._n_threads))
         return trials
 
-    # ---- what was learned ----------------------------------------------------------------------------
+    # ---- fitted attributes ---------------------------------------------------------------------------
 
     @property
     def n_neighbors_(self) -> int:
-        """Neighbours that a prediction uses."""
+        """Number of neighbours of a prediction."""
         check_is_fitted(self)
         return self.neighbors_.counting.k
 
     @property
     def metric_(self) -> str:
-        """The distance."""
+        """Name of the metric."""
         check_is_fitted(self)
         return self.neighbors_.measure.metric
 
     @property
     def n_samples_fit_(self) -> int:
-        """Rows remembered."""
+        """Number of stored rows."""
         check_is_fitted(self)
         return len(self.neighbors_.rows)
 
     @property
     def terms_(self) -> list[str]:
-        """What distances are made of, in words."""
+        """Names of the terms that distances compare."""
         check_is_fitted(self)
         return self.neighbors_.measure.names(self.schema_)
 
     @property
     def center_(self) -> Floats:
-        """What is taken off each term."""
+        """Centre that is subtracted from each term."""
         check_is_fitted(self)
         center = self.neighbors_.measure.center
         return np.zeros(self.n_features_in_) if center is None else center
 
     @property
     def scale_(self) -> Floats:
-        """What each term is divided by then."""
+        """Scale by which each centred term is divided."""
         check_is_fitted(self)
         scale = self.neighbors_.measure.scale
         return np.ones(self.n_features_in_) if scale is None else scale
@@ -261,21 +269,21 @@ class BaseNeighbors(LocalEstimator):
     def kneighbors(
         self, X: TableLike = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> NDArray[np.intp] | tuple[Floats, NDArray[np.intp]]:
-        """Find the nearest training rows, the nearest first; of those equally far, the first in the table.
+        """Find the nearest training rows, sorted by distance; of equal distances, the first in the table.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features), optional
-            Rows. None: the training rows, none of which is a neighbour of itself.
+            Rows. None: the training rows, which are not neighbours of themselves.
         n_neighbors : int, optional
-            How many; None: as many as predictions ask.
+            Number of neighbours; None: that of predictions.
         return_distance : bool, default=True
             Whether to return the distances too.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_neighbors)
-            Distances, in scaled units; only if asked for.
+            Distances, in scaled units; only with `return_distance`.
         rows : ndarray of int of shape (n_samples, n_neighbors)
             Positions of the neighbours in the training table.
         """
@@ -300,21 +308,21 @@ class BaseNeighbors(LocalEstimator):
     def kneighbors_graph(
         self, X: TableLike = None, n_neighbors: int | None = None, mode: str = "connectivity"
     ) -> csr_matrix[np.float64]:
-        """Return who is whose neighbour, as a sparse matrix.
+        """Return the graph of nearest neighbours as a sparse matrix.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features), optional
-            Rows. None: the training rows, none of which is a neighbour of itself.
+            Rows. None: the training rows, which are not neighbours of themselves.
         n_neighbors : int, optional
-            How many; None: as many as predictions ask.
+            Number of neighbours; None: that of predictions.
         mode : {"connectivity", "distance"}, default="connectivity"
-            Whether entries are 1 or the distance.
+            Whether entries are 1 or distances.
 
         Returns
         -------
         scipy.sparse.csr_matrix of shape (n_samples, n_training_rows)
-            A row's entries are those of its neighbours.
+            The entries of a row are at its neighbours.
         """
         from scipy.sparse import csr_matrix
 
@@ -356,16 +364,16 @@ class BaseNeighbors(LocalEstimator):
 
 @estimator
 class KNeighborsClassifier(LocalClassifier, BaseNeighbors):
-    """The nearest training rows vote for the class of a row.
+    """k-nearest neighbours classification: the nearest training rows vote for the class of a row.
 
-    Distances are exact. Tables with categories or missing values are compared column by column (Gower's distance),
-    plain numbers by Euclid's distance of the scaled columns. Of rows equally far away the first in the table counts; of
-    classes with equal votes the first in ``classes_`` wins.
+    The search is exact. Tables with categories or missing values use Gower's distance, numeric tables the Euclidean
+    distance of the scaled columns. Of rows at equal distance the first in the table is a neighbour; of classes with
+    equal votes the first in ``classes_`` wins.
 
     See Also
     --------
-    KNeighborsRegressor : The same for numbers.
-    HistogramClassifier : Regular cells instead of neighbours.
+    KNeighborsRegressor : The same for regression.
+    HistogramClassifier : Cells of a regular grid instead of neighbours.
 
     Examples
     --------
@@ -380,16 +388,16 @@ class KNeighborsClassifier(LocalClassifier, BaseNeighbors):
 
 
 @estimator
-class KNeighborsRegressor(RegressorMixin, BaseNeighbors):
-    """The mean of the nearest training rows is the value of a row.
+class KNeighborsRegressor(LocalRegressor, BaseNeighbors):
+    """k-nearest neighbours regression: the prediction is the mean of the nearest training rows.
 
-    Distances are exact. Tables with categories or missing values are compared column by column (Gower's distance),
-    plain numbers by Euclid's distance of the scaled columns. Of rows equally far away the first in the table counts.
+    The search is exact. Tables with categories or missing values use Gower's distance, numeric tables the Euclidean
+    distance of the scaled columns. Of rows at equal distance the first in the table is a neighbour.
 
     See Also
     --------
-    KNeighborsClassifier : The same for classes.
-    HistogramRegressor : Regular cells instead of neighbours.
+    KNeighborsClassifier : The same for classification.
+    HistogramRegressor : Cells of a regular grid instead of neighbours.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""AdaBoost: the slow twin, scikit-learn, the theory, and how fits end."""
+"""AdaBoost: the reference implementation, scikit-learn, the theory, and when fits end."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 import spinney
 from numpy.testing import assert_allclose, assert_array_equal
-from oracle import adaboost as twin
+from oracle import adaboost as reference
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import AdaBoostClassifier as TheirClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
@@ -30,17 +30,17 @@ def small(n_classes, seed=0, n=60):
     return X, codes, random.randint(1, 4, n).astype(float)
 
 
-# ---- the twin ---------------------------------------------------------------------------------------------
+# ---- the reference implementation -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("rate", [1.0, 0.6])
-def test_votes_are_those_of_the_twin(n_classes, rate):
+def test_votes_agree_with_the_reference(n_classes, rate):
     X, codes, weight = small(n_classes)
     for algorithm in ("m1", "samme") if n_classes == 2 else ("samme",):
         model = spinney.AdaBoostClassifier(n_estimators=12, algorithm=algorithm, learning_rate=rate)
         model.fit(X, codes, sample_weight=weight)
-        errors, alphas, votes = twin.votes(X, codes, weight, n_classes, 12, algorithm == "samme", rate)
+        errors, alphas, votes = reference.votes(X, codes, weight, n_classes, 12, algorithm == "samme", rate)
         assert_allclose(model.estimator_errors_, errors, rtol=1e-9)
         assert_allclose(model.estimator_weights_, alphas, rtol=1e-9)
         expected = votes if n_classes > 2 else (votes[:, 1] - votes[:, 0]) / 2
@@ -48,45 +48,45 @@ def test_votes_are_those_of_the_twin(n_classes, rate):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_real_is_the_twin(n_classes):
+def test_real_agrees_with_the_reference(n_classes):
     X, codes, weight = small(n_classes, seed=1)
     model = spinney.AdaBoostClassifier(n_estimators=8, algorithm="real", learning_rate=0.7)
     model.fit(X, codes, sample_weight=weight)
-    scores = twin.real(X, codes, weight, n_classes, 8, 0.7)
+    scores = reference.real(X, codes, weight, n_classes, 8, 0.7)
     assert_allclose(model.decision_function(X), scores if n_classes > 2 else scores[:, 1], rtol=1e-8, atol=1e-8)
 
 
-def test_gentle_is_the_twin():
+def test_gentle_agrees_with_the_reference():
     X, codes, weight = small(2, seed=2)
     model = spinney.AdaBoostClassifier(n_estimators=10, algorithm="gentle").fit(X, codes, sample_weight=weight)
-    assert_allclose(model.decision_function(X), twin.gentle(X, 2.0 * codes - 1, weight, 10), rtol=1e-8, atol=1e-8)
+    assert_allclose(model.decision_function(X), reference.gentle(X, 2.0 * codes - 1, weight, 10), rtol=1e-8, atol=1e-8)
 
 
 def test_gentle_of_several_classes_is_one_fit_for_each():
     X, codes, weight = small(3, seed=2)
     model = spinney.AdaBoostClassifier(n_estimators=6, algorithm="gentle").fit(X, codes, sample_weight=weight)
-    scores = [twin.gentle(X, np.where(codes == k, 1.0, -1.0), weight, 6) for k in range(3)]
+    scores = [reference.gentle(X, np.where(codes == k, 1.0, -1.0), weight, 6) for k in range(3)]
     assert_allclose(model.decision_function(X), np.column_stack(scores), rtol=1e-8, atol=1e-8)
     single = 1 / (1 + np.exp(-2 * np.column_stack(scores)))
     assert_allclose(model.predict_proba(X), single / single.sum(axis=1, keepdims=True), rtol=1e-8)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_logit_is_the_twin(n_classes):
+def test_logit_agrees_with_the_reference(n_classes):
     X, codes, weight = small(n_classes, seed=3)
     model = spinney.AdaBoostClassifier(n_estimators=8, algorithm="logit").fit(X, codes, sample_weight=weight)
-    scores = twin.logit(X, codes, weight, n_classes, 8)
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    assert_allclose(model.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), rtol=1e-7, atol=1e-12)
+    scores = reference.logit(X, codes, weight, n_classes, 8)
+    proba = np.exp(scores - scores.max(axis=1, keepdims=True))
+    assert_allclose(model.predict_proba(X), proba / proba.sum(axis=1, keepdims=True), rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["linear", "square", "exponential"])
-def test_values_are_those_of_the_twin(loss):
+def test_regression_agrees_with_the_reference(loss):
     X, _, weight = small(2, seed=4)
     y = X[:, 0] ** 2 + X[:, 1]
     model = spinney.AdaBoostRegressor(n_estimators=7, max_depth=1, loss=loss, learning_rate=0.8)
     model.fit(X, y, sample_weight=weight)
-    values, alphas, medians = twin.r2(X, y, weight, 7, loss, 0.8)
+    values, alphas, medians = reference.r2(X, y, weight, 7, loss, 0.8)
     assert_allclose(model.estimator_weights_, alphas, rtol=1e-9)
     assert_allclose(np.column_stack([tree.predict(X) for tree in model.estimators_]), values, rtol=1e-9)
     assert_allclose(model.predict(X), medians, rtol=1e-9)
@@ -153,7 +153,7 @@ def test_factors_and_weights_follow_from_the_errors():
     assert_allclose(model.estimator_weights_ / 2, 0.5 * np.log((1 - error) / error), rtol=1e-12)
 
 
-def test_after_reweighting_the_last_member_errs_on_half():
+def test_after_reweighting_the_last_member_has_error_one_half():
     X, y = spheres()
     model = spinney.AdaBoostClassifier(n_estimators=25).fit(X, y)
     weights = list(model.staged_weights(X, y))
@@ -180,8 +180,8 @@ def test_stages_end_where_the_model_stands(algorithm, data):
     model = spinney.AdaBoostClassifier(n_estimators=7, algorithm=algorithm, max_depth=2).fit(X, y)
     *_, scores = model.staged_decision_function(X)
     assert_allclose(scores, model.decision_function(X), rtol=1e-12, atol=1e-12)
-    *_, shares = model.staged_predict_proba(X)
-    assert_allclose(shares, model.predict_proba(X), rtol=1e-9, atol=1e-12)
+    *_, proba = model.staged_predict_proba(X)
+    assert_allclose(proba, model.predict_proba(X), rtol=1e-9, atol=1e-12)
     *_, labels = model.staged_predict(X)
     assert_array_equal(labels, model.predict(X))
     assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-9)
@@ -284,12 +284,12 @@ def test_held_out_rows_end_the_fit(kind):
     assert_allclose(given.validation_score_, wrong, rtol=1e-12)
 
 
-def test_a_scorer_may_judge():
+def test_the_validation_loss_may_be_a_scorer():
     X, y = spheres(600)
     model = spinney.AdaBoostClassifier(n_estimators=60, scoring="neg_log_loss")
     model.fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
-    *_, shares = model.staged_predict_proba(X[400:])
-    loss = -np.log(shares[np.arange(200), y[400:]]).mean()
+    *_, proba = model.staged_predict_proba(X[400:])
+    loss = -np.log(proba[np.arange(200), y[400:]]).mean()
     assert model.validation_score_[-1] == pytest.approx(loss, rel=1e-6)
     values = spinney.AdaBoostRegressor(n_estimators=10, scoring="neg_mean_absolute_error")
     values.fit(X[:400], y[:400], X_val=X[400:], y_val=y[400:])
@@ -399,7 +399,7 @@ def test_the_handle_of_a_regression_answers_as_the_model():
     assert [handle.predict(row) for row in X[:20]] == model.predict(X[:20]).tolist()
 
 
-def test_what_cannot_be_is_refused_in_words():
+def test_invalid_arguments_are_refused():
     X, y = spheres(60)
     fit = spinney.AdaBoostClassifier.fit
     with pytest.raises(ValueError, match="Pass a regressor"):

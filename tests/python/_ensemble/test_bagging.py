@@ -50,8 +50,8 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.classes_[0])
 
 
-class Says(ClassifierMixin, BaseEstimator):
-    """Says a fixed label; which of them depends on its seed."""
+class FixedLabel(ClassifierMixin, BaseEstimator):
+    """Predicts a fixed label, chosen by its seed."""
 
     def __init__(self, labels=("a", "b"), random_state=None):
         self.labels = labels
@@ -105,9 +105,9 @@ def test_the_decision_function_is_the_mean_of_the_members():
 # ---- samples ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [None, 0.2])
-def test_a_tree_by_weights_is_the_tree_of_its_rows(share):
-    model = spinney.BaggingRegressor(None, 5, max_samples=share, random_state=0).fit(DIABETES, PROGRESS)
+@pytest.mark.parametrize("max_samples", [None, 0.2])
+def test_a_tree_by_weights_is_the_tree_of_its_rows(max_samples):
+    model = spinney.BaggingRegressor(None, 5, max_samples=max_samples, random_state=0).fit(DIABETES, PROGRESS)
     for member, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
         alone = spinney.DecisionTreeRegressor(random_state=member.random_state)
         alone._random_ties = True
@@ -199,7 +199,7 @@ def test_rows_of_weight_0_are_never_drawn():
             assert (rows % 3 != 0).all()
 
 
-def test_a_sample_by_weight_is_not_weighed_again():
+def test_weights_of_a_sample_drawn_by_weight_are_not_used_again():
     weight = np.random.default_rng(0).uniform(0.1, 3, 442)
     model = spinney.BaggingRegressor(Ridge(), 4, random_state=0).fit(DIABETES, PROGRESS, weight)
     for member, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
@@ -212,8 +212,8 @@ def test_rows_are_drawn_by_weight():
     weight = np.where(SPECIES == 0, 8.0, 1.0)
     model = spinney.BaggingClassifier(KNeighborsClassifier(1), 60, random_state=0).fit(BLURRED, SPECIES, weight)
     drawn = np.concatenate(model.estimators_samples_)
-    share = np.mean(SPECIES[drawn] == 0)
-    assert share == pytest.approx(0.8, abs=4 * np.sqrt(0.8 * 0.2 / len(drawn)))
+    fraction = np.mean(SPECIES[drawn] == 0)
+    assert fraction == pytest.approx(0.8, abs=4 * np.sqrt(0.8 * 0.2 / len(drawn)))
 
 
 def test_weights_mean_repeated_rows_on_average():
@@ -254,10 +254,10 @@ def test_a_tied_vote_goes_to_the_first_class():
     X, y = np.zeros((8, 1)), ["b", "a"] * 4
     seen = set()
     for seed in range(40):
-        model = spinney.BaggingClassifier(Says(), 4, random_state=seed).fit(X, y)
-        share = model.predict_proba(X[:1])[0, 0]
-        seen.add(share)
-        assert model.predict(X[:1])[0] == ("a" if share >= 0.5 else "b")
+        model = spinney.BaggingClassifier(FixedLabel(), 4, random_state=seed).fit(X, y)
+        proba = model.predict_proba(X[:1])[0, 0]
+        seen.add(proba)
+        assert model.predict(X[:1])[0] == ("a" if proba >= 0.5 else "b")
     assert {0.25, 0.5, 0.75} <= seen
 
 
@@ -313,16 +313,16 @@ def test_importances_are_averaged_over_the_columns_that_members_have():
 
 
 def out_of_bag_by_hand(model, X, n_members):
-    """Mean of the first members over the rows that each has not seen, one row at a time."""
+    """Mean of the first members over their out-of-bag rows, one row at a time."""
     samples = [set(rows.tolist()) for rows in model.estimators_samples_[:n_members]]
     found = []
     for row in range(len(X)):
-        said = [
+        predicted = [
             model.estimators_[k].predict(X[[row]][:, model.estimators_features_[k]])[0]
             for k in range(n_members)
             if row not in samples[k]
         ]
-        found.append(np.mean(said) if said else np.nan)
+        found.append(np.mean(predicted) if predicted else np.nan)
     return np.array(found)
 
 
@@ -411,7 +411,7 @@ def test_a_pipeline_on_a_frame_with_strings_and_gaps():
     assert model.score(X, y) > 0.6
     trees = spinney.BaggingClassifier(None, 20, oob_score=True, random_state=0).fit(X, y)
     assert trees.oob_score_ > 0.95
-    assert trees.predict(X[X.columns[::-1]]).tolist() == trees.predict(X).tolist()  # columns go by name
+    assert trees.predict(X[X.columns[::-1]]).tolist() == trees.predict(X).tolist()  # columns are matched by name
     with pytest.raises(ValueError, match="Feature names seen at fit time, yet now missing"):
         trees.predict(X.drop(columns="year"))
 
@@ -528,8 +528,8 @@ def test_progress_is_reported(capsys):
 # ---- what it is for --------------------------------------------------------------------------------------------------
 
 
-def test_bagging_repairs_the_nearest_neighbour():
-    """With noisy labels 1-NN errs at about twice the noise; bagged with small samples it comes near the noise."""
+def test_bagging_improves_the_nearest_neighbour():
+    """With noisy labels the error of 1-NN is about twice the noise; bagged with small samples it is near the noise."""
     alone, bagged = [], []
     for seed in range(6):
         X, y = make_classification(600, 5, n_redundant=0, flip_y=0.3, class_sep=1.5, random_state=seed)
@@ -566,7 +566,7 @@ def test_wrong_parameters(settings, message):
         model.fit(BLURRED, SPECIES)
 
 
-def test_wrong_arguments():
+def test_invalid_arguments_are_refused():
     model = spinney.BaggingClassifier(KNeighborsClassifier(1), 3, bootstrap=False)
     with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
         model.fit(IRIS, SPECIES, np.ones(150))

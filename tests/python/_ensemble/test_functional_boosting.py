@@ -237,7 +237,7 @@ def test_neighbours_are_the_nearest(numbers):
     np.testing.assert_allclose(model.predict(X), peer.predict(scaled))
 
 
-def test_of_equally_near_rows_the_first_count():
+def test_ties_in_distance_go_to_the_first_rows():
     rows = np.zeros((30, 2))
     assert nearest(rows, np.zeros((3, 2)), 4).tolist() == [[0, 1, 2, 3]] * 3
 
@@ -356,7 +356,7 @@ def test_strings_missing_values_and_every_frame(mixed, learners):
     assert np.isfinite(model.predict(new)).all()
 
 
-def test_a_category_is_a_term_of_its_own(mixed):
+def test_each_category_has_a_term(mixed):
     frame, y = mixed
     model = regressor("linear", n_estimators=60).fit(frame, y)
     assert "town" in {name for entry in model.chosen_ for name in entry["columns"]}
@@ -434,8 +434,8 @@ def test_early_stopping_keeps_the_best_round(numbers):
     best = given.n_iter_ - 1
     expected = np.mean((given.predict(X[200:]) - noisy[200:]) ** 2) / 2
     assert given.validation_score_[best] == pytest.approx(expected)
-    judged = classifier("stumps", early_stopping=True, scoring="roc_auc", n_estimators=20).fit(X, y > 0.5)
-    assert (judged.validation_score_ < -0.5).all()
+    scored = classifier("stumps", early_stopping=True, scoring="roc_auc", n_estimators=20).fit(X, y > 0.5)
+    assert (scored.validation_score_ < -0.5).all()
 
 
 @pytest.mark.parametrize(
@@ -450,15 +450,15 @@ def test_early_stopping_keeps_the_best_round(numbers):
     ids=str,
 )
 @pytest.mark.parametrize("given", [False, True])
-def test_a_metric_of_ones_own_sees_the_held_out_rows(numbers, model, given):
+def test_a_user_metric_gets_the_validation_rows(numbers, model, given):
     X, y = numbers
     frame = pd.DataFrame(X, columns=list("abcde"))
     target = y > 0.5 if hasattr(model, "predict_proba") else y
     seen = []
 
-    def metric(judged, rows, actual):
+    def metric(fitted, rows, actual):
         seen.append(rows)
-        return -float(np.mean(np.asarray(judged.predict(rows)) != actual))
+        return -float(np.mean(np.asarray(fitted.predict(rows)) != actual))
 
     model = clone(model).set_params(scoring=metric, early_stopping=True)
     later = {"X_val": frame[300:], "y_val": target[300:]} if given else {}

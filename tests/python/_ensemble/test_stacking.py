@@ -111,12 +111,12 @@ def test_what_combines_learns_from_rows_that_members_have_not_seen():
     assert (model.oof_predictions_[:, 0] == 0.5).all()
     assert model.final_estimator_.terms_ == ["tree"]
     groups = np.arange(len(y)) // 2
-    twins = np.repeat(X[::2], 2, axis=0)[: len(y)]
-    apart = spinney.StackingClassifier([("heart", Memory())], cv=4, random_state=0).fit(twins, y)
-    together = spinney.StackingClassifier([("heart", Memory())], cv=4, random_state=0).fit(twins, y, groups=groups)
+    duplicated = np.repeat(X[::2], 2, axis=0)[: len(y)]
+    apart = spinney.StackingClassifier([("heart", Memory())], cv=4, random_state=0).fit(duplicated, y)
+    together = spinney.StackingClassifier([("heart", Memory())], cv=4, random_state=0).fit(duplicated, y, groups=groups)
     assert (apart.oof_predictions_ != 0.5).any()
     assert (together.oof_predictions_ == 0.5).all()
-    split = spinney.StackingClassifier([("heart", Memory())], cv=GroupKFold(4)).fit(twins, y, groups=groups)
+    split = spinney.StackingClassifier([("heart", Memory())], cv=GroupKFold(4)).fit(duplicated, y, groups=groups)
     assert (split.oof_predictions_ == 0.5).all()
 
 
@@ -282,21 +282,21 @@ def test_models_of_folds_are_averaged():
         )
         trees = model.estimators_[0].estimators_
         assert len(trees) == 3
-        ask = "predict" if kind == "Regressor" else "predict_proba"
-        mean = np.mean([getattr(tree, ask)(TABLE) for tree in trees], axis=0)
-        np.testing.assert_allclose(getattr(model.estimators_[0], ask)(TABLE), mean)
-        said = model.transform(TABLE)
-        np.testing.assert_allclose(said[:, 0] if kind == "Regressor" else said[:, :3], mean)
+        method = "predict" if kind == "Regressor" else "predict_proba"
+        mean = np.mean([getattr(tree, method)(TABLE) for tree in trees], axis=0)
+        np.testing.assert_allclose(getattr(model.estimators_[0], method)(TABLE), mean)
+        predicted = model.transform(TABLE)
+        np.testing.assert_allclose(predicted[:, 0] if kind == "Regressor" else predicted[:, :3], mean)
         alone = [trees[k].predict({name: column[cv == k] for name, column in TABLE.items()}) for k in range(3)]
         if kind == "Regressor":
             for k in range(3):
                 np.testing.assert_array_equal(model.oof_predictions_[cv == k, 0], alone[k])
 
 
-def test_greedy_weights_are_those_of_the_slow_twin():
+def test_greedy_weights_agree_with_the_reference():
     model = spinney.StackingRegressor(["tree", "forest", "linear"], "greedy", cv=4, random_state=0).fit(TABLE, VALUES)
-    said = model.oof_predictions_.T
-    wanted = greedy_weights(said, VALUES, lambda y, mean: ((y - mean) ** 2).sum(), 100)
+    predicted = model.oof_predictions_.T
+    wanted = greedy_weights(predicted, VALUES, lambda y, mean: ((y - mean) ** 2).sum(), 100)
     np.testing.assert_allclose(model.final_estimator_.weights_, wanted)
     np.testing.assert_allclose(model.predict(TABLE), model.transform(TABLE) @ wanted)
     several = spinney.StackingClassifier(["tree", "forest", "linear"], "greedy", cv=4, random_state=0)
@@ -333,7 +333,7 @@ def test_layers_are_stacks_of_stacks():
 
 
 @pytest.mark.parametrize("refit", [True, False])
-def test_the_same_bits_for_any_number_of_threads(refit):
+def test_bit_identical_for_any_number_of_threads(refit):
     prints = {
         spinney.StackingClassifier(["forest", "boosting", "tree"], refit=refit, cv=3, n_jobs=n, random_state=0)
         .set_params(forest="extra_trees")
@@ -395,7 +395,7 @@ def test_members_of_other_libraries(tmp_path):
         model.save(tmp_path / "model")
 
 
-def test_ensembles_of_ensembles_are_kept():
+def test_ensembles_of_ensembles_are_saved():
     inner = spinney.StackingClassifier(["tree", "linear"], "greedy", cv=3)
     bagged = spinney.BaggingClassifier(spinney.DecisionTreeClassifier(max_depth=2), 3)
     model = spinney.VotingClassifier([("stack", inner), ("bag", bagged), "adaboost"], random_state=0)

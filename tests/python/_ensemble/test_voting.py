@@ -22,9 +22,9 @@ def test_classes_equal_scikit_learns(y, weights):
         ours = spinney.VotingClassifier(MEMBERS, voting=voting, weights=weights).fit(WHOLE, y)
         theirs = ensemble.VotingClassifier(MEMBERS, voting=voting, weights=weights).fit(WHOLE, y)
         np.testing.assert_array_equal(ours.predict(WHOLE), theirs.predict(WHOLE))
-        said = theirs.transform(WHOLE)
-        np.testing.assert_allclose(ours.transform(WHOLE), said)
-        assert len(ours.get_feature_names_out()) == said.shape[1]
+        predicted = theirs.transform(WHOLE)
+        np.testing.assert_allclose(ours.transform(WHOLE), predicted)
+        assert len(ours.get_feature_names_out()) == predicted.shape[1]
         assert ours.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
         if voting == "soft":
             np.testing.assert_allclose(ours.predict_proba(WHOLE), theirs.predict_proba(WHOLE))

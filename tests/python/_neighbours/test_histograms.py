@@ -1,4 +1,4 @@
-"""Regular cells: what rows of one cell have, how wide cells are, and the histogram as a density."""
+"""Histogram classification, regression and density estimation."""
 
 import io
 import pickle
@@ -28,7 +28,7 @@ def plane():
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 1.0, 7.0]))
-def test_cells_answer_as_lists_of_their_rows_do(seed, edge):
+def test_predictions_are_means_of_the_rows_of_a_cell(seed, edge):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 60))
     X, queries = rng.normal(size=(n, 3)).round(1), rng.normal(size=(30, 3)).round(1) * 2
@@ -44,7 +44,7 @@ def test_cells_answer_as_lists_of_their_rows_do(seed, edge):
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_places_are_found_again_and_nothing_else_is(seed):
+def test_cells_are_looked_up(seed):
     rng = np.random.default_rng(seed)
     cells = rng.integers(-3, 3, (int(rng.integers(1, 40)), int(rng.integers(1, 5))))
     places = Places(cells)
@@ -55,7 +55,7 @@ def test_places_are_found_again_and_nothing_else_is(seed):
     assert places.find(asked).tolist() == [known.get(tuple(cell), -1) for cell in asked.tolist()]
 
 
-def test_the_range_is_cut_into_equal_parts_and_its_end_belongs_to_the_last():
+def test_the_range_is_divided_into_equal_cells():
     X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
     model = spinney.HistogramRegressor(0.5).fit(X, [0, 1, 2, 3, 4])
     assert model.n_cells_ == 2
@@ -63,7 +63,7 @@ def test_the_range_is_cut_into_equal_parts_and_its_end_belongs_to_the_last():
     assert spinney.HistogramRegressor(1.0).fit(X, [0, 1, 2, 3, 4]).predict([[3.0]]) == [2.0]
 
 
-def test_an_empty_cell_asks_the_nearest_or_all_rows():
+def test_an_empty_cell_predicts_the_nearest_cell_or_the_overall_mean():
     X = pd.DataFrame({"x": [0.5, 0.6, 9.5], "town": ["Ely", "Rye", "Ely"]})
     y = [1.0, 2.0, 6.0]
     rows = pd.DataFrame({"x": [3.5, 8.5, 3.5, np.nan], "town": ["Ely", "Rye", "Rye", "Ely"]})
@@ -72,14 +72,14 @@ def test_an_empty_cell_asks_the_nearest_or_all_rows():
     assert near.set_params(empty="overall").fit(X, y).predict(rows).tolist() == [3.0] * 4
 
 
-def test_missing_values_and_categories_are_cells_of_their_own():
+def test_missing_values_and_categories_have_separate_cells():
     X = pd.DataFrame({"x": [0.0, np.nan, np.nan, 1.0], "town": ["Ely", "Ely", None, "Rye"]})
     model = spinney.HistogramClassifier(1.0).fit(X, ["a", "b", "c", "d"])
     assert model.n_cells_ == 4
     assert model.predict(X).tolist() == ["a", "b", "c", "d"]
 
 
-def test_weights_are_rows_that_are_there_so_often(plane):
+def test_a_weight_is_a_repeated_row(plane):
     X, y, values = plane
     weight = np.arange(len(y)) % 3
     for kind, target in (("Classifier", y), ("Regressor", values)):
@@ -105,7 +105,7 @@ def test_several_outputs_costs_and_priors(plane):
 @pytest.mark.slow
 @pytest.mark.parametrize("empty", ["nearest", "overall"])
 @pytest.mark.parametrize("folds", [KFold(5), LeaveOneOut()])
-def test_the_edge_is_that_of_a_grid_search(plane, folds, empty):
+def test_the_cell_width_is_that_of_a_grid_search(plane, folds, empty):
     X, y, values = (part[:40] for part in plane)
     edges = [4.0, 1.5, 0.7, 0.2]
     X = np.vstack([[[-2, -2], [2, 2], [-2, 2], [2, -2]], X[4:]])  # whatever is left out, the range stays
@@ -121,19 +121,19 @@ def test_the_edge_is_that_of_a_grid_search(plane, folds, empty):
         assert model.cell_ == peer.best_params_["cell"]
 
 
-def test_what_cannot_be_is_refused_in_words(plane):
+def test_invalid_arguments_are_refused(plane):
     X, y, _ = plane
     with pytest.raises(ValueError, match="positive numbers"):
         spinney.HistogramClassifier(cell_values=[0.0]).fit(X, y)
     with pytest.raises(ValueError, match="one row at a time"):
         spinney.HistogramClassifier().fit(X, y, groups=y)
-    with pytest.raises(ValueError, match='needs cell="cv"'):
+    with pytest.raises(ValueError, match='cross-validation: cell="cv"'):
         spinney.HistogramClassifier(0.5).fit(X, y, groups=y)
     with pytest.raises(ValueError, match="at least 2 rows"):
         spinney.HistogramClassifier().fit(X[:1], y[:1])
 
 
-def test_files_and_pickles_answer_to_the_bit():
+def test_files_and_pickles_predict_bit_identically():
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     model = spinney.HistogramClassifier(priors="uniform").fit(X, y)
     file = io.BytesIO()
@@ -150,7 +150,7 @@ def test_files_and_pickles_answer_to_the_bit():
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_the_risk_is_that_of_leaving_one_row_out(seed):
+def test_the_risk_is_the_leave_one_out_estimate(seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=int(rng.integers(2, 40))).round(1)
     if np.ptp(x) == 0:
@@ -171,7 +171,7 @@ def test_the_risk_is_that_of_leaving_one_row_out(seed):
     )
 
 
-def test_it_is_the_histogram_of_numpy_and_integrates_to_one():
+def test_the_density_is_numpys_histogram_and_integrates_to_one():
     rng = np.random.default_rng(0)
     x = rng.normal(size=500)
     model = spinney.HistogramDensity().fit(x[:, None])
@@ -189,7 +189,7 @@ def test_it_is_the_histogram_of_numpy_and_integrates_to_one():
     assert 5 < n_bins < 40
 
 
-def test_densities_are_saved_drawn_and_refuse_what_has_none():
+def test_densities_are_saved_and_plotted_and_refuse_categories():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=50), "b": rng.normal(size=50)})
     weight = np.arange(50) % 3
@@ -206,16 +206,16 @@ def test_densities_are_saved_drawn_and_refuse_what_has_none():
     assert len(model.plot().patches) == len(model.bins_["share"])
     assert len(spinney.HistogramDensity(1.0).fit(X[["a"]]).plot().patches) > 3
     for table, words in (
-        (pd.DataFrame({"a": ["x", "y"]}), "'a' holds categories"),
+        (pd.DataFrame({"a": ["x", "y"]}), "'a' has categories"),
         (pd.DataFrame({"a": [1.0, np.nan]}), "'a' contains NaN"),
     ):
         with pytest.raises(ValueError, match=words):
             spinney.HistogramDensity().fit(table)
-    with pytest.raises(ValueError, match="cannot be drawn"):
+    with pytest.raises(ValueError, match="cannot be plotted"):
         spinney.HistogramDensity(1.0).fit(rng.normal(size=(9, 3))).plot()
 
 
-def test_error_curves_are_drawn():
+def test_error_curves_are_plotted():
     X, y = spinney.datasets.load_penguins()
     for model, label in (
         (spinney.KNeighborsClassifier("cv", k_values=[1, 2, 3]), "neighbours"),

@@ -1,4 +1,4 @@
-"""Neighbours: distances, who counts and how much, and what is learned of a table."""
+"""Nearest neighbours: distances, votes, and the choice of k."""
 
 import io
 import pickle
@@ -55,7 +55,7 @@ def _searches(draw):
 
 
 @given(_searches(), st.sampled_from(METRICS), st.sampled_from([0.5, 1.5, 3.0]))
-def test_both_searches_find_what_measuring_every_pair_finds(search, metric, p):
+def test_both_searches_agree_with_all_pairs(search, metric, p):
     rows, queries, k, rng = search
     if metric == "gower":
         rows, queries = (np.where(rng.random(part.shape) < 0.3, np.nan, part) for part in (rows, queries))
@@ -68,8 +68,8 @@ def test_both_searches_find_what_measuring_every_pair_finds(search, metric, p):
             np.testing.assert_array_equal(keys.reshape(-1, k), expected[1])
 
 
-def test_single_precision_leaves_out_no_row():
-    """Rows that differ by less than single precision can tell, near and far from 0."""
+def test_single_precision_misses_no_neighbour():
+    """Rows that differ by less than single precision, near and far from 0."""
     rng = np.random.default_rng(0)
     for scale in (1e-12, 1e-7, 1e-3):
         rows = np.ones((3000, 5)) + scale * rng.normal(size=(3000, 5))
@@ -79,7 +79,7 @@ def test_single_precision_leaves_out_no_row():
         np.testing.assert_array_equal(found.reshape(-1, 7), nearest(rows, rows[:60], 7, "squares")[0])
 
 
-def test_the_cheaper_search_is_a_tree_in_space_and_none_in_twelve_dimensions():
+def test_auto_uses_a_tree_in_few_dimensions_only():
     rng = np.random.default_rng(0)
     assert _engine.NeighbourIndex(rng.normal(size=(20_000, 3)), "squares", 2.0, "auto", 5, 2).has_tree
     assert not _engine.NeighbourIndex(rng.normal(size=(20_000, 12)), "squares", 2.0, "auto", 5, 2).has_tree
@@ -103,7 +103,7 @@ def test_distances_are_those_of_scikit_learn(numbers, metric, algorithm):
     assert model.metric_ == metric
 
 
-def test_mahalanobis_goes_by_the_covariance_and_leaves_out_what_other_columns_say(numbers):
+def test_mahalanobis_uses_the_covariance_and_drops_collinear_columns(numbers):
     X, y, _ = numbers
     inverse = np.linalg.inv(np.cov(X[:150].T))
     peer = PeerClassifier(6, metric="mahalanobis", algorithm="brute", metric_params={"VI": inverse})
@@ -134,7 +134,7 @@ def test_gower_is_the_mean_over_the_columns_that_both_have():
     assert other[0][0].tolist() == [0.5, 0.5, 1.0, 1.0]
 
 
-def test_hamming_is_the_share_of_columns_that_differ_and_missing_is_a_value():
+def test_hamming_is_the_fraction_of_differing_columns():
     table = pd.DataFrame({"a": [1.0, 2.0, np.nan], "b": ["x", "y", "y"], "c": [True, False, True]})
     model = spinney.KNeighborsClassifier(3, metric="hamming").fit(table, [0, 1, 2])
     distance, rows = model.kneighbors(table)
@@ -142,7 +142,7 @@ def test_hamming_is_the_share_of_columns_that_differ_and_missing_is_a_value():
     np.testing.assert_allclose(distance[2], [0, 2 / 3, 2 / 3])
 
 
-def test_the_distance_may_be_a_function(numbers):
+def test_the_metric_may_be_a_function(numbers):
     X, y, _ = numbers
 
     def twice(a, b):
@@ -170,7 +170,7 @@ def test_scaling_is_visible_and_can_be_switched_off(numbers, scale):
     np.testing.assert_array_equal(model.kneighbors()[1], peer.kneighbors()[1])
 
 
-def test_categories_and_missing_values_have_terms_of_their_own():
+def test_categories_and_missing_values_have_terms():
     table = pd.DataFrame({"a": [1.0, np.nan, 3.0, 5.0], "b": ["x", "y", "x", "z"]})
     model = spinney.KNeighborsClassifier(1, metric="euclidean", scale=None).fit(table, [0, 1, 0, 1])
     assert model.terms_ == ["a", "a is missing", "b = x", "b = y", "b = z"]
@@ -184,7 +184,7 @@ def test_categories_and_missing_values_have_terms_of_their_own():
 @pytest.mark.parametrize("weights", ["uniform", "distance", *KERNELS])
 @pytest.mark.parametrize("ties", ["first", "all"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_shares_are_those_of_the_twin(weights, ties, weighted):
+def test_probabilities_agree_with_the_reference_implementation(weights, ties, weighted):
     rng = np.random.default_rng(3)
     X, codes = rng.integers(0, 4, (60, 2)).astype(float), rng.integers(0, 3, 60)
     queries = rng.integers(0, 4, (20, 2)) + 0.25 * rng.integers(0, 2, (20, 2))
@@ -211,7 +211,7 @@ def test_weights_may_be_a_function(numbers):
         spinney.KNeighborsRegressor(5, weights=lambda d: d[:, 0]).fit(X, values).predict(X)
 
 
-def test_of_equal_distances_the_first_row_counts_and_of_equal_votes_the_first_class_wins():
+def test_ties_go_to_the_first_row_and_the_first_class():
     X = [[0.0], [1.0], [2.0], [2.0]]
     model = spinney.KNeighborsClassifier(1, scale=None).fit(X, ["b", "c", "d", "a"])
     assert model.predict([[2.0], [0.5]]).tolist() == ["d", "b"]
@@ -235,14 +235,14 @@ def test_several_outputs_are_those_of_scikit_learn(numbers, k):
         np.testing.assert_allclose(one, other)
 
 
-def test_costs_and_priors_change_the_answer():
+def test_costs_and_priors_change_predictions():
     X, y = [[0.0], [0.1], [0.2], [5.0]], ["no", "no", "yes", "no"]
     plain = spinney.KNeighborsClassifier(3).fit(X, y)
     dear = spinney.KNeighborsClassifier(3, cost_matrix={"yes": {"no": 5.0}}).fit(X, y)
     even = spinney.KNeighborsClassifier(3, priors="uniform").fit(X, y)
     assert [model.predict([[0.1]])[0] for model in (plain, dear, even)] == ["no", "yes", "yes"]
     np.testing.assert_allclose(even.predict_proba([[0.1]]), [[0.4, 0.6]])
-    with pytest.raises(ValueError, match="one output"):
+    with pytest.raises(ValueError, match="single output"):
         spinney.KNeighborsClassifier(priors="uniform").fit(X, np.column_stack([y, y]))
 
 
@@ -267,7 +267,7 @@ def test_the_number_of_neighbours_is_that_of_a_grid_search(numbers, cv, weights)
 
 
 @pytest.mark.parametrize("scoring", [None, "r2", "neg_mean_absolute_error"])
-def test_so_it_is_of_numbers_and_of_any_score(numbers, scoring):
+def test_the_choice_of_k_in_regression_and_by_a_scorer(numbers, scoring):
     X, _, values = numbers
     grid = {"n_neighbors": [2, 3, 5, 9, 20]}
     peer = GridSearchCV(PeerRegressor(), grid, cv=KFold(3), scoring=scoring or "neg_mean_squared_error").fit(X, values)
@@ -277,7 +277,7 @@ def test_so_it_is_of_numbers_and_of_any_score(numbers, scoring):
     assert model.n_neighbors_ == peer.best_params_["n_neighbors"]
 
 
-def test_leaving_one_out_is_a_grid_search_that_leaves_one_out(numbers):
+def test_leave_one_out_is_a_grid_search(numbers):
     X, y, _ = numbers
     grid = {"n_neighbors": [1, 4, 9]}
     peer = GridSearchCV(PeerClassifier(), grid, cv=LeaveOneOut()).fit(X[:60], y[:60])
@@ -288,7 +288,7 @@ def test_leaving_one_out_is_a_grid_search_that_leaves_one_out(numbers):
 
 
 @pytest.mark.parametrize("options", [{"weights": "tricube"}, {"ties": "all"}, {"weights": "gaussian", "ties": "all"}])
-def test_the_errors_are_those_of_fits_with_each_number(penguins, options):
+def test_the_errors_are_those_of_separate_fits(penguins, options):
     X, y = penguins
     weight = np.arange(len(y)) % 3
     folds = np.arange(len(y)) % 4
@@ -320,7 +320,7 @@ def test_groups_stay_together_and_need_folds(numbers):
 # ---- tables, weights, files -------------------------------------------------------------------------------
 
 
-def test_every_kind_of_table_gives_the_same(penguins):
+def test_all_table_types_give_the_same_model(penguins):
     X, y = penguins
     frame = pd.DataFrame({name: X[name] for name in X}) if isinstance(X, dict) else pd.DataFrame(X)
     model = spinney.KNeighborsClassifier(7).fit(frame, y)
@@ -329,7 +329,7 @@ def test_every_kind_of_table_gives_the_same(penguins):
     np.testing.assert_array_equal(model.predict_proba(frame), other.predict_proba(pl.from_pandas(frame)))
 
 
-def test_sparse_tables_are_taken(numbers):
+def test_sparse_tables(numbers):
     X, y, _ = numbers
     holes = np.where(X > 1, X, 0.0)
     dense = spinney.KNeighborsClassifier(4).fit(holes, y)
@@ -337,7 +337,7 @@ def test_sparse_tables_are_taken(numbers):
     np.testing.assert_array_equal(sparse.predict_proba(csr_array(holes)), dense.predict_proba(holes))
 
 
-def test_rows_without_weight_are_left_out_and_keep_their_numbers(numbers):
+def test_rows_without_weight_are_no_neighbours(numbers):
     X, y, _ = numbers
     weight = (np.arange(len(y)) % 2).astype(float)
     model = spinney.KNeighborsClassifier(3).fit(X, y, weight)
@@ -363,7 +363,7 @@ def test_the_graph_is_that_of_scikit_learn(numbers):
         model.kneighbors(None, 200)
 
 
-def test_a_row_is_no_neighbour_of_itself_even_among_its_likes():
+def test_a_row_is_not_its_own_neighbour_even_among_equal_rows():
     X = np.zeros((30, 2))
     rows = spinney.KNeighborsRegressor(2).fit(X, np.arange(30)).kneighbors(return_distance=False)
     assert rows[0].tolist() == [1, 2]
@@ -372,7 +372,7 @@ def test_a_row_is_no_neighbour_of_itself_even_among_its_likes():
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "minkowski", "cosine", "mahalanobis", "hamming", "gower"])
-def test_files_and_pickles_answer_to_the_bit(penguins, metric):
+def test_files_and_pickles_predict_bit_identically(penguins, metric):
     X, y = penguins
     model = spinney.KNeighborsClassifier("cv", metric=metric, p=3, weights="tricube", k_values=[3, 8]).fit(X, y)
     file = io.BytesIO()
@@ -390,7 +390,7 @@ def test_files_and_pickles_answer_to_the_bit(penguins, metric):
     assert handle.predict(row) == model.predict(X)[4]
 
 
-def test_pickles_take_functions():
+def test_models_with_functions_can_be_pickled():
     model = spinney.KNeighborsRegressor(2, metric=_largest).fit([[0.0], [1.0], [5.0]], [1, 2, 3])
     assert pickle.loads(pickle.dumps(model)).predict([[0.2]]) == [1.5]
 
@@ -399,14 +399,14 @@ def _largest(a, b):
     return float(np.abs(a - b).max())
 
 
-def test_all_rows_answer_if_there_are_fewer_and_a_constant_table_asks_the_first():
+def test_fewer_rows_than_neighbours_and_constant_tables():
     assert spinney.KNeighborsRegressor(5).fit([[0.0], [1.0]], [1.0, 3.0]).predict([[0.0]]) == [2.0]
     assert spinney.KNeighborsRegressor(1).fit([[7.0], [7.0]], [1.0, 3.0]).predict([[0.0]]) == [1.0]
 
 
-def test_parameters_that_do_not_go_together_are_refused(numbers):
+def test_incompatible_parameters_are_refused(numbers):
     X, y, _ = numbers
-    with pytest.raises(ValueError, match="algorithm='tree' does not go with metric 'hamming'"):
+    with pytest.raises(ValueError, match="algorithm='tree' does not support metric 'hamming'"):
         spinney.KNeighborsClassifier(metric="hamming", algorithm="tree").fit(X, y)
     with pytest.raises(TypeError, match="Leaves of the tree"):
         spinney.KNeighborsClassifier(leaf_size=30)
