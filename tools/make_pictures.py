@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
-from spinney.inspect.charts.axes import CLASS_COLOURS, CLASS_MARKERS, INK, PALE, class_colour, tint
+from spinney.inspect.draw.axes import CLASS_COLOURS, CLASS_MARKERS, INK, PALE, class_colour, tint
 
 mpl.use("agg")
 TWO = ["bill_length_mm", "flipper_length_mm"]

@@ -10,7 +10,7 @@ import numpy as np
 import spinney
 from pictures_common import save, wave
 from sklearn.datasets import load_diabetes, make_moons
-from spinney.inspect.charts.axes import CLASS_COLOURS, PALE
+from spinney.inspect.draw.axes import CLASS_COLOURS, PALE
 
 
 def learning_curve() -> Any:

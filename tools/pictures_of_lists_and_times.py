@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import spinney
-from spinney.inspect.charts.axes import CLASS_COLOURS, INK
+from spinney.inspect.draw.axes import CLASS_COLOURS, INK
 
 
 def _shop(seed: int, n: int = 200, size: int = 15) -> tuple[Any, Any, Any]:

@@ -163,7 +163,7 @@ class BiasVariance:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.evaluation import draw_parts
+        from spinney.inspect.draw.curves import draw_parts
 
         return draw_parts(self, ax)
 

@@ -33,7 +33,7 @@ from spinney._evaluate.problem import (
 from spinney._evaluate.runner import Budget, EvaluationProgress, Run, Runner, with_threads
 from spinney._evaluate.scoring import Scorers, Scoring, is_loss, read_metrics, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, corrected_error, p_text, paired_differences, with_error
-from spinney.inspect.charts.evaluation import draw_comparison, draw_curves
+from spinney.inspect.draw.curves import draw_comparison, draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

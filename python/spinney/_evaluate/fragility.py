@@ -107,7 +107,7 @@ class Fragility:
         Axes
             The axes drawn on.
         """
-        from spinney.inspect.charts.explanation import draw_survival
+        from spinney.inspect.draw.explanation import draw_survival
 
         return draw_survival(self.columns, max_splits, ax)
 

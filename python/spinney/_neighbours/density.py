@@ -24,7 +24,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_weights
 from spinney._model.file.codec import SavedState, columns
 from spinney._model.neighbours.histogram import FittedDensity, Grid, Places, table_values
-from spinney.inspect.charts.evaluation import draw_histogram
+from spinney.inspect.draw.curves import draw_histogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spinney._model.file.codec import Field, Known, SavedState, integer, lack, nullable, number, numbers, optional, text
 from spinney._model.file.container import refuse
-from spinney.inspect.charts.evaluation import draw_complexity
+from spinney.inspect.draw.curves import draw_complexity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,9 +17,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from spinney.inspect.charts.axes import CLASS_COLOURS, class_colour, ink_on, tint
-from spinney.inspect.draw.layout import text_width
-from spinney.inspect.draw.picture import Rectangle, Text, draw
+from spinney.inspect.draw.axes import CLASS_COLOURS, class_colour, ink_on, tint
+from spinney.inspect.draw.picture import Rectangle, Text, draw, text_width
 from spinney.inspect.draw.plane import regions
 from spinney.inspect.text.reader import TreeReader
 

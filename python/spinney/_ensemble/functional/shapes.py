@@ -14,7 +14,7 @@ from spinney._data import Schema, read_table
 from spinney._data.types import TableLike
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import TreeSteps
-from spinney.inspect.charts.explanation import draw_shapes
+from spinney.inspect.draw.explanation import draw_shapes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

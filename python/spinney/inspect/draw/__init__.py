@@ -1,10 +1,11 @@
-"""Plots of trees and models.
+"""Plots of trees, models and results.
 
-    layout        positions of the nodes of a tree without overlap; widths of texts
-    picture       a tree as shapes and texts, independent of the output format
+    axes          the import of matplotlib, colours, named lines, marks
+    picture       a tree as shapes and texts, independent of the output format, and its layout
     tree_drawing  a picture as SVG, without any library, or on matplotlib's axes
     plane         models in the plane of two columns; proximities and outliers of forests
-    curves        curves and bars of fitted models
+    curves        curves and bars of fitted models, and of evaluations
+    explanation   charts of explanations: dependence, importances, SHAP values, counterfactuals
 
 matplotlib is imported when one of its functions is called.
 """

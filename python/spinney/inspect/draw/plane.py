@@ -19,8 +19,8 @@ from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.parameters import column_index
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import encode_labels, read_values
-from spinney.inspect.charts import axes
-from spinney.inspect.charts.axes import INK, VALUE_COLOUR, axes_of, class_colour, class_look, short, tint
+from spinney.inspect.draw import axes
+from spinney.inspect.draw.axes import INK, VALUE_COLOUR, axes_of, class_colour, class_look, short, tint
 from spinney.inspect.text.reader import TreeReader
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinney._data.display import plural
 from spinney._estimator.table_estimator import TableEstimator
-from spinney.inspect.charts.axes import pyplot
+from spinney.inspect.draw.axes import pyplot
 from spinney.inspect.draw.picture import Line, Picture, Rectangle, Style, Text, draw
 
 if TYPE_CHECKING:

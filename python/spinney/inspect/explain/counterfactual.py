@@ -12,7 +12,7 @@ from spinney._data import Feature
 from spinney._data.display import Backend, frame_of, one_line, plural, shortest
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.parameters import require_whole
-from spinney.inspect.charts import explanation as charts
+from spinney.inspect.draw import explanation as charts
 from spinney.inspect.explain import counterfactual_search as search
 from spinney.inspect.explain.target_model import cells_of_feature, text_of_value
 

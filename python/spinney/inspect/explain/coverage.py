@@ -15,7 +15,7 @@ from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import known_codes, read_values, read_weights
-from spinney.inspect.charts.evaluation import draw_coverage
+from spinney.inspect.draw.curves import draw_coverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

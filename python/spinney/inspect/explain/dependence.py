@@ -20,7 +20,7 @@ from spinney._estimator.target import read_weights
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.tree import FittedTree
-from spinney.inspect.charts import explanation as charts
+from spinney.inspect.draw import explanation as charts
 from spinney.inspect.explain.target_model import ModelQuery, Points, Rows, cells_of_feature, text_of_value
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees
 from spinney._model.tree import FittedTree
-from spinney.inspect.charts import explanation as charts
-from spinney.inspect.charts.axes import short
+from spinney.inspect.draw import explanation as charts
+from spinney.inspect.draw.axes import short
 from spinney.inspect.explain.target_model import check_fitted
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from spinney._data.display import Backend, frame_of, plural
 from spinney._data.types import Floats
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.target import read_weights
-from spinney.inspect.charts import explanation as charts
-from spinney.inspect.charts.axes import short
+from spinney.inspect.draw import explanation as charts
+from spinney.inspect.draw.axes import short
 from spinney.inspect.explain.target_model import ModelQuery, Points
 
 if TYPE_CHECKING:

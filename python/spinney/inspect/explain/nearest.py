@@ -21,7 +21,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees
-from spinney.inspect.charts import explanation as charts
+from spinney.inspect.draw import explanation as charts
 from spinney.inspect.explain.target_model import ModelQuery, cells_of_feature, text_of_value
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator
-from spinney.inspect.charts import explanation as charts
+from spinney.inspect.draw import explanation as charts
 from spinney.inspect.explain.target_model import cells_of_feature, text_of_value
 
 if TYPE_CHECKING:

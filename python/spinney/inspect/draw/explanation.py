@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from spinney._data.display import elide, grouped, one_line, percent, plural, shortest
 from spinney._data.types import Floats
 from spinney._estimator.parameters import require_whole
-from spinney.inspect.charts import axes
-from spinney.inspect.charts.axes import CATEGORY_COLOURS, INK, PALE, VALUE_COLOUR, short
+from spinney.inspect.draw import axes
+from spinney.inspect.draw.axes import CATEGORY_COLOURS, INK, PALE, VALUE_COLOUR, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,1 +1,0 @@
-"""Charts of plain numbers, with matplotlib."""
