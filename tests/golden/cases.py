@@ -46,7 +46,7 @@ class Case:
         return pandas_frame(self, self.newdata)
 
     @property
-    def twin_kinds(self):
+    def reference_kinds(self):
         return ["numeric" if kind == "logical" else kind for kind in self.kinds]
 
 

@@ -1,11 +1,11 @@
 """Compare a fitted tree with what rpart answered.
 
 The result comes as a neutral dict in the layout of the reference files (tables as lists of dicts, see
-``oracle.rpart_layout.describe``), so the same comparison serves the slow twin and the estimators.
+``oracle.rpart_layout.describe``), so the same comparison serves the reference implementation and the estimators.
 
 Two splits can be equally good in exact arithmetic; rounding then decides, and another order of summation may decide
-otherwise. A difference of that kind is *excused*: it is reported apart, and only where the reference says that the
-node holds a tie (``near_ties``) or the improvements agree. Below an excused split nothing is compared.
+otherwise. A difference of that kind is *excused*: it is reported apart, and only where the reference file states that
+the node holds a tie (``near_ties``) or the improvements agree. Below an excused split nothing is compared.
 """
 
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ def compare(case, result, *, quirks=True):
     quirks : bool
         Whether the result repeats rpart's slips in cross-validation; otherwise its errors by definition are expected.
     """
-    return Judge(case, result, quirks).judge()
+    return Comparer(case, result, quirks).compare()
 
 
 def table_rows(table):
@@ -53,7 +53,7 @@ def numbers(values):
 def agree(found, wanted, tolerance, floor=0.0):
     if isinstance(found, (int, float)) and isinstance(
         wanted, (int, float)
-    ):  # what `allclose` says, twenty times as fast
+    ):  # equivalent to `allclose`, twenty times as fast
         near = abs(found - wanted) <= floor + tolerance * abs(wanted) < np.inf
         return near or found == wanted or (found != found and wanted != wanted)
     found, wanted = numbers(np.array(found, dtype=object)), numbers(np.array(wanted, dtype=object))
@@ -66,10 +66,10 @@ def is_below(node, ancestor):
     return node == ancestor
 
 
-class Judge:
+class Comparer:
     def __init__(self, case, result, quirks):
         self.case, self.result, self.quirks, self.wanted = case, result, quirks, case.expected
-        self.said = Comparison()
+        self.comparison = Comparison()
         ties = table_rows(self.wanted["near_ties"])
         self.tied = {row["node"] for row in ties}
         self.released = []  # nodes below which nothing is compared
@@ -77,22 +77,22 @@ class Judge:
         self.found_frame = {row["node"]: row for row in result["frame"]}
         self.root_dev = self.frame[1]["dev"] or 1.0
 
-    def judge(self):
-        self.judge_nodes()
-        self.judge_rows()
+    def compare(self):
+        self.compare_nodes()
+        self.compare_rows()
         if "cptable" in self.result:
-            self.judge_cptable(self.wanted["cptable"]["rows"], self.result["cptable"], "cptable")
-        self.judge_importance(self.wanted["variable_importance"], self.result, "importance")
+            self.compare_cptable(self.wanted["cptable"]["rows"], self.result["cptable"], "cptable")
+        self.compare_importance(self.wanted["variable_importance"], self.result, "importance")
         for wanted, found in zip(self.wanted["pruned"], self.result.get("pruned", self.wanted["pruned"]), strict=True):
             if found is not wanted:
-                self.judge_pruned(wanted, found)
-        return self.said
+                self.compare_pruned(wanted, found)
+        return self.comparison
 
     def error(self, text):
-        self.said.errors.append(text)
+        self.comparison.errors.append(text)
 
     def excuse(self, text):
-        self.said.excused.append(text)
+        self.comparison.excused.append(text)
 
     def report(self, text, excused):
         (self.excuse if excused else self.error)(text)
@@ -106,7 +106,7 @@ class Judge:
 
     # Nodes and splits ------------------------------------------------------------------------------------------------
 
-    def judge_nodes(self):
+    def compare_nodes(self):
         wanted_splits, found_splits = self.splits(self.wanted, True), self.splits(self.result, False)
         for number, wanted in self.frame.items():
             if self.is_released(number, itself=False):
@@ -115,19 +115,19 @@ class Judge:
             if found is None:
                 self.error(f"node {number} is absent")
                 continue
-            self.judge_summary(number, wanted, found)
+            self.compare_summary(number, wanted, found)
             if "<leaf>" in (wanted["var"], found["var"]):
                 if wanted["var"] != found["var"]:
                     self.released.append(number)
                     self.report(f"node {number} is {found['var']}, not {wanted['var']}", self.touches_tie(number))
                 continue
-            self.judge_splits(number, wanted_splits[number], found_splits[number])
+            self.compare_splits(number, wanted_splits[number], found_splits[number])
         extra = [n for n in self.found_frame if n not in self.frame and not self.is_released(n, itself=False)]
         if extra:
             self.error(f"nodes {extra} are not in the reference")
-        self.judge_complexities()
+        self.compare_complexities()
 
-    def judge_summary(self, number, wanted, found):
+    def compare_summary(self, number, wanted, found):
         for key in EXACT_FRAME[:-2]:
             if key in wanted and key in found and not agree(found[key], wanted[key], TIGHT, 1e-12):
                 self.error(f"node {number} {key}: {found[key]}, not {wanted[key]}")
@@ -136,7 +136,7 @@ class Judge:
         if not agree(found["yval"], wanted["yval"], LOOSE):
             self.error(f"node {number} yval: {found['yval']}, not {wanted['yval']}")
 
-    def judge_complexities(self):
+    def compare_complexities(self):
         for number, wanted in self.frame.items():
             if self.is_released(number):
                 continue
@@ -157,7 +157,7 @@ class Judge:
             by_node.setdefault(row["node"], []).append({**row, "levels": levels})
         return by_node
 
-    def judge_splits(self, number, wanted, found):
+    def compare_splits(self, number, wanted, found):
         primary = [rows[0] for rows in (wanted, found)]
         if not agree(primary[1]["improve"], primary[0]["improve"], LOOSE):
             self.error(f"node {number} improve: {primary[1]['improve']}, not {primary[0]['improve']}")
@@ -166,10 +166,10 @@ class Judge:
             self.released.append(number)
             return
         parts = [[[r for r in rows if r["role"] == role] for rows in (wanted, found)] for role in ROLES]
-        self.judge_competitors(number, *parts[0])
-        self.judge_surrogates(number, *parts[1])
+        self.compare_competitors(number, *parts[0])
+        self.compare_surrogates(number, *parts[1])
 
-    def judge_competitors(self, number, wanted, found):
+    def compare_competitors(self, number, wanted, found):
         """Equal improvements may come in any order, and the last place may go to any of the equals."""
         if not agree([r["improve"] for r in found], [r["improve"] for r in wanted], LOOSE, 1e-12):
             self.error(f"node {number} competitors: {[brief(r) for r in found]}, not {[brief(r) for r in wanted]}")
@@ -179,7 +179,7 @@ class Judge:
                 text = f"node {number} competitor {place + 1}: {brief(other)}, not {brief(one)}"
                 self.report(text, True)
 
-    def judge_surrogates(self, number, wanted, found):
+    def compare_surrogates(self, number, wanted, found):
         if [brief(r) for r in wanted] != [brief(r) for r in found]:
             self.error(f"node {number} surrogates: {[brief(r) for r in found]}, not {[brief(r) for r in wanted]}")
             return
@@ -192,19 +192,19 @@ class Judge:
 
     # Rows ------------------------------------------------------------------------------------------------------------
 
-    def judge_rows(self):
+    def compare_rows(self):
         if "train_node" in self.result:
-            self.judge_numbers("train_node", self.wanted["train_node"], self.result["train_node"])
+            self.compare_numbers("train_node", self.wanted["train_node"], self.result["train_node"])
         wanted, found = self.wanted["newdata_pred"], self.result.get("newdata_pred")
         if found is None:
             return
-        free = self.judge_numbers("newdata node", wanted["node"], found["node"])
+        free = self.compare_numbers("newdata node", wanted["node"], found["node"])
         for key in set(wanted) - {"node"}:
             pairs = [(f, w) for f, w, f_free in zip(found[key], wanted[key], free, strict=True) if not f_free]
             if pairs and not agree([f for f, _ in pairs], [w for _, w in pairs], LOOSE, 1e-12):
                 self.error(f"newdata {key} differs")
 
-    def judge_numbers(self, name, wanted, found):
+    def compare_numbers(self, name, wanted, found):
         """Node numbers row by row; rows that both trees send below a released node are free."""
         free = []
         for row, (one, other) in enumerate(zip(wanted, found, strict=True)):
@@ -216,7 +216,7 @@ class Judge:
 
     # Table of complexities, importance, pruning --------------------------------------------------------------------
 
-    def judge_cptable(self, wanted, found, name):
+    def compare_cptable(self, wanted, found, name):
         wanted, found = merge_equal(numbers(wanted)), merge_equal(numbers(found))
         if name == "cptable" and not self.quirks:
             wanted = self.by_definition(wanted)
@@ -239,7 +239,7 @@ class Judge:
         corrected += [numbers(check[key])[:, None] for key in ("xerror_by_definition", "xstd_by_definition")]
         return merge_equal(np.column_stack(corrected))
 
-    def judge_importance(self, wanted, found, name):
+    def compare_importance(self, wanted, found, name):
         if "variable_importance" not in found:
             return
         wanted, found = wanted or {}, {k: v for k, v in found["variable_importance"].items() if v != 0}
@@ -247,7 +247,7 @@ class Judge:
         if not same:
             self.report(f"{name}: {found}, not {wanted}", bool(self.released))
 
-    def judge_pruned(self, wanted, found):
+    def compare_pruned(self, wanted, found):
         name = f"pruned at {wanted['cp']:.6g}"
         for key in ("nodes", "leaves", "newdata_node", "train_node_counts"):
             if key in found and found[key] != wanted[key]:
@@ -260,8 +260,8 @@ class Judge:
         columns = slice(None) if self.quirks else slice(3)
         if "cptable" in found:
             one, other = numbers(wanted["cptable"])[:, columns], numbers(found["cptable"])[:, columns]
-            self.judge_cptable(one, other, f"{name} cptable")
-        self.judge_importance(wanted["variable_importance"], found, f"{name} importance")
+            self.compare_cptable(one, other, f"{name} cptable")
+        self.compare_importance(wanted["variable_importance"], found, f"{name} importance")
 
 
 ROLES = ("competitor", "surrogate")

@@ -30,7 +30,7 @@ def fit_case(case, quirks=True):
 
 
 def describe(case, model):
-    """The neutral dict that ``golden.compare`` judges."""
+    """The neutral dict that ``golden.compare`` compares."""
     splits, csplit = split_tables(case, model)
     record = model.rpart_
     return {

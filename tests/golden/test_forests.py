@@ -24,8 +24,8 @@ LEFT_TO_SLOW_TESTS = (
     *("pima", "pima_bagging", "pima_prob"),
 )
 # One column of four or five levels is drawn at a node. Where it is constant, R makes a leaf; here, as in scikit-learn,
-# another one is drawn, so that trees have twice the leaves and a lower error. The twin below shows that this rule alone
-# takes one result to the other.
+# another one is drawn, so that trees have twice the leaves and a lower error. The reference implementation below
+# shows that this rule alone explains the difference.
 STOPS_EARLIER_IN_R = "servo"
 
 
@@ -88,7 +88,7 @@ def test_the_out_of_bag_error_is_that_of_r(name):
     assert min(means) - 3 * spread < np.mean(ours) < max(means) + 3 * spread
 
 
-def twin_forest(codes, y, n_trees, smallest, stops_at_constant):
+def reference_forest(codes, y, n_trees, smallest, stops_at_constant):
     """One factor drawn at a node, cut in the order of its levels' means.
 
     Returns the leaves of each tree and the out-of-bag error.
@@ -141,13 +141,13 @@ def test_leaves_at_constant_columns_are_what_makes_r_differ():
     case, X, y = load(STOPS_EARLIER_IN_R)
     result = case["results"]["randomForest"]
     codes = X.astype(int).to_numpy()
-    leaves, error = twin_forest(codes, y, 80, case["min_node_size"], stops_at_constant=True)
+    leaves, error = reference_forest(codes, y, 80, case["min_node_size"], stops_at_constant=True)
     assert abs(leaves.mean() - result["mean_leaves_per_tree"]) < 3 * leaves.std(ddof=1) / np.sqrt(len(leaves))
     # 80 trees instead of 500: more than twice the standard deviation over seeds
     assert abs(error - result["oob_error_mean"]) < 6 * result["oob_error_sd"]
-    leaves, error_of_going_on = twin_forest(codes, y, 80, case["min_node_size"], stops_at_constant=False)
+    leaves, error_without_stopping = reference_forest(codes, y, 80, case["min_node_size"], stops_at_constant=False)
     assert leaves.mean() > 1.8 * result["mean_leaves_per_tree"]
-    assert error_of_going_on < error - 6 * result["oob_error_sd"]
+    assert error_without_stopping < error - 6 * result["oob_error_sd"]
 
 
 @pytest.mark.parametrize(

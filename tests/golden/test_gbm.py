@@ -4,9 +4,9 @@
 cuts, best first, leaves at the mean or the median of their residuals) the training error agrees in every round.
 
 They differ by design where the loss has a curvature: gbm chooses cuts as if it were the same in every row and sets
-leaves afterwards (bernoulli, adaboost, poisson), here a cut is judged by the Newton step of its sides. gbm's quantiles
-are one order statistic, those here the mean of two where both would do; its missing values have a third branch, here
-they take a side. Then the error is to be as low, or nearly.
+leaves afterwards (bernoulli, adaboost, poisson), here a split is evaluated by the Newton step of its sides. gbm's
+quantiles are one order statistic, those here the mean of two where both would do; its missing values have a third
+branch, here they go to one side. Then the error must be as low, or nearly.
 """
 
 import json

@@ -75,7 +75,7 @@ def test_it_is_knn_of_r_outside_its_ties(name, ties):
     assert n_compared > (0.9 if ties == "all" else 0.1 if name == "zoo" else 0.5) * n_rows
 
 
-def test_leaving_one_out_errs_as_knn_cv_does():
+def test_leave_one_out_errors_are_those_of_knn_cv():
     case, X, y = load("iris_cv")
     values = [result["k"] for result in case["results"]]
     model = spinney.KNeighborsClassifier("cv", k_values=values, ties="all", scale=None).fit(X, y)

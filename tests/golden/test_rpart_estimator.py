@@ -5,11 +5,11 @@ import pytest
 from golden.cases import case_names, load_case
 from golden.compare import compare
 from golden.estimator import describe, fit_case
-from golden.test_rpart_twin import EXCUSED, EXCUSED_WHEN_MENDED, MENDED
+from golden.test_rpart_reference import EXCUSED, EXCUSED_WHEN_MENDED, MENDED
 
 # Cases in which splits are equally good and rpart's rounding takes another one: rows with equal x are added up in the
-# order of rpart's sort, which is not stable and cannot be copied. The twin departs in the same ones; everything outside
-# the tie is compared.
+# order of rpart's sort, which is not stable and cannot be copied. The reference implementation departs in the same
+# cases; everything outside the tie is compared.
 TIED = EXCUSED
 
 

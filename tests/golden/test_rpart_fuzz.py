@@ -1,8 +1,8 @@
-"""``DecisionTree….rpart(…)`` against its slow twin on random tables: kinds of columns, gaps, weights, controls, folds.
+"""``DecisionTree….rpart(…)`` against its reference implementation on random tables.
 
-Weights have many values, so that splits tie only where they part the rows alike; the twin's rounding, which is rpart's,
-then decides, and the estimator must decide the same. They are multiples of a power of two: the agreement of surrogates
-adds them up exactly in any order.
+Weights have many values, so that splits tie only where they separate the rows alike; the rounding of the reference,
+which is rpart's, then decides, and the estimator must decide the same. Weights are multiples of a power of two, so that
+the agreement of surrogates is summed exactly in any order.
 """
 
 from itertools import pairwise
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle.rpart_layout import describe as describe_twin
+from oracle.rpart_layout import describe as describe_reference
 from oracle.rpart_methods import exposure
 from spinney._estimator.exposure import hazard_exposure
 from sweep import examples
@@ -20,7 +20,7 @@ from sweep import examples
 from golden.cases import Case
 from golden.compare import compare
 from golden.estimator import describe, fit_case
-from golden.test_rpart_twin import fit_case as fit_twin
+from golden.test_rpart_reference import fit_case as fit_reference
 
 KINDS = ("many", "few", "logical", "factor", "ordered", "infinite")
 CONTROLS = {
@@ -138,22 +138,22 @@ def complete_rows(columns, y):
 
 
 def same_exposure(stop, status, start, weights):
-    """The twin's exposure to the last bit of the library's, so that ties fall alike."""
+    """Give the reference exactly the library's exposure, so that ties are broken alike."""
     start = np.zeros_like(stop) if start is None else start
     found = hazard_exposure(start, stop, status, weights)
     np.testing.assert_allclose(found, exposure(stop, status, start, weights), rtol=1e-9)
     return found
 
 
-def expect_of_twin(case, quirks):
-    """What the twin says, in the layout of the reference files."""
+def reference_result(case, quirks):
+    """Return the result of the reference implementation in the layout of the reference files."""
     with patch("oracle.rpart.exposure", same_exposure):
-        fitted = fit_twin(case, quirks)
+        fitted = fit_reference(case, quirks)
     cps = fitted.cptable[:, 0]
     between = [(high + low) / 2 for high, low in pairwise(cps) if high > low + 1e-6]
-    said = describe_twin(fitted, case.names, case.newdata, between[:2])
-    tables = {key: table(said[key]) for key in ("frame", "splits")}
-    return said | tables | {"cptable": {"rows": said["cptable"]}, "near_ties": None, "xval_check": None}
+    result = describe_reference(fitted, case.names, case.newdata, between[:2])
+    tables = {key: table(result[key]) for key in ("frame", "splits")}
+    return result | tables | {"cptable": {"rows": result["cptable"]}, "near_ties": None, "xval_check": None}
 
 
 def table(rows):
@@ -173,8 +173,8 @@ def has_classes_and_events(case):
 @pytest.mark.parametrize("method", RESPONSES)
 @examples(8, derandomize=True)
 @given(data=st.data(), quirks=st.booleans())
-def test_estimator_repeats_twin(method, data, quirks):
+def test_estimator_repeats_reference(method, data, quirks):
     case = data.draw(cases(method).filter(has_classes_and_events))
-    case.expected = expect_of_twin(case, quirks)
+    case.expected = reference_result(case, quirks)
     found = compare(case, describe(case, fit_case(case, quirks)))
     assert found.errors + found.excused == []

@@ -1,1 +1,1 @@
-"""Slow NumPy twins of the engine: obvious, float64, one idea per function."""
+"""Slow NumPy reference implementations of the engine: obvious, float64, one idea per function."""

@@ -1,4 +1,4 @@
-"""AdaBoost in plain NumPy, with stumps found by trying every cut: the slow twin of the estimators."""
+"""AdaBoost in plain NumPy, with stumps found by trying every split: the reference implementation of the estimators."""
 
 from itertools import pairwise
 
@@ -48,7 +48,7 @@ def value_stump(X, y, weight):
     return stump(X, lambda rows: weight[rows].sum() * mean(rows) ** 2, mean)
 
 
-def said(X, found):
+def stump_predictions(X, found):
     column, cut, left, right = found
     return np.where((X[:, column] <= cut)[:, np.newaxis], np.atleast_1d(left), np.atleast_1d(right))
 
@@ -58,7 +58,7 @@ def votes(X, codes, weight, n_classes, n_rounds, samme=True, rate=1.0):
     w = weight / weight.sum()
     errors, alphas, total = [], [], np.zeros((len(X), n_classes))
     for _ in range(n_rounds):
-        h = said(X, class_stump(X, codes, w, n_classes)).argmax(axis=1)
+        h = stump_predictions(X, class_stump(X, codes, w, n_classes)).argmax(axis=1)
         error = w[h != codes].sum()
         alpha = rate * (np.log((1 - error) / error) + (np.log(n_classes - 1) if samme else 0.0))
         w = w * np.exp(alpha * (h != codes))
@@ -76,7 +76,7 @@ def real(X, codes, weight, n_classes, n_rounds, rate=1.0):
     own = np.arange(n_classes) == codes[:, np.newaxis]
     coding = np.where(own, 1.0, -1.0 / (n_classes - 1))
     for _ in range(n_rounds):
-        logs = np.log(np.maximum(said(X, class_stump(X, codes, w, n_classes)), MIN_PROBABILITY))
+        logs = np.log(np.maximum(stump_predictions(X, class_stump(X, codes, w, n_classes)), MIN_PROBABILITY))
         total += rate * (logs - logs.mean(axis=1, keepdims=True))
         w = w * np.exp(-rate * (n_classes - 1) / n_classes * (coding * logs).sum(axis=1))
         w /= w.sum()
@@ -87,7 +87,7 @@ def gentle(X, sign, weight, n_rounds, rate=1.0):
     """Gentle AdaBoost of y = ±1: the score."""
     w, f = weight / weight.sum(), np.zeros(len(X))
     for _ in range(n_rounds):
-        step = rate * said(X, value_stump(X, sign, w))[:, 0]
+        step = rate * stump_predictions(X, value_stump(X, sign, w))[:, 0]
         f += step
         w = w * np.exp(-sign * step)
         w /= w.sum()
@@ -106,7 +106,7 @@ def logit(X, codes, weight, n_classes, n_rounds, rate=1.0):
         for k in range(n_classes):
             spread = np.maximum(p[:, k] * (1 - p[:, k]), 1e-10)
             z = np.clip((own[:, k] - p[:, k]) / spread, -4, 4)
-            steps.append(said(X, value_stump(X, z, w0 * spread))[:, 0])
+            steps.append(stump_predictions(X, value_stump(X, z, w0 * spread))[:, 0])
         step = np.column_stack(steps)
         f += rate * (n_classes - 1) / n_classes * (step - step.mean(axis=1, keepdims=True))
     return f
@@ -116,7 +116,7 @@ def r2(X, y, weight, n_rounds, loss="linear", rate=1.0):
     """AdaBoost.R2 of stumps: predictions of the members, (n_rows, n_rounds), their weights, the medians."""
     w, values, alphas = weight / weight.sum(), [], []
     for _ in range(n_rounds):
-        h = said(X, value_stump(X, y, w))[:, 0]
+        h = stump_predictions(X, value_stump(X, y, w))[:, 0]
         e = np.abs(y - h) / np.abs(y - h).max()
         e = {"linear": e, "square": e**2, "exponential": 1 - np.exp(-e)}[loss]
         error = (w * e).sum()

@@ -1,4 +1,4 @@
-"""Gradient boosting the slow way: every cut of every leaf weighed in floats, one row at a time.
+"""Gradient boosting the slow way: every split of every leaf evaluated in floats, one row at a time.
 
 Equivalent to (and much slower than) the engine, whose sums are whole numbers; agreement is to the rounding of these.
 """

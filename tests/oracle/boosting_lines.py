@@ -1,4 +1,4 @@
-"""Lines in the leaves of boosted trees the slow way: one leaf's ridge regression, and what it says of a row."""
+"""Linear leaves of boosted trees the slow way: the ridge regression of a leaf, and its predictions."""
 
 import math
 
@@ -42,7 +42,7 @@ def line_of(values, gradient, hessian, l2, rate, bounded=lambda size: size, l2_o
     return share * base, share * slope / scale, middle, x.min(axis=0), x.max(axis=0), np.flatnonzero(varies)
 
 
-def says(line, values, constant):
+def line_prediction(line, values, constant):
     """What a leaf adds to rows; the constant where a value is missing."""
     base, slope, middle, low, high, which = line
     x = values[:, which]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oracle import boosting as twin
+from oracle import boosting as reference
 from oracle.tree_keys import derive
 
 
@@ -38,7 +38,7 @@ def values_of(root, g, h, rate, rules, n):
     found = np.zeros(n)
     for node in root.preorder():
         if not node.children:
-            found[node.rows] = rate * twin.step(g[node.rows].sum(), h[node.rows].sum(), rules)
+            found[node.rows] = rate * reference.step(g[node.rows].sum(), h[node.rows].sum(), rules)
     return found
 
 
@@ -51,7 +51,7 @@ def dart(X, y, n_rounds, rate, rules, seed, learning_rate, **drops):
         worth = scale_of_drops(dropped, t)
         f = sum((worth[i] * trees[i] for i in range(t) if i not in without), np.zeros(n))
         g, h = f - y, np.ones(n)
-        root = twin.grow(X, g, h, np.arange(n), rules)
+        root = reference.grow(X, g, h, np.arange(n), rules)
         trees.append(values_of(root, g, h, learning_rate / (len(without) + 1), rules, n))
         dropped.append(without)
         worth = scale_of_drops(dropped, t + 1)
@@ -77,7 +77,7 @@ def refit(trees, leaves, y, f, loss, decay, rate, l2=0.0):
     """Values of the leaves of trees, by leaf of each row in each, set anew from scores f; old ones by node."""
     found = []
     for old, leaf in zip(trees, leaves, strict=True):
-        g, h = twin.gradients(loss, y, f)
+        g, h = reference.gradients(loss, y, f)
         values = old.copy()
         for node in np.unique(leaf):
             rows = leaf == node

@@ -1,4 +1,4 @@
-"""Trees with vector leaves the slow way: every cut weighed for every score, one row at a time."""
+"""Trees with vector leaves the slow way: every split evaluated for every score, one row at a time."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Re-walk a fitted spinney tree beside the slow twin: each node must be what the rules make of its rows."""
+"""Check a fitted spinney tree against the slow reference implementation: each node must follow from its rows."""
 
 from dataclasses import dataclass, replace
 from math import ceil
@@ -30,7 +30,7 @@ from oracle.tree import (
 
 @dataclass
 class Walk:
-    """One tree being checked. `went` tells for each node the (positive-weight) rows that passed it."""
+    """One tree being checked. `went` holds the rows of positive weight of each node."""
 
     problem: Problem
     rules: Rules
@@ -49,7 +49,7 @@ def check_tree(model, X, y, w=None, *, table=None, categories=(), search="best",
     search : "best" (every column searched), "column" (best cut of the chosen column only, for
         `max_features`), "any" (any admissible cut: random or binned thresholds), "pruned" (best, but a leaf
         needs no reason)
-    criterion : name for the twin, if not the model's
+    criterion : name in the reference implementation, if it differs from the model's
     """
     weights = np.ones(len(X)) if w is None else np.asarray(w, dtype=float)
     if getattr(model, "class_weight", None) is not None:
@@ -213,7 +213,7 @@ def check_split(walk, index, node):
 
 
 def relaxed(rules):
-    """Weights are sums of reals, so a side that weighs the minimum exactly may differ in the last bit."""
+    """Weights are sums of reals, so a side whose weight is exactly the minimum may differ in the last bit."""
     return replace(rules, min_weight_fraction_leaf=rules.min_weight_fraction_leaf * (1 - 1e-9))
 
 

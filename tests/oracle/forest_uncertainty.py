@@ -41,7 +41,7 @@ def slow_quantile(y, weight, level):
 
 
 def tree_predictions(forest, X, k=0):
-    """What each tree says of each row, (n_trees, n_rows): its k-th value."""
+    """Return the k-th value of each tree for each row, (n_trees, n_rows)."""
     engine = forest.forest_.engine
     nodes = forest.apply(X) + engine.root[:-1]
     return engine.value.reshape(-1, engine.value_width)[nodes, k].T

@@ -1,4 +1,4 @@
-"""Slow twins of the weak learners of functional boosting: every candidate fitted on its own by least squares."""
+"""Reference implementations of the weak learners of functional boosting: every candidate fitted by least squares."""
 
 from itertools import combinations
 

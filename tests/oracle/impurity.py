@@ -32,7 +32,7 @@ def misclassification(shares):
 
 
 class GeneralisedGini:
-    """A criterion of its own: the expected cost of guessing a class by drawing from the node."""
+    """The generalised Gini index: the expected cost of guessing a class by drawing from the node."""
 
     def __init__(self, cost):
         self.cost = np.asarray(cost, dtype=float)

@@ -1,4 +1,4 @@
-"""Slow twins of the margin learners: duals from the inside of their bounds, in NumPy and doubles."""
+"""Reference implementations of support vector machines: duals from the inside of their bounds, in NumPy."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def kernel_matrix(kind, rows, others, gamma=1.0, coef0=0.0, degree=3):
 def solve_dual(matrix, z, lowest, highest, epsilon=0.0):
     """Least ½ β'Kβ - z'β + ε|β| within the bounds, with sum 0.
 
-    With ε, β is the difference of two positive parts, each with bounds of its own.
+    With ε, β is the difference of two positive parts, each with separate bounds.
     """
     if epsilon:
         both = np.block([[matrix, -matrix], [-matrix, matrix]])

@@ -28,7 +28,7 @@ def spinney_tree(criterion, **params):
 
 
 def bits(model, X):
-    """What the model says about X, to be compared exactly."""
+    """Return the predictions of a model for X, to be compared exactly."""
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 

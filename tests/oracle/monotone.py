@@ -1,4 +1,4 @@
-"""Slow twins of `verify_constraints`: every row that the trees can tell apart, one after the other."""
+"""Slow reference implementation of `verify_constraints`: every row that the trees can distinguish, one by one."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Slow twins of neighbours: every pair of rows measured, every number of neighbours voted on anew."""
+"""Reference implementation of nearest neighbours: all pairs of rows, and a vote for every number of neighbours."""
 
 import numpy as np
 import spinney._engine as _engine

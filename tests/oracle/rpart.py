@@ -1,6 +1,6 @@
-"""Slow twin of R's rpart: fit, cross-validated complexity table, predict and prune.
+"""Slow reference implementation of R's rpart: fit, cross-validated complexity table, predict and prune.
 
-With ``quirks=True`` the twin repeats the known slips of rpart 4.1; with ``quirks=False`` it does what is documented:
+With ``quirks=True`` it reproduces the known bugs of rpart 4.1; with ``quirks=False`` it does what is documented:
 
 ====================================  ==========================================================
 rpart                                 ``quirks=False``

@@ -1,4 +1,4 @@
-"""Write a fit of the rpart twin in the layout of the reference files: node tables, split lists, csplit codes."""
+"""The layout of the reference files of rpart for a fit: node tables, split lists, csplit codes."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""The four methods of the rpart twin: what a node predicts, what it risks and how good a split of it is.
+"""The four methods of the rpart reference implementation: prediction and risk of a node, and gain of a split.
 
-A method turns rows into *statistics*, vectors that add up over rows. A split is judged from the statistics of its
+A method turns rows into *statistics*, vectors that add up over rows. A split is evaluated from the statistics of its
 two sides alone, so numeric cuts, sorted levels and subsets of levels all go through the same three functions:
 
 ``prepare(rows, node_risk)``
@@ -50,7 +50,7 @@ class Anova:
         return np.column_stack([w, w * (y - np.cumsum(w * y)[-1] / np.cumsum(w)[-1])])
 
     def improvement(self, left, right, total):
-        # The distances of both sides add up to 0, so one side tells the other: ties then round as they do in rpart.
+        # The distances of both sides add up to 0, so one side determines the other: ties then round as in rpart.
         squared = left[:, 1] ** 2
         with np.errstate(invalid="ignore"):  # 0 / 0 where all rows are alike
             return (squared / left[:, 0] + squared / right[:, 0]) / self.node_risk

@@ -1,4 +1,4 @@
-"""Split search of the rpart twin: the best split of one column, the list of the best, and the surrogates.
+"""Split search of the rpart reference implementation: the best split of a column, the best splits, the surrogates.
 
 A split sends a row left (-1), right (+1) or nowhere (0: missing value, or a level without rows in the node).
 """
@@ -35,7 +35,7 @@ class Split:
 
 
 def directions(split, values, cut_is_below=False):
-    """Where the split sends each value; a value equal to the cut is above it unless told otherwise."""
+    """Where the split sends each value; a value equal to the cut is above it unless `closed` is set."""
     sent = np.zeros(len(values), int)
     known = ~np.isnan(values)
     if split.levels is None:

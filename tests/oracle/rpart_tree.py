@@ -1,4 +1,4 @@
-"""Growing one tree of the rpart twin, and sending rows down it.
+"""Growth of one tree of the rpart reference implementation, and the nodes of its rows.
 
 *Complexity* of a node: the price per split at which its subtree is no longer worth keeping. *Alpha* is cp in units of
 risk. A node numbered k has children 2k and 2k + 1.

@@ -1,4 +1,4 @@
-"""Twin of cpp/tree/own_shares: what trees that have not seen a row think of its class."""
+"""Reference implementation of cpp/tree/own_shares: out-of-bag probabilities of the rows' classes."""
 
 import numpy as np
 
@@ -11,6 +11,6 @@ def own_shares(trees, leaf, unseen, codes, n_classes, strengths):
         shrunken = [tree.shrunk(float(strength)).flat_value for tree in trees]
         for r in range(len(codes)):
             for k in range(len(n_classes)):
-                said = [shrunken[t][leaf[r, t], first[k] + codes[r, k]] for t in range(len(trees))]
-                found[r, k, s] = np.average(said, weights=unseen[:, r]) if unseen[:, r].any() else 0.0
+                proba = [shrunken[t][leaf[r, t], first[k] + codes[r, k]] for t in range(len(trees))]
+                found[r, k, s] = np.average(proba, weights=unseen[:, r]) if unseen[:, r].any() else 0.0
     return found

@@ -248,10 +248,10 @@ def check_surrogates(walk, node, rows, side):
             assert splits["threshold"][s] == surrogate.threshold
             assert bool(splits["flags"][s] & 2) == surrogate.reversed
         if model.missing_fallback != "ignore":
-            says = surrogate.sides(walk.problem, rows)
-            moved = (placed == NONE) & (says != NONE)
+            sides = surrogate.sides(walk.problem, rows)
+            moved = (placed == NONE) & (sides != NONE)
             assert splits["count"][s] == moved.sum()
-            placed = np.where(moved, says, placed)
+            placed = np.where(moved, sides, placed)
     if model.missing_fallback == "majority":
         placed[placed == NONE] = LEFT if weights[0] > weights[1] else RIGHT
     return placed

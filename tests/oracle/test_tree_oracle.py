@@ -1,4 +1,4 @@
-"""The slow twin is itself held against scikit-learn."""
+"""The slow reference implementation agrees with scikit-learn."""
 
 import numpy as np
 import pytest

@@ -96,7 +96,7 @@ def pool_rare(codes, times, least):
 
 
 def row_counts(w):
-    """How often each row is there: as its weight says, if all are multiples of the smallest."""
+    """Return how often each row counts: by its weight, if all weights are multiples of the smallest."""
     relative = w / w[w > 0].min()
     is_count = np.allclose(relative, np.round(relative), rtol=1e-9, atol=0) and relative.sum() <= 16 * len(w) + 1000
     return np.round(relative) if is_count else (w > 0).astype(float)
@@ -258,7 +258,7 @@ def chance_gain(problem, node, column, before):
 
 
 def n_directions(problem, rows):
-    """In how many ways rows differ: classes less one, or outputs; one cut tells of one of them."""
+    """Return the degrees of freedom of a target: classes less one, or outputs."""
     y = problem.y[rows]
     if problem.n_classes:
         return max(1, sum(len(np.unique(output)) - 1 for output in y.T))
@@ -359,12 +359,12 @@ def improvement(problem, node, candidate):
 
 
 def priority(problem, node, candidate):
-    """What best-first growth goes by."""
+    """Return the gain by which best-first growth orders the nodes."""
     return improvement(problem, node, candidate) / candidate.price
 
 
 def plan(problem, rules, node):
-    """Fill in what the node says and the split it would make, if any."""
+    """Fill in the value of the node and its best split, if any."""
     y, w = problem.y[node.rows], problem.stated[node.rows]
     node.impurity = impurity(problem.criterion, y, w, problem.n_classes)
     node.value = node_value(problem.criterion, y, w, problem.n_classes)

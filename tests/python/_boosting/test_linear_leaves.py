@@ -83,7 +83,7 @@ def test_a_row_is_told_what_the_line_of_its_leaf_says():
         if terms.start < terms.stop:
             parts = [lines[name][terms] for name in ("slope", "middle", "low", "high")]
             line = (lines["base"][leaf], *parts, lines["feature"][terms])
-            expected[i] = slow.says(line, new[i : i + 1], expected[i])[0]
+            expected[i] = slow.line_prediction(line, new[i : i + 1], expected[i])[0]
     np.testing.assert_allclose(model.predict(new), model.boosting_.start[0] + expected, rtol=1e-12)
 
 

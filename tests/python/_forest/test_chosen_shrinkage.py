@@ -1,4 +1,4 @@
-"""How much forests shrink their leaves where nothing is said: by trees that have not seen a row."""
+"""The default shrinkage of forests, chosen by out-of-bag loss."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def table(n=120, noise=0.3, seed=0):
     return X, (X[:, 0] + noise * random.normal(size=n) > 0).astype(int)
 
 
-def test_shares_of_rows_that_trees_have_not_seen():
+def test_out_of_bag_probabilities():
     X, y = load_iris(return_X_y=True)
     X, Y = X[::3], np.column_stack([y, y % 2])[::3]
     forest = RandomForestClassifier(7, shrinkage=None, random_state=0).fit(X, Y)
@@ -49,7 +49,7 @@ def test_noise_is_shrunk_much_and_what_is_clear_little(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_says_nothing_costs_next_to_nothing(kind):
+def test_columns_without_information_cost_next_to_nothing(kind):
     """One row in fifteen is of the second class, whatever its values: the constant is the best there is."""
     random = np.random.default_rng(2)
     X, y = random.normal(size=(3000, 6)), (random.random(3000) < 1 / 15).astype(int)
@@ -127,7 +127,7 @@ def test_the_usual_strength_stays_unless_another_is_clearly_better():
     assert clearly_best(np.full((7, 3), np.nan), None, None) == DEFAULT
 
 
-def test_many_rows_are_judged_by_some_that_their_values_choose():
+def test_many_rows_are_evaluated_on_a_subset_chosen_by_values():
     keys = np.random.default_rng(0).integers(0, 2**64, size=20_000, dtype=np.uint64)
     columns = spinney._engine.Table(20_000)
     columns.add_number(np.arange(20_000.0))

@@ -66,7 +66,7 @@ def test_a_linear_model_learns_circles():
     assert coded.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
 
 
-def test_the_same_bits_for_any_threads_and_libraries():
+def test_results_are_bit_identical_for_any_threads_and_libraries():
     X, _ = spinney.datasets.load_penguins(as_frame="pandas")
     expected = spinney.RandomTreesEmbedding(n_estimators=8, random_state=1, n_jobs=1).fit_transform(X)
     for n_jobs, table in ((2, X), (7, pl.from_pandas(X))):

@@ -38,7 +38,7 @@ def slow_out_of_bag(forest, X, last=None):
 
 @pytest.mark.parametrize("parameters", [{}, {"replace": False}, {"max_samples": 0.3}, {"ccp_alpha": 0.01}])
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
-def test_shares_of_classes(kind, parameters):
+def test_class_probabilities(kind, parameters):
     X, y = classes()
     forest = kind(n_estimators=40, bootstrap=True, oob_score=True, random_state=0, **parameters).fit(X, y)
     means = slow_out_of_bag(forest, X)
@@ -110,7 +110,7 @@ def test_several_outputs():
     assert model.oob_score_ == pytest.approx(r2_score(V, model.oob_prediction_))
 
 
-def test_rows_of_weight_zero_are_not_judged_and_weights_weigh():
+def test_rows_of_weight_zero_are_not_evaluated_and_weights_count():
     X, y = values()
     weight = np.where(np.arange(len(X)) % 4 == 0, 0.0, np.arange(len(X)) % 3 + 1)
     forest = RandomForestRegressor(n_estimators=200, oob_score=True, random_state=0).fit(X, y, weight)
@@ -135,7 +135,7 @@ def test_groups_are_out_of_bag_together():
     np.testing.assert_allclose(together.oob_prediction_, slow_out_of_bag(together, leaky)[:, 0], rtol=1e-12)
 
 
-def test_rows_that_every_tree_has_seen_are_told():
+def test_rows_in_every_sample_are_reported():
     X, y = classes(30)
     with pytest.warns(UserWarning, match="rows were drawn for every tree"):
         forest = RandomForestClassifier(n_estimators=2, oob_score=True, random_state=0).fit(X, y)

@@ -190,13 +190,13 @@ def assert_same_answers(first, second):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 7])
-def test_any_number_of_threads_gives_the_same_bits(n_jobs):
+def test_results_are_bit_identical_for_any_number_of_threads(n_jobs):
     X, y = values(400)
     assert_same_answers(answers(small(n_jobs=3).fit(X, y), X), answers(small(n_jobs=n_jobs).fit(X, y), X))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_any_table_gives_the_same_bits(library):
+def test_results_are_bit_identical_for_any_table(library):
     random = np.random.default_rng(0)
     n = 80
     columns = {
@@ -217,9 +217,9 @@ def test_files_and_pickles_keep_what_was_kept():
     X, y = values()
     forest = small(max_samples=0.8).fit(X, y, groups=np.arange(120) // 3)
     expected = answers(forest, X)
-    for twin in (through_bytes(forest), pickle.loads(pickle.dumps(forest)), through_bytes(through_bytes(forest))):
-        assert_same_answers(expected, answers(twin, X))
-        np.testing.assert_array_equal(twin.estimators_samples_[3], forest.estimators_samples_[3])
+    for copy in (through_bytes(forest), pickle.loads(pickle.dumps(forest)), through_bytes(through_bytes(forest))):
+        assert_same_answers(expected, answers(copy, X))
+        np.testing.assert_array_equal(copy.estimators_samples_[3], forest.estimators_samples_[3])
     predictor = through_bytes(forest, spinney.load_predictor)
     np.testing.assert_array_equal(predictor.predict(X), forest.predict(X))
 
@@ -358,7 +358,7 @@ def test_standard_errors_are_near_the_spread_over_training_samples(method, param
     assert 0.7 < ratio < 1.5
 
 
-def test_variances_below_zero_become_zero_and_are_told():
+def test_variances_below_zero_become_zero_with_a_warning():
     X, y = values(200)
     forest = small(n_estimators=10, min_samples_leaf=1).fit(X, y)
     with pytest.warns(UserWarning, match=r"\d+ of 200 variances were negative"):
@@ -464,13 +464,13 @@ def test_weighted_calibration_counts_rows(pairs, coverage):
 @pytest.mark.parametrize("n_trees", [1, 8, 45])
 @pytest.mark.parametrize("n_rows", [7, 5000])
 @pytest.mark.parametrize("has_weights", [False, True])
-def test_ends_of_intervals_are_the_slow_twins(n_trees, n_rows, has_weights):
+def test_ends_of_intervals_are_those_of_the_reference(n_trees, n_rows, has_weights):
     random = np.random.default_rng(n_trees)
     unseen = random.random((n_rows, n_trees)) < 0.4
     unseen[np.arange(n_rows), random.integers(n_trees, size=n_rows)] = True
     bits = np.packbits(unseen.T, axis=0, bitorder="little")
     by_tree, error = random.integers(-9, 9, size=(4, n_trees)) / 4, random.integers(9, size=n_rows) / 8
-    error[: n_rows // 2] = np.sort(error[: n_rows // 2])  # what a sample of the rows tells is wrong
+    error[: n_rows // 2] = np.sort(error[: n_rows // 2])  # a sample of the rows is misleading
     weight = random.integers(4, size=n_rows).astype(float) if has_weights else None
     times = np.ones(n_rows, dtype=int) if weight is None else weight.astype(int)
     centres = np.array([[values[trees].mean() for trees in unseen] for values in by_tree])

@@ -32,7 +32,7 @@ def frame(kinds, n, random, missing):
 
 
 def check_every_way(forest, X, wanted):
-    """`wanted` is the sum over the trees of what each says, in their order."""
+    """`wanted` is the sum of the trees' predictions in their order."""
     method = "predict_proba" if hasattr(forest, "predict_proba") else "predict"
     wanted = wanted / len(forest)
     few = pickle.loads(pickle.dumps(forest))  # not yet prepared for many rows
@@ -46,7 +46,7 @@ def check_every_way(forest, X, wanted):
 @pytest.mark.parametrize("kind", KINDS)
 @examples(5)
 @given(data=st.data())
-def test_every_way_down_a_forest_gives_the_same_bits(kind, data):
+def test_predictions_are_bit_identical_by_every_code_path(kind, data):
     random = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     kinds = data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=20))
     n, n_trees = data.draw(st.integers(2, 150)), data.draw(st.sampled_from([1, 2, 15, 16, 17, 140]))

@@ -191,7 +191,7 @@ def test_leaves_and_paths_are_those_of_the_trees(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_row_at_a_time_gives_the_same_bits(kind):
+def test_predictions_of_single_rows_are_bit_identical(kind):
     X, y = mixed()
     forest = small(kind).fit(X, y)
     handle = forest.to_predictor()
@@ -546,7 +546,7 @@ def test_a_misspelt_parameter_is_named():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_pickles_and_copies_predict_the_same_bits(kind):
+def test_predictions_of_files_pickles_and_copies_are_bit_identical(kind):
     X, y = mixed()
     forest = small(kind, n_estimators=30, oob_score=True, bootstrap=True).fit(X, y)
     others = [

@@ -1,4 +1,4 @@
-"""Isolation forests beside a slow twin, scikit-learn, and what weights and categories must mean."""
+"""Isolation forests against a slow reference implementation and scikit-learn; weights and categories."""
 
 import io
 import json
@@ -107,7 +107,7 @@ def test_the_threshold(rows, model):
     assert np.array_equal(some.fit_predict(rows), some.predict(rows))
 
 
-def test_the_same_bits_for_any_threads_libraries_and_row_orders():
+def test_results_are_bit_identical_for_any_threads_libraries_and_row_orders():
     X, _ = load_penguins(as_frame="pandas")
     expected = spinney.IsolationForest(n_estimators=20, random_state=3, n_jobs=1).fit(X).score_samples(X)
     order = np.random.default_rng(0).permutation(len(X))

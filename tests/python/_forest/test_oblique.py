@@ -47,7 +47,7 @@ def split_on(model, X):
     return columns
 
 
-def test_a_combination_is_what_its_name_says():
+def test_the_name_of_a_combination_is_its_formula():
     X, y = mixed()
     model = small().fit(X, y)
     assert len(model.schema_.split_features) == 13
@@ -146,7 +146,7 @@ def test_files_pickles_handles_and_threads_say_the_same(kind):
     assert (model.apply(X).max(axis=0) < sizes).all()
 
 
-def test_a_predictor_without_scikit_learn_says_the_same(tmp_path):
+def test_a_predictor_without_scikit_learn_predicts_the_same(tmp_path):
     X, y = mixed()
     model = small().fit(X, y)
     model.save(tmp_path / "model")

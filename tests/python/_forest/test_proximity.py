@@ -1,4 +1,4 @@
-"""Proximities and what is read off them, beside slow twins."""
+"""Proximities and what is computed from them, against slow reference implementations."""
 
 import pickle
 
@@ -117,7 +117,7 @@ def test_a_threshold(forest, iris):
 
 
 @pytest.mark.parametrize("kind", ["all", "oob", "gap"])
-def test_the_same_bits_for_any_threads_and_blocks(iris, kind, monkeypatch):
+def test_results_are_bit_identical_for_any_threads_and_blocks(iris, kind, monkeypatch):
     X, y = iris
     models = [spinney.RandomForestClassifier(n_estimators=70, n_jobs=n, random_state=0).fit(X, y) for n in (1, 2, 7)]
     whole = [model.proximity(X, kind=kind) for model in models]

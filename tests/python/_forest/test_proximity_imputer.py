@@ -1,4 +1,4 @@
-"""Filling missing values from near rows."""
+"""Imputation of missing values by proximities."""
 
 import io
 import pickle
@@ -142,7 +142,7 @@ def test_new_rows(penguins):
     pd.testing.assert_frame_equal(again.transform(gaps), imputer.transform(gaps))
 
 
-def test_the_same_bits_for_any_threads(penguins):
+def test_results_are_bit_identical_for_any_threads(penguins):
     _, gaps, y = penguins
     expected = small(n_jobs=1).fit_transform(gaps, y)
     for n_jobs in (2, 7):

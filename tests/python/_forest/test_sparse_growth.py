@@ -206,7 +206,7 @@ def test_a_column_of_stored_zeros_is_a_column_of_zeros():
         "GradientBoostingClassifier(n_estimators=3)",
     ],
 )
-def test_memory_goes_by_the_entries_that_are_not_zero(model):
+def test_memory_depends_on_the_entries_that_are_not_zero(model):
     """5,000 × 100,000 would be 4 GB in full; it holds 500,000 entries."""
     program = f"""
 import numpy as np, scipy.sparse as sp, spinney

@@ -105,7 +105,7 @@ def test_sound_matrices_of_every_format_are_read(format_, kind):
     np.testing.assert_array_equal(model.predict(X), model.predict(DENSE))
 
 
-def test_duplicates_are_summed_whatever_the_matrix_says_of_itself():
+def test_duplicates_are_summed_whatever_the_flags_of_the_matrix():
     rows, columns = np.nonzero(DENSE)
     values = DENSE[rows, columns]
     X = sp.coo_array((np.tile(values / 2, 2), (np.tile(rows, 2), np.tile(columns, 2))), shape=DENSE.shape)

@@ -445,8 +445,8 @@ def test_out_of_fold_predictions_are_those_of_the_pruned_fold_trees(kind):
     cut = np.sqrt(model.alpha_ * above)
     for grown_on, held_out in pairs(numbers):
         tree = make().fit(X[grown_on], y[grown_on], w[grown_on]).pruned(alpha=cut)
-        said = tree.predict_proba(X[held_out]) if kind == "classes" else tree.predict(X[held_out])
-        np.testing.assert_allclose(model.oof_predictions_[held_out], said)
+        expected = tree.predict_proba(X[held_out]) if kind == "classes" else tree.predict(X[held_out])
+        np.testing.assert_allclose(model.oof_predictions_[held_out], expected)
 
 
 def test_several_outputs():

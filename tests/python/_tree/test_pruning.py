@@ -42,7 +42,7 @@ def trees_with_risks(draw, max_rows=8, largest=6):
 
 
 def chain_with_risks(n):
-    """A tree with one long path, and risks by which each of its m splits goes by itself, at 1, 3, 5, … (2 m - 1).
+    """A tree with one long path, and risks by which each of its m splits is pruned alone, at 1, 3, 5, … (2 m - 1).
 
     What hangs off the path saves nothing; a split of the path with j splits at and below it saves j squared.
     """

@@ -54,7 +54,7 @@ QUICK = ("tree", "weighted tree", "forest", "forest of three classes", "extra-tr
 def test_a_stream_gives_the_model_of_its_rows_in_memory(case):
     model, named = CASES[case]
     known = model.fit(FRAME[FEATURES], **{option: FRAME[name] for option, name in named.items()})
-    expected, schema, said = known.fingerprint(), known.schema_, known.predict(FRAME[FEATURES])
+    expected, schema, predictions = known.fingerprint(), known.schema_, known.predict(FRAME[FEATURES])
     why = model.shap_values(FRAME[FEATURES])
     for size in (64, 501, N_ROWS) if case in ("tree", "forest", "extra-trees") else (300,):
         table = pieces([*FEATURES, *names_in(named)], size)
@@ -64,7 +64,7 @@ def test_a_stream_gives_the_model_of_its_rows_in_memory(case):
         assert table._spooled[1].spill.n_times_let_go > 3
         if hasattr(known, "oob_score_"):
             assert model.oob_score_ == known.oob_score_
-    assert np.array_equal(model.predict(table), said)
+    assert np.array_equal(model.predict(table), predictions)
     assert np.array_equal(model.shap_values(table).values, why.values)
 
 

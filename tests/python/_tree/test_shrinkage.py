@@ -292,7 +292,7 @@ def test_a_forest_shrinks_each_of_its_trees(kind, more):
     assert not np.allclose(values_of(plain), expected)
 
 
-def test_classifiers_shrink_unless_told_not_to_and_regressors_do_not():
+def test_classifiers_shrink_by_default_and_regressors_do_not():
     X, rng = table(4)
     y = rng.integers(0, 2, size=len(X))
     for kind in (spinney.RandomForestClassifier, spinney.ExtraTreesClassifier):
@@ -317,7 +317,7 @@ def test_the_unit_of_class_weights_does_not_matter_to_shrinkage():
     np.testing.assert_allclose(shares[0], shares[1], rtol=1e-12)
 
 
-def test_files_of_shrunken_forests_hold_counts_and_give_the_same_bits():
+def test_files_of_shrunken_forests_hold_counts_and_are_bit_identical():
     X, rng = table(6, n=300)
     y = rng.integers(0, 7, size=len(X))
     sizes = {}

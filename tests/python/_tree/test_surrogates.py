@@ -1,4 +1,4 @@
-"""Surrogate splits and competitors: found, ranked and followed as the slow twin says; read, kept and counted."""
+"""Surrogate and competitor splits: found, ranked and followed as by the reference implementation; read and saved."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ import pytest
 import spinney
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import surrogates as twin
+from oracle import surrogates as reference
 from oracle.data import continuous_table, target_for
 from oracle.models import CRITERIA, assert_identical, bits, spinney_tree
 from oracle.saved import assert_same_model as assert_same_saved
@@ -47,13 +47,13 @@ def same_splits(first, second):
     return all(a[name].tobytes() == b[name].tobytes() for name in a)
 
 
-# ---- the slow twin -----------------------------------------------------------------------------------------------
+# ---- the reference -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     *covering(criterion=["gini", "entropy", "misclassification", "squared_error", "absolute_error"], way=WAYS)
 )
-def test_every_node_is_the_twins(criterion, way):
+def test_every_node_is_that_of_the_reference(criterion, way):
     for seed in range(3):
         X, y = table(seed)
         y = y if criterion in ("gini", "entropy", "misclassification") else X[:, 0] * 0 + np.nan_to_num(X).sum(axis=1)
@@ -76,7 +76,7 @@ def test_every_node_is_the_twins(criterion, way):
     max_surrogates=st.sampled_from([0, 1, 2, 5]),
     min_samples_leaf=st.integers(1, 3),
 )
-def test_small_tables_are_the_twins(
+def test_small_tables_agree_with_the_reference(
     seed, n, n_columns, share, weights, with_categories, is_class, way, max_surrogates, min_samples_leaf
 ):
     categories = tuple(range(0, n_columns, 2)) if with_categories else ()
@@ -95,7 +95,7 @@ def test_small_tables_are_the_twins(
     ).fit(X, y, sample_weight=w)
     check_surrogate_tree(model, recoded(model, X, categories), y, w, table=X, categories=categories)
     if (model.tree_.splits["role"] == 2).any():
-        np.testing.assert_allclose(model.feature_importances_, twin.importances(model), rtol=1e-12)
+        np.testing.assert_allclose(model.feature_importances_, reference.importances(model), rtol=1e-12)
 
 
 def recoded(model, X, categories):
@@ -156,7 +156,7 @@ def test_competitors_do_not_change_where_categories_go_that_a_node_has_not_seen(
 
 
 @pytest.mark.parametrize("way", WAYS[:3:2], ids=lambda way: way["missing_fallback"])
-def test_any_number_of_threads_gives_the_same_bits(way):
+def test_results_are_bit_identical_for_any_number_of_threads(way):
     X, y = table(8, n=3000, n_columns=6)
     y = y + np.nan_to_num(X[:, 1])
     models = [
@@ -231,7 +231,7 @@ def test_a_copy_of_a_column_stands_in_for_it(is_category):
 
 
 @pytest.mark.parametrize("fallback", ["stop", "ignore"])
-def test_rows_that_stop_predict_what_the_node_says(fallback):
+def test_rows_that_stop_get_the_value_of_the_node(fallback):
     X, y = table(1, n=120)
     model = spinney.DecisionTreeRegressor(missing="surrogate", missing_fallback=fallback, min_samples_leaf=4).fit(X, y)
     blank = np.full((1, 4), NAN)
@@ -398,7 +398,7 @@ def test_surrogates_and_competitors_are_printed_on_demand(penguins):
     assert "surrogate:" not in model.export_text(competitors=True)
 
 
-def test_text_says_which_rows_stop(penguins):
+def test_text_states_which_rows_stop(penguins):
     stop = penguin_tree(penguins, missing_fallback="stop").export_text().splitlines()
     assert stop[0].endswith("→ Adelie if flipper_length_mm and its surrogates are missing")
     ignore = penguin_tree(penguins, missing_fallback="ignore").export_text().splitlines()
@@ -458,7 +458,7 @@ def test_a_category_that_the_node_has_not_seen_is_as_good_as_missing():
 
 
 def walk_dict(split, node, row):
-    """Where a row goes, by what `to_dict` says and nothing else; None if it stays."""
+    """Where a row goes, from `to_dict` alone; None if it stops."""
 
     def side_of(asked, is_own):
         value = row[asked["index"]]
@@ -572,7 +572,7 @@ def test_a_split_of_no_value_gains_nothing_for_rows_that_stay():
 
 def test_importances_count_surrogates_and_not_competitors(penguins):
     model = penguin_tree(penguins, max_competitors=3)
-    np.testing.assert_allclose(model.feature_importances_, twin.importances(model), rtol=1e-12)
+    np.testing.assert_allclose(model.feature_importances_, reference.importances(model), rtol=1e-12)
     assert model.feature_importances_[list(penguins[0].columns).index("bill_depth_mm")] > 0.1
     without = penguin_tree(penguins, max_surrogates=0)
     assert np.count_nonzero(without.feature_importances_) == 3

@@ -8,7 +8,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 RANDOM = np.random.default_rng(0)
 SIGNAL = RANDOM.normal(size=200)
-TWINS = np.column_stack([SIGNAL, SIGNAL])
+EQUAL_COLUMNS = np.column_stack([SIGNAL, SIGNAL])
 VALUES = SIGNAL + 0.3 * RANDOM.normal(size=200)
 CLASSES = (VALUES > 0).astype(int)
 THREE = np.digitize(VALUES, [-0.5, 0.5])
@@ -42,20 +42,20 @@ MANY = {
 
 
 @pytest.mark.parametrize("name", MANY)
-def test_twins_are_equally_important_to_many_trees(name):
+def test_equal_columns_are_equally_important_to_many_trees(name):
     model, y = MANY[name]
-    first, second = model.set_params(random_state=0).fit(TWINS, y).feature_importances_
+    first, second = model.set_params(random_state=0).fit(EQUAL_COLUMNS, y).feature_importances_
     assert first + second == pytest.approx(1)
     assert 0.35 < first < 0.65
 
 
-def test_twins_are_equally_important_to_pipelines_in_a_bag():
+def test_equal_columns_are_equally_important_to_pipelines_in_a_bag():
     model = spinney.BaggingRegressor(pipeline(spinney.DecisionTreeRegressor()), 50, random_state=0)
-    members = model.fit(TWINS, VALUES).estimators_
+    members = model.fit(EQUAL_COLUMNS, VALUES).estimators_
     assert 0.35 < np.mean([member[-1].feature_importances_[0] for member in members]) < 0.65
 
 
-def test_a_tree_of_random_cuts_takes_any_of_the_twins():
+def test_a_tree_of_random_cuts_takes_any_of_the_equal_columns():
     y = np.repeat([0.0, 1.0], 10)  # between the values all cuts are the same
     trees = [spinney.ExtraTreeRegressor(max_features=None, random_state=seed) for seed in range(40)]
     share = np.mean([tree.fit(np.column_stack([y, y]), y).feature_importances_[0] for tree in trees])
@@ -64,12 +64,12 @@ def test_a_tree_of_random_cuts_takes_any_of_the_twins():
 
 @pytest.mark.parametrize("tree", [spinney.DecisionTreeRegressor(), spinney.DecisionTreeRegressor(max_competitors=1)])
 @pytest.mark.parametrize("seed", [None, 0, 1])
-def test_one_tree_takes_the_first_of_the_twins(tree, seed):
-    tree.set_params(random_state=seed).fit(TWINS, VALUES)
+def test_one_tree_takes_the_first_of_the_equal_columns(tree, seed):
+    tree.set_params(random_state=seed).fit(EQUAL_COLUMNS, VALUES)
     np.testing.assert_array_equal(tree.feature_importances_, [1, 0])
 
 
-def test_twins_stand_in_for_a_column_equally_often():
+def test_equal_columns_stand_in_for_a_column_equally_often():
     X = np.column_stack([SIGNAL, SIGNAL, SIGNAL])
     tree = spinney.DecisionTreeRegressor(max_depth=1, missing="surrogate", max_surrogates=1)
     model = spinney.BaggingRegressor(tree, 60, random_state=0).fit(X, VALUES)

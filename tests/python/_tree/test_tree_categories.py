@@ -95,7 +95,7 @@ def test_left_categories_tell_the_routing(n_categories):
     assert max(y[np.isin(codes, list(went_left))]) < min(y[~np.isin(codes, list(went_left))])
 
 
-def test_a_full_tree_tells_every_category_apart():
+def test_a_full_tree_separates_every_category():
     codes = np.random.default_rng(36).permutation(np.arange(200).repeat(2))
     y = np.random.default_rng(37).permutation(200)[codes].astype(float)
     frame = pl.DataFrame({"b": [f"c{c:03d}" for c in codes]})
@@ -134,7 +134,7 @@ def test_unseen_categories_can_be_an_error():
         model.predict(pl.DataFrame({"c": ["a", "new"]}))
 
 
-def test_missing_category_is_never_a_category_of_its_own_in_left_categories():
+def test_a_missing_category_is_never_listed_in_left_categories():
     frame = pl.DataFrame({"c": ["a", "b", None] * 5})
     y = [0, 0, 1] * 5
     model = spinney.DecisionTreeClassifier().fit(frame, y)
@@ -234,7 +234,7 @@ def test_constant_category_is_not_split():
 
 
 def share_of_trees_that_find(is_left, kind=spinney.ExtraTreesRegressor, n_trees=400):
-    """How many extra-trees of one cut part categories, in the order of their names, as told."""
+    """Count the extra-trees of one split that separate categories, in the order of their names, in each way."""
     codes = np.tile(np.arange(len(is_left)), 6)
     X = pd.DataFrame({"c": [f"c{code:02d}" for code in codes]})
     y = np.asarray(is_left, dtype=float)[codes]

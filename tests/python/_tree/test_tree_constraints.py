@@ -104,7 +104,7 @@ def test_impossible_monotone_constraints_are_refused(case):
 INTERACTIONS = [
     [{0, 1}, {2, 3}],
     [[0, 1], [1, 2], [3]],
-    [(0,), (1, 2)],  # column 3 is a group of its own
+    [(0,), (1, 2)],  # column 3 is a group by itself
     "pairwise",
     "no_interactions",
 ]

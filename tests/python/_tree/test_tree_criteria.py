@@ -1,4 +1,4 @@
-"""Split criteria: every node against the slow twin, and the worked numbers of the textbooks."""
+"""Split criteria: every node against the slow reference implementation, and the worked numbers of the textbooks."""
 
 import numpy as np
 import pytest

@@ -123,7 +123,7 @@ def test_infinities_are_values_and_not_missing():
     assert not np.isnan(model.tree_.threshold[inner]).any()
 
 
-def test_two_infinities_can_be_told_apart():
+def test_two_infinities_can_be_separated():
     X = np.array([[-np.inf], [np.inf]] * 3)
     model = spinney.DecisionTreeRegressor().fit(X, [0.0, 1.0] * 3)
     assert model.predict(X).tolist() == [0.0, 1.0] * 3

@@ -101,7 +101,7 @@ def fingerprints():
 
 
 @pytest.mark.parametrize("lower", ["base", pytest.param("avx2", marks=pytest.mark.slow)])
-def test_every_instruction_set_gives_the_same_bits(lower):
+def test_results_are_bit_identical_for_every_instruction_set(lower):
     best = fingerprints()  # by the best set that the processor has
     assert len(best) == 15
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
@@ -120,7 +120,7 @@ def lowest(*names):
 
 
 def offered():
-    """The best instruction set of this processor, as the operating system tells it."""
+    """The best instruction set of this processor, as reported by the operating system."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return "base"
     flags = set(Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split())
@@ -140,5 +140,5 @@ def test_an_unknown_instruction_set_is_refused_in_words():
     code = "import numpy as np, spinney\nX = np.arange(40.0).reshape(20, 2)\n"
     code += "for kind in ('DecisionTreeRegressor', 'RandomForestRegressor', 'GradientBoostingRegressor'):\n"
     code += "    try: getattr(spinney, kind)().fit(X, X[:, 0])\n    except ValueError as error: print(error)"
-    said = "The environment variable SPINNEY_ISA is 'avx3'. Set it to 'base', 'avx2' or 'avx512', or not at all."
-    assert run(code, SPINNEY_ISA="avx3").stdout.splitlines() == [said] * 3
+    message = "The environment variable SPINNEY_ISA is 'avx3'. Set it to 'base', 'avx2' or 'avx512', or not at all."
+    assert run(code, SPINNEY_ISA="avx3").stdout.splitlines() == [message] * 3

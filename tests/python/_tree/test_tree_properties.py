@@ -1,4 +1,4 @@
-"""What must hold for any table: found by Hypothesis, compared bit for bit where that is promised."""
+"""Properties of trees for any table, by Hypothesis; bit for bit where that is guaranteed."""
 
 import pickle
 

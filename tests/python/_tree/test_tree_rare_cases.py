@@ -1,4 +1,4 @@
-"""Cases that went wrong once: each says what must hold."""
+"""Regression tests of rare cases."""
 
 import pickle
 

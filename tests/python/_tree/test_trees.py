@@ -208,7 +208,7 @@ def test_huge_values_have_a_finite_threshold():
     assert model.tree_.threshold[0] == 0.0
 
 
-def test_integers_beyond_two_to_the_53_are_told_apart_or_refused():
+def test_integers_beyond_two_to_the_53_are_distinguished_or_refused():
     X = np.array([[2**60], [2**60 + 1024]], dtype=np.int64)
     assert Classifier().fit(X, [0, 1]).predict(X).tolist() == [0, 1]
 
@@ -382,8 +382,8 @@ def test_bins_decide_which_rows_part_and_values_where_the_cut_lies(criterion, gr
     codes = X.argsort(axis=0).argsort(axis=0) // (n // 8)
     model = spinney_tree(criterion, max_bins=8, max_depth=5, **growth).fit(X, y)
     check_tree(model, X, y, search="any")
-    twin = spinney_tree(criterion, max_depth=5, **growth).fit(codes, y)
-    np.testing.assert_array_equal(model.apply(X), twin.apply(codes))
+    reference = spinney_tree(criterion, max_depth=5, **growth).fit(codes, y)
+    np.testing.assert_array_equal(model.apply(X), reference.apply(codes))
     tree, passes = model.tree_, model.decision_path(X).toarray().astype(bool)
     for node in np.flatnonzero(tree.feature >= 0):
         x = X[passes[:, node], tree.feature[node]]
@@ -404,7 +404,7 @@ def test_two_thousand_nodes_deep():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.47, 0.53, 0.9])
-def test_warns_where_most_values_cannot_be_told_apart(share):
+def test_warns_where_most_values_cannot_be_distinguished(share):
     """By the quartiles, which are looked for only where a sample leaves it open how far they are apart."""
     random = np.random.default_rng(0)
     y = np.where(np.arange(3002) < share * 3002, 1.0, 1e12) * np.append(random.uniform(0.5, 1, size=3000), [1, 1])

@@ -393,7 +393,7 @@ def test_a_user_criterion_is_rejected():
 def test_no_out_of_bag_rows_is_an_error():
     X, y = [[0.0], [1.0]], [0, 1]
     forest = RandomForestClassifier(n_estimators=1, random_state=0, replace=False, max_samples=2).fit(X, y)
-    with pytest.raises(ValueError, match="none is out of bag"):
+    with pytest.raises(ValueError, match="no row is out of bag"):
         forest.importances(X, y)
 
 

@@ -1,4 +1,4 @@
-"""The slow twin of rpart against every answer of rpart itself."""
+"""The slow reference implementation against the results of rpart itself."""
 
 import copy
 from functools import cache
@@ -54,7 +54,7 @@ def fit_case(case, quirks=True):
         case.columns,
         case.y,
         method=case.method,
-        kinds=case.twin_kinds,
+        kinds=case.reference_kinds,
         n_levels=case.n_levels,
         n_classes=case.class_levels and len(case.class_levels),
         weights=case.weights,
@@ -65,7 +65,7 @@ def fit_case(case, quirks=True):
 
 
 @cache
-def twin_result(name, quirks=True):
+def reference_result(name, quirks=True):
     case = load_case(name)
     fitted = fit_case(case, quirks)
     cps = [own_cp(fitted, pruned["cp"]) for pruned in case.expected["pruned"]]
@@ -73,8 +73,8 @@ def twin_result(name, quirks=True):
 
 
 @pytest.mark.parametrize("name", case_names())
-def test_twin_repeats_rpart(name):
-    found = compare(load_case(name), twin_result(name))
+def test_reference_repeats_rpart(name):
+    found = compare(load_case(name), reference_result(name))
     assert found.errors == []
     assert bool(found.excused) == (name in EXCUSED), found.excused
 
@@ -86,15 +86,15 @@ def quirky_names():
 
 
 @pytest.mark.parametrize("name", sorted({*quirky_names(), *MENDED}))
-def test_mended_twin_departs_only_where_a_slip_was(name):
-    found = compare(load_case(name), twin_result(name, quirks=False), quirks=False)
+def test_corrected_reference_departs_only_where_rpart_has_a_bug(name):
+    found = compare(load_case(name), reference_result(name, quirks=False), quirks=False)
     assert bool(found.errors) == (name in MENDED), found.errors
     assert bool(found.excused) == (name in EXCUSED_WHEN_MENDED), found.excused
 
 
 @pytest.mark.parametrize("name", quirky_names())
 def test_held_out_errors_of_the_slips_are_not_those_of_the_definition(name):
-    found = compare(load_case(name), twin_result(name), quirks=False)
+    found = compare(load_case(name), reference_result(name), quirks=False)
     assert any("xerror" in text for text in found.errors + found.excused)
 
 
@@ -148,7 +148,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_comparison_sees_damage(damage):
-    result = copy.deepcopy(twin_result("stagec_default"))
+    result = copy.deepcopy(reference_result("stagec_default"))
     DAMAGE[damage](result)
     assert compare(load_case("stagec_default"), result).errors
 
