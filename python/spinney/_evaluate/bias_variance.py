@@ -1,8 +1,8 @@
-"""Why a learner errs: noise, bias and variance of its predictions over training samples.
+"""Decomposition of the error of a learner into noise, bias and variance over training samples.
 
 Vocabulary. A *repeat* draws a training sample and fits every learner to it. A *test row* is predicted in every repeat,
-or, with a bootstrap of a table, in the repeats whose sample lacks it. The *main prediction* of a row is what the
-repeats predict on the whole: their mean for squared loss, the most frequent class for 0-1 loss.
+or, with a bootstrap of a table, in the repeats whose sample lacks it. The *main prediction* of a row is the mean of
+the predictions over the repeats for squared loss, and the most frequent class for 0-1 loss.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ _LARGEST_SEED = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class Decomposition:
-    """Parts of one learner's expected error, averaged over test rows.
+    """Components of the expected error of one learner, averaged over test rows.
 
     Attributes
     ----------
     error : float
-        Expected loss; the sum of noise_effect (or 0, where the truth is not known), bias and variance.
+        Expected loss: the sum of noise_effect (0 if the truth is unknown), bias and variance.
     noise : float or None
-        Least loss that any prediction can have; None where the truth is not known.
+        Bayes error, the lowest possible loss; None if the truth is unknown.
     noise_effect : float or None
-        What noise adds to the error: the noise itself for squared loss; less for 0-1 loss, where a wrong prediction may
-        be right by luck.
+        Contribution of the noise to the error: the noise itself for squared loss; less for 0-1 loss, where a wrong
+        prediction may be correct by chance.
     bias : float
-        Loss of the main prediction against the best one: squared bias, or share of rows whose main class is wrong.
-        Where the truth is not known, against the observed target, so that it contains the noise.
+        Loss of the main prediction relative to the best one: squared bias, or fraction of rows whose main class is
+        wrong. If the truth is unknown, relative to the observed target, so that it includes the noise.
     variance : float
-        What the spread around the main prediction adds. For 0-1 loss it is the net variance, unbiased - biased.
+        Contribution of the variation around the main prediction. For 0-1 loss the net variance, unbiased - biased.
     variance_unbiased, variance_biased : float or None
-        0-1 loss only. Spread harms rows whose main class is right, and helps those whose main class is wrong.
+        0-1 loss only. Variation increases the error of rows whose main class is correct, and decreases it for others.
     n_members : int or None
-        Members, if the learner averages any.
+        Number of members, if the learner averages any.
     member_variance : float or None
         Variance of one member's predictions, squared loss.
     correlation : float or None
@@ -93,7 +93,7 @@ class Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class BiasVariance:
-    """What `bias_variance` found; prints as text.
+    """Bias-variance decomposition of learners; returned by `bias_variance`.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class BiasVariance:
         Returns
         -------
         frame
-            One row per learner; NaN where a part does not apply.
+            One row per learner; NaN for components that do not apply.
         """
         columns: dict[str, list[Any]] = {"learner": list(self.parts)}
         for field in fields(Decomposition):
@@ -156,7 +156,7 @@ class BiasVariance:
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None: a new figure.
+            Axes to draw on; None: a new figure.
 
         Returns
         -------
@@ -215,16 +215,16 @@ def bias_variance(
 ) -> BiasVariance:
     """Decompose the expected error of learners into noise, bias and variance.
 
-    Training samples come from a generator, or are bootstrap samples of a table, whose rows are then judged in the
-    repeats that left them out, or, with `time`, the latest of them in every repeat. All learners get the same samples.
+    Training samples come from a generator, or are bootstrap samples of a table, whose rows are then evaluated in the
+    repeats whose sample lacks them, or, with `time`, the latest rows in all repeats. All learners get the same samples.
 
     *Squared loss*: error = noise + bias² + variance at each row, with unbiased estimates of all three; the bias² of a
-    learner that has none may come out slightly negative. Classifiers are judged by their probabilities, summed over
+    learner that has none may come out slightly negative. Classifiers are evaluated by their probabilities, summed over
     classes (the Brier score).
 
     *0-1 loss* (Domingos 2000): the main prediction is the most frequent class; the bias of a row is 1 if that is not
-    the class that is most probable in truth. On unbiased rows the repeats that predict another class add to the error;
-    on biased ones those that predict the best class take away from it. The net variance is the difference.
+    the truly most probable class. On unbiased rows the repeats that predict another class increase the error; on biased
+    ones those that predict the best class decrease it. The net variance is the difference.
 
     Where members are averaged (anything fitted that has `estimators_`, whose mean is the prediction), the report gives
     the correlation of their predictions, which limits what averaging can do.
@@ -232,15 +232,15 @@ def bias_variance(
     Parameters
     ----------
     estimator : estimator or dict from str to estimator
-        Learners to judge.
+        Learners to evaluate.
     X, y : table and array-like, optional
         Rows to draw bootstrap samples from.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are drawn, or left out, together. Learners of spinney that hold rows out by themselves,
-        as boosting does that stops early, hold them out together too, and those drawn twice in any case.
+        Rows with the same label are drawn, or left out, together, also in validation sets of spinney's learners. Copies
+        of a row always stay together there.
     time : array-like of shape (n_samples,), optional
-        Moments of the rows, numbers or dates. The latest fifth is judged, samples are drawn of the rows before it, and
-        learners of spinney that hold rows out by themselves hold out the latest of a sample.
+        Times of the rows, numbers or dates. The latest fifth are test rows, samples are drawn from the rows before it,
+        and validation sets of spinney's learners are the latest rows of a sample.
     generator : callable, optional
         Instead of rows: ``generator(rng, n)`` returns X and y of n rows, drawn with a `numpy.random.Generator`. If it
         has a method ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted
@@ -294,9 +294,9 @@ def bias_variance(
     has_classes = all(is_classifier(learner) for learner in learners.values())
     if X is None and (groups is not None or time is not None):
         name = "time" if groups is None else "groups"
-        raise ValueError(f"{name} goes with X and y: a generator draws rows of its own. Leave it out.")
+        raise ValueError(f"{name} requires X and y, not a generator. Leave it out.")
     if (generator is None) == (X is None):
-        raise ValueError("Pass either a generator, or X and y; they say where training samples come from.")
+        raise ValueError("Pass either a generator, or X and y, as the source of training samples.")
     if generator is not None:
         source = samples.generated_source(generator, truth, n_train, n_test, seed, has_classes)
     else:
@@ -324,7 +324,7 @@ def bias_variance(
 def _read_loss(loss: str | None, learners: Mapping[str, EstimatorLike]) -> str:
     kinds = {is_classifier(learner) for learner in learners.values()}
     if len(kinds) > 1:
-        raise ValueError("Some learners are classifiers and some are not. Compare those of one kind.")
+        raise ValueError("Some learners are classifiers and some are not. Pass learners of one kind.")
     if loss is None:
         return "zero_one" if kinds == {True} else "squared"
     if loss not in ("squared", "zero_one"):
@@ -338,15 +338,15 @@ def _seeded(learner: EstimatorLike, seed: int) -> Any:
     fresh = clone(learner)
     set_random_states(fresh, random_state_names(fresh), seed)
     if getattr(fresh, "n_jobs", 0) is None:
-        fresh.set_params(n_jobs=1)  # repeats run side by side
+        fresh.set_params(n_jobs=1)  # repeats run in parallel
     return fresh
 
 
-# ---- what is retained of the repeats ---------------------------------------------------------------------------------
+# ---- sums over the repeats -------------------------------------------------------------------------------------------
 
 
 class _Moments:
-    """Mean and spread of the values of each row, one repeat at a time (Welford), exact for values that never change."""
+    """Running mean and variance of the values of each row (Welford), exact for constant values."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.n = np.zeros((shape[0], 1))
@@ -370,12 +370,12 @@ class _Repeats:
         self._source, self._loss = source, loss
         shape = source.observed.shape
         self._predicted, self._member_means = _Moments(shape), _Moments(shape)
-        self._total = np.zeros(shape)  # of classes, counts: means would blur ties
+        self._total = np.zeros(shape)  # for classes, counts: means would lose ties
         self._within = np.zeros(shape[0])
         self._n_members: set[int] = set()
 
     def add(self, rows: NDArray[np.intp], predicted: Floats, by_member: Floats | None) -> None:
-        """Take in one repeat: predictions (rows, values) and those of members (members, rows, values)."""
+        """Add one repeat: predictions (rows, values) and those of members (members, rows, values)."""
         if not len(rows):
             return
         self._predicted.add(rows, predicted)
@@ -387,14 +387,14 @@ class _Repeats:
 
     @property
     def is_evaluated(self) -> NDArray[np.bool_]:
-        """Which rows have enough predictions for a variance."""
+        """Rows with enough predictions for a variance."""
         return np.asarray(self._predicted.n[:, 0] >= 2)
 
     def decomposed(self) -> Decomposition:
         """Decompose the error."""
         rows = self.is_evaluated
         if not rows.any():
-            raise ValueError("No row was judged twice. Raise n_repeats.")
+            raise ValueError("No row was evaluated twice. Raise n_repeats.")
         observed, truth = self._source.observed[rows], self._source.truth
         best = observed if truth is None else truth[rows]
         parts = self._squared(rows, observed, best) if self._loss == "squared" else self._zero_one(rows, best)
@@ -404,19 +404,19 @@ class _Repeats:
 
     def _squared(self, rows: NDArray[np.bool_], observed: Floats, best: Floats) -> Decomposition:
         variance = self._predicted.variance(rows)
-        # the mean of n predictions varies too
+        # corrected for the variance of the mean
         bias = _mean((self._predicted.mean[rows] - best) ** 2 - variance / self._predicted.n[rows])
         noise = _mean((observed - best) ** 2 if self._source.classes is None else best * (1 - best))
         return Decomposition(noise + bias + _mean(variance), noise, noise, bias, _mean(variance))
 
     def _zero_one(self, rows: NDArray[np.bool_], chance: Floats) -> Decomposition:
-        share = self._total[rows] / self._predicted.n[rows]  # of the repeats that predict each class
-        best, every = chance.argmax(axis=1), np.arange(len(share))
-        is_biased = share.argmax(axis=1) != best
-        error = 1 - (share * chance).sum(axis=1)
-        against_best = 1 - share[every, best]
+        frequency = self._total[rows] / self._predicted.n[rows]  # of each predicted class over the repeats
+        best, every = chance.argmax(axis=1), np.arange(len(frequency))
+        is_biased = frequency.argmax(axis=1) != best
+        error = 1 - (frequency * chance).sum(axis=1)
+        against_best = 1 - frequency[every, best]
         unbiased = np.where(is_biased, 0.0, against_best)
-        biased = np.where(is_biased, share[every, best], 0.0)
+        biased = np.where(is_biased, frequency[every, best], 0.0)
         return Decomposition(
             error=float(error.mean()),
             noise=float((1 - chance.max(axis=1)).mean()),
@@ -428,7 +428,7 @@ class _Repeats:
         )
 
     def _about_members(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
-        """Split the variance of a mean of B members: V = ρσ² + (1 - ρ)σ²/B, and (1 - ρ)σ² is that within repeats."""
+        """Decompose the variance of a mean of B members: V = ρσ² + (1 - ρ)σ²/B, where (1 - ρ)σ² is within repeats."""
         if len(self._n_members) != 1 or 0 in self._n_members:
             return {}
         (n_members,) = self._n_members
@@ -439,5 +439,5 @@ class _Repeats:
 
 
 def _mean(values: Floats) -> float:
-    """Mean over rows of sums over outputs."""
+    """Return the mean over rows of sums over outputs."""
     return float(values.sum(axis=1).mean())

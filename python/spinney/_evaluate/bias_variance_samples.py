@@ -21,8 +21,8 @@ from spinney._evaluate.problem import EstimatorLike
 Rows = NDArray[np.intp]
 Array = NDArray[Any]
 Generator = Callable[[np.random.Generator, int], tuple[TableLike, ColumnLike]]
-Truth = Callable[[Any], ArrayLike]  # of a table: means of y, or class probabilities
-Learners = EstimatorLike | Mapping[str, EstimatorLike]  # as callers give them
+Truth = Callable[[Any], ArrayLike]  # called with a table; returns means of y, or class probabilities
+Learners = EstimatorLike | Mapping[str, EstimatorLike]  # argument of callers
 _ROWS_COMPARED = 50  # enough to see whether an ensemble predicts the mean of its members
 
 
@@ -32,26 +32,26 @@ class Learner(Protocol):
     classes_: Array
 
     def predict(self, X: TableLike) -> Array:
-        """Labels or values."""
+        """Return labels or numbers."""
 
     def predict_proba(self, X: TableLike) -> Floats:
-        """Class probabilities."""
+        """Return class probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to learn from, and the test rows that they are evaluated on."""
+    """A training sample, and the numbers of its test rows."""
 
     test: Rows
     X: TableLike
     y: ColumnLike
-    groups: Array | None = None  # labels of those that belong together
-    time: Array | None = None  # their moments
+    groups: Array | None = None  # of the training rows
+    time: Array | None = None  # of the training rows
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Test rows, and a way to draw training samples: by a generator, or units of rows with replacement."""
+    """Test rows, and the source of training samples: a generator, or units of rows drawn with replacement."""
 
     table: PickTable  # test rows
     y: Array
@@ -66,7 +66,7 @@ class Source:
     def draw(self, rng: np.random.Generator) -> Sample:
         """Draw a training sample.
 
-        A row that was drawn twice belongs to itself: a learner that holds one of the two out has seen the other.
+        Copies of a row are one group, so that a validation set of the learner does not split them.
         """
         if self.generate is not None:
             return Sample(np.arange(self.table.n_rows), *self.generate(rng))
@@ -78,17 +78,17 @@ class Source:
         return Sample(test, self.table.take(rows), self.y[rows], together, time)
 
     def evaluate(self, fitted: Learner, rows: Rows, loss: str) -> tuple[Floats, Floats | None]:
-        """Return what a learner predicts of test rows, and what its members do."""
+        """Return the predictions of a learner for test rows, and those of its members."""
         if not len(rows):
             return np.empty((0, self.observed.shape[1])), None
         X = self.table.take(rows if self.generate is None else None)
-        return predictions(fitted, X, self.classes, loss), members_say(fitted, X, self.classes)
+        return predictions(fitted, X, self.classes, loss), member_predictions(fitted, X, self.classes)
 
 
 def generated_source(
     generator: Generator, truth: Truth | None, n_train: int, n_test: int, seed: int, has_classes: bool
 ) -> Source:
-    """Draw test rows from a generator, which draws training samples too."""
+    """Return a source of training samples and test rows from a generator."""
     if not callable(generator):
         raise TypeError(f"generator must be callable as generator(rng, n), not a {type(generator).__name__}.")
     X, y = generator(np.random.default_rng([seed, 0, 0]), n_test)
@@ -99,9 +99,9 @@ def generated_source(
 def resampled_source(
     X: TableLike, y: ColumnLike, groups: ColumnLike, time: ColumnLike, truth: Truth | None, has_classes: bool
 ) -> Source:
-    """Draw bootstrap samples of rows: whole groups, or those before the latest fifth."""
+    """Return a source of bootstrap samples: of rows, of groups, or of the rows before the latest fifth."""
     if groups is not None and time is not None:
-        raise ValueError("time and groups both say which rows are judged. Pass one of them.")
+        raise ValueError("time and groups both determine the test rows. Pass one of them.")
     if y is None:
         raise ValueError("Pass y with X.")
     source = _read(X, y, truth, has_classes)
@@ -111,19 +111,19 @@ def resampled_source(
         return replace(source, units=np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1]))
     if time is None:
         return replace(source, units=list(np.arange(n_rows)[:, np.newaxis]))
-    moments = read_time(time, n_rows)
-    split = split_latest(moments)
-    return replace(source, units=list(split.train[:, np.newaxis]), time=moments, latest=split.held_out)
+    times = read_time(time, n_rows)
+    split = split_latest(times)
+    return replace(source, units=list(split.train[:, np.newaxis]), time=times, latest=split.held_out)
 
 
 def _read(X: TableLike, y: ColumnLike, truth: Truth | None, has_classes: bool) -> Source:
     table, classes = pick_table(X), None
     if has_classes:
-        found = read_classes(y, table.n_rows)
-        if found.n_outputs > 1:
-            raise ValueError("y has several outputs; classes are decomposed one output at a time.")
-        classes = found.classes[0]
-        target: Array = classes[found.codes[:, 0]]
+        read = read_classes(y, table.n_rows)
+        if read.n_outputs > 1:
+            raise ValueError("y has several outputs; decompose classes one output at a time.")
+        classes = read.classes[0]
+        target: Array = classes[read.codes[:, 0]]
         observed = onehot(target, classes)
     else:
         observed = read_values(y, table.n_rows)
@@ -136,7 +136,7 @@ def read_estimators(estimator: Learners) -> dict[str, EstimatorLike]:
     """Return learners by name."""
     learners = dict(estimator) if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
     if not learners:
-        raise ValueError("There is no learner to judge. Pass an estimator, or a dict from names to estimators.")
+        raise ValueError("There is no learner. Pass an estimator, or a dict from names to estimators.")
     for name, learner in learners.items():
         if isinstance(learner, type) or not hasattr(learner, "fit") or not hasattr(learner, "predict"):
             raise TypeError(f"Learner {name!r} is not an estimator: it needs fit and predict. Got {learner!r}.")
@@ -144,74 +144,76 @@ def read_estimators(estimator: Learners) -> dict[str, EstimatorLike]:
 
 
 def onehot(labels: Array, classes: Array) -> Floats:
-    """Return 1 in the column of each row's class; nowhere if the class is not among `classes`."""
+    """Return the one-hot encoding of labels; all 0 for an unknown label."""
     return np.asarray(labels[:, np.newaxis] == classes, dtype=np.float64)
 
 
-def read_truth(said: ArrayLike, shape: tuple[int, ...], classes: Array | None) -> Floats:
+def read_truth(truth: ArrayLike, shape: tuple[int, ...], classes: Array | None) -> Floats:
     """Check the truth: means, or class probabilities.
 
     Parameters
     ----------
-    said : array-like
-        One value per row, or one per row and output or class; of two classes the second alone will do.
+    truth : array-like
+        One value per row, or one per row and output or class; for two classes the second alone suffices.
     shape : tuple
-        (n_rows, n_values) that is wanted.
+        Required shape (n_rows, n_values).
     classes : ndarray or None
         Labels.
 
     Returns
     -------
-    ndarray of the shape wanted
+    ndarray of the required shape
     """
-    values = np.asarray(said, dtype=np.float64)
+    values = np.asarray(truth, dtype=np.float64)
     if values.ndim == 1 and classes is not None and len(classes) == 2:
         values = np.column_stack([1 - values, values])
     if values.ndim == 1:
         values = values[:, None]
     if values.shape != shape:
         what = "one mean per row" if classes is None else f"one probability per row and class of {classes.tolist()}"
-        raise ValueError(f"truth(X) has the shape {values.shape}; it must give {what}: {shape}.")
+        raise ValueError(f"truth(X) has the shape {values.shape}; it must return {what}: {shape}.")
     if classes is not None and not (np.allclose(values.sum(axis=1), 1) and (values >= 0).all()):
-        raise ValueError("truth(X) must give probabilities that add up to 1 in each row.")
+        raise ValueError("truth(X) must return probabilities that sum to 1 in each row.")
     return values
 
 
 def predictions(fitted: Learner, X: TableLike, classes: Array | None, loss: str) -> Floats:
     """Return predictions as means, probabilities (squared loss) or classes as 0 and 1 (0-1 loss)."""
     if classes is None:
-        said = np.asarray(fitted.predict(X), dtype=np.float64)
-        return said.reshape(len(said), -1)
+        values = np.asarray(fitted.predict(X), dtype=np.float64)
+        return values.reshape(len(values), -1)
     if loss == "zero_one" or not hasattr(fitted, "predict_proba"):
         return onehot(np.asarray(fitted.predict(X)), classes)
     return np.asarray(fitted.predict_proba(X)) @ onehot(np.asarray(fitted.classes_), classes)
 
 
-def members_say(fitted: Learner, X: TableLike, classes: Array | None) -> Floats | None:
-    """Return what each member says of X: (n_members, n_rows, n_values).
+def member_predictions(fitted: Learner, X: TableLike, classes: Array | None) -> Floats | None:
+    """Return the predictions of each member: (n_members, n_rows, n_values).
 
-    None if there are no members, or their mean is not what the ensemble says (as in boosting).
+    None if there are no members, or if their mean is not the prediction of the ensemble (as in boosting).
     """
     members = getattr(fitted, "estimators_", None)
     if not isinstance(members, list) or len(members) < 2 or not all(hasattr(m, "predict") for m in members):
         return None
     columns = getattr(fitted, "estimators_features_", [None] * len(members))
     table = pick_table(X)
-    says = [_member_says(fitted, m, table.take(columns=c), classes) for m, c in zip(members, columns, strict=True)]
-    if any(said is None for said in says):
+    each = [
+        _predictions_of_member(fitted, m, table.take(columns=c), classes) for m, c in zip(members, columns, strict=True)
+    ]
+    if any(one is None for one in each):
         return None
-    by_member = np.array(says)
+    by_member = np.array(each)
     few = np.arange(min(_ROWS_COMPARED, table.n_rows))
     whole = predictions(fitted, table.take(few), classes, "squared")
     return by_member if np.allclose(by_member[:, few].mean(axis=0), whole) else None
 
 
-def _member_says(ensemble: Learner, member: Learner, X: TableLike, classes: Array | None) -> Floats | None:
+def _predictions_of_member(ensemble: Learner, member: Learner, X: TableLike, classes: Array | None) -> Floats | None:
     if hasattr(ensemble, "feature_names_in_") and not hasattr(member, "feature_names_in_"):
-        X = np.asarray(X)  # scikit-learn's ensembles show their members arrays
+        X = np.asarray(X)  # scikit-learn's ensembles fit their members to arrays
     if classes is None:
-        said = np.asarray(member.predict(X), dtype=np.float64)
-        return said.reshape(len(said), -1)
+        values = np.asarray(member.predict(X), dtype=np.float64)
+        return values.reshape(len(values), -1)
     if not is_classifier(member):
         return None
     is_vote = getattr(ensemble, "voting", None) == "hard" or not hasattr(member, "predict_proba")
@@ -219,6 +221,6 @@ def _member_says(ensemble: Learner, member: Learner, X: TableLike, classes: Arra
     labels = np.asarray(member.classes_)
     by_code = not np.isin(labels, own).all() or (labels.dtype.kind == "f" and own.dtype.kind != "f")
     if is_vote:
-        said = np.asarray(member.predict(X))
-        return onehot(own[said.astype(int)] if by_code else said, classes)
+        predicted = np.asarray(member.predict(X))
+        return onehot(own[predicted.astype(int)] if by_code else predicted, classes)
     return np.asarray(member.predict_proba(X)) @ onehot(own[labels.astype(int)] if by_code else labels, classes)

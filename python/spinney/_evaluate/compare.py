@@ -1,4 +1,4 @@
-"""``compare``: which of several models is best, and how sure one can be."""
+"""``compare``: paired comparison of models by cross-validation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _METRICS = {"classification": ["accuracy", "neg_log_loss"], "regression": ["r2", "neg_root_mean_squared_error"]}
-_FRACTIONS = (0.1, 0.25, 0.5, 0.75)  # of the rows, for learning curves
+_FRACTIONS = (0.1, 0.25, 0.5, 0.75)  # of the training rows, for learning curves
 
 
 def compare(
@@ -66,56 +66,56 @@ def compare(
 ) -> Comparison:
     """Compare models by cross-validation on the same folds, with paired differences and their uncertainty.
 
-    Folds share training rows, so that their scores are not independent, and a plain t-test finds differences where
-    there are none. The corrected resampled t-test widens the errors accordingly; Holm's correction allows for the
-    number of models. Both hold for rows like those of this table.
+    Training sets of folds overlap, so that their scores are not independent, and a plain t-test finds differences where
+    there are none. The corrected resampled t-test uses larger standard errors; Holm's correction accounts for the
+    number of models. Both refer to rows from the same distribution as this table.
 
-    Ctrl-C ends the comparison with the models that are done. A model that fails has the reason in its row.
+    Ctrl-C ends the comparison with the finished models. The row of a model that fails has the reason.
 
     Parameters
     ----------
     models : dict, list, estimator or str
-        Estimators of any library, words of ``spinney fit --model`` such as "forest", or pairs of a name and one of
-        these. Other libraries' classifiers are fitted to the codes of the classes and scored by them.
+        Estimators of any library, values of ``spinney fit --model`` such as "forest", or pairs of a name and one of
+        these. Classifiers of other libraries are fitted to and scored on the codes of the classes.
     X : table of shape (n_samples, n_features)
-        Rows; every model gets a table of the same kind.
+        Rows; every model gets a table of the same type.
     y : array-like of shape (n_samples,)
         Target.
     cv : int, splitter, iterable of splits, or array of fold numbers, default=5
-        Folds. For a number, they are drawn by `random_state` with the classes spread evenly.
+        Folds; a number: random stratified folds.
     repeats : int, default=2
-        How often folds are drawn anew, where `cv` is a number.
+        Repeats with new folds, if `cv` is a number.
     scoring : str, callable, list or dict of these, optional
-        Scikit-learn scorers; the first decides which model is best. None: accuracy and log loss, or R² and the root of
-        the mean squared error.
+        Scikit-learn scorers; the first ranks the models. None: accuracy and log loss, or R² and root mean squared
+        error.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are held out together, also by models of spinney that hold rows out by themselves.
+        Rows with the same label are held out together, also in validation sets of spinney's models.
     time : array-like of shape (n_samples,), optional
-        Moments: the rows held out come after the training rows, in `cv` folds; likewise.
+        Times: held-out rows are later than training rows, also in validation sets of spinney's models.
     sample_weight : array-like of shape (n_samples,), optional
         For models and metrics that take weights.
     reference : str, optional
-        Model that differences are taken to. None: the best.
+        Model that the others are compared with. None: the best.
     baseline : bool, default=True
-        Whether to add a model that ignores the columns: it predicts class frequencies, or the mean.
+        Whether to add a baseline that predicts class frequencies, or the mean.
     learning_curves : bool or array-like of float, default=False
-        Whether to fit each model to fractions of the rows too: 10, 25, 50 and 75%, or those passed.
+        Whether to compute learning curves, by default at 10, 25, 50 and 75% of the training rows.
     task : {"auto", "classification", "regression"}, default="auto"
-        What words such as "forest" stand for. "auto": the task of the estimators among the models; of words alone, by
-        the rule of `study`: labels, and whole numbers of at most ten different values, make a classification.
+        Task of models such as "forest". "auto": the task of the estimators among the models; without any, the rule of
+        `study`: classification for labels, and for integers with at most ten distinct values.
     error_score : float or "raise", default=nan
-        What a model scores on a fold on which it fails.
+        Score of a model on a fold on which it fails.
     max_seconds : float, optional
-        No fit is begun after this time; models that are not done then are left out.
+        Time limit: no fit starts after it, and unfinished models are left out.
     parallel : bool, default=False
-        Whether fits run side by side, on one thread each where there are enough: faster, but times then mean little.
-        With a joblib backend of other machines (``joblib.parallel_config(backend="dask")``), they run there.
+        Whether fits run in parallel, on one thread each if there are enough: faster, but times are not comparable.
+        A distributed joblib backend (``joblib.parallel_config(backend="dask")``) is used.
     n_jobs : int, optional
-        Threads. None: all that the process may use. Scores of spinney's models are the same for any number.
+        Threads. None: all that the process may use. Scores of spinney's models do not depend on it.
     random_state : int, RandomState or None, default=0
-        Seed of the folds, and of random states of models that are None.
+        Seed of the folds, and of models without a random state.
     verbose : int, default=0
-        1 reports fits done and time left to standard error.
+        1: report progress on standard error.
 
     Returns
     -------
@@ -132,10 +132,10 @@ def compare(
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> found = spinney.compare(["tree", "linear"], X, y, repeats=1)
-    >>> found.names
+    >>> comparison = spinney.compare(["tree", "linear"], X, y, repeats=1)
+    >>> comparison.names
     ['linear', 'tree', 'baseline']
-    >>> bool(found.differences()["baseline"].p_holm < 0.001)
+    >>> bool(comparison.differences()["baseline"].p_holm < 0.001)
     True
     """
     table, named = pick_table(X), read_models(models)
@@ -158,24 +158,24 @@ def compare(
 
 
 def _read_fractions(learning_curves: bool | ArrayLike) -> list[float]:
-    """Return the fractions of the rows, below 1, that learning curves ask for; none if there are to be none."""
+    """Return the fractions of the training rows, below 1, of the learning curves."""
     if isinstance(learning_curves, (bool, np.bool_)):
         return list(_FRACTIONS) if learning_curves else []
     fractions = sorted({float(one) for one in np.asarray(learning_curves, dtype=float).ravel()})
     if not fractions or fractions[0] <= 0 or fractions[-1] > 1:
-        raise ValueError("learning_curves must be True, False, or shares of the rows above 0 and up to 1.")
+        raise ValueError("learning_curves must be True, False, or fractions of the rows above 0 and up to 1.")
     return [one for one in fractions if one < 1]
 
 
 def _warn_of_weights(problem: Problem, templates: dict[str, EstimatorLike]) -> None:
     without = [name for name, model in templates.items() if name != BASELINE and not takes_weights(model)]
     if problem.weight is not None and without:
-        warn(f"These models take no sample_weight and are fitted without: {', '.join(without)}.")
+        warn(f"These models do not support sample_weight and are fitted without it: {', '.join(without)}.")
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """All runs there are to be of each model: every fold, then parts of the training rows of the first folds."""
+    """The runs of each model: all folds, then fractions of the training rows of the first repeat."""
 
     problem: Problem
     repeats: list[list[Fold]]
@@ -190,11 +190,11 @@ class _Plan:
 
     @cached_property
     def runs(self) -> list[Fold]:
-        """What each model is fitted to and evaluated on."""
+        """The training and held-out rows of each run."""
         first = list(enumerate(self.repeats[0]))
-        return self.folds + [self._part(fraction, k, fold) for fraction in self.fractions for k, fold in first]
+        return self.folds + [self._reduced(fraction, k, fold) for fraction in self.fractions for k, fold in first]
 
-    def _part(self, fraction: float, k: int, fold: Fold) -> Fold:
+    def _reduced(self, fraction: float, k: int, fold: Fold) -> Fold:
         order = np.random.RandomState([self.seed, k]).permutation(fold.train)
         return Fold(np.sort(order[: max(2, round(fraction * len(order)))]), fold.held_out)
 
@@ -207,9 +207,9 @@ def _run(
     threads: ThreadPlan | None,
     progress: EvaluationProgress,
 ) -> dict[str, list[Run]]:
-    """Return the runs that are done, by model; an interruption or the end of the budget cuts them short."""
+    """Return the finished runs by model, until an interruption or the time limit."""
     jobs = [(name, fold) for name in plan.templates for fold in plan.runs]
-    runner, budget, found = Runner(plan.problem), progress.budget, {name: list[Run]() for name in plan.templates}
+    runner, budget, finished = Runner(plan.problem), progress.budget, {name: list[Run]() for name in plan.templates}
 
     def work(k: int) -> Run | None:
         name, fold = jobs[k]
@@ -224,12 +224,12 @@ def _run(
         for (name, _), run in zip(jobs, runs, strict=False):
             if run is None:
                 break
-            found[name].append(run)
+            finished[name].append(run)
             progress.step(name)
     except KeyboardInterrupt:
-        if not any(len(runs) == len(plan.runs) for runs in found.values()):
+        if not any(len(runs) == len(plan.runs) for runs in finished.values()):
             raise
-    return found
+    return finished
 
 
 def _result(
@@ -238,11 +238,11 @@ def _result(
     done = [name for name in plan.templates if len(runs[name]) == len(plan.runs)]
     unfinished = [name for name in plan.templates if name not in done]
     if not done:
-        raise TimeoutError("No model was done in max_seconds. Allow more time, or use fewer folds.")
+        raise TimeoutError("No model was finished within max_seconds. Allow more time, or use fewer folds.")
     if unfinished:
-        warn(f"The comparison was cut short; these models are left out: {', '.join(unfinished)}.")
+        warn(f"The comparison stopped early; these models are left out: {', '.join(unfinished)}.")
     if reference is not None and reference not in done:
-        warn(f"The reference {reference!r} was not done; differences are taken to the best model instead.")
+        warn(f"The reference {reference!r} was not finished; models are compared with the best model instead.")
         reference = None
     by_fold = {name: runs[name][: len(plan.folds)] for name in done}
     best = {name: np.mean([run.scores[metrics[0]] for run in one]) for name, one in by_fold.items()}
@@ -268,7 +268,7 @@ def _result(
 
 
 def _errors(runs: list[Run]) -> str:
-    """Say what went wrong with a model, each thing once, and on how many folds."""
+    """Return the errors of a model, each once, with the number of fits."""
     texts = [text if what == "fit" else f"{what}: {text}" for run in runs for what, text in run.errors.items()]
     return "; ".join(
         text if n == len(runs) else f"{text} ({n} of {len(runs)} fits)" for text, n in Counter(texts).items()
@@ -291,43 +291,43 @@ def _curves(
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Models compared on the same folds; made by `compare`.
+    """Models compared on the same folds; returned by `compare`.
 
     Attributes
     ----------
     names : list of str
-        The models, best first; those that failed come last.
+        The models, best first; failed ones come last.
     metrics : list of str
-        Names of the scorers; the first decides which is best.
+        Names of the scorers; the first ranks the models.
     scores : dict of str to ndarray of shape (n_models, n_folds)
-        By metric, in the order of `names`; larger is always better, as scikit-learn's scorers have it.
+        By metric, in the order of `names`; larger is better, as for all scikit-learn scorers.
     fit_seconds, predict_seconds : ndarray of shape (n_models, n_folds)
-        Time of each fit, and of the first prediction of the rows held out.
+        Time of each fit, and of the first prediction of the held-out rows.
     errors : dict of str to str
-        Why a model has no score, or lacks one of them.
+        Errors of models that lack a score.
     best_ : str
         The model with the best mean of the first metric.
     reference_ : str
-        The model that differences are taken to.
+        The model that the others are compared with.
     estimators : dict of str to estimator
         The models, unfitted, as they were compared.
     unfinished : list of str
-        Models that an interruption or the time allowed has cut off.
+        Models that an interruption or the time limit has stopped.
     curves : dict of str to ndarray of shape (n_sizes, n_folds)
-        Learning curves: the first metric by the number of rows learned from.
+        Learning curves: the first metric by the number of training rows.
     curve_rows : ndarray of shape (n_sizes,)
-        These numbers.
+        The numbers of training rows.
     n_train, n_test : float
-        Mean number of training rows, and of rows evaluated on.
+        Mean number of training and of held-out rows.
 
     Examples
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> found = spinney.compare(["tree", "linear"], X, y, repeats=1, baseline=False)
-    >>> found.best_
+    >>> comparison = spinney.compare(["tree", "linear"], X, y, repeats=1, baseline=False)
+    >>> comparison.best_
     'linear'
-    >>> found.differences()["tree"].mean < 0
+    >>> comparison.differences()["tree"].mean < 0
     True
     """
 
@@ -367,7 +367,7 @@ class Comparison:
         return metric
 
     def mean(self, name: str, metric: str | None = None) -> tuple[float, float]:
-        """Mean score of a model over the folds, and its corrected standard error.
+        """Return the mean score of a model over the folds, and its corrected standard error.
 
         Parameters
         ----------
@@ -385,12 +385,12 @@ class Comparison:
         return float(values.mean()), corrected_error(values, self.n_test / self.n_train)
 
     def differences(self, reference: str | None = None, metric: str | None = None) -> dict[str, Difference]:
-        """Tell what each model scores more than a reference, paired by fold, and the corrected resampled t-test of it.
+        """Return the differences of each model to a reference, paired by fold, with the corrected resampled t-test.
 
         Parameters
         ----------
         reference : str, optional
-            The model to compare with. None: that of the comparison, which is the best unless another was named.
+            The model to compare with. None: the reference of the comparison.
         metric : str, optional
             None: the first.
 
@@ -403,23 +403,23 @@ class Comparison:
         if reference not in self.names:
             raise ValueError(f"{reference!r} was not compared. Models are {', '.join(self.names)}.")
         scores = self.scores[self._metric(metric)]
-        found = paired_differences(scores, self.names.index(reference), self.n_test / self.n_train)
-        return dict(zip(self.names, found, strict=True))
+        differences = paired_differences(scores, self.names.index(reference), self.n_test / self.n_train)
+        return dict(zip(self.names, differences, strict=True))
 
     def to_frame(self, metric: str | None = None, backend: Backend | None = None) -> Any:
-        """One row per model: means and standard errors, the difference to the reference and its p-values, times.
+        """Return one row per model: means and standard errors, difference to the reference, p-values, times.
 
         Parameters
         ----------
         metric : str, optional
-            That differences are of. None: the first.
+            Metric of the differences. None: the first.
         backend : {"pandas", "polars"}, optional
             Library of the frame. None: pandas if it is installed.
 
         Returns
         -------
         DataFrame
-            Scores are as scikit-learn's scorers have them: larger is better.
+            Scores follow scikit-learn's scorers: larger is better.
         """
         gaps = self.differences(metric=metric)
         columns: dict[str, list[Any]] = {"model": list(self.names)}
@@ -435,14 +435,14 @@ class Comparison:
         return frame_of(columns, backend)
 
     def plot(self, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Draw the paired differences to the reference, with 95% intervals, beside the mean scores.
+        """Draw the paired differences to the reference with 95% intervals, and the mean scores.
 
         Parameters
         ----------
         metric : str, optional
             None: the first.
         ax : Axes, optional
-            Where to draw; None: a new figure.
+            Axes to draw on; None: a new figure.
 
         Returns
         -------
@@ -452,12 +452,12 @@ class Comparison:
         return draw_comparison(self, self._metric(metric), ax)
 
     def plot_curves(self, *, ax: Axes | None = None) -> Axes:
-        """Draw the learning curves: the first metric by the number of rows learned from.
+        """Draw the learning curves: the first metric by the number of training rows.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None: a new figure.
+            Axes to draw on; None: a new figure.
 
         Returns
         -------
@@ -478,14 +478,14 @@ class Comparison:
         rows = [head, *(self._line(name) for name in self.names)]
         title = (
             f"{plural(len(self), 'model')}, {plural(self.n_folds, 'fold')}, "
-            f"{self.n_train:,.0f} rows to learn from and {self.n_test:,.0f} to judge by; "
-            f"differences of {shown_name(metric)} to {self.reference_}"
+            f"{self.n_train:,.0f} training rows and {self.n_test:,.0f} held-out rows; "
+            f"differences in {shown_name(metric)} to {self.reference_}"
         )
         notes = [f"{name}: {one_line(text)}" for name, text in self.errors.items()]
         if self.unfinished:
             notes.append(f"Not finished: {', '.join(self.unfinished)}")
         if self.side_by_side:
-            notes.append("Times are of fits that ran side by side on one thread each.")
+            notes.append("Fits ran in parallel, on one thread each.")
         return "\n".join([title, "", *align(rows), *([""] if notes else []), *notes])
 
     def _line(self, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Folds and test rows of an evaluation: classes spread evenly, groups together, later rows held out."""
+"""Folds and test sets: stratified, grouped, or in the order of time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from spinney._estimator.held_out import CrossValidation, Fold, check_fold_count,
 from spinney._evaluate.problem import Array, Problem, Rows
 
 TEST_FRACTION = 0.2
-_MOST_GROUPS = 3000  # with more, their classes are not spread evenly, which would take long
+_MOST_GROUPS = 3000  # with more, groups are not stratified, which would be slow
 LARGEST_SEED = 2**31 - 1
 
 
 def draw_folds(problem: Problem, n_folds: int, repeats: int, random: np.random.RandomState) -> list[list[Fold]]:
-    """Draw the folds of each repeat; those of rows in time are one repeat."""
+    """Return the folds of each repeat; rows in time have one repeat."""
     if problem.time is not None:
         order = np.argsort(problem.time, kind="stable")
         return [[Fold(np.sort(order[a]), np.sort(order[b])) for a, b in TimeSeriesSplit(n_folds).split(order)]]
@@ -25,13 +25,13 @@ def draw_folds(problem: Problem, n_folds: int, repeats: int, random: np.random.R
 
 
 def read_cv(problem: Problem, cv: CrossValidation, repeats: int, random: np.random.RandomState) -> list[list[Fold]]:
-    """Return the folds of each repeat that `cv` asks for: a number of folds, or what `read_folds` takes."""
+    """Return the folds of each repeat for `cv`: a number of folds, or an argument of `read_folds`."""
     weight = np.ones(problem.n_rows) if problem.weight is None else problem.weight
     is_number = isinstance(cv, Integral) and not isinstance(cv, bool)
     if problem.time is not None and (problem.groups is not None or not is_number):
         raise ValueError(
-            "time makes folds of its own: rows are held out that come after those learned from. Pass "
-            "a number of folds as cv, and no groups."
+            "time determines the folds: held-out rows are later than training rows. Pass a number of folds as cv, "
+            "and no groups."
         )
     if not isinstance(cv, Integral) or isinstance(cv, bool):
         strata = None if problem.codes is None else problem.codes[:, np.newaxis]
@@ -45,39 +45,39 @@ def read_cv(problem: Problem, cv: CrossValidation, repeats: int, random: np.rand
 
 
 def split_test(problem: Problem, random: np.random.RandomState) -> Fold:
-    """Hold out a fifth of the rows as the test part: of rows in time, the latest."""
+    """Hold out a fifth of the rows as test set: of rows in time, the latest."""
     if problem.time is not None:
         return split_latest(problem.time)
     return _partition(problem, round(1 / TEST_FRACTION), int(random.randint(LARGEST_SEED)))[0]
 
 
 def split_screening(problem: Problem, seed: int) -> Fold:
-    """Hold out a third of the rows, by which something is decided beforehand: of rows in time, the first."""
+    """Hold out a third of the rows for the selection of columns: of rows in time, the first."""
     if problem.time is None:
         return _partition(problem, 3, seed)[0]
-    moments = np.sort(problem.time, kind="stable")
-    is_early = problem.time < moments[len(moments) // 3]
+    times = np.sort(problem.time, kind="stable")
+    is_early = problem.time < times[len(times) // 3]
     return Fold(np.flatnonzero(~is_early), np.flatnonzero(is_early))
 
 
 def split_latest(time: Array) -> Fold:
-    """Hold out the latest fifth of the rows; those of one moment stay together."""
-    moments = np.sort(time, kind="stable")
-    is_test = time >= moments[-max(1, round(TEST_FRACTION * len(moments)))]
+    """Hold out the latest fifth of the rows; rows of the same time stay together."""
+    times = np.sort(time, kind="stable")
+    is_test = time >= times[-max(1, round(TEST_FRACTION * len(times)))]
     if is_test.all():
-        raise ValueError("Most rows have the same time, so that none come before the rest. Leave time (--time) out.")
+        raise ValueError("Most rows have the same time, so that no row is earlier. Leave time (--time) out.")
     return Fold(np.flatnonzero(~is_test), np.flatnonzero(is_test))
 
 
 def _partition(problem: Problem, n_parts: int, seed: int) -> list[Fold]:
-    """Partition the rows, classes evenly and groups together."""
+    """Return stratified folds of the rows; groups stay together."""
     codes, groups = problem.codes, problem.groups
     if groups is None:
         return _folds(_split_rows(codes, n_parts, seed, problem.n_rows))
-    if problem.groups_are_copies:  # many small groups: one row stands for each
-        _, first, place = np.unique(groups, return_index=True, return_inverse=True)
+    if problem.groups_are_copies:  # many small groups: split one row of each
+        _, first, group = np.unique(groups, return_index=True, return_inverse=True)
         splits = _split_rows(None if codes is None else codes[first], n_parts, seed, len(first))
-        held_out = [np.isin(place, test) for _, test in splits]
+        held_out = [np.isin(group, test) for _, test in splits]
         return [Fold(np.flatnonzero(~is_test), np.flatnonzero(is_test)) for is_test in held_out]
     n_groups = len(np.unique(groups))
     n_parts = min(n_parts, n_groups)
@@ -102,7 +102,7 @@ def _split_rows(codes: Rows | None, n_parts: int, seed: int, n_rows: int) -> Ite
 
 
 def _split_rare_classes(codes: Rows, n_parts: int, seed: int) -> list[tuple[Rows, Rows]]:
-    """Deal the rows of each class in turn: the part that is held out first has none of the rarest classes."""
+    """Assign the rows of each class to the folds in turn; the first fold has none of the rarest classes."""
     order = np.random.RandomState(seed).permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     starts = np.searchsorted(codes[order], codes[order])

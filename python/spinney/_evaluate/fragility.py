@@ -1,9 +1,9 @@
-"""How firmly a tree stands on its rows: which of its splits come back when it is grown on bootstrap samples.
+"""Stability of a tree: which of its splits recur in trees fitted to bootstrap samples.
 
-Vocabulary. A split of the tree has a place: the columns asked on the way to it and the sides taken. It *survives* in
-another tree that asks for the same column at the same place. The cut is *the same* if it sends nearly all rows of the
-node to the same sides. The *margin* of a split over its runner-up, the best split of another column, is the part of
-its gain by which it wins.
+Vocabulary. The position of a split is the path of columns and sides that leads to it. A split *survives* in another
+tree that splits on the same column at the same position. The cut is *the same* if nearly all rows of the node go to the
+same sides. The *margin* of a split over its runner-up, the best split on another column, is the fraction of its gain
+by which it exceeds it.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_LINES, _MOST_INDENT = 40, 12
-_DISTINCT = 1 - 0.36787944117144233  # 1 - 1/e: share of the rows that a bootstrap sample holds
+_DISTINCT = 1 - 0.36787944117144233  # 1 - 1/e: fraction of distinct rows in a bootstrap sample
 
 
 @dataclass(frozen=True, eq=False)
 class Fragility:
-    """What `fragility` found; prints as text.
+    """Stability of the splits of a tree; returned by `fragility`.
 
     Attributes
     ----------
     columns : dict of lists
         One entry per split, in preorder: `node`, `depth`, `column`, `cut` (the left side in words), `n` (rows),
-        `survival` (share of the samples whose tree asks for the same column at the same place), `given_parent` (the
-        same among those in which the split above survives; NaN if there are none), `same_cut` (share of the samples in
-        which moreover at most `tolerance` of the node's rows change sides), `threshold` with `threshold_low`,
+        `survival` (fraction of the samples whose tree splits on the same column at the same position), `given_parent`
+        (the same among those in which the parent split survives; NaN if there are none), `same_cut` (fraction of the
+        samples in which also at most `tolerance` of the node's rows change sides), `threshold` with `threshold_low`,
         `threshold_median` and `threshold_high` (5 %, 50 % and 95 % points where the split survives; NaN for
         categories), `similarity` (mean Jaccard similarity of the sets of categories that go left; NaN for numbers),
         `runner_up` (column of the second-best split, None if there is none), and `margin` (1 - its gain / the gain of
         the column chosen, NaN without a runner-up).
     root_columns : dict from str to float
-        How often each column is asked first, most often first; "(no split)" if the tree is a single leaf.
+        Fraction of the samples by column of the root split, descending; "(no split)" if the tree is a single leaf.
     churn : float
-        Mean over samples and rows of what changes between the predictions of the tree and of the bootstrap trees: the
-        share of other classes, or the absolute difference in standard deviations of y.
+        Mean change between the predictions of the tree and of the bootstrap trees: the fraction of rows with another
+        class, or the absolute difference in standard deviations of y.
     n_bootstraps : int
     tolerance : float
 
@@ -93,14 +93,14 @@ class Fragility:
         return frame_of(self.columns, backend)
 
     def plot(self, *, max_splits: int = 20, ax: Axes | None = None) -> Axes:
-        """Draw how often each split survives as a bar; the dark part has the same cut as well.
+        """Draw the survival of each split as a bar; the dark part has the same cut as well.
 
         Parameters
         ----------
         max_splits : int, default=20
             Bars at most: the splits with most rows are drawn.
         ax : Axes, optional
-            Where to draw; None: a new figure.
+            Axes to draw on; None: a new figure.
 
         Returns
         -------
@@ -173,7 +173,7 @@ def fragility(
     the 63 % of the rows that a sample holds. Rows that were given to `fit` as X_val are not used.
 
     Splits are compared place by place: the split at the root with the root of each bootstrap tree, its left child with
-    the left child if both roots ask for the same column, and so on. Where the sides of a category split are exchanged,
+    the left child if both roots split on the same column, and so on. Where the sides of a category split are exchanged,
     they are matched by the categories they share.
 
     The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion;
@@ -195,7 +195,7 @@ def fragility(
     n_bootstraps : int, default=100
         Number of samples.
     tolerance : float, default=0.1
-        Two cuts of a column are the same if at most this share of the node's rows changes sides.
+        Two cuts of a column are the same if at most this fraction of the node's rows changes sides.
     random_state : int, RandomState or None, default=None
         Draws the samples.
     n_jobs : int, optional
@@ -240,20 +240,20 @@ def _checked(estimator: TableEstimator, n_bootstraps: int, tolerance: float) -> 
         raise TypeError(f"fragility takes a fitted decision tree of spinney, not {type(estimator).__name__}.")
     if estimator.schema_.pool is not None:
         raise ValueError(
-            "fragility weighs splits on single columns, but this tree has oblique ones. Pass another tree."
+            "fragility compares splits on single columns, but this tree has oblique splits. Pass another tree."
         )
     if isinstance(n_bootstraps, bool) or not isinstance(n_bootstraps, Integral) or n_bootstraps < 1:
         raise ValueError(f"n_bootstraps must be a whole number of at least 1, not {n_bootstraps!r}.")
     if not isinstance(tolerance, Real) or not 0 <= tolerance <= 1:
-        raise ValueError(f"tolerance must be a share from 0 to 1, not {tolerance!r}.")
+        raise ValueError(f"tolerance must be a fraction from 0 to 1, not {tolerance!r}.")
     return reader
 
 
 def _for_bootstraps(estimator: BaseTree, sample: _Sample) -> Any:
-    """Return an unfitted copy whose least numbers of rows hold for rows drawn several times.
+    """Return an unfitted copy whose minimum numbers of rows count rows drawn several times.
 
-    The engine counts a weighted row once. Without other weights a leaf's weight is its number of draws, so that its
-    least number can be asked for as a weight; half a row less, lest rounding refuse a leaf that just has it.
+    The engine counts a weighted row once. Without other weights the weight of a leaf is its number of draws, so that
+    the minimum can be set as a weight; half a row less, so that rounding does not reject a leaf that has the minimum.
     """
     n_rows, n_drawn = len(sample.weight), len(sample.drawn)
     least_leaf, least_split = (
@@ -264,12 +264,12 @@ def _for_bootstraps(estimator: BaseTree, sample: _Sample) -> Any:
     if np.ptp(sample.weight[sample.drawn]) > 0 or any(value is not None for value in reweighted):
         parameters["min_samples_leaf"] = max(1, round(_DISTINCT * least_leaf))
     elif least_leaf > 1:
-        share = min(0.5, max((least_leaf - 0.5) / n_drawn, estimator.min_weight_fraction_leaf))
-        parameters |= {"min_samples_leaf": 1, "min_weight_fraction_leaf": share}
+        fraction = min(0.5, max((least_leaf - 0.5) / n_drawn, estimator.min_weight_fraction_leaf))
+        parameters |= {"min_samples_leaf": 1, "min_weight_fraction_leaf": fraction}
     return clone(estimator).set_params(**parameters)
 
 
-# ---- the rows --------------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,14 +312,14 @@ class _Sample:
         return cls(values, weight, drawn, _rows_of(reader, leaves, drawn), spread, events, units)
 
     def draw(self, random: np.random.RandomState) -> Floats:
-        """Weights of a bootstrap sample; a Poisson tree cannot be fitted to one without events, which is drawn anew."""
+        """Return the weights of a bootstrap sample; for Poisson trees, samples without events are rejected."""
         while True:
             counts = self._counts(random)
             if self.events is None or self.events[counts > 0].any(axis=0).all():
                 return np.asarray(self.weight * counts)
 
     def _counts(self, random: np.random.RandomState) -> NDArray[np.intp]:
-        """How often each row is drawn."""
+        """Return the number of draws of each row."""
         if self.units is None:
             return np.bincount(random.choice(self.drawn, len(self.drawn)), minlength=len(self.weight))
         n = int(self.units.max()) + 1
@@ -328,7 +328,7 @@ class _Sample:
         return counts
 
     def change(self, one: NDArray[Any], other: NDArray[Any]) -> float:
-        """Return what changes between two predictions, on average over rows and outputs."""
+        """Return the mean change between two predictions over rows and outputs."""
         one, other = one.reshape(len(self.weight), -1), other.reshape(len(self.weight), -1)
         if self.spread is None:
             change = np.asarray(one != other, dtype=np.float64)
@@ -338,18 +338,18 @@ class _Sample:
 
 
 def _rows_of(reader: TreeReader, leaves: NDArray[np.int64], rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Rows of every node: in preorder the leaves below a node are numbered from it to the end of its branch."""
+    """Return the rows of every node: in preorder the leaves of a branch have consecutive numbers."""
     order = np.argsort(leaves, kind="stable")
     starts = np.searchsorted(leaves[order], np.arange(reader.tree.node_count + 1))
     ends = np.arange(reader.tree.node_count) + 2 * reader.n_leaves_below - 1
     return [rows[order[starts[node] : starts[end]]] for node, end in enumerate(ends)]
 
 
-# ---- the splits ------------------------------------------------------------------------------------------------------
+# ---- splits ----------------------------------------------------------------------------------------------------------
 
 
 class _Tally:
-    """Counts what happens to each split."""
+    """Counts the survival of each split."""
 
     def __init__(self, reader: TreeReader, sample: _Sample, tolerance: float) -> None:
         self._reader = reader
@@ -363,48 +363,48 @@ class _Tally:
         self.churn: list[float] = []
 
     def _known(self, node: int) -> Floats:
-        """Floats that the rows of a node have in the column it is split on."""
+        """Return the known values of the rows of a node in its split column."""
         values = self._sample.values[self._reader.column(node)][self._sample.rows_of[node]]
         return np.asarray(values[~np.isnan(values)])
 
     def add(self, other: FittedTree) -> None:
-        """Look for every split in another tree, from the root down."""
+        """Match every split with another tree, from the root down."""
         self._n_roots[-1 if other.is_leaf[0] else other.feature[0]] += 1
         counterpart = {0: 0}
         for node in self._splits:
-            there = counterpart.get(node)
-            if there is None or other.feature[there] != self._reader.column(node):
+            match = counterpart.get(node)
+            if match is None or other.feature[match] != self._reader.column(node):
                 continue
-            sides = (there + 1, int(other.children_right[there]))
-            if self._compare(node, other, there):
+            sides = (match + 1, int(other.children_right[match]))
+            if self._compare(node, other, match):
                 sides = sides[::-1]
             counterpart.update(zip(self._reader.children(node), sides, strict=True))
 
-    def _compare(self, node: int, other: FittedTree, there: int) -> bool:
-        """Note how alike two splits of one column are; return whether their sides are exchanged."""
+    def _compare(self, node: int, other: FittedTree, match: int) -> bool:
+        """Record the similarity of two splits on one column; return whether their sides are exchanged."""
         values = self._known(node)
-        here_left, there_left = self._goes_left[node], _goes_left(other, there, values)
-        is_exchanged, measure = False, float(other.threshold[there])
+        goes_left, other_left = self._goes_left[node], _goes_left(other, match, values)
+        is_exchanged, measure = False, float(other.threshold[match])
         if self._reader.tree.is_categorical[node]:
-            left, right = set(values[there_left].tolist()), set(values[~there_left].tolist())
-            ours = set(values[here_left].tolist())
+            left, right = set(values[other_left].tolist()), set(values[~other_left].tolist())
+            ours = set(values[goes_left].tolist())
             is_exchanged = _jaccard(ours, right) > _jaccard(ours, left)
-            there_left = there_left ^ is_exchanged
+            other_left = other_left ^ is_exchanged
             measure = _jaccard(ours, right if is_exchanged else left)
-        is_same = not len(values) or bool(np.mean(here_left != there_left) <= self._tolerance)
+        is_same = not len(values) or bool(np.mean(goes_left != other_left) <= self._tolerance)
         self._fates[node].append((measure, is_same))
         return is_exchanged
 
     def roots(self) -> list[tuple[str, int]]:
-        """Columns asked first with their counts, most often first."""
+        """Return the columns of root splits with their counts, descending."""
         names = [*(feature.name for feature in self._reader.features), "(no split)"]
         order = sorted(range(len(names)), key=lambda j: (-self._n_roots[j], j))
         return [(names[j], int(self._n_roots[j])) for j in order if self._n_roots[j]]
 
     def columns(self, second: dict[int, RunnerUp]) -> dict[str, list[Any]]:
-        """Lay the findings out by split."""
-        lines = [self._entry(node, second.get(node, RunnerUp())) for node in self._splits]
-        return {name: [line[name] for line in lines] for name in _ENTRIES}
+        """Return the results by split."""
+        entries = [self._entry(node, second.get(node, RunnerUp())) for node in self._splits]
+        return {name: [entry[name] for entry in entries] for name in _ENTRIES}
 
     def _entry(self, node: int, second: RunnerUp) -> dict[str, Any]:
         reader, fate, n = self._reader, self._fates[node], len(self.churn)
@@ -438,7 +438,7 @@ _ENTRIES = (
 
 
 def _goes_left(tree: FittedTree, node: int, values: Floats) -> NDArray[np.bool_]:
-    """Which known values of the column that a node is split on go left."""
+    """Return which known values of the split column go left."""
     if tree.is_categorical[node]:
         return np.isin(values, tree.left_categories(node))
     return np.asarray(values <= tree.threshold[node])
@@ -449,7 +449,7 @@ def _jaccard(one: set[float], other: set[float]) -> float:
 
 
 def _points(values: list[float]) -> tuple[float, float, float]:
-    """Return the 5 %, 50 % and 95 % points, each one of the values: a cut may be infinite."""
+    """Return the 5 %, 50 % and 95 % quantiles, each one of the values: a cut may be infinite."""
     if not values:
         return np.nan, np.nan, np.nan
     low, median, high = np.quantile(values, [0.05, 0.5, 0.95], method="inverted_cdf").tolist()

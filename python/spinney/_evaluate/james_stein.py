@@ -15,16 +15,16 @@ from spinney._data.types import Floats
 
 @dataclass(frozen=True, eq=False)
 class JamesStein:
-    """What `james_stein` returns.
+    """Shrunken estimates; returned by `james_stein`.
 
     Attributes
     ----------
     estimates : ndarray of shape (n,)
         ``target + factor * (y - target)``.
     factor : float or ndarray of shape (n,)
-        Part of each distance to the target that is kept: one number if all variances are equal, else one per unit.
+        Fraction of each distance to the target that is retained: one number for equal variances, else one per estimate.
     target : float or ndarray of shape (n,)
-        What the estimates were drawn to.
+        Target of the shrinkage.
     spread : float
         Estimated variance of the true values around the target; 0 if `y` varies no more than its noise.
 
@@ -46,8 +46,8 @@ def james_stein(
 ) -> JamesStein:
     r"""Shrink estimates of several unknown means towards a target; their total squared error falls.
 
-    Each y_i estimates a mean of its own with a known variance :math:`V_i`. If the means lie around a target with the
-    variance A, the best estimate of each keeps the part :math:`1 - V_i / (V_i + A)` of its distance to the target.
+    Each y_i estimates another mean with a known variance :math:`V_i`. If the means scatter around a target with the
+    variance A, the best estimate retains the fraction :math:`1 - V_i / (V_i + A)` of each distance to the target.
     A is the solution of
 
     .. math:: Q(A) = \sum_i \frac{(y_i - t_i)^2}{V_i + A} = I - r

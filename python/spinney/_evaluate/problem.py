@@ -1,9 +1,9 @@
-"""What is evaluated: rows of a table with their target and task, and the models, as callers give them.
+"""The inputs of an evaluation: a table with its target and task, and the models.
 
 Classification or regression is decided by one rule, which `study`, `compare`, ``spinney fit`` and ``spinney bench``
-use. Strings, booleans and categories are labels: classification. Numbers are classification where they are whole (1.0
-is as whole as 1), have at most ten different values, and each value occurs twice on average; else regression. Dates
-are neither. ``task="classification"`` or ``task="regression"`` overrides the rule.
+use. Strings, booleans and categories are labels: classification. Integers (1.0 is one too) with at most ten distinct
+values, each of which occurs twice on average, are classes; other numbers make a regression. Dates are not supported.
+``task="classification"`` or ``task="regression"`` overrides the rule.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class EstimatorLike(Protocol):
 
     @property
     def fit(self) -> Callable[..., Any]:
-        """Fit it to a table and a target."""
+        """Fit the estimator to a table and a target."""
 
     @property
     def predict(self) -> Callable[..., Any]:
@@ -45,19 +45,19 @@ class EstimatorLike(Protocol):
 
     @property
     def get_params(self) -> Callable[..., dict[str, Any]]:
-        """Return its parameters by name."""
+        """Return the parameters by name."""
 
     @property
     def set_params(self) -> Callable[..., Any]:
         """Set parameters by name."""
 
 
-Models = Mapping[str, EstimatorLike | str] | list[Any] | EstimatorLike | str  # as callers give them
+Models = Mapping[str, EstimatorLike | str] | list[Any] | EstimatorLike | str  # argument of callers
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows to learn from and to be evaluated on.
+    """A table with its target, weights, groups and times.
 
     Attributes
     ----------
@@ -65,12 +65,12 @@ class Problem:
     y : ndarray of shape (n_rows,)
         Labels or numbers.
     codes, classes : ndarray or None
-        Codes and labels of classes; None in a regression.
+        Codes and labels of classes; None for regression.
     weight : ndarray of shape (n_rows,), or None
     groups, time : ndarray of shape (n_rows,), or None
-        Which rows belong together, and their order in time.
+        Group of each row, and its time.
     groups_are_copies : bool
-        Whether groups are rows that are equal, rather than those of a column: many, and most of one row.
+        Whether groups are duplicate rows: many groups, most of one row.
     """
 
     table: PickTable
@@ -89,7 +89,7 @@ class Problem:
 
     @property
     def X(self) -> Any:  # noqa: N802
-        """The table, as the caller's library has it."""
+        """The table in the caller's type."""
         return self.table.native
 
     @property
@@ -108,7 +108,7 @@ class Problem:
 def read_problem(
     table: PickTable, y: ColumnLike, task: Task, weight: ColumnLike, groups: ColumnLike, time: ColumnLike
 ) -> Problem:
-    """Check a target of a known task, and what goes with it."""
+    """Return a checked problem of a known task."""
     n_rows = table.n_rows
     codes = classes = None
     if task == "regression":
@@ -129,12 +129,12 @@ def read_problem(
 
 
 def read_models(models: Models) -> dict[str, EstimatorLike | str]:
-    """Return the models by name: estimators, or words that stand for some."""
+    """Return the models by name: estimators, or values of ``--model``."""
     return dict(read_members([models] if isinstance(models, (str, EstimatorLike)) else models, "models"))
 
 
 def task_of_models(models: dict[str, EstimatorLike | str]) -> Task | None:
-    """Return the task of the first estimator among some models; None if words alone are given."""
+    """Return the task of the first estimator among the models; None without estimators."""
     for model in models.values():
         if not isinstance(model, str) and (is_classifier(model) or is_regressor(model)):
             return "classification" if is_classifier(model) else "regression"
@@ -144,51 +144,51 @@ def task_of_models(models: dict[str, EstimatorLike | str]) -> Task | None:
 def estimators_of(models: dict[str, EstimatorLike | str], task: Task, baseline: bool) -> dict[str, EstimatorLike]:
     """Return the models as estimators, and the baseline."""
     kind, is_right = ("Classifier", is_classifier) if task == "classification" else ("Regressor", is_regressor)
-    found: dict[str, EstimatorLike] = {}
+    estimators: dict[str, EstimatorLike] = {}
     for name, one in models.items():
-        found[name] = estimator = estimator_of_word(one, kind) if isinstance(one, str) else one
+        estimators[name] = estimator = estimator_of_word(one, kind) if isinstance(one, str) else one
         if not is_right(estimator):
             raise ValueError(
-                f"The model {name!r} is a {type(estimator).__name__}, which is no {kind.lower()} as others are."
+                f"The model {name!r} is a {type(estimator).__name__}, which is not a {kind.lower()} like the others."
             )
-    return found | ({BASELINE: baseline_of(task)} if baseline and BASELINE not in found else {})
+    return estimators | ({BASELINE: baseline_of(task)} if baseline and BASELINE not in estimators else {})
 
 
 def baseline_of(task: str) -> EstimatorLike:
-    """Return the model that looks at no column."""
+    """Return the baseline, which ignores the columns."""
     return ConstantRegressor() if task == "regression" else ConstantClassifier()
 
 
 class ConstantRegressor(RegressorMixin, BaseEstimator):
-    """Says the mean of the training rows."""
+    """Predicts the mean of the training target."""
 
     def fit(self, X: TableLike, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
-        """Find the mean."""
+        """Compute the mean."""
         self.mean_ = float(np.average(y, weights=sample_weight))
         return self
 
     def predict(self, X: TableLike) -> Floats:
-        """Say it of every row."""
+        """Return the mean for every row."""
         return np.full(pick_table(X).n_rows, self.mean_)
 
 
 class ConstantClassifier(ClassifierMixin, BaseEstimator):
-    """Says the shares of the classes among the training rows."""
+    """Predicts the class frequencies of the training target."""
 
     def fit(self, X: TableLike, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
-        """Count the classes."""
+        """Compute the class frequencies."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         counts = np.bincount(codes, weights=sample_weight)
-        self.shares_ = counts / counts.sum()
+        self.frequencies_ = counts / counts.sum()
         return self
 
     def predict_proba(self, X: TableLike) -> Floats:
-        """Say the shares of every row."""
-        return np.tile(self.shares_, (pick_table(X).n_rows, 1))
+        """Return the class frequencies for every row."""
+        return np.tile(self.frequencies_, (pick_table(X).n_rows, 1))
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Say the most frequent class of every row."""
-        return np.full(pick_table(X).n_rows, self.classes_[self.shares_.argmax()])
+        """Return the most frequent class for every row."""
+        return np.full(pick_table(X).n_rows, self.classes_[self.frequencies_.argmax()])
 
 
 Task = Literal["classification", "regression"]
@@ -198,18 +198,18 @@ MOST_NUMERIC_CLASSES = 10
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A target column, and what it asks for.
+    """A target column and its task.
 
     Attributes
     ----------
     name : str
     values : ndarray of shape (n_known,)
-        Labels or numbers of the rows that have a value; whole numbers are integers.
+        Labels or numbers of the rows with a value; whole numbers are integers.
     is_known : ndarray of shape (n_rows,)
         Which rows have a value.
     task : {"classification", "regression"}
     why : str
-        The reason, as a sentence that names the override.
+        The reason, as a sentence that names the option to override it.
     """
 
     name: str
@@ -220,14 +220,14 @@ class Target:
 
 
 def read_task(task: str) -> Task | None:
-    """Return the task that is asked for; None: the rule decides."""
+    """Return the requested task; None: decided by the rule."""
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}. Got {task!r}.")
     return None if task == "auto" else cast(Task, task)
 
 
 def read_target(y: ColumnLike, task: str = "auto", name: str = "y") -> Target:
-    """Read a target and decide whether it is one of classification or regression.
+    """Read a target and decide between classification and regression.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def read_target(y: ColumnLike, task: str = "auto", name: str = "y") -> Target:
     task : {"auto", "classification", "regression"}, default="auto"
         "auto": the rule above.
     name : str, default="y"
-        What errors call it.
+        Name of the target in errors.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def read_target(y: ColumnLike, task: str = "auto", name: str = "y") -> Target:
     Raises
     ------
     ValueError
-        If it has no values, a single one, dates or infinity, or values that `task` cannot be done with.
+        If it has no values, a single one, dates or infinity, or values that do not suit `task`.
     """
     return decide_task(column_table(y, name), read_task(task), name)
 
@@ -254,14 +254,14 @@ def column_table(y: ColumnLike, name: str) -> RawTable:
     """Read a target as a table of one column; of several outputs the first."""
     if y is None:
         raise ValueError("A comparison requires y to be passed, but the target y is None.")
-    if hasattr(y, "to_frame"):  # a frame tells categories from their values
+    if hasattr(y, "to_frame"):  # a frame preserves categories
         return read_table(y.to_frame(name))
     values = argument_array(y, name)
     return read_table({name: values[:, 0] if values.ndim == 2 else values})
 
 
-def decide_task(raw: RawTable, asked: Task | None, name: str) -> Target:
-    """Decide by a table of one column; `asked` overrides the rule, `name` is what errors call the column."""
+def decide_task(raw: RawTable, requested: Task | None, name: str) -> Target:
+    """Decide the task of a table of one column; `requested` overrides the rule, `name` appears in errors."""
     column = raw.column(0)
     if isinstance(column, SparseColumn):
         column = dense_column(column, raw.n_rows)
@@ -273,25 +273,25 @@ def decide_task(raw: RawTable, asked: Task | None, name: str) -> Target:
     if len(distinct) == 1:
         shown = elide(one_line(str(distinct[0])), 40) if holds_labels else shortest(float(distinct[0]))
         raise ValueError(
-            f"The target {name!r} is {shown} in all {len(values):,} rows: there is nothing to tell apart. Name another "
-            "column as the target, or add rows that differ."
+            f"The target {name!r} is {shown} in all {len(values):,} rows, so there is nothing to predict. Name another "
+            "column as the target, or add rows with other values."
         )
-    _check_asked(asked, holds_labels, values, name)
+    _check_requested(requested, holds_labels, values, name)
     is_whole = not holds_labels and values.dtype.kind in "iu"
     few = is_whole and len(distinct) <= MOST_NUMERIC_CLASSES and 2 * len(distinct) <= len(values)
-    task = asked or ("classification" if holds_labels or few else "regression")
-    what, other = "numbers, so values", "classification"
+    task = requested or ("classification" if holds_labels or few else "regression")
+    what, other = "numbers: regression", "classification"
     if task == "classification":
-        kind = "labels" if holds_labels else "whole numbers"
-        what, other = f"{len(distinct)} different {kind}, so classes", "regression"
-    override = f" (else task='{other}', --task {other})" if asked is None and is_whole else ""
-    return Target(name, values, is_known, task, f"{name!r} holds {what} are predicted{override}.")
+        kind = "labels" if holds_labels else "integers"
+        what, other = f"{len(distinct)} distinct {kind}: classification", "regression"
+    override = f" (override: task='{other}', --task {other})" if requested is None and is_whole else ""
+    return Target(name, values, is_known, task, f"{name!r} holds {what}{override}.")
 
 
 def _known_values(
     column: CodedColumn | NumberColumn, is_known: NDArray[np.bool_], name: str
 ) -> tuple[NDArray[np.generic], bool]:
-    """Return the values of the rows that have one, and whether they are labels."""
+    """Return the values that are not missing, and whether they are labels."""
     if isinstance(column, CodedColumn):
         plain = np.array(column.values)
         labels = plain if plain.dtype.kind in "iuf" else plain.astype(str)
@@ -305,19 +305,19 @@ def _known_values(
         return (values if values.dtype == np.uint64 else values.astype(np.int64)), False
     numbers = values.astype(np.float64)
     if np.isinf(numbers).any():
-        raise ValueError(f"The target {name!r} holds infinity. Drop these rows, or write what is meant.")
+        raise ValueError(f"The target {name!r} holds infinity. Drop these rows, or replace the values.")
     is_whole = (numbers == np.floor(numbers)).all() and np.abs(numbers).max() < 2**53
     return (numbers.astype(np.int64) if is_whole else numbers), False
 
 
-def _check_asked(asked: Task | None, holds_labels: bool, values: NDArray[np.generic], name: str) -> None:
-    if asked == "regression" and holds_labels:
+def _check_requested(requested: Task | None, holds_labels: bool, values: NDArray[np.generic], name: str) -> None:
+    if requested == "regression" and holds_labels:
         raise ValueError(
-            f"task='regression' needs numbers, and the target {name!r} holds labels. Make it numbers, or leave the "
+            f"task='regression' needs numbers, but the target {name!r} holds labels. Convert it to numbers, or leave "
             "task (--task) out."
         )
-    if asked == "classification" and values.dtype.kind == "f" and not holds_labels:
+    if requested == "classification" and values.dtype.kind == "f" and not holds_labels:
         raise ValueError(
-            f"task='classification' needs labels or whole numbers, and the target {name!r} holds fractions. Use "
+            f"task='classification' needs labels or integers, but the target {name!r} holds fractions. Use "
             "task='regression' (--task regression)."
         )

@@ -1,4 +1,4 @@
-"""The runner of an evaluation: (model, fold) → predictions or scores, and seconds, within a budget of time."""
+"""Runs models on folds within a time limit: predictions or scores, and seconds."""
 
 from __future__ import annotations
 
@@ -20,18 +20,15 @@ from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error
 from spinney._model.predictions import member_predictions
 
-REFIT = 1.4  # time of a fit to all rows to learn from, over that of a fold: they are a quarter more
-REFIT_ALL = 1.8  # the same of a fit to all rows, the test part too
-ProgressCall = Callable[[int, int, str, float], None]  # fits done, fits in all, what is being done, seconds left
+REFIT = 1.4  # time of a fit to all training rows, relative to a fold
+REFIT_ALL = 1.8  # time of a fit to all rows, including the test set, relative to a fold
+ProgressCall = Callable[[int, int, str, float], None]  # finished fits, all fits, current step, seconds left
 _NO_PREDICTIONS = np.empty((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A model to evaluate: its name, the unfitted estimator, and the counted work of a fit and its predictions.
-
-    A stack of other candidates has no estimator of its own.
-    """
+    """A model to evaluate: its name, the unfitted estimator (None for the stack), and the estimated work of a fit."""
 
     name: str
     estimator: EstimatorLike | None
@@ -47,13 +44,13 @@ class Run:
     Attributes
     ----------
     fit_seconds, predict_seconds : float
-        Time of the fit, and of the first prediction of the rows held out.
+        Time of the fit, and of the first prediction of the held-out rows.
     predictions : ndarray of shape (n_held_out, n_classes or 1)
-        Class probabilities or values; empty where scores are wanted instead.
+        Class probabilities or numbers; empty if scores are computed instead.
     scores : dict of str to float
-        By metric; NaN where there is none.
+        By metric; NaN if undefined.
     errors : dict of str to str
-        What went wrong, by metric, or by "fit".
+        Error messages by metric, or by "fit".
     """
 
     fit_seconds: float
@@ -70,7 +67,7 @@ class Run:
 
 @dataclass(eq=False)
 class Trial:
-    """The runs of one model, by repeat and fold; `failure` says why it has none."""
+    """The runs of one model, by repeat and fold; `failure` is the reason why there are none."""
 
     candidate: Candidate
     runs: list[list[Run]] = field(default_factory=list)
@@ -83,17 +80,17 @@ class Trial:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a model of this library that looks at columns."""
+        """Whether it is a model of spinney and no baseline."""
         return not (self.candidate.is_baseline or self.candidate.is_peer)
 
     def mean_seconds(self, kind: str) -> float:
-        """Mean of "fit_seconds", "predict_seconds" or "seconds" over the folds; 0 without any."""
-        found = [getattr(run, kind) for runs in self.runs for run in runs]
-        return float(np.mean(found)) if found else 0.0
+        """Return the mean of "fit_seconds", "predict_seconds" or "seconds" over the folds; 0 without any."""
+        seconds = [getattr(run, kind) for runs in self.runs for run in runs]
+        return float(np.mean(seconds)) if seconds else 0.0
 
     @property
     def fold_seconds(self) -> float:
-        """Time of a fold."""
+        """Mean time of a fold."""
         return self.mean_seconds("fit_seconds") + self.mean_seconds("predict_seconds")
 
     def predictions(self, repeat: int) -> list[Floats]:
@@ -103,13 +100,13 @@ class Trial:
 
 @dataclass(eq=False)
 class Runner:
-    """Fits models to rows of a problem and lets them predict others.
+    """Fits models to rows of a problem and predicts other rows.
 
     Attributes
     ----------
     problem : Problem
     fit_params, predict_params : dict of str to ndarray of shape (n_rows,)
-        Further arguments of `fit` and of `predict`, of which each call gets its rows.
+        Further arguments of `fit` and `predict`; each call gets the values of its rows.
     """
 
     problem: Problem
@@ -131,13 +128,13 @@ class Runner:
         return self.problem.classes is not None and gets_codes(model)
 
     def predict(self, model: EstimatorLike, X: TableLike) -> Floats:
-        """Return class probabilities, or values in one column."""
+        """Return class probabilities, or numbers in one column."""
         classes = self.problem.classes
         method = "predict" if classes is None or not hasattr(model, "predict_proba") else "predict_proba"
         return member_predictions(model, X, method, classes, self._by_code(model))
 
     def run(self, candidate: Candidate, fold: Fold) -> Run:
-        """Fit a model to the rows of a fold and predict those held out."""
+        """Fit a model to the training rows of a fold and predict the held-out rows."""
         start = clock.perf_counter()
         model = self.fit(candidate, fold.train)
         fitted = clock.perf_counter()
@@ -145,16 +142,16 @@ class Runner:
         return Run(fitted - start, clock.perf_counter() - fitted, predictions)
 
     def run_labels(self, candidate: Candidate, fold: Fold) -> Array:
-        """Fit a model to the rows of a fold; return its labels or values of those held out."""
+        """Fit a model to the training rows of a fold; return labels or numbers of the held-out rows."""
         model = self.fit(candidate, fold.train)
-        given = {name: values[fold.held_out] for name, values in self.predict_params.items()}
-        found = np.asarray(model.predict(self.problem.table.take(fold.held_out), **given))
-        return self.problem.classes[found] if self.problem.classes is not None and gets_codes(model) else found
+        params = {name: values[fold.held_out] for name, values in self.predict_params.items()}
+        labels = np.asarray(model.predict(self.problem.table.take(fold.held_out), **params))
+        return self.problem.classes[labels] if self.problem.classes is not None and gets_codes(model) else labels
 
     def run_scored(
         self, model: EstimatorLike, name: str, fold: Fold, scorers: Scorers, error_score: float | str
     ) -> Run:
-        """Fit an unfitted model and score it; what goes wrong is in the run, unless `error_score` is "raise"."""
+        """Fit an unfitted model and score it; errors are stored in the run, unless `error_score` is "raise"."""
         problem, test = self.problem, fold.held_out
         start = clock.perf_counter()
         try:
@@ -173,7 +170,7 @@ class Runner:
 
 
 def with_threads(template: EstimatorLike, n_jobs: int | None, threads: ThreadPlan | None) -> Any:
-    """Return a clone with its number of threads set, where it is open."""
+    """Return a clone whose number of threads is set, if the user left it open."""
     if threads is not None:
         return threads.prepared(template)
     names = [] if n_jobs is None else unset_threads(template)
@@ -183,13 +180,13 @@ def with_threads(template: EstimatorLike, n_jobs: int | None, threads: ThreadPla
 
 @dataclass(eq=False)
 class FoldRunner:
-    """Runs trials on folds, model by model, as long as the budget lasts.
+    """Runs trials on folds, model by model, until the time limit.
 
     Attributes
     ----------
     runner : Runner
     repeats : list of lists of Fold
-        Where time is short, the folds that there was time for.
+        If time is short, the folds that there was time for.
     progress : EvaluationProgress
     """
 
@@ -198,18 +195,18 @@ class FoldRunner:
     progress: EvaluationProgress
 
     def repeat(self, trial: Trial, k: int, reserve: float, least: int = 0) -> bool:
-        """Run a model on the folds of a repeat; tell whether it got done in time.
+        """Run a model on the folds of a repeat; return whether it was finished in time.
 
         Parameters
         ----------
         trial : Trial
-            Gets the runs, if all folds are done.
+            Gets the runs, if all folds are finished.
         k : int
             The repeat.
         reserve : float
-            Seconds that later work needs.
+            Seconds to reserve for later work.
         least : int, default=0
-            Folds to be done whatever time they take; where there is none for the others, these are all that there are.
+            Folds to run even without time left; the others are then dropped for all models.
         """
         folds, done = self.repeats[k], list[Run]()
         n_at_once = len(folds) if is_distributed() else 1
@@ -223,7 +220,7 @@ class FoldRunner:
                 break
             try:
                 done += self._run(trial.candidate, folds[n : n + n_at_once])
-            except Exception as error:  # of any library: the others go on
+            except Exception as error:  # of any library; the other models continue
                 trial.failure = describe_error(error)
                 return False
             self.progress.step(f"{trial.name}, fold {len(done)} of {len(folds)}")
@@ -232,13 +229,13 @@ class FoldRunner:
         return True
 
     def _run(self, candidate: Candidate, folds: list[Fold]) -> list[Run]:
-        """Run a model on some folds: on other machines, if the caller has told joblib so."""
+        """Run a model on some folds; with a distributed joblib backend, on other machines."""
         if is_distributed():
             return run_distributed(partial(self.runner.run, candidate), folds)
         return [self.runner.run(candidate, fold) for fold in folds]
 
     def _seconds_ahead(self, trial: Trial, done: list[Run], n_left: int, k: int) -> float:
-        """Seconds that the rest of a repeat may take, and, in the first, the fits after it."""
+        """Return the expected seconds of the rest of a repeat, and, for the first, of the final fits."""
         one = self.progress.budget.expected(trial.candidate.work)
         if done or trial.runs:
             one = float(np.mean([run.seconds for run in done])) if done else trial.fold_seconds
@@ -246,14 +243,14 @@ class FoldRunner:
 
 
 class EvaluationProgress(Progress):
-    """Tells how far an evaluation is: to a function of the caller, or as lines on standard error.
+    """Reports the progress of an evaluation: to a function of the caller, or on standard error.
 
     Parameters
     ----------
     progress : bool or callable
-        What the caller gave.
+        Argument of the caller.
     n_fits : int
-        Fits there will be, if time allows.
+        Planned number of fits.
     budget : Budget
     """
 
@@ -263,7 +260,7 @@ class EvaluationProgress(Progress):
         self._n_fits, self._n_done, self.budget = n_fits, 0, budget
 
     def step(self, what: str) -> None:
-        """Tell that a fit is done, or another begins."""
+        """Report that a fit is finished or started."""
         self._n_done = min(self._n_done + 1, self._n_fits)
         self.report(self._n_done)
         if self._call is not None:
@@ -272,23 +269,23 @@ class EvaluationProgress(Progress):
             self._call(self._n_done, self._n_fits, what, left)
 
     def done(self) -> None:
-        """Tell that all is done."""
+        """Report the end."""
         self._n_done = self._n_fits - 1
         self.step("done")
 
 
 class Budget:
-    """Seconds that an evaluation may take, and how fast the machine is against the counted work.
+    """The time limit of an evaluation, and the speed of the machine relative to the estimated work.
 
-    It goes by the monotonic clock, which nobody sets. That clock means nothing on another machine: a budget that is
-    sent there travels with its time of day, and the two machines must agree on that.
+    It uses the monotonic clock. That clock differs between machines: a pickled budget holds the time of day, on which
+    the machines must agree.
 
     Parameters
     ----------
     seconds : float or None
-        None: there is no end.
+        None: no limit.
     start : float, optional
-        When it began, by the monotonic clock. None: now.
+        Start on the monotonic clock. None: now.
     """
 
     def __init__(self, seconds: float | None, start: float | None = None) -> None:
@@ -299,7 +296,7 @@ class Budget:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the start."""
         return clock.monotonic() - self._start
 
     @property
@@ -308,17 +305,17 @@ class Budget:
         return self.seconds - self.elapsed
 
     def is_over(self) -> bool:
-        """Tell whether no time is left."""
+        """Return whether no time is left."""
         return self.left < 0
 
     def expected(self, work: float) -> float:
-        """Seconds that some counted work may take here, by what was done so far."""
+        """Return the expected seconds of some estimated work on this machine."""
         return work * self._pace
 
     def learn(self, work: float, seconds: float) -> None:
-        """Note how long some counted work took."""
+        """Update the speed by the seconds that some estimated work took."""
         self._worked, self._spent = self._worked + work, self._spent + seconds
-        if self._worked > 0.5:  # short fits tell little
+        if self._worked > 0.5:  # short fits are unreliable
             self._pace = self._spent / self._worked
 
     def __reduce__(self) -> tuple[Callable[[float, float], Budget], tuple[float, float]]:

@@ -18,7 +18,7 @@ from spinney.inspect.text.reader import TreeReader
 
 _MOST_SPLITS = 500  # each costs about half a millisecond per column
 
-# What shapes a whole tree and would only disturb a stump, with the neutral value.
+# Parameters of a whole tree that must not affect a stump, with the neutral value.
 _NEUTRAL = {
     "splitter": "best",
     "max_depth": 1,
@@ -47,7 +47,7 @@ _NEUTRAL = {
 
 
 class RunnerUp(NamedTuple):
-    """Column of the second-best split, and the part of the best gain by which it falls behind."""
+    """Column of the second-best split, and the fraction of the best gain by which it is worse."""
 
     column: str | None = None
     margin: float = math.nan
@@ -61,7 +61,7 @@ def runner_ups(
     weight: NDArray[np.float64],
     n_jobs: int | None,
 ) -> dict[int, RunnerUp]:
-    """Find the best split of each column at each split of a tree and compare.
+    """Return the second-best column at each split of a tree.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def runner_ups(
     Returns
     -------
     dict from node to RunnerUp
-        One for each split, up to 500: those with most rows.
+        For up to 500 splits: those with most rows.
     """
     model, target = reader.model, np.asarray(y)
     task = model._task
@@ -97,13 +97,13 @@ def runner_ups(
     found = {}
     for node in sorted(largest.tolist()):
         rows = rows_of[node]
-        share = min(0.5, float(model.min_weight_fraction_leaf * full.sum() / full[rows].sum()))
+        fraction = min(0.5, float(model.min_weight_fraction_leaf * full.sum() / full[rows].sum()))
         trees = {}
         for j in _allowed(reader, node):
             column = values[j][rows]
             if len(np.unique(column)) == 1:  # missing values are one value
                 continue
-            stumps[j].min_weight_fraction_leaf = share
+            stumps[j].min_weight_fraction_leaf = fraction
             with config_context(skip_parameter_validation=True):  # half of a stump's time
                 stumps[j].fit(column[:, np.newaxis], target[rows], full[rows])
             if stumps[j].tree_.node_count > 1:
@@ -114,7 +114,7 @@ def runner_ups(
 
 
 def _stump(reader: TreeReader, j: int, n_rows: int, n_jobs: int | None) -> Any:
-    """Return an unfitted stump that splits column j as the tree would."""
+    """Return an unfitted stump that splits column j like the tree."""
     model, schema = reader.model, reader.model.schema_
     directions = read_monotone(model.monotonic_cst, schema)
     own = {
@@ -128,34 +128,34 @@ def _stump(reader: TreeReader, j: int, n_rows: int, n_jobs: int | None) -> Any:
 
 
 def _allowed(reader: TreeReader, node: int) -> list[int]:
-    """Columns that the interaction constraints allow at a node, less those of weight 0."""
+    """Return the columns allowed at a node by interaction constraints and feature weights."""
     model = reader.model
     weights, _ = read_drawn_columns(model._settings.feature_weights, None, model.schema_)
     drawn = {j for j in range(len(reader.features)) if not weights or weights[j] > 0}
     groups = read_groups(model.interaction_cst, model.schema_)
     if not groups:
         return sorted(drawn)
-    asked = set()
+    used = set()
     above = int(reader.parent[node])
     while above >= 0:
-        asked.add(reader.column(above))
+        used.add(reader.column(above))
         above = int(reader.parent[above])
-    return sorted(drawn & {j for group in groups if asked <= set(group) for j in group})
+    return sorted(drawn & {j for group in groups if used <= set(group) for j in group})
 
 
 def _goodness(stumps: dict[int, FittedTree], criterion: str) -> dict[int, float]:
-    """Return what the search compares, by column."""
+    """Return the criterion of the split search by column."""
     if criterion == "chi2":
         return {j: _chi2(tree) for j, tree in stumps.items()}
-    gains = {j: float(tree.impurity[0]) - dot(_shares(tree), tree.impurity[1:]) for j, tree in stumps.items()}
+    gains = {j: float(tree.impurity[0]) - dot(_fractions(tree), tree.impurity[1:]) for j, tree in stumps.items()}
     if criterion != "gain_ratio":
         return gains
-    average = sum(gains.values()) / max(1, len(gains)) - 1e-12  # C4.5: a column that gains less is out
-    information = {j: float(-(_shares(tree) * log2(_shares(tree))).sum()) for j, tree in stumps.items()}
+    average = sum(gains.values()) / max(1, len(gains)) - 1e-12  # C4.5: columns with a smaller gain are excluded
+    information = {j: float(-(_fractions(tree) * log2(_fractions(tree))).sum()) for j, tree in stumps.items()}
     return {j: gain / information[j] for j, gain in gains.items() if gain >= average}
 
 
-def _shares(stump: FittedTree) -> NDArray[np.float64]:
+def _fractions(stump: FittedTree) -> NDArray[np.float64]:
     return np.asarray(stump.weighted_n_node_samples[1:] / stump.weighted_n_node_samples[0])
 
 
@@ -163,7 +163,7 @@ def _chi2(stump: FittedTree) -> float:
     """Pearson's statistic per unit of weight."""
     value, present = stump.flat_value, stump.flat_value[0] > 0
     difference = (value[1] - value[2])[present]
-    return float(_shares(stump).prod() * (difference**2 / value[0][present]).sum())
+    return float(_fractions(stump).prod() * (difference**2 / value[0][present]).sum())
 
 
 def _second(reader: TreeReader, node: int, goodness: dict[int, float]) -> RunnerUp:

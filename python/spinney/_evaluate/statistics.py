@@ -1,4 +1,4 @@
-"""Means over folds and paired differences with errors that account for shared rows; results as text."""
+"""Means over folds and paired differences, with standard errors for overlapping training sets; results as text."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from spinney._data.display import fixed
 from spinney._data.types import Floats
 
 
-def corrected_error(values: Floats, test_share: float) -> float:
-    """Return the standard error of the mean of values by fold, corrected for training rows that folds share.
+def corrected_error(values: Floats, test_ratio: float) -> float:
+    """Return the standard error of the mean over folds, corrected for overlapping training sets.
 
-    Nadeau and Bengio's variance: (1 / n + n_test / n_train) times that of the values, where the share is
-    n_test / n_train.
+    Nadeau and Bengio's variance is (1 / n + n_test / n_train) times that of the values.
 
     Parameters
     ----------
     values : ndarray of shape (n_folds,)
-    test_share : float
+    test_ratio : float
+        n_test / n_train.
 
     Returns
     -------
@@ -30,11 +30,11 @@ def corrected_error(values: Floats, test_share: float) -> float:
     n = len(values)
     if n < 2:
         return float("nan")
-    return float(np.sqrt((1 / n + test_share) * values.var(ddof=1)))
+    return float(np.sqrt((1 / n + test_ratio) * values.var(ddof=1)))
 
 
 def two_sided(mean: float, error: float, n: int) -> float:
-    """Probability of a mean at least so far from 0, by Student's t with n - 1 degrees of freedom."""
+    """Return the two-sided p-value of a mean, by Student's t with n - 1 degrees of freedom."""
     from scipy.stats import t
 
     if n < 2 or np.isnan(mean) or np.isnan(error):
@@ -45,26 +45,26 @@ def two_sided(mean: float, error: float, n: int) -> float:
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Holm's correction for several tests at once; NaN is no test."""
+    """Return p-values with Holm's correction for several tests; NaN is no test."""
     known = sorted((p, k) for k, p in enumerate(p_values) if not np.isnan(p))
-    found = [float("nan")] * len(p_values)
+    corrected = [float("nan")] * len(p_values)
     largest = 0.0
     for rank, (p, k) in enumerate(known):
         largest = max(largest, min(1.0, p * (len(known) - rank)))
-        found[k] = largest
-    return found
+        corrected[k] = largest
+    return corrected
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What one model scores more than the reference.
+    """Difference of a model to the reference.
 
     Attributes
     ----------
     mean, error : float
         Mean over the folds, and its corrected standard error.
     low, high : float
-        Ends of the interval that holds the mean difference with 95% probability, each model on its own.
+        95% confidence interval of the mean difference, not corrected for the number of models.
     p_value, p_holm : float
         Of the corrected resampled t-test, and corrected for the number of models by Holm.
     """
@@ -77,28 +77,28 @@ class Difference:
     p_holm: float
 
 
-def paired_differences(scores: Floats, reference: int, test_share: float) -> list[Difference]:
-    """Compare each model with one of them, fold by fold.
+def paired_differences(scores: Floats, reference: int, test_ratio: float) -> list[Difference]:
+    """Return the differences of each model to a reference, paired by fold.
 
     Parameters
     ----------
     scores : ndarray of shape (n_models, n_folds)
         NaN for models without scores.
     reference : int
-    test_share : float
-        Rows held out of a fold over rows learned from.
+    test_ratio : float
+        Held-out rows of a fold over training rows.
 
     Returns
     -------
     list of Difference
-        All 0 for the reference itself, whose p-values are NaN.
+        0 for the reference itself, with p-values NaN.
     """
     from scipy.stats import t
 
     n = scores.shape[1]
     gaps = scores - scores[reference]
     means = [float(gap.mean()) for gap in gaps]
-    errors = [corrected_error(gap, test_share) for gap in gaps]
+    errors = [corrected_error(gap, test_ratio) for gap in gaps]
     p_values = [float("nan") if k == reference else two_sided(means[k], errors[k], n) for k in range(len(scores))]
     reach = float(t.ppf(0.975, n - 1)) if n > 1 else float("nan")
     return [
@@ -108,7 +108,7 @@ def paired_differences(scores: Floats, reference: int, test_share: float) -> lis
 
 
 def with_error(value: float, error: float) -> str:
-    """Write a mean with its standard error, to two digits of that."""
+    """Return a mean with its standard error as text, to two digits of the error."""
     if math.isnan(value):
         return "–"
     if math.isnan(error) or error <= 1e-9 * abs(value):
@@ -118,14 +118,14 @@ def with_error(value: float, error: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """Write a p-value."""
+    """Return a p-value as text."""
     if math.isnan(p):
         return "–"
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def finite_or_none(value: object) -> object:
-    """Return nested dicts, lists and tuples with None for every number that is not finite, as JSON needs it."""
+    """Return nested dicts, lists and tuples with None for non-finite numbers, as JSON requires."""
     if isinstance(value, dict):
         return {key: finite_or_none(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

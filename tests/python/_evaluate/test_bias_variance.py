@@ -1,4 +1,4 @@
-"""Noise, bias and variance: known answers, slow twins, and the simulation that shows what bagging does."""
+"""Noise, bias and variance: known answers, reference implementations, and a simulation of bagging."""
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -39,7 +39,7 @@ class Three:
         return np.where(X > 0, [[0.6, 0.3, 0.1]], [[0.1, 0.2, 0.7]])
 
 
-class Says(RegressorMixin, BaseEstimator):
+class Constant(RegressorMixin, BaseEstimator):
     """Predicts its sample's mean plus an offset, or a constant."""
 
     def __init__(self, constant=None, offset=0.0):
@@ -55,7 +55,7 @@ class Says(RegressorMixin, BaseEstimator):
 
 
 class Coin(ClassifierMixin, BaseEstimator):
-    """Predicts one label for all rows, by chance: each label as often as `shares` says."""
+    """Predicts one label for all rows, at random: each label with its probability in `shares`."""
 
     def __init__(self, shares=(0.5, 0.5), random_state=None):
         self.shares = shares
@@ -79,7 +79,7 @@ def noise_only(rng, n):
 
 
 def test_a_constant_has_no_variance():
-    part = spinney.bias_variance(Says(3.0), generator=Line(), n_test=4000, random_state=0)["Says"]
+    part = spinney.bias_variance(Constant(3.0), generator=Line(), n_test=4000, random_state=0)["Constant"]
     assert part.variance == 0
     # E (3x - z + 1 - 3)² over the square: 9/3 + 1/3 + 4
     assert part.bias == pytest.approx(9 / 3 + 1 / 3 + 4, rel=0.05)
@@ -90,10 +90,10 @@ def test_a_constant_has_no_variance():
 def test_the_mean_of_n_values_has_the_nth_part_of_their_variance():
     truth = lambda X: np.full(len(X), 5.0)  # noqa: E731
     settings = {"truth": truth, "n_train": 25, "n_repeats": 1000, "n_test": 20, "random_state": 0}
-    part = spinney.bias_variance(Says(), generator=noise_only, **settings)["Says"]
+    part = spinney.bias_variance(Constant(), generator=noise_only, **settings)["Constant"]
     assert part.variance == pytest.approx(4 / 25, rel=0.18)  # 4 standard errors of a variance of 1000 values
     assert part.bias == pytest.approx(0, abs=0.01)
-    shifted = spinney.bias_variance(Says(offset=3.0), generator=noise_only, **settings)["Says"]
+    shifted = spinney.bias_variance(Constant(offset=3.0), generator=noise_only, **settings)["Constant"]
     assert shifted.bias == pytest.approx(9, abs=0.1)
     assert shifted.variance == pytest.approx(part.variance)
 
@@ -110,7 +110,7 @@ def test_least_squares_is_unbiased_for_a_line():
 
 @pytest.mark.slow
 def test_a_coin_by_hand():
-    """Domingos' parts for a classifier that says 1 in 70 % of the samples, whatever the row."""
+    """Domingos' parts for a classifier that predicts 1 in 70 % of the samples, for every row."""
     source = ThresholdClasses(n_features=1)
     part = spinney.bias_variance(Coin((0.3, 0.7)), generator=source, n_repeats=1200, n_test=500, random_state=1)["Coin"]
     X, _ = source(np.random.default_rng(0), 200_000)
@@ -135,33 +135,33 @@ def test_a_constant_class_has_the_error_of_its_bias_and_noise():
     assert part.error == pytest.approx(part.bias * 0.9 + (1 - part.bias) * 0.3)
 
 
-# ---- slow twins ------------------------------------------------------------------------------------------------------
+# ---- reference implementations ---------------------------------------------------------------------------------------
 
 
 def by_hand_from_a_table(learner, X, y, n_repeats, seed):
     """Predictions of the rows left out of each bootstrap sample; NaN for the others."""
     seed = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
-    said = np.full((n_repeats, len(X)), np.nan)
+    predictions = np.full((n_repeats, len(X)), np.nan)
     for k in range(n_repeats):
         rng = np.random.default_rng([seed, k])
         rows = rng.integers(len(X), size=len(X))
         left_out = np.setdiff1d(np.arange(len(X)), rows)
         model = clone(learner).fit(X[rows], y[rows])
-        said[k, left_out] = model.predict(X[left_out])
-    return said
+        predictions[k, left_out] = model.predict(X[left_out])
+    return predictions
 
 
 def test_squared_loss_on_a_table_by_hand():
     X, y = Line()(np.random.default_rng(0), 40)
     learner = spinney.DecisionTreeRegressor(max_depth=3)
     part = spinney.bias_variance(learner, X=X, y=y, n_repeats=30, random_state=5)["DecisionTreeRegressor"]
-    said = by_hand_from_a_table(learner, X, y, 30, 5)
-    n = (~np.isnan(said)).sum(axis=0)
-    variance = np.nanvar(said, axis=0, ddof=1)
-    bias = (np.nanmean(said, axis=0) - y) ** 2 - variance / n
+    predictions = by_hand_from_a_table(learner, X, y, 30, 5)
+    n = (~np.isnan(predictions)).sum(axis=0)
+    variance = np.nanvar(predictions, axis=0, ddof=1)
+    bias = (np.nanmean(predictions, axis=0) - y) ** 2 - variance / n
     assert part.variance == pytest.approx(variance.mean())
     assert part.bias == pytest.approx(bias.mean())
-    assert part.error == pytest.approx(np.nanmean((said - y) ** 2, axis=0).mean())
+    assert part.error == pytest.approx(np.nanmean((predictions - y) ** 2, axis=0).mean())
     assert part.noise is None
 
 
@@ -169,10 +169,10 @@ def test_zero_one_loss_on_a_table_by_hand():
     X, y = ThresholdClasses()(np.random.default_rng(0), 60)
     learner = KNeighborsClassifier(1)
     part = spinney.bias_variance(learner, X=X, y=y, n_repeats=40, random_state=5)["KNeighborsClassifier"]
-    said = by_hand_from_a_table(learner, X, y, 40, 5)
+    predictions = by_hand_from_a_table(learner, X, y, 40, 5)
     errors, biases, harms, helps = [], [], [], []
     for row in range(60):
-        votes = said[~np.isnan(said[:, row]), row]
+        votes = predictions[~np.isnan(predictions[:, row]), row]
         main = np.bincount(votes.astype(int), minlength=2).argmax()
         errors.append(np.mean(votes != y[row]))
         biases.append(main != y[row])
@@ -236,7 +236,7 @@ def test_the_correlation_of_members_by_hand():
     class Pair(RegressorMixin, BaseEstimator):
         def fit(self, X, y):
             half = len(y) // 2
-            self.estimators_ = [Says().fit(X, y[:half]), Says().fit(X, y)]
+            self.estimators_ = [Constant().fit(X, y[:half]), Constant().fit(X, y)]
             return self
 
         def predict(self, X):
@@ -275,7 +275,7 @@ def test_boosting_has_no_members_to_average():
 
 @pytest.fixture(scope="module")
 def report():
-    learners = {"one": Says(), "bag": spinney.BaggingRegressor(n_estimators=3)}
+    learners = {"one": Constant(), "bag": spinney.BaggingRegressor(n_estimators=3)}
     return spinney.bias_variance(learners, generator=Line(), n_repeats=5, n_test=50, random_state=0)
 
 
@@ -334,7 +334,7 @@ def test_frames_are_bootstrapped_as_they_are():
         ({"generator": Line(), "n_repeats": 1}, "n_repeats must be a whole number of at least 2, not 1"),
         ({"generator": Line(), "loss": "zero_one"}, "the learners are not classifiers"),
         ({"generator": Line(), "loss": "hinge"}, "loss must be 'squared' or 'zero_one', not 'hinge'"),
-        ({"generator": Line(), "truth": lambda X: X}, r"truth\(X\) has the shape \(1000, 2\); it must give one mean"),
+        ({"generator": Line(), "truth": lambda X: X}, r"truth\(X\) has the shape \(1000, 2\); it must return one mean"),
     ],
 )
 def test_wrong_arguments(arguments, message):
@@ -345,11 +345,11 @@ def test_wrong_arguments(arguments, message):
 def test_wrong_learners():
     with pytest.raises(TypeError, match="Learner 'x' is not an estimator"):
         spinney.bias_variance({"x": 3}, generator=Line())
-    with pytest.raises(ValueError, match="Compare those of one kind"):
+    with pytest.raises(ValueError, match="Pass learners of one kind"):
         spinney.bias_variance({"a": DummyRegressor(), "b": DummyClassifier()}, generator=Line())
     with pytest.raises(ValueError, match="There is no learner"):
         spinney.bias_variance({}, generator=Line())
-    with pytest.raises(ValueError, match="add up to 1"):
+    with pytest.raises(ValueError, match="sum to 1"):
         spinney.bias_variance(DummyClassifier(), generator=Three(), truth=lambda X: np.ones((len(X), 3)))
 
 
@@ -379,7 +379,7 @@ def test_bagging_lowers_the_error_of_a_tree_on_thirty_rows(n_trees):
         tree = spinney.DecisionTreeClassifier()
         single.append(np.mean(tree.fit(X, y).predict(new_X) != new_y))
         model = spinney.BaggingClassifier(tree, n_trees, voting="hard", stratified=True, random_state=seed).fit(X, y)
-        by_vote.append([np.mean(said != new_y) for said in model.staged_predict(new_X)])
+        by_vote.append([np.mean(predictions != new_y) for predictions in model.staged_predict(new_X)])
         model.set_params(voting="soft")
         by_mean.append(np.mean(model.predict(new_X) != new_y))
     vote = np.mean(by_vote, axis=0)

@@ -47,7 +47,7 @@ def test_the_corrected_resampled_test_by_hand():
         plain = stats.ttest_rel(scores[k], scores[0]).pvalue
         assert found[k].p_value > plain
     assert np.isnan(found[0].p_value)
-    assert corrected_error(np.array([1.0]), 0.2) != corrected_error(np.array([1.0]), 0.2)  # NaN: one fold says nothing
+    assert corrected_error(np.array([1.0]), 0.2) != corrected_error(np.array([1.0]), 0.2)  # NaN for a single fold
 
 
 def test_holms_correction_by_hand():
@@ -57,7 +57,7 @@ def test_holms_correction_by_hand():
 
 
 @pytest.mark.slow
-def test_models_that_are_alike_are_seldom_told_apart():
+def test_equal_models_are_rarely_found_different():
     class Guess(RegressorMixin, BaseEstimator):
         def __init__(self, seed=0):
             self.seed = seed
@@ -128,7 +128,7 @@ def test_groups_and_time_are_honoured():
     found = spinney.compare({"rows": Rows()}, rows, Y, time=moments, cv=4, scoring=spy, baseline=False)
     assert found.n_folds == 4
     assert all(train.min() > test.max() for train, test in folds)  # the last row comes first
-    with pytest.raises(ValueError, match="time makes folds of its own"):
+    with pytest.raises(ValueError, match="time determines the folds"):
         spinney.compare(["tree"], X, Y, time=moments, groups=groups)
 
 
@@ -162,14 +162,14 @@ def test_words_follow_the_target():
     counts = np.arange(60) % 12
     assert spinney.compare("tree", X, counts, cv=2).metrics[0] == "r2"
     assert spinney.compare("tree", X, counts, cv=2, task="classification").metrics[0] == "accuracy"
-    with pytest.raises(ValueError, match="is no regressor as others are"):
+    with pytest.raises(ValueError, match="is not a regressor like the others"):
         spinney.compare([Ridge(), DecisionTreeClassifier()], X, VALUES)
 
 
 def test_the_result_as_table_frame_and_words():
     found = spinney.compare(["tree", "linear"], TABLE, VALUES, cv=3, repeats=1, reference="tree")
     text = str(found)
-    assert text.splitlines()[0].startswith("3 models, 3 folds, 40 rows to learn from and 20 to judge by")
+    assert text.splitlines()[0].startswith("3 models, 3 folds, 40 training rows and 20 held-out rows")
     assert "root_mean_squared_error" in text
     assert "neg_" not in text
     frame = found.to_frame()
@@ -203,7 +203,7 @@ def test_learning_curves():
     assert [line.get_label() for line in ax.get_lines()] == found.names
     with pytest.raises(ValueError, match="There are no learning curves"):
         spinney.compare(["tree"], TABLE, VALUES, cv=3).plot_curves()
-    with pytest.raises(ValueError, match="shares of the rows above 0"):
+    with pytest.raises(ValueError, match="fractions of the rows above 0"):
         spinney.compare(["tree"], TABLE, VALUES, learning_curves=[2.0])
 
 
@@ -234,11 +234,14 @@ class Slow(RegressorMixin, BaseEstimator):
 
 def test_an_interruption_keeps_what_is_done():
     models = {"tree": spinney.DecisionTreeRegressor(), "hurt": Slow(interrupted=True), "late": Ridge()}
-    with pytest.warns(UserWarning, match="cut short; these models are left out: hurt, late, baseline"):
+    with pytest.warns(UserWarning, match="stopped early; these models are left out: hurt, late, baseline"):
         found = spinney.compare(models, X, Y, cv=3)
     assert (found.names, found.unfinished) == (["tree"], ["hurt", "late", "baseline"])
     assert "Not finished: hurt" in str(found)
-    with pytest.warns(UserWarning, match="cut short"), pytest.warns(UserWarning, match="reference 'late' was not done"):
+    with (
+        pytest.warns(UserWarning, match="stopped early"),
+        pytest.warns(UserWarning, match="reference 'late' was not finished"),
+    ):
         other = spinney.compare(models, X, Y, cv=3, reference="late")
     assert other.reference_ == "tree"
     with pytest.raises(KeyboardInterrupt):
@@ -247,7 +250,7 @@ def test_an_interruption_keeps_what_is_done():
 
 def test_a_budget_of_time_and_times():
     models = {"tree": spinney.DecisionTreeRegressor(), "slow": Slow(0.05)}
-    with pytest.warns(UserWarning, match="cut short"):
+    with pytest.warns(UserWarning, match="stopped early"):
         found = spinney.compare(models, X, Y, cv=3, max_seconds=0.2, baseline=False)
     assert found.names == ["tree"]
     times = spinney.compare(models, X, Y, cv=2, repeats=1, baseline=False)
@@ -266,10 +269,10 @@ def test_own_metrics_and_weights():
     by_hand = []
     for train, test in KFold(3).split(X):
         rows = [{name: column[side] for name, column in TABLE.items()} for side in (train, test)]
-        said = model.fit(rows[0], VALUES[train], weight[train]).predict(rows[1])
-        by_hand.append(-np.average(np.abs(said - VALUES[test]), weights=weight[test]))
+        predicted = model.fit(rows[0], VALUES[train], weight[train]).predict(rows[1])
+        by_hand.append(-np.average(np.abs(predicted - VALUES[test]), weights=weight[test]))
     np.testing.assert_allclose(found.scores["mae"][found.names.index("linear")], by_hand)
-    with pytest.warns(UserWarning, match="take no sample_weight and are fitted without: slow"):
+    with pytest.warns(UserWarning, match="do not support sample_weight and are fitted without it: slow"):
         spinney.compare({"slow": Slow(), "line": Ridge()}, X, Y, cv=2, sample_weight=weight)
     with pytest.raises(ValueError, match="reference='x' is not among the models"):
         spinney.compare(["tree"], X, Y, reference="x")

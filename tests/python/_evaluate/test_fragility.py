@@ -25,7 +25,7 @@ def one_dominant(n=300, seed=0):
     return X, np.where(X["b"] > 0.5, "high", "low")
 
 
-# ---- against a naive twin --------------------------------------------------------------------------------------------
+# ---- against a reference implementation ------------------------------------------------------------------------------
 
 
 def place_columns(tree):
@@ -361,7 +361,7 @@ def test_bars_show_the_shares():
     [
         ({"n_bootstraps": 0}, "n_bootstraps must be a whole number"),
         ({"n_bootstraps": 2.5}, "n_bootstraps must be a whole number"),
-        ({"tolerance": 1.5}, "tolerance must be a share"),
+        ({"tolerance": 1.5}, "tolerance must be a fraction"),
     ],
 )
 def test_bad_parameters_are_refused(options, message):

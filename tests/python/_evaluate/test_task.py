@@ -119,7 +119,7 @@ def test_rows_without_a_value_do_not_count(values):
         ask_compare(frame, None, "auto")
 
 
-def test_numbers_are_categories_where_their_type_says_so():
+def test_numbers_of_a_categorical_type_are_classes():
     levels = np.arange(N) % 20
     assert read_target(pd.Series(levels)).task == REGRESSION
     assert read_target(pd.Series(levels, dtype="category")).task == CLASSIFICATION
