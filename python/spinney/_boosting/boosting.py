@@ -1,4 +1,4 @@
-"""What boosted classifiers, regressors, rankers and survival models share."""
+"""The base class of boosted classifiers, regressors, rankers and survival models."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._boosting.boosters import CURVES
 from spinney._boosting.calibration import SAVED_CALIBRATION, Calibration
-from spinney._boosting.fit import BoostingFit, EarlierFit
-from spinney._boosting.member import CURVES
+from spinney._boosting.fit import BoostingFit, FitResult
 from spinney._boosting.options.option_objects import (
     OPTION_CLASSES,
     check_option_values,
@@ -23,7 +23,7 @@ from spinney._boosting.options.option_objects import (
 )
 from spinney._boosting.settings import BoosterParameters, BoostingSettings
 from spinney._boosting.sum_of_trees import SumOfTrees
-from spinney._boosting.target import BoostingTarget, first_scores
+from spinney._boosting.target import BoostingTarget, initial_scores
 from spinney._cluster.collections import lazy_for_collections
 from spinney._data.display import plural
 from spinney._data.scan import client_of
@@ -40,7 +40,7 @@ from spinney._model.links import read_offset
 from spinney._model.row_predictors import RowPredictor
 from spinney._model.saving.saved_model import SavedModel
 
-BY_ROUND = (*CURVES, "oob_score_", "n_dropped_", "history_")  # attributes that refitted leaves leave behind
+BY_ROUND = (*CURVES, "oob_score_", "n_dropped_", "history_")  # attributes that a refitted model does not have
 SAVED = SavedState(
     "boosting",
     {
@@ -53,7 +53,7 @@ SAVED = SavedState(
         "_ranges": optional(SAVED_RANGES),
         "_calibration": optional(table(SAVED_CALIBRATION, Calibration, key="calibration")),
         "n_dropped_": numbers(np.intp, "n_rounds", key="n_dropped", is_optional=True, least=0, below="n_rounds"),
-        "_step": optional(number(above=0.0, below=math.inf, key="step")),
+        "_tree_learning_rate": optional(number(above=0.0, below=math.inf, key="step")),
         "stopped_because_": optional(text(key="stopped_because")),
     },
 )
@@ -64,19 +64,19 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
     """Gradient boosting of any target."""
 
     _saved = SAVED
-    _target_type: ClassVar[type[BoostingTarget]]  # what is predicted
-    _leaf_share: ClassVar[float] = 1.0  # of small tables: fewest rows of a leaf, unless the user says how many
+    _target_type: ClassVar[type[BoostingTarget]]
+    _leaf_fraction: ClassVar[float] = 1.0  # default min_samples_leaf of small tables, as a fraction of the rows
     boosting_: FittedBoosting = field(init=False)
     train_score_: Floats = field(init=False)
     stopped_because_: str = field(init=False)
-    init_: Any = field(init=False)  # the model that scores start at, if it is one
+    init_: Any = field(init=False)  # the estimator of the initial scores, if there is one
     _seed: int = field(init=False)
-    _step: float = field(init=False)
+    _tree_learning_rate: float = field(init=False)
     _calibration: Calibration = field(init=False)
 
     _other_library_advice: ClassVar[dict[str, str]] = {
         "criterion": "Splits are compared by the loss that they save. Leave it out.",
-        "init": "Pass what another model says of the rows as offset, to fit and to predict.",
+        "init": "Pass the predictions of another model as offset, to fit and to predict.",
         "leaves": "There is one score, so that a leaf has one value. Leave it out.",
     }
 
@@ -128,7 +128,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         offset_val: ArrayLike | dict[str, ArrayLike] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Boost.
+        """Fit the model.
 
         Parameters
         ----------
@@ -142,19 +142,19 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            Scores that the trees add to, such as the logarithm of an exposure. Pass the same to `predict`.
+            Initial scores that the trees add to, such as the logarithm of an exposure. Pass the same to `predict`.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together (early stopping, folds).
+            Rows with the same label are held out together, in early stopping and folds.
         time : array-like of shape (n_samples,), optional
-            Moments, numbers or dates: the latest rows are held out (early stopping). With nothing set there is one
-            booster then, as no fold but the last is later than all others.
+            Times, as numbers or dates: the latest rows are held out for early stopping. With default settings a single
+            booster is fitted, because only the last split respects time.
         X_val, y_val, sample_weight_val, offset_val : as X, y, sample_weight and offset, optional
-            Held-out rows, for early stopping and the learning curve. Several sets are dicts of these by name: the
-            first stops the fit, all are judged after each round (``history_``).
+            Validation set, for early stopping and the learning curve. Several sets are dicts of these by name: the
+            first stops the fit, and all are evaluated after each round (``history_``).
         checkpoint : str or path, optional
-            A file that keeps the rounds while they are done. If it is there, because an earlier process with the same
-            data and parameters was cut short, the fit goes on with them, and ends with the same bits. It is removed
-            when the fit is done.
+            A file to which the rounds are saved during the fit. If it exists, because an earlier process with the same
+            data and parameters was interrupted, the fit resumes from it; the result is bit-identical. The file is
+            removed when the fit is done.
 
         Returns
         -------
@@ -175,39 +175,40 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         return fit_boosting(client, self, inputs)
 
     def _fit(self, inputs: FitInputs) -> Self:
-        """Boost, and set the fitted attributes, all at once, when nothing can fail any more."""
+        """Fit, and set the fitted attributes at the end, so that a failed fit changes nothing."""
         self._check_parameters()
         settings = BoostingSettings.of(self)
-        earlier = self._earlier_fit(settings) if settings.warm_start and hasattr(self, "boosting_") else None
+        earlier = None
+        if settings.warm_start and hasattr(self, "boosting_"):
+            self._check_constraints_hold()
+            earlier = FitResult.of(vars(self), self._fitted_target(settings))
         result = BoostingFit(settings, self._target_type, earlier).run(inputs)
-        for name in (*BY_ROUND, "init_", "_calibration", "_step", "baseline_hazard_", "scale_"):
+        for name in (*BY_ROUND, "init_", "_calibration", "_tree_learning_rate", "baseline_hazard_", "scale_"):
             self.__dict__.pop(name, None)
         self._set_schema(result.schema)
         self.__dict__.update(result.attributes())
         return self
 
-    def _earlier_fit(self, settings: BoostingSettings) -> EarlierFit:
-        fitted, target = vars(self), self._fitted_target(settings)
-        step, first = fitted.get("_step"), fitted.get("init_")
-        broken = self._broken_constraint
-        return EarlierFit(self.boosting_, self.schema_, target, self._seed, fitted, step, first, broken)
-
-    def _broken_constraint(self) -> str | None:
-        """Say which constraint the fitted trees break, or may break; None if they keep all that can be proved."""
+    def _check_constraints_hold(self) -> None:
+        """Refuse a warm start if the fitted trees may violate monotonic_cst."""
         fitted = self.boosting_
         has_many = fitted.n_probabilities > 0 and fitted.n_scores > self.n_outputs_  # multiclass: unprovable
         if has_many or not self._constrained_directions(self.monotonic_cst):
-            return None
-        found = self.verify_constraints()
-        return None if found.holds is True else str(found).splitlines()[0]
+            return
+        report = self.verify_constraints()
+        if report.holds is not True:
+            raise ValueError(
+                "warm_start adds to the trees of the earlier fit, which may violate monotonic_cst "
+                f"({str(report).splitlines()[0]}). Set warm_start=False."
+            )
 
     def _n_folds_held_out(self) -> int:
         return 2 if BoostingSettings.of(self).stops_early else 0
 
-    # ---- what a fitted model knows -------------------------------------------------------------------
+    # ---- the fitted model ----------------------------------------------------------------------------
 
     def _fitted_target(self, settings: BoostingSettings | None = None) -> BoostingTarget:
-        """Return what the model predicts."""
+        """Return the target of the fitted model."""
         settings = BoostingSettings.of(self) if settings is None else settings
         return self._target_type(settings, self.n_outputs_, self._labels)
 
@@ -220,16 +221,16 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         return not hasattr(self, "init_")
 
     def _read_offset(self, X: TableLike, offset: ArrayLike | None, n_rows: int) -> Floats | None:
-        """Return what is added to the trees, (n_scores, n_rows): an offset, and where scores start by row."""
+        """Return the sum of the offset and the scores of `init_`, (n_scores, n_rows)."""
         model = self.boosting_
-        given = read_offset(offset, n_rows, model.n_scores)
+        added = read_offset(offset, n_rows, model.n_scores)
         if self._predicts_alone:
-            return given
-        first = first_scores(self.init_, X, model.link, model.n_probabilities, model.n_scores)
-        return first if given is None else first + given
+            return added
+        first = initial_scores(self.init_, X, model.link, model.n_probabilities, model.n_scores)
+        return first if added is None else first + added
 
     def to_predictor(self) -> RowPredictor:
-        """Prepare a handle that predicts one row at a time, in microseconds.
+        """Return a predictor of single rows that takes microseconds a row.
 
         The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
 
@@ -240,8 +241,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         """
         if not self._predicts_alone:
             raise ValueError(
-                f"The scores start at {type(self.init_).__name__}, which a handle for single rows does not know. Use "
-                "predict, or fit with init='constant'."
+                f"The initial scores are predictions of {type(self.init_).__name__}, which a predictor of single rows "
+                "does not support. Use predict, or fit with init='constant'."
             )
         return super().to_predictor()
 
@@ -254,23 +255,23 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
             return np.concatenate([self._scores(*part) for part in batches])
         columns = self._columns(X)
         scores = self.boosting_.scores(columns, self._n_threads)
-        given = self._read_offset(X, offset, columns.n_rows)
-        return scores if given is None else scores + given.T
+        added = self._read_offset(X, offset, columns.n_rows)
+        return scores if added is None else scores + added.T
 
     def _staged_scores(self, X: TableLike, offset: ArrayLike | None) -> Iterator[Floats]:
         check_is_fitted(self)
         if hasattr(self, "n_dropped_"):
             raise ValueError(
-                "Rounds of a fit with dart change what earlier ones are worth, so that the model has no stages. "
-                "Fit it with dart=None, or with fewer rounds."
+                "Rounds of a fit with dart change earlier ones, so that the model has no stages. Fit it with "
+                "dart=None, or with fewer rounds."
             )
         columns = self._columns(X)
-        given = self._read_offset(X, offset, columns.n_rows)
+        added = self._read_offset(X, offset, columns.n_rows)
         trees = np.zeros((columns.n_rows, self.boosting_.n_scores))
         for round_ in range(self.boosting_.n_rounds):
             trees = trees + self.boosting_.round_sums(columns, round_, self._n_threads)
             scores = trees + self.boosting_.start
-            yield scores if given is None else scores + given.T
+            yield scores if added is None else scores + added.T
 
     @lazy_for_collections()
     def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> NDArray[Any]:
@@ -281,12 +282,12 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         X : table of shape (n_samples, n_features)
             Rows.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            Scores to add to those of the trees, as in `fit`.
+            Scores that are added to those of the trees, as in `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or values; a column for each quantile, or for each column of y, if there are several.
+            Class labels or numbers; a column for each quantile, or for each column of y, if there are several.
         """
         scores = self._scores(X, offset)
         return self._target_type.predictions(scores, self.boosting_, self._labels)
@@ -328,38 +329,38 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
 
     @property
     def n_estimators_(self) -> int:
-        """Rounds of the model, by the name that scikit-learn's gradient boosting gives them."""
+        """Number of rounds, by the name of scikit-learn's gradient boosting."""
         check_is_fitted(self)
         return int(self.boosting_.n_rounds)
 
     def _score_names(self) -> list[str]:
-        """Name what each score is of, where there are several."""
+        """Return the names of the scores, if there are several."""
         if self.boosting_.link == "normal":
             return ["the mean", "the logarithm of the standard deviation"]
         return [f"output {k}" for k in range(self.boosting_.n_scores)]
 
     def _about(self) -> About:
         last, curve = self.n_iter_ - 1, getattr(self, "validation_score_", None)
-        kept, tried, n_leaves = int(self.n_iter_), len(self.train_score_), self.boosting_.n_leaves
+        retained, tried, n_leaves = int(self.n_iter_), len(self.train_score_), self.boosting_.n_leaves
         loss, held_out = float(self.train_score_[last]), None if curve is None else float(curve[last])
-        stopped = f" (the best of {tried})" if tried > kept else ""
-        rounds, leaves = plural(kept, "round"), plural(n_leaves, "leaf")
+        stopped = f" (the best of {tried})" if tried > retained else ""
+        rounds, leaves = plural(retained, "round"), plural(n_leaves, "leaf")
         lines = {"boosting": f"{rounds}{stopped}, {leaves}", "loss, training rows": f"{loss:.4g}"}
         sentence = f"{rounds}, {leaves}; loss {loss:.4g}"
         if held_out is not None:
             lines["  held-out rows"] = f"{held_out:.4g}"
             sentence += f", {held_out:.4g} on held-out rows"
-        because = getattr(self, "stopped_because_", None)
-        if because is not None:
-            lines["  stopped"] = because
-            sentence += f"; {because}"
+        stop_reason = getattr(self, "stopped_because_", None)
+        if stop_reason is not None:
+            lines["  stopped"] = stop_reason
+            sentence += f"; {stop_reason}"
         size = {
             "loss": self.loss if isinstance(self.loss, str) else "your own",
-            "rounds": kept,
+            "rounds": retained,
             "rounds_tried": tried,
             "leaves": n_leaves,
         }
-        size |= {"training_loss": loss, "held_out_loss": held_out, "stopped_because": because}
+        size |= {"training_loss": loss, "held_out_loss": held_out, "stopped_because": stop_reason}
         trees = LazySequence(self.boosting_.n_trees, self._tree_estimator)
         return About("boosting", size, lines, sentence, trees, title_of_tree=self._title_of_tree)
 

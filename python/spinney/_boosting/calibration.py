@@ -1,4 +1,4 @@
-"""Predictions of rows that a boosted model, or some of its boosters, have not learned from, and their errors."""
+"""Calibration of boosted models by predictions of rows that were not used in training."""
 
 from __future__ import annotations
 
@@ -10,59 +10,58 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.boosters import Task
-from spinney._boosting.member import Member
+from spinney._boosting.boosters import Member, Task
 from spinney._data.types import Floats
 from spinney._estimator.conformal import conformal_quantile
 from spinney._model.file.codec import SavedState, array, number, optional
 
-_MANY = 20_000  # rows tell the coverage to a fifth of a percent
-_BIN, _MOST_BINS = 50, 20  # rows of a bin of predictions, and bins
-_LEAST_SPREAD = 1e-3  # of a bin, as a share of the mean spread
+_MANY_ROWS = 20_000  # give the coverage to a fifth of a percent
+_BIN_ROWS, _MOST_BINS = 50, 20  # bins of predictions
+_LEAST_SPREAD = 1e-3  # of a bin, as a fraction of the mean error
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Predictions of rows not learned from, beside their targets.
+    """Predictions of rows that were not used in training, with their targets.
 
     Attributes
     ----------
     predicted : ndarray of shape (n_rows, 1) or (n_rows, n_classes)
-        Values, or shares of the classes.
+        Numbers, or class probabilities.
     target : ndarray of shape (n_rows,)
-        Values, or codes of the classes.
+        Numbers, or class indices.
     weight : ndarray of shape (n_rows,), or None
-    narrower : float
-        How large errors of the model are beside these: less than 1 if it is the mean of those that made these.
+    error_ratio : float
+        Errors of the model relative to those of the predictions: below 1 if the model is a mean of several.
     """
 
     predicted: Floats
     target: Floats
     weight: Floats | None = None
-    narrower: float = 1.0
+    error_ratio: float = 1.0
 
     @classmethod
-    def of(cls, predicted: Floats, target: Floats, weight: Floats | None, narrower: float = 1.0) -> Calibration:
-        """Take rows of positive weight, of which there are some: every second, third … where there are many."""
+    def of(cls, predicted: Floats, target: Floats, weight: Floats | None, error_ratio: float = 1.0) -> Calibration:
+        """Return the calibration by rows of positive weight; of many rows, every second, third and so on is used."""
         rows = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
-        rows = rows[:: max(1, -(-len(rows) // _MANY))]
+        rows = rows[:: max(1, -(-len(rows) // _MANY_ROWS))]
         used = None if weight is None or (weight[rows] == weight[rows[0]]).all() else weight[rows]
-        return cls(np.ascontiguousarray(predicted[rows]), target[rows], used, narrower)
+        return cls(np.ascontiguousarray(predicted[rows]), target[rows], used, error_ratio)
 
     @cached_property
     def errors(self) -> Floats:
-        """Sizes of the errors, where values are predicted."""
+        """Absolute errors of numeric predictions."""
         return np.abs(self.target - self.predicted[:, 0])
 
     def margins(self, predicted: Floats, coverage: float, method: str) -> Floats:
-        """How far from each predicted value the target lies at most, with probability `coverage`."""
+        """Return the margin around each prediction that holds the target with probability `coverage`."""
         if method == "residual":
-            return np.full(len(predicted), self.narrower * conformal_quantile(self.errors, self.weight, coverage))
+            return np.full(len(predicted), self.error_ratio * conformal_quantile(self.errors, self.weight, coverage))
         known = conformal_quantile(self.errors / self._spread_by_others, self.weight, coverage)
-        return np.asarray(self.narrower * known * self.spread(predicted))
+        return np.asarray(self.error_ratio * known * self.spread(predicted))
 
     def spread(self, predicted: Floats) -> Floats:
-        """Mean size of the errors of rows with predictions near each."""
+        """Return the mean absolute error of rows with similar predictions."""
         return np.maximum(np.interp(predicted, self._centres, self._means), self._least)
 
     @cached_property
@@ -78,7 +77,7 @@ class Calibration:
     def _bins(self) -> list[NDArray[np.intp]]:
         """Rows, by bin of the prediction."""
         order = np.argsort(self.predicted[:, 0], kind="stable")
-        return np.array_split(order, min(_MOST_BINS, max(1, len(order) // _BIN)))
+        return np.array_split(order, min(_MOST_BINS, max(1, len(order) // _BIN_ROWS)))
 
     @cached_property
     def _centres(self) -> Floats:
@@ -90,7 +89,7 @@ class Calibration:
 
     @cached_property
     def _spread_by_others(self) -> Floats:
-        """Spread at each row by the errors of all rows but itself, as new rows have no say in theirs."""
+        """Spread at each row by the errors of all other rows, as for new rows."""
         found = np.interp(self.predicted[:, 0], self._centres, self._means)
         for k, rows in enumerate(self._bins):
             weight, total = self._weights[rows], fsum(self._weights[rows].tolist())
@@ -101,7 +100,7 @@ class Calibration:
         return np.maximum(found, self._least)
 
     def is_usable(self, n_classes: int) -> bool:
-        """Whether there are rows, and they are of so many classes; 0: of numbers."""
+        """Return whether there are rows, and targets are valid class indices (0 classes: numbers)."""
         return len(self.target) > 0 and (n_classes == 0 or bool(np.isin(self.target, np.arange(n_classes)).all()))
 
 
@@ -110,79 +109,78 @@ SAVED_CALIBRATION = SavedState(
     {
         "predicted": array("float64", "n_calibrating", "n_predicted"),
         "target": array("float64", "n_calibrating"),
-        "narrower": optional(number(above=0.0, most=1.0)),
+        "error_ratio": optional(number(above=0.0, most=1.0, key="narrower")),
         "weight": optional(array("float64", "n_calibrating", above=0.0)),
     },
 )
 
 
-def scores_out_of_folds(
-    members: Sequence[Member], task: Task, factors: Floats, turns: tuple[int, int]
+def out_of_fold_scores(
+    members: Sequence[Member], task: Task, factors: Floats, holders: tuple[int, int]
 ) -> tuple[NDArray[np.intp], Floats] | None:
-    """Collect the scores that the boosters give to the rows that each has held out.
+    """Return the scores of rows by the boosters that have held them out.
 
     Parameters
     ----------
     members : sequence of Member
         Boosters.
     task : Task
-        What they boost.
     factors : ndarray of shape (n_scores,)
-        What the trees of all are multiplied by.
-    turns : tuple of int
-        Of the boosters that hold a row out, which to use: from this one up to that; the mean of these counts.
+        Factors of the trees.
+    holders : tuple of int
+        Range among the boosters that hold out a row; their scores are averaged.
 
     Returns
     -------
     tuple of ndarray, or None
-        The rows that have such, and their scores, (n_scores, n_found); None if a booster has no scores.
+        The held-out rows, and their scores, (n_scores, n_held_out); None if a booster has no scores.
     """
     rows = task.rows
-    _, first = task.loss.shifted(rows, task.start)
+    _, start = task.loss.centred(rows, task.start)
     n_rows = len(rows.target)
-    added, times, n_holders = np.zeros_like(first), np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
-    for member, (_, held_out) in zip(members, task.parts, strict=True):
-        scores = member.kept_scores()
-        if held_out is None or scores.shape != first.shape:
+    sums, counts, n_holders = np.zeros_like(start), np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
+    for member, (_, held_out) in zip(members, task.splits, strict=True):
+        scores = member.retained_scores()
+        if held_out is None or scores.shape != start.shape:
             return None
-        unseen = held_out.weights() > 0
-        now = unseen & (turns[0] <= n_holders) & (n_holders < turns[1])
-        added[:, now] += scores[:, now] - first[:, now]
-        times[now] += 1
-        n_holders[unseen] += 1
-    known = np.flatnonzero(times > 0)
-    return known, rows.scores(task.start)[:, known] + factors[:, np.newaxis] * added[:, known] / times[known]
+        is_held_out = held_out.weights() > 0
+        used = is_held_out & (holders[0] <= n_holders) & (n_holders < holders[1])
+        sums[:, used] += scores[:, used] - start[:, used]
+        counts[used] += 1
+        n_holders[is_held_out] += 1
+    found = np.flatnonzero(counts > 0)
+    return found, rows.scores(task.start)[:, found] + factors[:, np.newaxis] * sums[:, found] / counts[found]
 
 
-def errors_of_mean(alone: Floats, of_two: Floats, weight: Floats, n_known: int, n_all: int) -> float:
-    """Size of the errors of a mean of boosters, over that of the mean of fewer of them.
+def error_ratio_of_mean(errors: Floats, of_mean: Floats, weight: Floats, n_known: int, n_all: int) -> float:
+    """Return the size of the errors of a mean of boosters relative to those of a mean of fewer boosters.
 
-    Errors have a part that boosters share, and one of its own for each, which a mean of n makes n times smaller,
-    squared. Rows that two have not seen tell them apart.
+    Errors have a common component and an independent one, whose square is n times smaller in a mean of n. Rows that two
+    boosters have held out determine both.
 
     Parameters
     ----------
-    alone : ndarray of shape (2, n_rows)
-        Errors of two boosters each.
-    of_two : ndarray of shape (n_rows,)
+    errors : ndarray of shape (2, n_rows)
+        Errors of two boosters.
+    of_mean : ndarray of shape (n_rows,)
         Errors of their mean.
     weight : ndarray of shape (n_rows,)
         Weights of the rows.
     n_known, n_all : int
-        Boosters of the mean whose errors are known, and of the other.
+        Number of boosters of the mean whose errors are known, and of the other mean.
 
     Returns
     -------
     float
         At most 1.
     """
-    one = (_mean(np.abs(alone[0]), weight) + _mean(np.abs(alone[1]), weight)) / 2
-    own = 2 * max(0.0, one**2 - _mean(np.abs(of_two), weight) ** 2)
-    shared = max(0.0, one**2 - own)
-    known = shared + own / n_known
-    return 1.0 if known <= 0 else float(np.sqrt((shared + own / n_all) / known))
+    single = (_mean(np.abs(errors[0]), weight) + _mean(np.abs(errors[1]), weight)) / 2
+    independent = 2 * max(0.0, single**2 - _mean(np.abs(of_mean), weight) ** 2)
+    common = max(0.0, single**2 - independent)
+    known = common + independent / n_known
+    return 1.0 if known <= 0 else float(np.sqrt((common + independent / n_all) / known))
 
 
 def _mean(values: Floats, weight: Floats) -> float:
-    """Mean, with the same bits everywhere."""
+    """Return the weighted mean, bit-identical on all platforms."""
     return fsum((values * weight).tolist()) / fsum(weight.tolist())

@@ -1,4 +1,4 @@
-"""Gradient boosting for classes and for numbers."""
+"""Gradient boosting for classification and regression."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from spinney._boosting import intervals, other_rows
+from spinney._boosting import intervals, new_data
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.loss import NUMBER_LOSSES, TRAITS, TWO_CLASS_LOSSES
 from spinney._boosting.settings import FRACTION, BoostingSettings
@@ -30,13 +30,14 @@ def _has_one_output(model: BaseBoosting) -> bool:
 
 
 def _why_no_scores(model: BaseBoosting) -> str | None:
-    n_outputs = vars(model).get("n_outputs_", 1)
-    return "is for one output: those of several differ in number. Use predict_proba." if n_outputs > 1 else None
+    if vars(model).get("n_outputs_", 1) == 1:
+        return None
+    return "is for one output: several outputs have different numbers of scores. Use predict_proba."
 
 
 @estimator
 class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
-    """Gradient boosting of classes.
+    """Gradient boosting for classification.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the scores so far. With more than two
     classes a round has one tree per class. The model is the same, bit for bit, for any number of threads and any kind
@@ -73,8 +74,8 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     calibrate = intervals.calibrate
     predict_set = intervals.predict_set
     coverage_report = intervals.coverage_report
-    importances = other_rows.importances
-    refit = other_rows.refit
+    importances = new_data.importances
+    refit = new_data.refit
     predict_support = support.predict_support
     predict_or_abstain = support.predict_or_abstain
 
@@ -192,7 +193,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
 
 @estimator
 class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
-    """Gradient boosting of values.
+    """Gradient boosting for regression.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. The model is the
     same, bit for bit, for any number of threads and any kind of table.
@@ -226,8 +227,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     calibrate = intervals.calibrate
     predict_interval = intervals.predict_interval
     coverage_report = intervals.coverage_report
-    importances = other_rows.importances
-    refit = other_rows.refit
+    importances = new_data.importances
+    refit = new_data.refit
     predict_distribution = intervals.predict_distribution
     predict_std = intervals.predict_std
     predict_uncertainty = intervals.predict_uncertainty
@@ -259,21 +260,21 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         return self._levels or super()._explained_names()
 
     def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return how much better than constants the predictions are: 1 at best, 0 for the constant.
+        """Return the coefficient of determination: 1 at best, 0 for a constant prediction.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their values.
+            Their targets.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows.
 
         Returns
         -------
         float
-            R²; for several quantiles the mean of D², which counts pinball losses instead of squares.
+            R²; for several quantiles the mean of D², which uses pinball losses instead of squared errors.
         """
         levels = self._levels
         if levels is None:

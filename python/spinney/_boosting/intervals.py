@@ -1,4 +1,4 @@
-"""Methods of boosted models that say how certain they are: calibrated intervals and sets, normal distributions."""
+"""Prediction intervals and sets, and distributions, of boosted models."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _why_not_calibrated(model: BaseBoosting) -> str | None:
     if "boosting_" not in fitted or "_calibration" in fitted:
         return None  # whether there will be folds is not known before the fit
     return (
-        "needs rows that the model has not learned from. Call calibrate(X, y) with some, or fit with nothing said of "
-        "rounds and early stopping: then each row is held out."
+        "needs rows that were not used in training. Call calibrate(X, y) with such rows, or fit with the default "
+        "n_estimators and early_stopping, which hold out each row."
     )
 
 
@@ -41,14 +41,14 @@ def calibrate(
     *,
     offset: ArrayLike | None = None,
 ) -> Booster:
-    """Learn how far off predictions are, from rows that the model has not learned from.
+    """Calibrate prediction intervals and sets by rows that were not used in training.
 
-    Intervals and sets of classes are calibrated by them from now on. The predictions stay as they are.
+    Predictions do not change.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Rows that had no part in the fit, not even to stop it.
+        Rows that were not used in the fit, not even for early stopping.
     y : array-like of shape (n_samples,)
         Their target.
     sample_weight : array-like of shape (n_samples,), optional
@@ -84,36 +84,36 @@ def predict_interval(
     *,
     offset: ArrayLike | None = None,
 ) -> Floats:
-    """Interval that holds the target of each row with a probability of about `coverage`.
+    """Prediction interval of each row, which holds the target with a probability of about `coverage`.
 
-    The errors that calibrate it are of rows not learned from: with nothing set, of each row by the booster that
-    held it out, made smaller by as much as the mean of the boosters errs less than each of them, which rows tell
-    that two have held out; else of the rows that `calibrate` was given. Of the latter the coverage is at least what
-    is asked for, whatever the distribution, if new rows are like them. Of the former it is close to that.
+    Intervals are calibrated by errors of rows that were not used in training. With default settings, these are
+    out-of-fold errors, scaled by the smaller error of the mean of all boosters, which is estimated on rows that two
+    boosters have held out; the coverage is then approximate. After `calibrate`, they are errors of its rows, and the
+    coverage is guaranteed for exchangeable rows of any distribution.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Rows.
     coverage : float, default=0.9
-        Share of new rows whose interval is to hold their target.
+        Fraction of new rows whose interval should hold their target.
     method : {"scaled", "residual"}, default="scaled"
-        - "scaled": as wide as the errors of rows with predictions near this one ask for.
-        - "residual": of one width for all rows.
+        - "scaled": the width depends on the errors of rows with similar predictions.
+        - "residual": all intervals have the same width.
     offset : array-like of shape (n_samples,), optional
         As in `predict`.
 
     Returns
     -------
     ndarray of shape (n_samples, 2)
-        Lower and upper ends; infinite where the rows that calibrate are too few.
+        Lower and upper ends; infinite if there are too few calibration rows.
     """
     check_coverage(coverage)
     if method not in METHODS:
         raise ValueError(f"method must be 'scaled' or 'residual', not {method!r}.")
-    known = _calibration_of(model)
+    calibration = _calibration_of(model)
     centre = model.boosting_.predicted(model._scores(X, offset))[:, 0]
-    margin = known.margins(centre, float(coverage), method)
+    margin = calibration.margins(centre, float(coverage), method)
     low = centre - margin
     return np.column_stack([np.maximum(low, 0.0) if model.boosting_.link == "log" else low, centre + margin])
 
@@ -127,22 +127,22 @@ def predict_set(
     *,
     offset: ArrayLike | None = None,
 ) -> NDArray[np.bool_]:
-    """Set of classes that holds the class of each row with a probability of about `coverage`.
+    """Prediction set of each row, which holds the class with a probability of about `coverage`.
 
-    Sets are calibrated by the shares of rows not learned from, as intervals of values are: with nothing set, by the
-    booster that held each row out; else of the rows that `calibrate` was given.
+    Sets are calibrated by class probabilities of rows that were not used in training: out-of-fold probabilities with
+    default settings, else those of the rows passed to `calibrate`.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Rows.
     coverage : float, default=0.9
-        Share of new rows whose set is to hold their class.
+        Fraction of new rows whose set should hold their class.
     method : {"lac", "aps"}, default="lac"
-        - "lac": classes whose share is at least a threshold. The smallest sets on average; a set is empty where no
+        - "lac": classes whose probability is at least a threshold. The smallest sets on average; a set is empty if no
           class is likely enough.
-        - "aps": the most probable classes until their shares exceed a threshold together: sets that grow where the
-          classes are hard to tell apart. Never empty.
+        - "aps": the most probable classes until their total probability exceeds a threshold: larger sets where classes
+          are hard to distinguish. Never empty.
     offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
         As in `predict`.
 
@@ -151,9 +151,9 @@ def predict_set(
     ndarray of shape (n_samples, n_classes), bool
         Whether each class is in the set, in the order of `classes_`.
     """
-    known = _calibration_of(model)
+    calibration = _calibration_of(model)
     proba = model.boosting_.predicted(model._scores(X, offset))
-    rows = CalibrationRows(known.predicted, known.target.astype(np.intp), known.weight)
+    rows = CalibrationRows(calibration.predicted, calibration.target.astype(np.intp), calibration.weight)
     return class_sets(proba, rows, coverage, method)
 
 
@@ -168,7 +168,7 @@ class NormalPrediction(NamedTuple):
 
 
 class Uncertainty(NamedTuple):
-    """Variances of each row: of its target, and of what shorter models say of its mean."""
+    """Variances of each row: of its target, and of the means predicted by truncated models."""
 
     data: Floats
     knowledge: Floats
@@ -177,7 +177,7 @@ class Uncertainty(NamedTuple):
 def _why_no_deviation(model: BaseBoosting) -> str | None:
     if vars(model).get("loss") == "normal":
         return None
-    return "needs a model that learns a spread for each row. Fit with loss='normal'."
+    return "needs a model of the standard deviation of each row. Fit with loss='normal'."
 
 
 @only_if(_why_no_deviation)
@@ -223,17 +223,17 @@ def predict_std(model: BaseBoosting, X: TableLike, *, offset: ArrayLike | None =
 def predict_uncertainty(
     model: BaseBoosting, X: TableLike, n_members: int = 10, *, offset: ArrayLike | None = None
 ) -> Uncertainty:
-    """Part the doubt about each row into that of the data and that of the model.
+    """Decompose the uncertainty of each row into that of the data and that of the model.
 
-    The model after some of its rounds, from half of them up to all, is an ensemble without a further fit. Where
-    the members' means agree, what is left is the spread of the data; where they differ, more rows would help.
+    The models of the first rounds, from half of them up to all, form a virtual ensemble without further fits. Where
+    their means agree, the noise of the data remains; where they differ, more rows would help.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Rows.
     n_members : int, default=10
-        Members; at most as many as half the rounds are used.
+        Number of models in the ensemble, at most half the rounds.
     offset : array-like of shape (n_samples, 2), optional
         As in `predict_distribution`.
 
@@ -246,13 +246,13 @@ def predict_uncertainty(
     if isinstance(n_members, bool) or not isinstance(n_members, (int, np.integer)) or n_members < 2:
         raise ValueError(f"n_members must be a whole number from 2 up, not {n_members!r}.")
     check_is_fitted(model)
-    view, columns = model.boosting_, model._columns(X)
-    given = model._read_offset(X, offset, columns.n_rows)
-    ends = np.unique(np.linspace(-(-view.n_rounds // 2), view.n_rounds, n_members).astype(np.intp))
-    scores = np.zeros((columns.n_rows, 2)) + view.start + (0.0 if given is None else given.T)
+    fitted, columns = model.boosting_, model._columns(X)
+    added = model._read_offset(X, offset, columns.n_rows)
+    ends = np.unique(np.linspace(-(-fitted.n_rounds // 2), fitted.n_rounds, n_members).astype(np.intp))
+    scores = np.zeros((columns.n_rows, 2)) + fitted.start + (0.0 if added is None else added.T)
     means, variances, done = [], [], 0
     for end in ends.tolist():
-        scores = scores + view.engine.sums(columns, done * 2, end * 2, model._n_threads)
+        scores = scores + fitted.engine.sums(columns, done * 2, end * 2, model._n_threads)
         done = end
         means.append(scores[:, 0])
         variances.append(exp(2 * scores[:, 1]))

@@ -1,4 +1,4 @@
-"""Rows as boosting takes them, and how they are split into rows to learn from and rows held out."""
+"""Rows as boosting takes them, and their splits into training and held-out rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spinney._estimator.held_out import read_folds, read_row_groups, read_time
 
 @dataclass
 class LearningRows:
-    """Rows as the engine takes them.
+    """Encoded rows with their targets, weights and offsets.
 
     Attributes
     ----------
@@ -28,26 +28,26 @@ class LearningRows:
     weight : ndarray of shape (n_rows,), or None
         Class weights included.
     offset : ndarray of shape (n_scores, n_rows), or None
-    given : table
-        The rows as the caller gave them.
-    more : ndarray of shape (n_rows,), or None
-        What the loss must know of each row beside its target: its list, the end of its interval.
+    X : table
+        The rows before encoding, as the caller passes them.
+    extra : ndarray of shape (n_rows,), or None
+        Second number of a row's target: the list of a row to rank, or the end of an interval of times.
     """
 
     columns: _engine.Table
     target: Floats
     weight: Floats | None
     offset: Floats | None = None
-    given: Any = None
-    more: NDArray[Any] | None = None
+    X: Any = None
+    extra: NDArray[Any] | None = None
 
     def weights(self) -> Floats:
-        """Weights, 1 where there are none."""
+        """Return the weights; ones if there are none."""
         return np.ones(len(self.target)) if self.weight is None else self.weight
 
     @property
-    def seen_weights(self) -> Floats:
-        """The same, to be read alone: ones take no memory."""
+    def weights_view(self) -> Floats:
+        """The weights, read-only; ones take no memory."""
         return np.broadcast_to(np.float64(1.0), len(self.target)) if self.weight is None else self.weight
 
     @property
@@ -63,162 +63,162 @@ class LearningRows:
     @property
     def total_weight(self) -> float:
         """Sum of the weights."""
-        return float(self.seen_weights.sum())
+        return float(self.weights_view.sum())
 
     def scores(self, start: Floats) -> Floats:
-        """Scores before the first tree, (n_scores, n_rows)."""
+        """Return the initial scores with offsets, (n_scores, n_rows)."""
         scores = np.empty((len(start), len(self.target)))
         scores[:] = start[:, np.newaxis]
         return scores if self.offset is None else scores + self.offset
 
     def with_offset(self, scores: Floats) -> LearningRows:
-        """Return the rows with these scores, (n_scores, n_rows), added to their offsets."""
+        """Return the rows with scores, (n_scores, n_rows), added to their offsets."""
         return replace(self, offset=scores if self.offset is None else self.offset + scores)
 
 
-def stored_with(columns: Any, numbers: Floats) -> Floats:
-    """Store numbers where a table lies: as a copy in files, or as the array itself."""
-    if not isinstance(columns, _engine.Table):  # rows of any estimator's, as they were given
+def store_with_table(columns: Any, numbers: Floats) -> Floats:
+    """Return the numbers as an array in files if the table is in files, else unchanged."""
+    if not isinstance(columns, _engine.Table):  # rows that are not encoded
         return numbers
     if numbers.ndim == 1:
         return cast(Floats, columns.kept(numbers))
     return cast(Floats, columns.kept(np.ascontiguousarray(numbers).reshape(-1))).reshape(numbers.shape)
 
 
-Parts = list[tuple[LearningRows, LearningRows | None]]  # for each booster the rows it learns from, and those held out
+Splits = list[tuple[LearningRows, LearningRows | None]]  # training and held-out rows of each booster
 _BLOCK = 1 << 20  # rows
 
 
-def set_aside(
+def split_validation(
     rows: LearningRows,
-    share_or_count: float | int,
+    fraction_or_count: float | int,
     groups: ArrayLike | None,
     by_class: bool,
     seed: int,
     time: ArrayLike | None = None,
 ) -> tuple[LearningRows, LearningRows]:
-    """Split the rows, by weights, into a training set and a validation set.
+    """Split the rows into a training set and a validation set by setting weights to 0.
 
-    Both keep the whole table; rows that belong to the other part have weight 0. The same share of each class is held
-    out, each class keeps rows to learn from, and groups stay together; with `time`, the latest rows, or groups, are
-    held out instead.
+    Both hold the whole table. The split is stratified by class, each class has training rows, and groups stay together;
+    with `time`, the latest rows or groups are held out instead.
     """
     n, n_used = len(rows.target), rows.n_used
-    used: slice | NDArray[np.intp] = slice(None) if n_used == n else np.flatnonzero(rows.seen_weights > 0)
-    share = share_or_count / n_used if isinstance(share_or_count, (int, np.integer)) else float(share_or_count)
+    used: slice | NDArray[np.intp] = slice(None) if n_used == n else np.flatnonzero(rows.weights_view > 0)
+    is_count = isinstance(fraction_or_count, (int, np.integer))
+    fraction = fraction_or_count / n_used if is_count else float(fraction_or_count)
     held = np.zeros(n, dtype=bool)
-    if share < 1:
+    if fraction < 1:
         random = np.random.RandomState(seed)
         if time is not None:
             moments = read_time(time, n)[used]
             if groups is not None:
                 moments = _latest_of_group(moments, read_row_groups(groups, n)[used])
-            held[used] = moments >= np.sort(moments, kind="stable")[-max(1, round(share * n_used))]
+            held[used] = moments >= np.sort(moments, kind="stable")[-max(1, round(fraction * n_used))]
         elif groups is not None:
             labels = read_row_groups(groups, n)[used]
-            drawn_rows = _drawn_groups(labels, share, random)
-            held[used] = _leave_classes(drawn_rows, labels, _strata(rows.target[used])) if by_class else drawn_rows
+            drawn_rows = _drawn_groups(labels, fraction, random)
+            held[used] = _restore_classes(drawn_rows, labels, _strata(rows.target[used])) if by_class else drawn_rows
         else:
-            drawn = _drawn_rows(_strata(rows.target[used]) if by_class else None, n_used, share, random)
+            drawn = _drawn_rows(_strata(rows.target[used]) if by_class else None, n_used, fraction, random)
             held[drawn if isinstance(used, slice) else used[drawn]] = True
     if not 0 < np.count_nonzero(held) < n_used:
         raise ValueError(
-            f"validation_fraction={share_or_count} of {n_used} rows leaves none to learn from, or none to judge by. "
+            f"validation_fraction={fraction_or_count} of {n_used} rows leaves no training rows, or no validation rows. "
             "Change it, or pass X_val and y_val."
         )
-    learning = stored_with(rows.columns, np.where(held, 0.0, rows.seen_weights))  # one after the other: 8 bytes a row
-    judging = stored_with(rows.columns, np.where(held, rows.seen_weights, 0.0))
-    return replace(rows, weight=learning), replace(rows, weight=judging)
+    training = store_with_table(rows.columns, np.where(held, 0.0, rows.weights_view))  # one at a time: 8 bytes a row
+    validation = store_with_table(rows.columns, np.where(held, rows.weights_view, 0.0))
+    return replace(rows, weight=training), replace(rows, weight=validation)
 
 
-def rows_of_weight(
+def drop_zero_weights(
     rows: LearningRows, groups: ArrayLike | None, encode: Callable[[Any], _engine.Table] | None
 ) -> tuple[LearningRows, NDArray[Any] | None]:
-    """Leave out rows of weight 0, and their groups: what is drawn by a row's place then does not depend on them.
+    """Remove rows of weight 0, and their groups, so that random draws do not depend on them.
 
-    With `encode`, rows are taken of the caller's table, which is read again; else of the columns, number by number.
+    With `encode`, the caller's table is subset and encoded again; else the encoded columns are subset.
     """
     used = np.flatnonzero(rows.weights() > 0)
     labels = None if groups is None else read_row_groups(groups, len(rows.target))[used]
-    given = None if encode is None else pick_table(rows.given).take(used)
-    columns = rows_of(rows.columns, used) if encode is None else encode(given)
+    X = None if encode is None else pick_table(rows.X).take(used)
+    columns = rows_of(rows.columns, used) if encode is None else encode(X)
     offset = None if rows.offset is None else np.ascontiguousarray(rows.offset[:, used])
-    more = None if rows.more is None else rows.more[used]
-    return LearningRows(columns, rows.target[used], rows.weights()[used], offset, given, more), labels
+    extra = None if rows.extra is None else rows.extra[used]
+    return LearningRows(columns, rows.target[used], rows.weights()[used], offset, X, extra), labels
 
 
-def in_folds(
-    rows: LearningRows, n_folds: int, groups: ArrayLike | None, by_class: bool, seed: int, held_twice: float = 0.0
-) -> Parts:
-    """Hold each fold out once; both parts keep the whole table, as in `set_aside`.
+def split_folds(
+    rows: LearningRows, n_folds: int, groups: ArrayLike | None, by_class: bool, seed: int, fold_overlap: float = 0.0
+) -> Splits:
+    """Hold out each fold once, by weights, as `split_validation` does; empty if no row can be held out.
 
-    Classes are spread over the folds, and the only row of a class is never held out. Nothing if no rows can be. A
-    share of each fold is held out by the next booster too, `held_twice`, which learns from as many of its own fold.
+    Folds are stratified by class, and the only row of a class is never held out. The fraction `fold_overlap` of each
+    fold is also held out by the next booster, which trains on as many rows of the fold it holds out.
     """
     weight, strata = rows.weights(), _strata(rows.target)[:, np.newaxis] if by_class else None
     used = weight > 0
-    n_parts = np.count_nonzero(used) if groups is None else len(np.unique(read_row_groups(groups, len(weight))[used]))
-    if n_parts < 2:
+    n_units = np.count_nonzero(used) if groups is None else len(np.unique(read_row_groups(groups, len(weight))[used]))
+    if n_units < 2:
         raise ValueError(
-            "groups has one label only, so that no rows can be held out. Leave it out, or pass X_val and y_val."
+            "groups has a single label, so that no rows can be held out. Leave it out, or pass X_val and y_val."
         )
     random = np.random.RandomState(seed % 2**32)
-    folds = read_folds(min(n_folds, int(n_parts)), strata, rows.target, weight, groups, random)
+    folds = read_folds(min(n_folds, int(n_units)), strata, rows.target, weight, groups, random)
     if by_class:
         for codes in np.atleast_2d(rows.target.T.astype(np.intp)):
             used = used & (np.bincount(codes[used], minlength=int(codes.max()) + 1)[codes] > 1)
-    held_out = [fold.held_out for fold in folds]
-    if held_twice > 0:
+    fold_rows = [fold.held_out for fold in folds]
+    if fold_overlap > 0:
         labels = None if groups is None else read_row_groups(groups, len(weight))
-        held_out = _some_twice(held_out, held_twice, labels, random)
-    parts: Parts = []
-    for fold in held_out:
+        fold_rows = _with_overlap(fold_rows, fold_overlap, labels, random)
+    splits: Splits = []
+    for fold in fold_rows:
         held = np.zeros(len(weight), dtype=bool)
         held[fold] = used[fold]
         if held.any():
-            learning, judging = np.where(held, 0.0, weight), np.where(held, weight, 0.0)
-            learning, judging = stored_with(rows.columns, learning), stored_with(rows.columns, judging)
-            parts.append((replace(rows, weight=learning), replace(rows, weight=judging)))
-    return parts
+            training = store_with_table(rows.columns, np.where(held, 0.0, weight))
+            held_out = store_with_table(rows.columns, np.where(held, weight, 0.0))
+            splits.append((replace(rows, weight=training), replace(rows, weight=held_out)))
+    return splits
 
 
-def _some_twice(
-    folds: list[NDArray[np.intp]], share: float, groups: NDArray[Any] | None, random: np.random.RandomState
+def _with_overlap(
+    folds: list[NDArray[np.intp]], fraction: float, groups: NDArray[Any] | None, random: np.random.RandomState
 ) -> list[NDArray[np.intp]]:
-    """Hold a share of each fold out with the next one too, and as many rows or groups of it with none."""
-    lent, kept_back = [], []
+    """Also hold out a fraction of each fold with the next fold, which releases as many of its rows or groups."""
+    shared, retained = [], []
     for fold in folds:
         _, unit = np.unique(fold if groups is None else groups[fold], return_inverse=True)
-        turn = random.permutation(int(unit.max()) + 1)[unit]
-        n_lent = int(share * (unit.max() + 1))
-        lent.append(fold[turn < n_lent])
-        kept_back.append(fold[turn <= unit.max() - n_lent])
-    return [np.union1d(own, lent[k - 1]) for k, own in enumerate(kept_back)]
+        order = random.permutation(int(unit.max()) + 1)[unit]
+        n_shared = int(fraction * (unit.max() + 1))
+        shared.append(fold[order < n_shared])
+        retained.append(fold[order <= unit.max() - n_shared])
+    return [np.union1d(rows, shared[k - 1]) for k, rows in enumerate(retained)]
 
 
 def _strata(target: Floats) -> Floats:
-    """Classes to spread over parts: of several outputs, their combinations."""
+    """Return the classes to stratify by; for several outputs, their combinations."""
     return target if target.ndim == 1 else np.unique(target, axis=0, return_inverse=True)[1].astype(np.float64)
 
 
 def _latest_of_group(moments: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Place in time, by row, of the latest row of its group."""
+    """Return the rank in time of the latest row of each row's group."""
     codes = np.unique(labels, return_inverse=True)[1]
-    places = np.unique(moments, return_inverse=True)[1].astype(np.intp)
+    ranks = np.unique(moments, return_inverse=True)[1].astype(np.intp)
     latest = np.zeros(int(codes.max()) + 1, dtype=np.intp)
-    np.maximum.at(latest, codes, places)
+    np.maximum.at(latest, codes, ranks)
     return np.asarray(latest[codes])
 
 
-def _drawn_groups(labels: NDArray[Any], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:
+def _drawn_groups(labels: NDArray[Any], fraction: float, random: np.random.RandomState) -> NDArray[np.bool_]:
     _, codes = np.unique(labels, return_inverse=True)
     n_groups = int(codes.max()) + 1
-    chosen = random.permutation(n_groups)[: max(1, round(share * n_groups))]
+    chosen = random.permutation(n_groups)[: max(1, round(fraction * n_groups))]
     return np.isin(codes, chosen) if n_groups > 1 else np.zeros(len(labels), dtype=bool)
 
 
-def _leave_classes(held: NDArray[np.bool_], labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Give a group of each class back that has no row left to learn from; if none is left, hold another one out."""
+def _restore_classes(held: NDArray[np.bool_], labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a group of each class without training rows to training; if none is left, hold out another group."""
     for lost in np.setdiff1d(classes[held], classes[~held]):
         if not (~held & (classes == lost)).any():
             held = held & (labels != labels[held & (classes == lost)][0])
@@ -231,19 +231,19 @@ def _leave_classes(held: NDArray[np.bool_], labels: NDArray[Any], classes: NDArr
     return held
 
 
-def _drawn_rows(target: Floats | None, n: int, share: float, random: np.random.RandomState) -> NDArray[Any]:
-    """Return some of n rows, the same share of each class; takes 4 bytes a row beside what it returns."""
+def _drawn_rows(target: Floats | None, n: int, fraction: float, random: np.random.RandomState) -> NDArray[Any]:
+    """Return a random fraction of n rows, stratified by class; needs 4 bytes a row besides the result."""
     order: NDArray[Any] = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     random.shuffle(order)
     if target is None:
-        return order[: max(1, round(share * n))].copy()
+        return order[: max(1, round(fraction * n))].copy()
     n_of: Counter[float] = Counter()
     for first in range(0, n, _BLOCK):
         codes, counts = np.unique(target[first : first + _BLOCK], return_counts=True)
         n_of.update(dict(zip(codes.tolist(), counts.tolist(), strict=True)))
-    wanted = {code: min(round(share * count), count - 1) for code, count in n_of.items()}
+    wanted = {code: min(round(fraction * count), count - 1) for code, count in n_of.items()}
     largest = max(sorted(n_of), key=n_of.__getitem__)
-    if round(share * n_of[largest]) == 0 and n_of[largest] > 1:  # few rows of each: one of the largest class
+    if round(fraction * n_of[largest]) == 0 and n_of[largest] > 1:  # few rows of each: one of the largest class
         wanted = {largest: 1}
     drawn = [order[:0]]
     for first in range(0, n, _BLOCK):

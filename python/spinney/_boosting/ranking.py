@@ -1,4 +1,4 @@
-"""Lists of rows that are to be ranked: their labels, losses of their pairs, and metrics."""
+"""Learning to rank: lists of rows, losses of their pairs, ranking metrics, and the estimator."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 import spinney._engine as _engine
-from spinney._boosting import other_rows
+from spinney._boosting import new_data
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.evaluation import Judge, Labels
+from spinney._boosting.evaluation import HeldOutMetric, Labels
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import Loss, LossOfRows
+from spinney._boosting.loss import Loss, LossOnRows
 from spinney._boosting.settings import FROM_ONE, BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, TargetRows
 from spinney._data.arguments import argument_array
@@ -33,11 +33,11 @@ RANKING_LOSSES = ("lambdamart", "pairwise")
 METRICS = ("ndcg", "map", "mrr")
 _LN2 = 0.6931471805599453
 _LARGEST_GRADE = 60  # of exponential gains
-_ALL_PLACES = 2**31
+_NO_TRUNCATION = 2**31
 
 
 def read_lists(groups: ArrayLike | None, n_rows: int, name: str = "groups") -> NDArray[np.intp] | None:
-    """Return the number of each row's list, from labels in any order; None if all rows are one list."""
+    """Return the index of each row's list, from labels in any order; None if all rows are one list."""
     if groups is None:
         return None
     labels = argument_array(groups, name)
@@ -53,7 +53,7 @@ def read_lists(groups: ArrayLike | None, n_rows: int, name: str = "groups") -> N
     if labels.dtype.kind in "fO":
         missing = [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
         if missing:
-            raise ValueError(f"Row {missing[0]} of {name} has no label. Say which list it belongs to, or drop it.")
+            raise ValueError(f"Row {missing[0]} of {name} has no label. Give the label of its list, or drop the row.")
     try:
         found, codes = np.unique(labels, return_inverse=True)
     except TypeError:
@@ -74,7 +74,7 @@ def read_relevance(y: TableLike, n_rows: int, name: str = "y") -> Floats:
 
 
 def gains_of(grades: Floats, gains: str, name: str = "y") -> Floats:
-    """Gains of grades: 2 to the power of the grade, less 1; or the grade itself."""
+    """Return the gains of grades: 2 to the power of the grade, minus 1; or the grade itself."""
     if gains == "linear":
         return grades
     if len(grades) and grades.max() > _LARGEST_GRADE:
@@ -86,15 +86,15 @@ def gains_of(grades: Floats, gains: str, name: str = "y") -> Floats:
     return np.asarray(np.ldexp(exp((grades - whole) * _LN2), whole.astype(np.intc)) - 1)
 
 
-def weight_in_pairs(grades: Floats, weight: Floats, lists: NDArray[np.intp] | None) -> float:
-    """Return the weight of the rows, less where few of their list are of another grade: those say less in pairs.
+def pair_weight(grades: Floats, weight: Floats, lists: NDArray[np.intp] | None) -> float:
+    """Return the total weight of the rows, reduced for lists with few pairs of different grades.
 
-    A list counts whole from two thirds on of pairs that differ, as where three grades are equally frequent.
+    A list counts fully if two thirds of its pairs differ, as with three equally frequent grades.
     """
     codes = np.zeros(len(grades), dtype=np.intp) if lists is None else lists
     known, grade = np.unique(grades, return_inverse=True)
     cells, cell = np.unique(codes * len(known) + grade, return_inverse=True)
-    of_cell = np.bincount(cell, weight)  # of the rows of a list that have the same grade
+    of_cell = np.bincount(cell, weight)  # weight of the rows of a list with the same grade
     of_list: Floats = np.bincount(cells // len(known), of_cell).astype(np.float64)
     alike = np.bincount(cells // len(known), of_cell**2)
     used = of_list > 0
@@ -102,10 +102,10 @@ def weight_in_pairs(grades: Floats, weight: Floats, lists: NDArray[np.intp] | No
     return float(min(any_order_sum(of_list), 1.5 * differ))
 
 
-def engine_lists(
+def ranked_lists(
     gains: Floats, weight: Floats | None, lists: NDArray[np.intp] | None, by_gain: bool, truncation: int | None
 ) -> _engine.RankedLists:
-    """Return the lists of the rows that have a weight."""
+    """Return the lists of the rows with a positive weight, for the engine."""
     n = len(gains)
     used = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
     codes = np.zeros(n, dtype=np.intp) if lists is None else lists
@@ -119,39 +119,38 @@ def engine_lists(
         weight=None if weight is None or is_plain else np.ascontiguousarray(weight[order]),
         n_rows=n,
         by_gain=by_gain,
-        truncation=min(truncation or _ALL_PLACES, _ALL_PLACES),
+        truncation=min(truncation or _NO_TRUNCATION, _NO_TRUNCATION),
     )
 
 
-class RankedRows(LossOfRows):
-    """The loss of rows in lists."""
+class RankingLoss(LossOnRows):
+    """A ranking loss, bound to rows."""
 
     def __init__(self, rows: LearningRows, by_gain: bool, gains: str, truncation: int | None, n_threads: int) -> None:
-        self._given = by_gain, gains, truncation, n_threads
-        found = gains_of(rows.target, gains)
-        self._lists = engine_lists(found, rows.weight, rows.more, by_gain, truncation)
+        self._options = by_gain, gains, truncation, n_threads
+        self._lists = ranked_lists(gains_of(rows.target, gains), rows.weight, rows.extra, by_gain, truncation)
         self._n_threads = n_threads
-        self._learns = False
-        self._known: tuple[Floats, Floats, Floats] | None = None  # scores, gradients and hessians there
+        self._is_training = False
+        self._last: tuple[Floats, Floats, Floats] | None = None  # scores with their gradients and hessians
 
-    def held_out(self, rows: LearningRows) -> RankedRows:
-        """Return the loss of other lists."""
-        return RankedRows(rows, *self._given)
+    def held_out(self, rows: LearningRows) -> RankingLoss:
+        """Return the loss bound to other lists."""
+        return RankingLoss(rows, *self._options)
 
     def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Gradients and second derivatives by row."""
-        self._learns = True
-        if self._known is None or not np.array_equal(self._known[0], scores[0]):
+        """Return gradients and hessians, (1, n_rows)."""
+        self._is_training = True
+        if self._last is None or not np.array_equal(self._last[0], scores[0]):
             self.mean_loss(scores)
-        assert self._known is not None
-        return self._known[1:]
+        assert self._last is not None
+        return self._last[1:]
 
     def mean_loss(self, scores: Floats) -> float:
-        """Mean loss; the gradients that the next round asks for come with it."""
-        if not self._learns:
+        """Return the mean loss; in training, the derivatives are stored for the next round."""
+        if not self._is_training:
             return self._lists.mean_loss(scores[0], self._n_threads)
         gradients, hessians, loss = self._lists.gradients(scores[0], self._n_threads)
-        self._known = scores[0], gradients, hessians
+        self._last = scores[0], gradients, hessians
         return loss
 
 
@@ -159,13 +158,11 @@ class RankedRows(LossOfRows):
 
 
 def read_metric(name: str) -> tuple[str, int | None]:
-    """Return a metric and how many places of a list it looks at; None: all. Such as "ndcg@10"."""
-    word, at, places = name.partition("@")
-    if word not in METRICS or (at and not (places.isdecimal() and int(places) > 0)):
-        raise ValueError(
-            f"{name!r} is no metric of lists. Use 'ndcg', 'map' or 'mrr', or with places, as in 'ndcg@10'."
-        )
-    return word, int(places) if at else None
+    """Return the name of a metric such as "ndcg@10" and its cutoff; None: no cutoff."""
+    metric, at, cutoff = name.partition("@")
+    if metric not in METRICS or (at and not (cutoff.isdecimal() and int(cutoff) > 0)):
+        raise ValueError(f"{name!r} is no ranking metric. Use 'ndcg', 'map' or 'mrr', or with a cutoff 'ndcg@10'.")
+    return metric, int(cutoff) if at else None
 
 
 def ranking_score(
@@ -177,25 +174,25 @@ def ranking_score(
     gains: str = "exponential",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """How well scores rank the rows of each list, on average over the lists that have a relevant row.
+    """Ranking quality of scores: the mean of a metric over the lists that have a relevant row.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
         Grades of relevance, at least 0.
     scores : array-like of shape (n_samples,)
-        Larger for rows that belong further up, of any model.
+        Scores of any model, larger for rows that belong further up.
     groups : array-like of shape (n_samples,), optional
         Label of the list that each row belongs to, in any order. None: all rows are one list.
     metric : str, default="ndcg"
-        "ndcg": discounted gain over that of the best order; rows of equal scores share their places. "map": mean over
-        relevant rows (grades above 0) of the share of relevant rows down to each. "mrr": 1 over the place of the first
-        relevant row. With places that count, as in "ndcg@10", only the first so many of a list do. In "map" and "mrr"
-        rows of equal scores are ranked in the order of the table.
+        "ndcg": normalized discounted cumulative gain; tied rows share their ranks. "map": mean average precision of
+        the relevant rows (grades above 0). "mrr": reciprocal rank of the first relevant row. A cutoff, as in
+        "ndcg@10", restricts the metric to the top rows of a list. In "map" and "mrr", ties are ranked in the order of
+        the table.
     gains : {"exponential", "linear"}, default="exponential"
-        Of "ndcg": what a row of grade g is worth, 2 to the power of g less 1, or g (as scikit-learn's ``ndcg_score``).
+        For "ndcg": the gain of a row of grade g, ``2**g - 1``, or g (as scikit-learn's ``ndcg_score``).
     sample_weight : array-like of shape (n_samples,), optional
-        With "ndcg", a row of weight w takes w places of its list. Rows of weight 0 are left out.
+        With "ndcg", a row of weight w counts as w equal rows. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -215,37 +212,37 @@ def ranking_score(
     if gains not in ("exponential", "linear"):
         raise ValueError(f"gains must be 'exponential' or 'linear', not {gains!r}.")
     grades, weight = read_relevance(y, n), read_weights(sample_weight, n)
-    return metric_of_lists(metric, gains)(grades, values, read_lists(groups, n), weight)
+    return ranking_metric(metric, gains)(grades, values, read_lists(groups, n), weight)
 
 
-def metric_of_lists(name: str, gains: str) -> Callable[[Floats, Floats, NDArray[np.intp] | None, Floats | None], float]:
+def ranking_metric(name: str, gains: str) -> Callable[[Floats, Floats, NDArray[np.intp] | None, Floats | None], float]:
     """Return a metric as a function of grades, scores, lists and weights."""
-    word, places = read_metric(name)
+    metric, cutoff = read_metric(name)
 
-    def of_gains(grades: Floats, scores: Floats, lists: NDArray[np.intp] | None, weight: Floats | None) -> float:
-        ranked = engine_lists(gains_of(grades, gains), weight, lists, True, places)
+    def ndcg(grades: Floats, scores: Floats, lists: NDArray[np.intp] | None, weight: Floats | None) -> float:
+        ranked = ranked_lists(gains_of(grades, gains), weight, lists, True, cutoff)
         return 1 - ranked.mean_loss(scores, 0)
 
-    def of_places(grades: Floats, scores: Floats, lists: NDArray[np.intp] | None, weight: Floats | None) -> float:
+    def mean_over_lists(grades: Floats, scores: Floats, lists: NDArray[np.intp] | None, weight: Floats | None) -> float:
         codes = np.zeros(len(grades), dtype=np.intp) if lists is None else lists
         order = np.lexsort((-scores, codes))
         if weight is not None:
             order = order[weight[order] > 0]
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-        parts = np.split(grades[order] > 0, starts[1:])
-        found = [_of_list(word, part, places) for part in parts if part.any()]
-        return float(np.mean(found)) if found else 1.0
+        relevance = np.split(grades[order] > 0, starts[1:])
+        values = [_list_metric(metric, relevant, cutoff) for relevant in relevance if relevant.any()]
+        return float(np.mean(values)) if values else 1.0
 
-    return of_gains if word == "ndcg" else of_places
+    return ndcg if metric == "ndcg" else mean_over_lists
 
 
-def _of_list(word: str, relevant: NDArray[np.bool_], places: int | None) -> float:
-    """Average precision, or one over the first relevant place, of a list as it is ranked."""
-    hits = np.flatnonzero(relevant[:places]) + 1
-    if word == "mrr":
-        return 1.0 / float(hits[0]) if len(hits) else 0.0
+def _list_metric(metric: str, relevant: NDArray[np.bool_], cutoff: int | None) -> float:
+    """Return the average precision ("map") or reciprocal rank ("mrr") of a ranked list."""
+    ranks = np.flatnonzero(relevant[:cutoff]) + 1
+    if metric == "mrr":
+        return 1.0 / float(ranks[0]) if len(ranks) else 0.0
     n = int(np.count_nonzero(relevant))
-    return float((np.arange(1, len(hits) + 1) / hits).sum()) / min(n, places or n)
+    return float((np.arange(1, len(ranks) + 1) / ranks).sum()) / min(n, cutoff or n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,18 +250,18 @@ class RankingTarget(BoostingTarget):
     """Grades of relevance of the rows of lists."""
 
     @classmethod
-    def held_out_together(cls, inputs: FitInputs) -> None:
-        """Return None: groups are lists, which say what belongs together whether rows are held out or not."""
+    def held_out_groups(cls, inputs: FitInputs) -> None:
+        """Return None: groups are lists, which are needed whether rows are held out or not."""
         return
 
     @classmethod
     def check_request(cls, settings: BoostingSettings, inputs: FitInputs) -> None:
-        """Refuse metrics of other targets, and lists of rows that are given for some of the sets alone."""
+        """Refuse metrics that are not ranking metrics, and validation sets without groups."""
         for metric in settings.metrics:
             if isinstance(metric, str):
                 read_metric(metric)
         if inputs.groups is not None and any(one.groups is None for one in inputs.validation):
-            raise ValueError("groups and groups_val go together. Say which list each row of X_val belongs to.")
+            raise ValueError("groups and groups_val go together. Pass the list of each row of X_val as groups_val.")
 
     def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read grades, and the list of each row."""
@@ -276,44 +273,46 @@ class RankingTarget(BoostingTarget):
         return read_lists(groups, n_rows)
 
     def loss(self) -> Loss:
-        """Return the loss; scores start at 0, since a constant ranks nothing."""
+        """Return the loss; the initial score is 0, since a constant ranks nothing."""
         settings = self.settings
-        of_lists = settings.loss == "lambdamart", settings.gains, settings.truncation, settings.n_threads
-        return Loss("outside", outside=lambda rows: RankedRows(rows, *of_lists))
+        options = settings.loss == "lambdamart", settings.gains, settings.truncation, settings.n_threads
+        return Loss("outside", custom=lambda rows: RankingLoss(rows, *options))
 
     def total_weight(self, rows: LearningRows) -> float:
-        """Total weight of the rows, or of the pairs that they form."""
-        is_by_pairs = self.settings.loss == "pairwise"
-        return weight_in_pairs(rows.target, rows.seen_weights, rows.more) if is_by_pairs else rows.total_weight
+        """Return the total weight of the rows, or of the pairs that they form."""
+        is_pairwise = self.settings.loss == "pairwise"
+        return pair_weight(rows.target, rows.weights_view, rows.extra) if is_pairwise else rows.total_weight
 
     @staticmethod
     def predictions(scores: Floats, model: FittedBoosting, classes: Labels | None) -> NDArray[Any]:
-        """Scores by which lists are sorted."""
+        """Return the scores by which lists are sorted."""
         return scores[:, 0]
 
-    def judge(self, metric: Metric, model: FittedBoosting, held_out: LearningRows, /, *others: object) -> Judge:
-        """Return a metric of the held-out lists, as a loss of scores."""
-        of_lists = metric_of_lists(metric, self.settings.gains) if isinstance(metric, str) else None
+    def held_out_metric(
+        self, metric: Metric, model: FittedBoosting, held_out: LearningRows, /, *others: object
+    ) -> HeldOutMetric:
+        """Return a ranking metric of the held-out lists as a function of scores; smaller is better."""
+        named = ranking_metric(metric, self.settings.gains) if isinstance(metric, str) else None
 
-        def judged(scores: Floats, so_far: object = None) -> float:
-            found = np.ascontiguousarray(scores[:, 0])
-            if of_lists is not None:
-                return -of_lists(held_out.target, found, held_out.more, held_out.weight)
+        def evaluate(scores: Floats, current_model: object = None) -> float:
+            column = np.ascontiguousarray(scores[:, 0])
+            if named is not None:
+                return -named(held_out.target, column, held_out.extra, held_out.weight)
             assert callable(metric)
             used = held_out.weights() > 0
-            lists = np.zeros(len(used), dtype=np.intp) if held_out.more is None else held_out.more
-            return -float(metric(held_out.target[used], found[used], lists[used]))
+            lists = np.zeros(len(used), dtype=np.intp) if held_out.extra is None else held_out.extra
+            return -float(metric(held_out.target[used], column[used], lists[used]))
 
-        return judged
+        return evaluate
 
 
 @estimator
 class GradientBoostingRanker(BaseBoosting):
     """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
 
-    `predict` gives scores, by which the rows of a list are sorted, largest first; they say nothing across lists. Rows
-    of equal scores share their places, so that the order of the table does not matter. The model is the same, bit for
-    bit, for any number of threads and any kind of table.
+    `predict` returns scores, by which the rows of a list are sorted, largest first; scores of different lists are not
+    comparable. Tied rows share their ranks, so that the order of the table does not matter. The model is the same, bit
+    for bit, for any number of threads and any kind of table.
 
     Examples
     --------
@@ -331,7 +330,7 @@ class GradientBoostingRanker(BaseBoosting):
     gains: str = parameter(StrOptions({"exponential", "linear"}), default="exponential")
 
     _target_type = RankingTarget
-    importances = other_rows.importances
+    importances = new_data.importances
     predict_support = support.predict_support
     predict_or_abstain = support.predict_or_abstain
 
@@ -363,21 +362,20 @@ class GradientBoostingRanker(BaseBoosting):
         y : array-like of shape (n_samples,)
             Grades of relevance, at least 0: larger for rows that belong further up in their list.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of rows: one of weight w stands for w equal rows, one below another in its list; weight 0 leaves
-            the row out.
+            A row of weight w counts as w equal rows of its list; weight 0 leaves the row out.
         groups : array-like of shape (n_samples,), optional
             Label of the list (the query) that each row belongs to, numbers or strings, in any order. Rows are compared
-            within lists alone, and early stopping holds out whole lists. None: all rows are one list.
+            within lists only, and early stopping holds out whole lists. None: all rows are one list.
         offset : array-like of shape (n_samples,), optional
-            Scores that the trees add to. Pass the same to `predict`.
+            Initial scores that the trees add to. Pass the same to `predict`.
         time : array-like of shape (n_samples,), optional
-            Moments, numbers or dates: the latest lists are held out (early stopping), each with its latest row. With
-            nothing set there is one booster then, as no fold but the last is later than all others.
+            Times, as numbers or dates: the lists with the latest rows are held out for early stopping. With default
+            settings a single booster is fitted, because only the last split respects time.
         X_val, y_val, groups_val, sample_weight_val, offset_val : as X, y, groups, sample_weight and offset, optional
-            Held-out lists, for early stopping and the learning curve. Several sets are dicts of these by name: the
-            first stops the fit, all are judged after each round (``history_``).
+            Validation lists, for early stopping and the learning curve. Several sets are dicts of these by name: the
+            first stops the fit, and all are evaluated after each round (``history_``).
         checkpoint : str or path, optional
-            A file that keeps the rounds while they are done, from which the same call goes on; see
+            A file to which the rounds are saved during the fit, and from which the same call resumes; see
             `GradientBoostingRegressor.fit`.
 
         Returns
@@ -400,7 +398,7 @@ class GradientBoostingRanker(BaseBoosting):
         metric: str = "ndcg",
         offset: ArrayLike | None = None,
     ) -> float:
-        """How well the rows of each list are ranked, on average over lists.
+        """Ranking quality, on average over lists.
 
         Parameters
         ----------
@@ -413,7 +411,7 @@ class GradientBoostingRanker(BaseBoosting):
         groups : array-like of shape (n_samples,), optional
             Label of the list that each row belongs to. None: all rows are one list.
         metric : str, default="ndcg"
-            "ndcg", "map" or "mrr", perhaps of the first places alone, as in "ndcg@10"; see `spinney.ranking_score`.
+            "ndcg", "map" or "mrr", perhaps with a cutoff, as in "ndcg@10"; see `spinney.ranking_score`.
         offset : array-like of shape (n_samples,), optional
             As in `predict`.
 
@@ -424,8 +422,8 @@ class GradientBoostingRanker(BaseBoosting):
         """
         scores = np.ascontiguousarray(self.predict(X, offset=offset), dtype=np.float64)
         n = len(scores)
-        judge = metric_of_lists(metric, self.gains)
-        return judge(read_relevance(y, n), scores, read_lists(groups, n), read_weights(sample_weight, n))
+        evaluate = ranking_metric(metric, self.gains)
+        return evaluate(read_relevance(y, n), scores, read_lists(groups, n), read_weights(sample_weight, n))
 
     def refit(
         self,
@@ -437,11 +435,11 @@ class GradientBoostingRanker(BaseBoosting):
         offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Set the values of all leaves anew by other lists, and leave the splits as they are.
+        """Refit the values of all leaves to other lists, without changing the splits.
 
-        Round by round: a leaf keeps `decay` of its value and takes the rest of the value that a round of `fit` would
-        set it to by these rows, at the scores that the refitted rounds before have led to. A leaf that none of the
-        rows reach stays as it is.
+        The new value of a leaf is ``decay`` times its old value plus ``1 - decay`` times the value that a round of
+        `fit` would compute from these rows, at the scores of the refitted rounds before. A leaf that no row reaches
+        does not change.
 
         Parameters
         ----------
@@ -452,7 +450,7 @@ class GradientBoostingRanker(BaseBoosting):
         sample_weight : array-like of shape (n_samples,), optional
             As in `fit`.
         decay : float, default=0.9
-            How much of its value a leaf keeps, from 0 to 1.
+            Weight of the old value of a leaf, from 0 to 1.
         offset : array-like of shape (n_samples,), optional
             As in `fit`.
         groups : array-like of shape (n_samples,), optional
@@ -462,9 +460,9 @@ class GradientBoostingRanker(BaseBoosting):
         -------
         estimator
             A fitted model with the new values; this one does not change. Its ``train_score_`` is the loss of the new
-            rows after each round; other curves are those of the fit, and are gone.
+            rows after each round; it has no other learning curves.
         """
-        return other_rows.refit_leaves(self, RowInputs(X, y, sample_weight, offset, groups), decay)
+        return new_data.refit_leaves(self, RowInputs(X, y, sample_weight, offset, groups), decay)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Round after round: early stopping, progress, callbacks, interruption."""
+"""The loop over boosting rounds: early stopping, progress, callbacks, interruption."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.boosters import Task
-from spinney._boosting.calibration import Calibration, errors_of_mean, scores_out_of_folds
+from spinney._boosting.boosters import Member, Task, mean_curve, mean_of_trees, round_robin
+from spinney._boosting.calibration import Calibration, error_ratio_of_mean, out_of_fold_scores
 from spinney._boosting.checkpoint import Checkpoint
 from spinney._boosting.evaluation import Evaluations
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, named_loss
-from spinney._boosting.member import Member, in_turns, mean_curve, sum_in_turns
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings, RoundSettings
 from spinney._data.display import warn
@@ -29,7 +28,25 @@ from spinney._model.boosting import FittedBoosting
 
 
 class Rounds:
-    """The rounds of one fit."""
+    """The rounds of one fit.
+
+    Parameters
+    ----------
+    settings : RoundSettings
+    recipe : Recipe
+    members : sequence of Member
+        One booster, or one for each fold.
+    earlier : FittedBoosting or None
+        The model that a warm start continues.
+    make_model : callable
+        Makes a model of trees.
+    find_factors : callable or None
+        Returns the factors of the mean of several boosters, by score; None: ones.
+    check_first : callable or None
+        Checks the trees of the first round.
+    curves : mapping
+        Learning curves of the earlier model.
+    """
 
     def __init__(
         self,
@@ -37,45 +54,45 @@ class Rounds:
         recipe: Recipe,
         members: Sequence[Member],
         earlier: FittedBoosting | None,
-        view: Callable[[list[_engine.Tree] | _engine.Additive], FittedBoosting],
-        factors: Callable[[], Floats] | None = None,
+        make_model: Callable[[list[_engine.Tree] | _engine.Additive], FittedBoosting],
+        find_factors: Callable[[], Floats] | None = None,
         check_first: Callable[[_engine.Tree], None] | None = None,
-        known: Mapping[str, Any] | None = None,
+        curves: Mapping[str, Any] | None = None,
     ) -> None:
         self._settings = settings
         self._recipe = recipe
         self._members = members
         self._earlier = earlier
-        self.view = view
-        self._factors = factors
+        self.make_model = make_model
+        self._find_factors = find_factors
         self._check_first = check_first
         if earlier is not None:
-            members[0].resume(earlier.n_rounds, known or {})
+            members[0].resume(earlier.n_rounds, curves or {})
         self.evaluations: Evaluations | None = None
         self.checkpoint: Checkpoint | None = None
-        self.because = f"all {recipe.n_rounds} rounds are done"
-        self.is_cut_short = False
+        self.stop_reason = f"all {recipe.n_rounds} rounds are done"
+        self.is_interrupted = False
 
     @property
     def _n_done(self) -> int:
         return max(member.n_done for member in self._members)
 
     def run(self) -> None:
-        """Boost until the rounds are done, nothing improves any more, a callback says so, or it is interrupted."""
+        """Boost until all rounds are done, early stopping, a callback that returns True, or an interruption."""
         settings, first = self._settings, self._n_done
         try:
             self._run(time.perf_counter())
         except KeyboardInterrupt:
-            is_worth_it = settings.keep_interrupted or self.checkpoint is not None
-            if not is_worth_it or min(member.n_done for member in self._members) == first:
+            is_saved = settings.keep_interrupted or self.checkpoint is not None
+            if not is_saved or min(member.n_done for member in self._members) == first:
                 raise
             for member in self._members:
-                member.record(self._so_far(member))
-            self._keep_rounds(must=True)
+                member.record(self._current_model(member))
+            self._write_checkpoint(force=True)
             if not settings.keep_interrupted:
                 raise
-            self.because = "it was interrupted"
-            self.is_cut_short = True
+            self.stop_reason = "it was interrupted"
+            self.is_interrupted = True
             warn(f"The fit was interrupted after {self._n_done} of {self._recipe.n_rounds} rounds; these are kept.")
         finally:
             if settings.verbose and sys.stderr.isatty():
@@ -85,38 +102,38 @@ class Rounds:
 
     def _run(self, began: float) -> None:
         settings, recipe, first = self._settings, self._recipe, self._n_done
-        looks_at_each = bool(settings.callbacks or settings.verbose or self.evaluations or self.checkpoint)
+        has_round_hooks = bool(settings.callbacks or settings.verbose or self.evaluations or self.checkpoint)
         active = [member for member in self._members if member.n_done < recipe.n_rounds]
         while active:
-            self._advance(active, looks_at_each)
+            self._advance(active, has_round_hooks)
             for member in active:
-                member.record(self._so_far(member))
+                member.record(self._current_model(member))
             self._check_first_round()
             if self.evaluations is not None:
-                self.evaluations.add(self._members[0].engine, self.view([]).n_scores)
+                self.evaluations.add(self._members[0].engine, self.make_model([]).n_scores)
             if settings.verbose:
                 self._report(first, time.perf_counter() - began)
             answers = [callback(self._progress(began)) for callback in settings.callbacks]  # all are called
             if any(answers):
-                self.because = "a callback said so"
-                self.is_cut_short = True
-                self._keep_rounds(must=True)
+                self.stop_reason = "a callback stopped the fit"
+                self.is_interrupted = True
+                self._write_checkpoint(force=True)
                 break
-            active = [member for member in active if not member.is_settled and member.n_done < recipe.n_rounds]
-            if all(member.is_settled for member in self._members):
-                judged = "loss" if settings.metrics[0] is None else "score"
+            active = [member for member in active if not member.has_stopped and member.n_done < recipe.n_rounds]
+            if all(member.has_stopped for member in self._members):
+                metric = "loss" if settings.metrics[0] is None else "score"
                 of_folds = " of any fold" if len(self._members) > 1 else ""
-                self.because = f"the held-out {judged}{of_folds} has not improved for {recipe.patience} rounds"
+                self.stop_reason = f"the held-out {metric}{of_folds} has not improved for {recipe.patience} rounds"
                 break
-            self._keep_rounds()
+            self._write_checkpoint()
 
-    def _keep_rounds(self, must: bool = False) -> None:
-        """Write the rounds that are done to a file, if one is wanted and it is time."""
+    def _write_checkpoint(self, force: bool = False) -> None:
+        """Write the rounds so far to the checkpoint, if there is one and it is due."""
         if self.checkpoint is not None:
-            self.checkpoint.write(self._members[0], self._earlier, must)
+            self.checkpoint.write(self._members[0], self._earlier, force)
 
     def _check_first_round(self) -> None:
-        """Look at the trees of the first round, if they had all rows."""
+        """Check the trees of the first round, if they were grown on all rows."""
         if self._n_done == 1 and self._checks_first:
             assert self._check_first is not None
             for member in self._members:
@@ -127,20 +144,20 @@ class Rounds:
     def _checks_first(self) -> bool:
         return self._check_first is not None and self._recipe.subsample == 1
 
-    def _advance(self, members: list[Member], looks_at_each: bool) -> None:
-        """Add a round to each; or as many as there are to be, if nobody is to look at it before the next."""
+    def _advance(self, members: list[Member], has_round_hooks: bool) -> None:
+        """Add a round to each member; or all rounds, if Python has nothing to do between them."""
         for member in members:
-            member.prepare()
-        if not isinstance(members[0].engine, _engine.Boosting):  # its rows are on workers
+            member.set_gradients()
+        if not isinstance(members[0].engine, _engine.Boosting):  # rows on workers
             for member in members:
                 member.engine.advance()
             return
-        knows = all(member.is_evaluated_by_engine for member in members)
-        is_looked_at = looks_at_each or not knows or (self._n_done == 0 and self._checks_first)
+        by_engine = all(member.is_evaluated_by_engine for member in members)
+        one_round = has_round_hooks or not by_engine or (self._n_done == 0 and self._checks_first)
         _engine.advance_together(
             [member.engine for member in members],
-            [member.settling for member in members] if knows else [],
-            1 if is_looked_at else self._recipe.n_rounds - max(member.n_done for member in members),
+            [member.early_stopping for member in members] if by_engine else [],
+            1 if one_round else self._recipe.n_rounds - max(member.n_done for member in members),
             keeps_best=self._recipe.n_folds > 0,
             n_jobs=self._settings.n_threads,
         )
@@ -162,10 +179,10 @@ class Rounds:
         return curves[0][-1] if len(curves) == 1 else float(np.mean([curve[-1] for curve in curves]))
 
     def _report(self, first: int, seconds: float) -> None:
-        done, wanted = self._n_done, self._recipe.n_rounds
+        done, n_rounds = self._n_done, self._recipe.n_rounds
         progress = self._progress(0.0)
-        left = seconds / max(1, done - first) * (wanted - done)
-        parts = [f"round {done} of {wanted}", f"loss {progress['train_loss']:.5g}"]
+        left = seconds / max(1, done - first) * (n_rounds - done)
+        parts = [f"round {done} of {n_rounds}", f"loss {progress['train_loss']:.5g}"]
         if progress["validation_loss"] is not None:
             parts.append(f"held out {progress['validation_loss']:.5g}")
         parts += [f"{name} {value:.5g}" for name, value in progress.get("evaluations", {}).items()]
@@ -173,252 +190,253 @@ class Rounds:
         line = ", ".join(parts)
         if sys.stderr.isatty():
             print(f"\r{line:<78}", end="", file=sys.stderr, flush=True)
-        elif done == wanted or done % max(1, wanted // 10) == 0:
+        elif done == n_rounds or done % max(1, n_rounds // 10) == 0:
             print(line, file=sys.stderr, flush=True)
 
     def _report_end(self) -> None:
-        kept = [member.n_kept() for member in self._members]
-        dropped = ""
-        if len(kept) > 1:
-            dropped = f"; of {len(kept)} boosters the first {', '.join(map(str, kept))}, the best, are kept"
-        elif kept[0] < self._n_done:
-            dropped = f"; the first {kept[0]}, the best, are kept"
-        print(f"stopped after round {self._n_done}: {self.because}{dropped}", file=sys.stderr, flush=True)
+        retained = [member.n_retained() for member in self._members]
+        best = ""
+        if len(retained) > 1:
+            best = f"; the best rounds of the {len(retained)} boosters are kept: {', '.join(map(str, retained))}"
+        elif retained[0] < self._n_done:
+            best = f"; the best {retained[0]} are kept"
+        print(f"stopped after round {self._n_done}: {self.stop_reason}{best}", file=sys.stderr, flush=True)
 
-    def _so_far(self, member: Member) -> Callable[[], FittedBoosting]:
-        """Return what makes the model of the rounds that a member has done."""
+    def _current_model(self, member: Member) -> Callable[[], FittedBoosting]:
+        """Return a function that makes the model of a member's rounds so far."""
         before = [] if self._earlier is None else self._earlier.trees()
-        return lambda: self.view(before + member.trees())
+        return lambda: self.make_model(before + member.trees())
 
     def result(self) -> FittedBoosting:
-        """Return the model, cut back to its best rounds if asked for."""
+        """Return the model of the retained rounds."""
         if len(self._members) == 1:
-            member, n_kept = self._members[0], self._members[0].n_kept()
+            member, n_retained = self._members[0], self._members[0].n_retained()
             before = [] if self._earlier is None else self._earlier.trees()
             n_before = 0 if self._earlier is None else self._earlier.n_rounds
-            return self.view(before + member.trees(n_rounds=max(0, n_kept - n_before))).first(n_kept)
+            return self.make_model(before + member.trees(n_rounds=max(0, n_retained - n_before))).first(n_retained)
         return self.mean(1.0)
 
-    def mean(self, times: float) -> FittedBoosting:
-        """Return the mean of several members, their rounds in turns, with values times a factor."""
-        return self.view(sum_in_turns(self._members, times * self.factors))
+    def mean(self, factor: float) -> FittedBoosting:
+        """Return the mean of several members, multiplied by a factor."""
+        return self.make_model(mean_of_trees(self._members, factor * self.factors))
 
     @property
     def n_dropped(self) -> NDArray[np.intp] | None:
-        """How many earlier rounds each round of the model has dropped; None if it is not that kind of fit."""
+        """Number of earlier rounds that each round of the model has dropped; None without DART."""
         if not self._settings.drop_rate > 0:
             return None
         dropped = [member.engine.n_dropped for member in self._members]
-        return np.array([dropped[m][r] for m, r in self._turns().tolist()], dtype=np.intp)
+        return np.array([dropped[m][r] for m, r in self._order().tolist()], dtype=np.intp)
 
     @cached_property
     def factors(self) -> Floats:
-        """What the trees of several members are multiplied by, by score."""
-        return np.ones(self.view([]).n_scores) if self._factors is None else self._factors()
+        """Factors of the trees of several members, by score."""
+        return np.ones(self.make_model([]).n_scores) if self._find_factors is None else self._find_factors()
 
-    def calibrated(self, task: Task) -> Calibration | None:
-        """Return predictions of the rows that the members have held out, without weights of classes."""
-        if self.view([]).n_outputs > 1:
+    def calibration(self, task: Task) -> Calibration | None:
+        """Return out-of-fold predictions, without class weights."""
+        if self.make_model([]).n_outputs > 1:
             return None
         task = replace(task, rows=task.target.without_class_weights(task.rows))
-        found = self.unseen(task)
+        found = self.out_of_fold_scores(task)
         if found is None:
             return None
-        known, scores = found
-        weight = None if task.rows.weight is None else task.rows.weight[known]
-        narrower = 1.0 if self._settings.is_class_target else self._narrower(task)
-        return Calibration.of(self._predicted(scores), task.rows.target[known], weight, narrower)
+        held_out, scores = found
+        weight = None if task.rows.weight is None else task.rows.weight[held_out]
+        error_ratio = 1.0 if self._settings.is_class_target else self._error_ratio(task)
+        return Calibration.of(self._predicted(scores), task.rows.target[held_out], weight, error_ratio)
 
-    def _narrower(self, task: Task) -> float:
-        """Return how large errors of the mean of all members are beside those of `unseen`."""
-        one, other = (self.unseen(task, (turn, turn + 1)) for turn in (0, 1))
+    def _error_ratio(self, task: Task) -> float:
+        """Return the errors of the mean of all members relative to those of `out_of_fold_scores`."""
+        one, other = (self.out_of_fold_scores(task, (i, i + 1)) for i in (0, 1))
         if one is None or other is None or not len(other[0]):
             return 1.0
-        held_twice = other[0]
-        pair = [one[1][:, np.searchsorted(one[0], held_twice)], other[1]]
-        target, weight = task.rows.target[held_twice], task.rows.weights()[held_twice]
-        alone = np.array([target - self._predicted(scores)[:, 0] for scores in pair])
-        of_two = target - self._predicted((pair[0] + pair[1]) / 2)[:, 0]
-        return errors_of_mean(alone, of_two, weight, self._recipe.n_repeats, len(self._members))
+        fold_overlap = other[0]
+        pair = [one[1][:, np.searchsorted(one[0], fold_overlap)], other[1]]
+        target, weight = task.rows.target[fold_overlap], task.rows.weights()[fold_overlap]
+        errors = np.array([target - self._predicted(scores)[:, 0] for scores in pair])
+        of_mean = target - self._predicted((pair[0] + pair[1]) / 2)[:, 0]
+        return error_ratio_of_mean(errors, of_mean, weight, self._recipe.n_repeats, len(self._members))
 
     def _predicted(self, scores: Floats) -> Floats:
-        return self.view([]).predicted(np.ascontiguousarray(scores.T))
+        return self.make_model([]).predicted(np.ascontiguousarray(scores.T))
 
-    def unseen(self, task: Task, turns: tuple[int, int] | None = None) -> tuple[NDArray[np.intp], Floats] | None:
-        """Return rows that a member has held out, and their scores, (n_scores, n_held_out).
+    def out_of_fold_scores(
+        self, task: Task, holders: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.intp], Floats] | None:
+        """Return the rows that members have held out, and their scores, (n_scores, n_held_out).
 
-        By the members that `turns` names, of those that have held a row out; None: by one of each split into folds.
+        `holders` is a range among the members that hold out a row; None: one member of each split into folds.
         """
-        turns = (0, self._recipe.n_repeats) if turns is None else turns
-        return scores_out_of_folds(self._members, task, self.factors, turns)
+        holders = (0, self._recipe.n_repeats) if holders is None else holders
+        return out_of_fold_scores(self._members, task, self.factors, holders)
 
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
         """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""
-        outside = self._members[0].outside
-        return loss.mean_on(rows, None if outside is None else outside.learning)
+        custom = self._members[0].custom
+        return loss.mean_on(rows, None if custom is None else custom.training)
 
-    def scores_held_out(self, scores: Floats, parts: Sequence[LearningRows | None]) -> Floats:
-        """Scores of rows, (n_scores, n_rows), with those of each fold as the booster has them that holds it out."""
-        found = scores.copy()
-        for member, part in zip(self._members, parts, strict=True):
-            if part is not None and member.best_scores.size:
-                held = part.weights() > 0
-                found[:, held] = member.best_scores[:, held]
-        return found
+    def with_held_out_scores(self, scores: Floats, held_out: Sequence[LearningRows | None]) -> Floats:
+        """Return scores, (n_scores, n_rows), with those of each fold replaced by out-of-fold scores."""
+        scores = scores.copy()
+        for member, fold in zip(self._members, held_out, strict=True):
+            if fold is not None and member.best_scores.size:
+                rows = fold.weights() > 0
+                scores[:, rows] = member.best_scores[:, rows]
+        return scores
 
     def least_loss(self) -> float:
-        """Return the mean over the members of the least loss of the rows that they have held out."""
+        """Return the mean of the members' best held-out losses."""
         return float(np.mean([min(member.held_out_curve) for member in self._members]))
 
-    def _turns(self) -> NDArray[np.intp]:
-        return in_turns([member.n_kept() for member in self._members])
+    def _order(self) -> NDArray[np.intp]:
+        return round_robin([member.n_retained() for member in self._members])
 
     def curves(self) -> dict[str, Floats]:
-        """Return the learning curves, by the name of their attribute."""
+        """Return the learning curves, by the names of the fitted attributes."""
         members, first = self._members, self._members[0]
         names = {"train_score_": [member.train_curve for member in members]}
         if first.has_held_out:
             names["validation_score_"] = [member.held_out_curve for member in members]
         if len(members) > 1:
-            turns = self._turns()
-            return {name: mean_curve(curves, turns) for name, curves in names.items()}
+            order = self._order()
+            return {name: mean_curve(curves, order) for name, curves in names.items()}
         found = {name: np.array(curves[0]) for name, curves in names.items()}
-        of_draws = ("oob_scores_", "oob_improvement_") if first.has_out_of_bag else ()
-        found |= {name: np.array(first.curves[name]) for name in of_draws}
+        out_of_bag = ("oob_scores_", "oob_improvement_") if first.has_out_of_bag else ()
+        found |= {name: np.array(first.curves[name]) for name in out_of_bag}
         if first.curves["scales_"]:
             found["scales_"] = np.array(first.curves["scales_"])
         return found
 
 
-Begin = Callable[[BoostingSettings, Recipe, Task], Rounds]
+StartRounds = Callable[[BoostingSettings, Recipe, Task], Rounds]
 
 
 def fits_mean_first(settings: BoostingSettings, recipe: Recipe, task: Task) -> bool:
-    """Whether a fit learns the mean and the spread one after the other."""
+    """Return whether a fit of normal distributions boosts the mean first, then the standard deviation."""
     is_plain = settings.metrics == (None,) and settings.leaves != "vector"
-    return task.loss.name == "normal" and bool(recipe.n_folds) and len(task.parts) > 1 and is_plain
+    return task.loss.name == "normal" and bool(recipe.n_folds) and len(task.splits) > 1 and is_plain
 
 
-class MeanThenSpread:
-    """The rounds of such a fit, as `Rounds` has them.
+class MeanThenDeviation:
+    """The rounds of a fit of normal distributions, with the interface of `Rounds`: first the mean, then the deviation.
 
-    The logarithm of a deviation has the likelihood of the gamma loss at twice itself, of squared errors.
+    Given the mean, the logarithm of the standard deviation maximises the likelihood where twice its value minimises the
+    gamma loss of the squared errors.
     """
 
     evaluations = None
 
-    def __init__(self, settings: BoostingSettings, recipe: Recipe, task: Task, begin: Begin):
-        self._settings, self._recipe, self._begin = settings, recipe, begin
+    def __init__(self, settings: BoostingSettings, recipe: Recipe, task: Task, start_rounds: StartRounds):
+        self._settings, self._recipe, self._start_rounds = settings, recipe, start_rounds
         rows, start = task.rows, task.start
         self._offset = None if rows.offset is None else 2 * rows.offset[1:]
         self._start = start
-        self._of_mean = replace(
+        self._mean_task = replace(
             task,
             loss=named_loss("squared_error"),
-            rows=_of_mean(rows),
-            parts=[(_of_mean(a), None if b is None else _of_mean(b)) for a, b in task.parts],
+            rows=_with_mean_offset(rows),
+            splits=[(_with_mean_offset(a), None if b is None else _with_mean_offset(b)) for a, b in task.splits],
             start=start[:1],
             earlier=None,
         )
-        self._mean = self._begin_with(self._of_mean, is_mean=True)
-        self._spread: Rounds | None = None
+        self._mean = self._rounds_of(self._mean_task, is_mean=True)
+        self._deviation: Rounds | None = None
 
-    def _begin_with(self, task: Task, is_mean: bool) -> Rounds:
+    def _rounds_of(self, task: Task, is_mean: bool) -> Rounds:
         settings = replace(self._settings, loss=task.loss.name)
-        recipe = replace(self._recipe, has_statistics=is_mean, worth_of_present=is_mean)
-        return self._begin(settings, recipe, task)
+        recipe = replace(self._recipe, target_encoding=is_mean, relative_to_current=is_mean)
+        return self._start_rounds(settings, recipe, task)
 
     def run(self) -> None:
-        """Boost the mean, then the spread."""
+        """Boost the mean, then the standard deviation."""
         self._mean.run()
-        unseen, of_mean = self._mean.unseen(self._of_mean), self._of_mean.rows
-        if unseen is None or self._mean.is_cut_short:
+        out_of_fold, mean_rows = self._mean.out_of_fold_scores(self._mean_task), self._mean_task.rows
+        if out_of_fold is None or self._mean.is_interrupted:
             return
-        known, scores = unseen
+        held_out, scores = out_of_fold
         least = (_engine.LEAST_DEVIATION * max(1.0, abs(self._start[0]))) ** 2
-        squares, is_known = np.ones(len(of_mean.target)), np.zeros(len(of_mean.target))
-        squares[known] = np.maximum((of_mean.target[known] - scores[0]) ** 2, least)
-        unit = float(np.average(squares[known], weights=of_mean.seen_weights[known]))
-        squares = squares / unit  # what an improvement is worth does not depend on it
-        is_known[known] = 1.0
+        squares, is_held_out = np.ones(len(mean_rows.target)), np.zeros(len(mean_rows.target))
+        squares[held_out] = np.maximum((mean_rows.target[held_out] - scores[0]) ** 2, least)
+        unit = float(np.average(squares[held_out], weights=mean_rows.weights_view[held_out]))
+        squares = squares / unit  # early stopping does not depend on the unit
+        is_held_out[held_out] = 1.0
 
         def of_squares(rows: LearningRows) -> LearningRows:
-            weight = rows.weight if is_known.all() else rows.weights() * is_known
+            weight = rows.weight if is_held_out.all() else rows.weights() * is_held_out
             return replace(rows, target=squares, weight=weight, offset=self._offset)
 
-        rows = of_squares(of_mean)
-        parts = [(of_squares(a), None if b is None else of_squares(b)) for a, b in self._of_mean.parts]
+        rows = of_squares(mean_rows)
+        splits = [(of_squares(a), None if b is None else of_squares(b)) for a, b in self._mean_task.splits]
         loss = named_loss("gamma")
         offset = None if rows.offset is None else rows.offset[:, rows.used]
-        start = loss.constants(squares[rows.used], rows.seen_weights[rows.used], offset)
+        start = loss.constants(squares[rows.used], rows.weights_view[rows.used], offset)
         if self._settings.init == "zero":
             start = -log(np.array([unit]))
         self._start = np.array([self._start[0], (start[0] + float(log(unit))) / 2])
-        self._spread = self._begin_with(
-            replace(self._of_mean, loss=loss, rows=rows, parts=parts, start=start), is_mean=False
+        self._deviation = self._rounds_of(
+            replace(self._mean_task, loss=loss, rows=rows, splits=splits, start=start), is_mean=False
         )
-        self._spread.run()
+        self._deviation.run()
 
-    def calibrated(self, task: Task) -> Calibration | None:
-        """Return what the boosters of the mean predict for the rows that they have held out."""
-        return self._mean.calibrated(self._of_mean)
-
-    @property
-    def because(self) -> str:
-        """Why no further round was tried."""
-        return self._mean.because
+    def calibration(self, task: Task) -> Calibration | None:
+        """Return the out-of-fold predictions of the mean."""
+        return self._mean.calibration(self._mean_task)
 
     @property
-    def is_cut_short(self) -> bool:
-        """Whether a callback or an interruption has ended it."""
-        return self._mean.is_cut_short or (self._spread is not None and self._spread.is_cut_short)
+    def stop_reason(self) -> str:
+        """Why boosting of the mean has stopped."""
+        return self._mean.stop_reason
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a callback or an interruption has ended the fit."""
+        return self._mean.is_interrupted or (self._deviation is not None and self._deviation.is_interrupted)
 
     def least_loss(self) -> float:
-        """Mean over the boosters of the least likelihood of rows held out, with its sign changed."""
-        assert self._spread is not None
-        return self._spread.least_loss() / 2
+        """Return the mean of the boosters' best held-out negative log-likelihoods."""
+        assert self._deviation is not None
+        return self._deviation.least_loss() / 2
 
     @property
     def n_dropped(self) -> NDArray[np.intp] | None:
-        """How many earlier rounds those of the mean have dropped; None if it is not that kind of fit."""
+        """Number of earlier rounds that each round of the mean has dropped; None without DART."""
         dropped = self._mean.n_dropped
-        spread = None if self._spread is None else self._spread.n_dropped
-        n_more = 0 if dropped is None or spread is None else max(0, len(spread) - len(dropped))
+        deviation = None if self._deviation is None else self._deviation.n_dropped
+        n_more = 0 if dropped is None or deviation is None else max(0, len(deviation) - len(dropped))
         return dropped if dropped is None else np.concatenate([dropped, np.zeros(n_more, dtype=np.intp)])
 
     def result(self) -> FittedBoosting:
-        """Return the model; where one of the two has fewer rounds, its last trees do nothing."""
+        """Return the model; the score with fewer rounds is padded with trees that add nothing."""
         mean = self._mean.mean(1.0).trees()
-        spread = [] if self._spread is None else self._spread.mean(0.5).trees()
-        view = self._mean.view([])
-        n_rounds, n_categories = max(len(mean), len(spread)), view._n_categories
-        nothing = _no_tree(self._of_mean.rows, n_categories)
-        both = [trees + [nothing] * (n_rounds - len(trees)) for trees in (mean, spread)]
+        deviation = [] if self._deviation is None else self._deviation.mean(0.5).trees()
+        n_rounds, n_categories = max(len(mean), len(deviation)), self._mean_task.schema.n_categories
+        padding = _zero_tree(self._mean_task.rows, n_categories)
+        both = [trees + [padding] * (n_rounds - len(trees)) for trees in (mean, deviation)]
         trees = [tree for pair in zip(*both, strict=True) for tree in pair]
         return FittedBoosting(trees, self._start, "normal", n_categories, None, None)
 
     def curves(self) -> dict[str, Floats]:
-        """Return the learning curves: the likelihood with the last mean, and what an earlier mean lacked."""
+        """Return the learning curves: the likelihood given the final mean, plus the excess loss of earlier means."""
         found = {}
-        squares = self._mean.curves()
-        spreads = {} if self._spread is None else self._spread.curves()
-        for name, curve in squares.items():
-            n = max(len(curve), len(spreads.get(name, ())))
-            lacks = _stretched(log(np.maximum(curve, 1e-300) / max(curve[-1], 1e-300)) / 2, n)
-            found[name] = lacks + _stretched(spreads[name] / 2, n) if name in spreads else lacks
+        deviations = {} if self._deviation is None else self._deviation.curves()
+        for name, squares in self._mean.curves().items():
+            n = max(len(squares), len(deviations.get(name, ())))
+            excess = _extended(log(np.maximum(squares, 1e-300) / max(squares[-1], 1e-300)) / 2, n)
+            found[name] = excess + _extended(deviations[name] / 2, n) if name in deviations else excess
         return found
 
 
-def _of_mean(rows: LearningRows) -> LearningRows:
+def _with_mean_offset(rows: LearningRows) -> LearningRows:
     return rows if rows.offset is None else replace(rows, offset=rows.offset[:1])
 
 
-def _stretched(curve: Floats, n: int) -> Floats:
-    """Return a curve that stays where it ends."""
+def _extended(curve: Floats, n: int) -> Floats:
+    """Repeat the last value of a curve up to a length of n."""
     return np.concatenate([curve, np.full(n - len(curve), curve[-1])])
 
 
-def _no_tree(rows: LearningRows, n_categories: list[int]) -> _engine.Tree:
+def _zero_tree(rows: LearningRows, n_categories: list[int]) -> _engine.Tree:
     """Return a single leaf that adds nothing."""
     none, zero = np.array([-1], dtype=np.int32), np.zeros(1)
     return _engine.make_tree(
@@ -429,7 +447,7 @@ def _no_tree(rows: LearningRows, n_categories: list[int]) -> _engine.Tree:
         flags=np.zeros(1, dtype=np.uint8),
         begin=np.zeros(2, dtype=np.uint32),
         codes=np.zeros(0, dtype=np.uint32),
-        weight=np.array([float(rows.seen_weights.sum())]),
+        weight=np.array([float(rows.weights_view.sum())]),
         n_rows=np.array([rows.n_used], dtype=np.uint32),
         value=np.zeros((1, 1)),
         gain=zero,

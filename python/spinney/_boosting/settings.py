@@ -1,4 +1,4 @@
-"""The parameters of a booster, read from the estimator once: all that a fit below the estimator knows of them."""
+"""The parameters of a booster, and its settings, which a fit reads from the estimator once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Callback = Callable[[dict[str, Any]], object]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoosterParameters:
-    """The parameters that all boosters have, with the values that they may take."""
+    """The parameters of all boosters, with their allowed values."""
 
     n_estimators: int | Auto = parameter(COUNT, AUTO, default="auto")
     effort: float | str = parameter(Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH}), default=0.5)
@@ -95,7 +95,7 @@ class BoostingEstimator(Protocol):
     """An estimator whose parameters are those of a booster."""
 
     _is_class_target: ClassVar[bool]
-    _leaf_share: ClassVar[float]
+    _leaf_fraction: ClassVar[float]
 
     @property
     def _n_threads(self) -> int: ...
@@ -105,16 +105,16 @@ class BoostingEstimator(Protocol):
 
 @dataclass(eq=False, kw_only=True)
 class RoundSettings:
-    """What the loop over rounds needs to know, of trees or of other functions.
+    """Settings of the loop over rounds, for trees or other functions.
 
     Attributes
     ----------
     metrics : tuple
-        Metrics on held-out rows, the first of which stops the fit; None stands for the loss.
+        Metrics on held-out rows; the first stops the fit. None is the loss.
     n_threads : int
-        0 stands for all.
+        Number of threads; 0: all.
     is_class_target : bool
-        Whether classes are predicted.
+        Whether the target is classes.
     """
 
     metrics: tuple[Metric, ...] = (None,)
@@ -131,7 +131,7 @@ class RoundSettings:
 
     @property
     def draws_by_gradient(self) -> bool:
-        """Whether the gradients of rows decide which are drawn."""
+        """Whether rows are drawn by their gradients."""
         return self.sampling in ("gradient", "goss")
 
 
@@ -146,18 +146,18 @@ class BoostingSettings(RoundSettings, BoosterParameters):
     estimator : str
         Name of the class, for messages.
     changed : frozenset of str
-        Parameters with another value than their default.
+        Parameters that differ from their defaults.
     calibrates : bool
-        Whether held-out rows calibrate intervals or sets.
-    leaf_share : float
-        Of small tables: fewest rows of a leaf as a fraction of all, unless `min_samples_leaf` says how many.
+        Whether held-out rows calibrate prediction intervals or sets.
+    leaf_fraction : float
+        Default of `min_samples_leaf` in small tables, as a fraction of the rows.
     others : as the parameters of the estimators
     """
 
     estimator: str = ""
     changed: frozenset[str] = frozenset()
     calibrates: bool = False
-    leaf_share: float = 1.0
+    leaf_fraction: float = 1.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     loss: Any = "squared_error"
@@ -210,7 +210,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
                 name for name in defaults.keys() & found.keys() if _is_changed(found[name], defaults[name])
             ),
             "calibrates": hasattr(type(estimator), "calibrate"),
-            "leaf_share": estimator._leaf_share,
+            "leaf_fraction": estimator._leaf_fraction,
             "metrics": metrics_of(found.get("scoring")),
             "callbacks": callbacks_of(found.get("callbacks")),
             "n_threads": estimator._n_threads,
@@ -219,7 +219,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
         return cls(**read)
 
     def loss_parameter(self, name: str) -> float:
-        """Return the parameter that a loss reads."""
+        """Return the value of a loss parameter."""
         value = vars(self)[name]
         if not isinstance(value, Real):
             raise ValueError(f"loss={self.loss!r} takes one number as {name}. Several are for loss='quantile'.")
@@ -227,7 +227,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
 
     @property
     def starts_at_model(self) -> bool:
-        """Whether scores start where another model predicts."""
+        """Whether the initial scores are predictions of an estimator."""
         return not isinstance(self.init, str | None)
 
     @property
@@ -239,15 +239,15 @@ class BoostingSettings(RoundSettings, BoosterParameters):
 
     @property
     def stops_early(self) -> bool:
-        """Whether rows are held out to stop by, in one part or in folds."""
+        """Whether rows are held out for early stopping, as a validation set or in folds."""
         if self.early_stopping is not None:
             return bool(self.early_stopping)
         return self.n_iter_no_change is not None or self.n_estimators == "auto"
 
 
-def read_quantiles(given: ArrayLike) -> list[float]:
-    """Levels of quantiles, checked: numbers between 0 and 1, each once, ascending."""
-    levels = [float(level) for level in np.asarray(argument_array(given, "quantile"), dtype=np.float64).ravel()]
+def read_quantiles(quantiles: ArrayLike) -> list[float]:
+    """Return the levels of quantiles: different numbers between 0 and 1, in ascending order."""
+    levels = [float(level) for level in np.asarray(argument_array(quantiles, "quantile"), dtype=np.float64).ravel()]
     if not levels:
         raise ValueError("quantile holds no number. Give one between 0 and 1, or several.")
     for level in levels:
@@ -259,7 +259,7 @@ def read_quantiles(given: ArrayLike) -> list[float]:
 
 
 def metrics_of(scoring: Metric | Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return the metrics that `scoring` names; None stands for the loss."""
+    """Return the metrics of `scoring`; None is the loss."""
     metrics = scoring if isinstance(scoring, (list, tuple)) else (scoring,)
     if not metrics:
         raise ValueError("scoring is empty. Name a metric, or use None for the loss.")
@@ -272,13 +272,13 @@ def callbacks_of(callbacks: Callback | Sequence[Callback] | None) -> tuple[Callb
 
 
 def _is_changed(value: object, default: object) -> bool:
-    """Whether a parameter has another value than its default; lists and objects always do."""
+    """Return whether a parameter differs from its default; lists and objects always do."""
     return value is not default and not (isinstance(value, (str, Real)) and value == default)
 
 
 @lru_cache(maxsize=64)
 def _defaults(kind: type) -> dict[str, Any]:
-    """Return the defaults of an estimator's parameters; a subclass may take others than those it extends."""
+    """Return the defaults of an estimator's parameters, including those of its base classes."""
     found: dict[str, Any] = {}
     for one in reversed(kind.__mro__):
         if "__init__" in vars(one):

@@ -1,4 +1,4 @@
-"""Estimators that are sums of trees, of gradient boosting here or of another library, and one tree of such a sum."""
+"""Estimators that are sums of trees, boosted here or imported from another library, and their single trees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SumOfTrees(TableEstimator):
-    """Trees that are added up: read one by one, and explained by what each column adds to the scores."""
+    """A model that is a sum of trees: a sequence of trees, with Shapley values of its scores."""
 
     __len__, __iter__ = SequenceOfMembers.__len__, SequenceOfMembers.__iter__
     __getitem__, __bool__ = SequenceOfMembers.__getitem__, SequenceOfMembers.__bool__
@@ -40,23 +40,23 @@ class SumOfTrees(TableEstimator):
 
     @property
     def _depth_limit(self) -> int | None:
-        """Largest depth of a tree, if it was limited."""
+        """Maximum depth of a tree, if it is limited."""
         return None
 
     @property
     def _labels(self) -> Labels | None:
-        """Labels of each output of a classifier."""
+        """Class labels of each output of a classifier."""
         if not self._is_class_target:
             return None
         return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
 
     @abstractmethod
     def _read_offset(self, X: TableLike, offset: ArrayLike | None, n_rows: int) -> Floats | None:
-        """Return what is added to the trees, (n_scores, n_rows)."""
+        """Return the scores that are added to the trees, (n_scores, n_rows)."""
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each column in the loss that the splits save."""
+        """Fraction of the total gain of splits that each column has."""
         check_is_fitted(self)
         return self.boosting_.importances(self.n_features_in_)
 
@@ -64,8 +64,8 @@ class SumOfTrees(TableEstimator):
     def estimators_(self) -> LazyGrid:
         """The trees as estimators, made on demand, by round and score: two classes have one score, more have one each.
 
-        Each is a regression tree that predicts what it adds to the score, and can be printed and drawn as such: a
-        leaf shows what it adds, learning rate and all, a split the mean of that over the rows that pass.
+        Each is a regression tree that predicts its contribution to the score, and can be printed and drawn as such: a
+        leaf shows its contribution, including the learning rate, and a split the mean over its rows.
         """
         check_is_fitted(self)
         return LazyGrid((self.boosting_.n_rounds, self.boosting_.n_scores), self._tree_estimator)
@@ -92,8 +92,8 @@ class SumOfTrees(TableEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_rounds) or (n_samples, n_rounds, n_scores)
-            Node numbers, counted within each tree. The third dimension is there in a classifier, with one score for
-            two classes and else one for each, and wherever a row has several scores.
+            Node indices within each tree. Classifiers, and models with several scores per row, have the third
+            dimension: one score for two classes, else one per class.
         """
         columns, view = self._columns(X), self.boosting_
         leaves = [view.engine.tree(t).apply(columns, self._n_threads) for t in range(view.n_trees)]
@@ -109,25 +109,24 @@ class SumOfTrees(TableEstimator):
         background: TableLike | None = None,
         offset: ArrayLike | None = None,
     ) -> ShapValues | list[ShapValues]:
-        """Part each score among the columns: Shapley values by TreeSHAP.
+        """Explain each score by the contributions of the columns: Shapley values by TreeSHAP.
 
-        Starting from the base value, each column adds its value; together they are the score: the value itself, the
-        logarithm of a mean (Poisson, gamma, Tweedie), the log-odds of the second of two classes, or one score per
-        class, as `decision_function` gives them. Where a tree asks for a column that is not known yet, both ways are
-        taken in proportion to the weight of the rows that the tree was grown on. So the base value is where scores
-        start and what each tree adds on average over its own rows: the mean score of the rows learned from, or, where
-        each tree drew its own (``subsample`` below 1), a number near it. Of several quantiles, the scores are those
-        before a row's are put in order: where they cross, a prediction is the score of another quantile.
+        The base value and the contributions add up to the score: the prediction, the logarithm of a mean (Poisson,
+        gamma, Tweedie), the log-odds of the second of two classes, or one score per class, as `decision_function`
+        returns them. At splits of unknown columns, both branches count in proportion to the weight of their training
+        rows. The base value is thus the mean score of the training rows, or close to it if each tree draws its rows
+        (``subsample`` below 1). With several quantiles, the scores are those before sorting: where they cross, a
+        prediction is the score of another quantile.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
         interactions : bool, default=False
-            Also compute what pairs of columns add together: n_features² numbers per row.
+            Also compute the interactions of pairs of columns: n_features² numbers per row.
         background : table of shape (n_background, n_features), optional
-            Rows that columns take their values from while they are not known (interventional values); the result is
-            the mean over these rows, the base value their mean score. The time grows with their number: some
+            Rows that supply the values of unknown columns (interventional values); the result is the mean over these
+            rows, and the base value is their mean score. The time grows with their number: some
             hundred typical rows do. None: both ways by the weight of the rows, as above.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
             As in `predict`: added to the base value of each row.
@@ -158,7 +157,7 @@ class SumOfTrees(TableEstimator):
         return replace(explained, output_names=names) if names and isinstance(explained, ShapValues) else explained
 
     def _explained_names(self) -> list[Any] | None:
-        """Names of the scores of a regression that has several; None: their numbers."""
+        """Return the names of the scores of a regression with several scores; None: their numbers."""
         return ["mean", "log of the standard deviation"] if self.boosting_.link == "normal" else None
 
     def _score_in_words(self) -> str:
@@ -171,29 +170,29 @@ class SumOfTrees(TableEstimator):
             return f"{'half the ' if link == 'half_logit' else ''}log-odds of class {second}"
         if link == "hinge" or link.startswith("focal "):
             return f"score of class {second}"
-        words = {
+        texts = {
             "normal": "score",
             "identity": "prediction",
             "log": "log of the prediction",
             "softmax": "score of the class",
         }
-        return words.get(link, "prediction before quantiles are put in order")
+        return texts.get(link, "prediction before sorting of quantiles")
 
 
 class BoostedTree(DecisionTreeRegressor):
-    """One step of a boosted model: a tree that predicts what it adds to the score, the learning rate included.
+    """A tree of a boosted model, which predicts its contribution to the score, including the learning rate.
 
-    It is made by ``model.estimators_`` and read like any decision tree: by `export_text`, `plot_tree`, `to_frame` and
-    so on. Its impurity is minus the loss that a node's step saves, twice and per unit of weight, so that the gain of a
-    split is what the split saves beyond it.
+    It is an item of ``model.estimators_`` and works with the functions for decision trees: `export_text`, `plot_tree`,
+    `to_frame` and so on. The impurity of a node is minus twice the decrease of the loss by its value, per unit of
+    weight, so that the impurity decrease of a split is its gain.
     """
 
     def fit(self, X: object, y: object, sample_weight: object = None, **more: object) -> NoReturn:
         """Refuse: the tree is part of a model."""
-        raise TypeError("This tree is part of a boosted model. Fit the model, or a decision tree of its own.")
+        raise TypeError("This tree is part of a boosted model. Fit the model, or a new decision tree.")
 
     def predict(self, X: object, **more: Any) -> NDArray[np.float64]:
-        """Predict what the tree adds to the score of each row.
+        """Predict the contribution of the tree to the score of each row.
 
         Parameters
         ----------
@@ -203,7 +202,7 @@ class BoostedTree(DecisionTreeRegressor):
         Returns
         -------
         ndarray of shape (n_samples,)
-            What it adds.
+            Contributions.
         """
         if not self.tree_.has_linear_leaves:
             return super().predict(X, **more)

@@ -1,4 +1,4 @@
-"""Times until an event, which may be known in part: targets, losses, curves of what is left, concordance."""
+"""Survival analysis: censored times, Cox and accelerated failure time losses, survival curves, the estimator."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import spinney._engine as _engine
-from spinney._boosting import other_rows
+from spinney._boosting import new_data
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.evaluation import Judge, Labels
+from spinney._boosting.evaluation import HeldOutMetric, Labels
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import Loss, LossOfRows
+from spinney._boosting.loss import Loss, LossOnRows
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, TargetRows
 from spinney._data.arguments import argument_array, argument_numbers
@@ -33,10 +33,10 @@ from spinney._model.file.container import refuse
 from spinney._model.saving.saved_model import SavedModel
 
 DISTRIBUTIONS = ("normal", "logistic", "extreme")
-_MOST_STEPS, _CLOSE, _LONGEST = 100, 1e-10, 2.0  # of Newton's method for the constant
-_APART, _FARTHEST = 0.05, 0.5  # logarithms of scales that a step compares, and its length
-_LEAST_SHARE = 0.5  # of the scale about a constant: rows that are learned by heart would make it ever smaller
-_MOST_TIMES = 100  # of curves without a baseline of their own
+_MAX_ITERATIONS, _TOLERANCE, _MAX_STEP = 100, 1e-10, 2.0  # of Newton's method for the constant score
+_LOG_SCALE_STEP, _MAX_LOG_SCALE_STEP = 0.05, 0.5  # of the search for the scale
+_LEAST_SCALE_RATIO = 0.5  # least scale over that of a constant: an overfitted model would shrink it without limit
+_MAX_TIMES = 100  # of survival curves without a baseline hazard
 _FORMS = (
     "Pass times, with a minus sign where the event had not happened by then; a structured array of (event, time); or "
     "two columns, the first and the last time at which it may have happened."
@@ -44,19 +44,19 @@ _FORMS = (
 
 
 class Times(NamedTuple):
-    """The first and the last time at which each row's event may have happened; the last is infinite if it is open."""
+    """Earliest and latest possible time of each row's event; the latest is infinite if the row is right-censored."""
 
     low: Floats
     high: Floats
 
     @property
     def is_event(self) -> NDArray[np.bool_]:
-        """Whether the time is known."""
+        """Whether the time of the event is known."""
         return np.asarray(self.low == self.high)
 
 
 def read_times(y: TableLike, n_rows: int, name: str = "y") -> Times:
-    """Return the times of a target in any of its forms."""
+    """Return the times of a target in any of its forms: signed times, events with times, or intervals."""
     columns = _two_columns(y, name)
     if columns is None:
         signed = read_one_value(y, n_rows, "boosting of times", name)
@@ -80,17 +80,17 @@ def _two_columns(y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
 
 
 def _of_columns(first: NDArray[Any], second: NDArray[Any], name: str) -> Times:
-    """Read an event and its time, in either order, or two ends of an interval."""
+    """Read events and times, in either order, or intervals of times."""
     for event, time in ((first, second), (second, first)):
         if event.dtype == bool or (event.dtype == object and all(isinstance(v, (bool, np.bool_)) for v in event)):
             found = argument_numbers(time, name)
             return Times(found, np.where(event.astype(bool), found, np.inf))
     low, high = argument_numbers(first, name), argument_numbers(second, name)
     for which, column in (("first", low), ("second", high)):
-        if np.isin(column, (0.0, 1.0)).all() and np.unique(column).size == 2:  # silence would be learned as intervals
+        if np.isin(column, (0.0, 1.0)).all() and np.unique(column).size == 2:  # probably events, not times
             raise ValueError(
-                f"The {which} column of {name} holds only 0 and 1. If it says whether the event has happened, pass it "
-                "as booleans; if it is a time, in another unit."
+                f"The {which} column of {name} holds only 0 and 1. If it indicates whether the event has happened, "
+                "pass booleans; if it is a time, use another unit."
             )
     return Times(low, high)
 
@@ -109,10 +109,10 @@ def _checked(times: Times, name: str) -> Times:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         is_point = low[row] == high[row] or high[row] == np.inf
-        given = f"{low[row]:g}" if is_point else f"{low[row]:g} to {high[row]:g}"
+        value = f"{low[row]:g}" if is_point else f"{low[row]:g} to {high[row]:g}"
         raise ValueError(
-            f"Times are above 0, finite, and end no sooner than they begin (but may be open: infinity). Row {row} of "
-            f"{name} has {given}. {_FORMS}"
+            f"Times must be above 0 and finite, and intervals must not end before they begin (an end may be infinite). "
+            f"Row {row} of {name} has {value}. {_FORMS}"
         )
     if not (low == high).any() and not np.isfinite(high).any():
         raise ValueError(f"No event of {name} has happened: there is nothing to learn. {_FORMS}")
@@ -122,26 +122,26 @@ def _checked(times: Times, name: str) -> Times:
 # ---- losses -----------------------------------------------------------------------------------------------
 
 
-class CoxLoss(LossOfRows):
-    """Cox's partial likelihood of certain rows."""
+class CoxLoss(LossOnRows):
+    """Cox's negative partial log-likelihood, bound to rows."""
 
     def __init__(self, rows: LearningRows, ties: str = "breslow") -> None:
-        assert rows.more is not None
+        assert rows.extra is not None
         self._ties = ties
-        known = (rows.target == rows.more).astype(np.uint8)
+        known = (rows.target == rows.extra).astype(np.uint8)
         self._rows = _engine.CoxRows(rows.target, known, rows.weight, ties == "efron")
 
     def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Gradients and second derivatives by row."""
+        """Return gradients and hessians, (1, n_rows)."""
         gradients, hessians, _ = self._rows.gradients(scores[0])
         return gradients, hessians
 
     def mean_loss(self, scores: Floats) -> float:
-        """Weighted mean."""
+        """Return the weighted mean loss."""
         return self._rows.mean_loss(scores[0])
 
     def held_out(self, rows: LearningRows) -> CoxLoss:
-        """Return the loss of other rows."""
+        """Return the loss bound to other rows."""
         return CoxLoss(rows, self._ties)
 
     def baseline(self, scores: Floats) -> tuple[Floats, Floats]:
@@ -149,98 +149,98 @@ class CoxLoss(LossOfRows):
         return self._rows.baseline(scores[0])
 
 
-class TimedLoss(LossOfRows):
-    """Accelerated failure times of certain rows; the scale is given, or follows the scores."""
+class AftLoss(LossOnRows):
+    """The loss of an accelerated failure time model, bound to rows; the scale is fixed, or updated with the scores."""
 
     def __init__(self, rows: LearningRows, distribution: str, scale: float | None, n_threads: int) -> None:
-        assert rows.more is not None
+        assert rows.extra is not None
         with np.errstate(divide="ignore"):
             low = np.where(rows.target > 0, log(np.maximum(rows.target, 1e-300)), -np.inf)
-            high = np.where(np.isfinite(rows.more), log(np.where(np.isfinite(rows.more), rows.more, 1.0)), np.inf)
+            high = np.where(np.isfinite(rows.extra), log(np.where(np.isfinite(rows.extra), rows.extra, 1.0)), np.inf)
         self._rows = _engine.TimedRows(low, high, rows.weight, distribution)
         self._middle = np.where(np.isfinite(low), low, high)
-        self._weight, self._n_threads, self._given = rows.weights(), n_threads, (distribution, scale)
-        self._is_fitted = scale is None
-        self._follows: TimedLoss | None = None
+        self._weight, self._n_threads, self._options = rows.weights(), n_threads, (distribution, scale)
+        self._fits_scale = scale is None
+        self._training: AftLoss | None = None  # the loss whose scale this one uses
         self._scale = 1.0 if scale is None else scale
         self._offset, self._least = rows.offset, 0.0
 
-    def held_out(self, rows: LearningRows) -> TimedLoss:
-        """Return the loss of rows that are judged by the scale of these."""
-        other = TimedLoss(rows, *self._given, self._n_threads)
-        other._follows = self
+    def held_out(self, rows: LearningRows) -> AftLoss:
+        """Return the loss bound to other rows, with the scale of these."""
+        other = AftLoss(rows, *self._options, self._n_threads)
+        other._training = self
         return other
 
     @property
     def scale(self) -> float:
-        """The scale at present."""
-        return self._scale if self._follows is None else self._follows.scale
+        """The current scale."""
+        return self._scale if self._training is None else self._training.scale
 
     @scale.setter
-    def scale(self, known: float) -> None:  # of an earlier round
-        self._scale = known
+    def scale(self, scale: float) -> None:  # of an earlier round
+        self._scale = scale
 
     def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Gradients and second derivatives by row."""
-        if self._is_fitted:
-            self._step(scores)
+        """Return gradients and hessians, (1, n_rows)."""
+        if self._fits_scale:
+            self._update_scale(scores)
             self._scale = max(self._scale, self._least_scale())
-        return self._pulls(scores)
+        return self._derivatives(scores)
 
-    def _pulls(self, scores: Floats) -> tuple[Floats, Floats]:
+    def _derivatives(self, scores: Floats) -> tuple[Floats, Floats]:
         gradients, hessians, _ = self._rows.gradients(scores[0], self.scale, self._n_threads)
         return gradients, hessians
 
     def _least_scale(self) -> float:
-        """Return the least scale of a round, known from the rows alone, wherever the scale is at present."""
+        """Return the least scale of a round, which depends on the rows alone."""
         if not self._least:
             other = copy(self)
             other._scale = 1.0
             offset = np.zeros(len(self._middle)) if self._offset is None else self._offset[0]
-            self._least = _LEAST_SHARE * other.fit_scale((other.constant(offset) + offset)[np.newaxis])
+            self._least = _LEAST_SCALE_RATIO * other.fit_scale((other.constant(offset) + offset)[np.newaxis])
         return self._least
 
     def mean_loss(self, scores: Floats) -> float:
-        """Weighted mean."""
+        """Return the weighted mean loss."""
         return self._rows.mean_loss(scores[0], self.scale, self._n_threads)
 
-    def _step(self, scores: Floats) -> float:
-        """Move the scale towards the least loss at these scores, and return by how much, as a logarithm."""
+    def _update_scale(self, scores: Floats) -> float:
+        """Take a Newton step of the log scale towards the least loss at these scores; return the step."""
 
         def loss_at(step: float) -> float:
             return self._rows.mean_loss(scores[0], self._scale * float(exp(np.float64(step))), self._n_threads)
 
-        before, here, after = (loss_at(step) for step in (-_APART, 0.0, _APART))
+        before, here, after = (loss_at(step) for step in (-_LOG_SCALE_STEP, 0.0, _LOG_SCALE_STEP))
         curvature = before + after - 2 * here
-        way = -_FARTHEST if before < after else _FARTHEST
-        step = (
-            float(np.clip(_APART / 2 * (before - after) / curvature, -_FARTHEST, _FARTHEST)) if curvature > 0 else way
-        )
-        while abs(step) > _CLOSE and not loss_at(step) < here:
+        step = -_MAX_LOG_SCALE_STEP if before < after else _MAX_LOG_SCALE_STEP
+        if curvature > 0:
+            newton = _LOG_SCALE_STEP / 2 * (before - after) / curvature
+            step = float(np.clip(newton, -_MAX_LOG_SCALE_STEP, _MAX_LOG_SCALE_STEP))
+        while abs(step) > _TOLERANCE and not loss_at(step) < here:
             step /= 2
-        if abs(step) <= _CLOSE:
+        if abs(step) <= _TOLERANCE:
             return 0.0
         self._scale *= float(exp(np.float64(step)))
         return step
 
     def fit_scale(self, scores: Floats) -> float:
         """Return the scale of least loss at these scores."""
-        for _ in range(_MOST_STEPS if self._is_fitted else 0):
-            if abs(self._step(scores)) < 1e-6:
+        for _ in range(_MAX_ITERATIONS if self._fits_scale else 0):
+            if abs(self._update_scale(scores)) < 1e-6:
                 break
         return self.scale
 
     def constant(self, offset: Floats) -> float:
-        """Score of least loss, beside an offset, that all rows share."""
+        """Return the constant score of least loss, given an offset."""
         used = self._weight > 0
         constant = float(np.average((self._middle - offset)[used], weights=self._weight[used]))
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_ITERATIONS):
             scores = (constant + offset)[np.newaxis]
-            if self._is_fitted:
-                self._step(scores)
-            gradients, hessians = self._pulls(scores)
-            down, curvature = float((gradients[0] * self._weight).sum()), float((hessians[0] * self._weight).sum())
-            step = -float(np.clip(down / max(curvature, 1e-300), -_LONGEST, _LONGEST))
+            if self._fits_scale:
+                self._update_scale(scores)
+            gradients, hessians = self._derivatives(scores)
+            slope, curvature = float((gradients[0] * self._weight).sum()), float((hessians[0] * self._weight).sum())
+            step = -float(np.clip(slope / max(curvature, 1e-300), -_MAX_STEP, _MAX_STEP))
             constant += step
             if abs(step) <= 1e-9 * (1 + abs(constant)):
                 break
@@ -257,9 +257,9 @@ class SurvivalTarget(BoostingTarget):
     Attributes
     ----------
     event_times, baseline_hazard : ndarray, or None
-        Times of curves, and the cumulative hazard of a score of 0 up to each (Cox).
+        Times of the survival curve, and the cumulative hazard of a score of 0 at each (Cox).
     scale : float or None
-        Of the logarithms of times about their scores (accelerated failure times).
+        Scale of the logarithms of times around the scores (accelerated failure times).
     """
 
     has_curve: ClassVar[bool] = True
@@ -270,10 +270,10 @@ class SurvivalTarget(BoostingTarget):
 
     @classmethod
     def check_request(cls, settings: BoostingSettings, inputs: FitInputs) -> None:
-        """Refuse metrics of other targets."""
+        """Refuse any metric but the concordance."""
         for metric in settings.metrics:
             if metric not in (None, "concordance"):
-                raise ValueError(f"{metric!r} is no metric of times. Use 'concordance', or None for the loss.")
+                raise ValueError(f"{metric!r} is no survival metric. Use 'concordance', or None for the loss.")
 
     def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read times in any of their forms."""
@@ -281,7 +281,7 @@ class SurvivalTarget(BoostingTarget):
         if self.settings.loss == "cox" and not (times.is_event | (times.high == np.inf)).all():
             row = int(np.flatnonzero(~times.is_event & np.isfinite(times.high))[0])
             raise ValueError(
-                f"loss='cox' needs times that are known or open to the end. Row {row} of {name} lies between "
+                f"loss='cox' needs times that are known or right-censored. Row {row} of {name} lies between "
                 f"{times.low[row]:g} and {times.high[row]:g}. Use loss='aft'."
             )
         return TargetRows(times.low, times.high)
@@ -290,45 +290,47 @@ class SurvivalTarget(BoostingTarget):
         """Return the loss."""
         settings = self.settings
         if settings.loss == "cox":
-            return Loss("outside", outside=partial(CoxLoss, ties=settings.ties))
+            return Loss("outside", custom=partial(CoxLoss, ties=settings.ties))
         scale = None if isinstance(settings.scale, str) else float(settings.scale)
-        of_rows = partial(TimedLoss, distribution=settings.distribution, scale=scale, n_threads=settings.n_threads)
-        return Loss("outside", "log", outside=of_rows)
+        of_rows = partial(AftLoss, distribution=settings.distribution, scale=scale, n_threads=settings.n_threads)
+        return Loss("outside", "log", custom=of_rows)
 
     def constants(self, loss: Loss, rows: LearningRows) -> Floats:
-        """Constant score of least loss; any has the same by Cox's."""
-        assert loss.outside is not None
-        of_rows = loss.outside(rows)
-        if not isinstance(of_rows, TimedLoss):
+        """Return the constant score of least loss; 0 for Cox's loss, which does not depend on it."""
+        assert loss.custom is not None
+        of_rows = loss.custom(rows)
+        if not isinstance(of_rows, AftLoss):
             return np.zeros(1)
         return np.array([of_rows.constant(np.zeros(len(rows.target)) if rows.offset is None else rows.offset[0])])
 
     @staticmethod
     def predictions(scores: Floats, model: FittedBoosting, classes: Labels | None) -> NDArray[Any]:
-        """Risk scores, or expected times."""
+        """Return risk scores (Cox) or expected times."""
         return model.predicted(scores)[:, 0]
 
-    def judge(self, metric: Metric, model: FittedBoosting, held_out: LearningRows, /, *others: object) -> Judge:
-        """Return the concordance of held-out rows, as a loss of scores."""
-        assert held_out.more is not None
-        low, high, sign = held_out.target, held_out.more, -1.0 if self.settings.loss == "cox" else 1.0
+    def held_out_metric(
+        self, metric: Metric, model: FittedBoosting, held_out: LearningRows, /, *others: object
+    ) -> HeldOutMetric:
+        """Return the negated concordance of held-out rows as a function of scores."""
+        assert held_out.extra is not None
+        low, high, sign = held_out.target, held_out.extra, -1.0 if self.settings.loss == "cox" else 1.0
 
-        def judged(scores: Floats, so_far: object = None) -> float:
+        def evaluate(scores: Floats, current_model: object = None) -> float:
             expected = np.ascontiguousarray(sign * scores[:, 0])
             return -float(_engine.concordance(low, high, expected, held_out.weight))
 
-        return judged
+        return evaluate
 
     def with_curve(self, loss: Loss, evaluated: LearningRows, scores: Floats, rows: LearningRows) -> Self:
         """Return the target with its survival curve, learned from the scores of the evaluated rows."""
-        assert loss.outside is not None
-        of_rows = loss.outside(evaluated)
+        assert loss.custom is not None
+        of_rows = loss.custom(evaluated)
         if isinstance(of_rows, CoxLoss):
             times, hazard = of_rows.baseline(scores)
             return replace(self, event_times=np.asarray(times), baseline_hazard=np.asarray(hazard))
-        assert isinstance(of_rows, TimedLoss)
+        assert isinstance(of_rows, AftLoss)
         known = np.unique(rows.target[(rows.weights() > 0) & (rows.target > 0)])
-        at = np.unique(np.linspace(0, max(len(known) - 1, 0), min(len(known), _MOST_TIMES)).astype(np.intp))
+        at = np.unique(np.linspace(0, max(len(known) - 1, 0), min(len(known), _MAX_TIMES)).astype(np.intp))
         return replace(self, event_times=known[at], scale=of_rows.fit_scale(scores))
 
     def attributes(self) -> dict[str, Any]:
@@ -375,8 +377,8 @@ class GradientBoostingSurvival(BaseBoosting):
     ties: str = parameter(StrOptions({"breslow", "efron"}), default="breslow")
 
     _target_type = SurvivalTarget
-    importances = other_rows.importances
-    _leaf_share: ClassVar[float] = 0.05  # censored rows say little: shares of events matter more than counts of rows
+    importances = new_data.importances
+    _leaf_fraction: ClassVar[float] = 0.05  # censored rows carry little information
 
     def _to_header(self) -> dict[str, Any]:
         return super()._to_header() | _SAVED_TIMES.to_header(self.__dict__)
@@ -400,7 +402,7 @@ class GradientBoostingSurvival(BaseBoosting):
     def predict_survival_function(
         self, X: TableLike, times: ArrayLike | None = None, *, offset: ArrayLike | None = None
     ) -> Floats:
-        """Share of rows like each that are still without an event at each time.
+        """Survival probability of each row at each time.
 
         Parameters
         ----------
@@ -414,8 +416,8 @@ class GradientBoostingSurvival(BaseBoosting):
         Returns
         -------
         ndarray of shape (n_samples, n_times)
-            Between 1 and 0, falling with time. With ``loss="cox"``, steps at the times of events (Breslow's estimate),
-            which stay where they are after the last of these.
+            Between 1 and 0, falling with time. With ``loss="cox"``, a step function of the event times (Breslow's
+            estimate), constant after the last one.
         """
         scores = self._scores(X, offset)
         at = self.event_times_ if times is None else argument_numbers(times, "times")
@@ -425,37 +427,37 @@ class GradientBoostingSurvival(BaseBoosting):
             steps = np.concatenate([[0.0], self.baseline_hazard_])  # 0 before the first event
             return exp(-exp(scores) * steps[np.searchsorted(self.event_times_, at, side="right")])
         z = (np.where(at > 0, log(np.maximum(at, 1e-300)), -1e300) - scores) / self.scale_
-        shares = _engine.shares_left(self.distribution, np.ascontiguousarray(np.clip(z, -1e3, 1e3)).ravel())
-        return np.asarray(shares).reshape(z.shape)
+        survival = _engine.shares_left(self.distribution, np.ascontiguousarray(np.clip(z, -1e3, 1e3)).ravel())
+        return np.asarray(survival).reshape(z.shape)
 
     def predict_quantile(self, X: TableLike, q: float = 0.5, *, offset: ArrayLike | None = None) -> Floats:
-        """Time by which a share of rows like each has had its event.
+        """Quantile of the time until the event of each row.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
         q : float, default=0.5
-            The share, between 0 and 1.
+            Level of the quantile, between 0 and 1.
         offset : array-like of shape (n_samples,), optional
             As in `predict`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Times; with ``loss="cox"`` infinity where fewer have had theirs by the last event that is known.
+            Times; with ``loss="cox"``, infinity if the quantile lies beyond the last event time.
         """
         if not 0 < q < 1:
             raise ValueError(f"q={q} must lie between 0 and 1.")
         scores = self._scores(X, offset)[:, 0]
         if self.loss == "aft":
             return exp(scores + self.scale_ * _engine.time_quantile(self.distribution, float(q)))
-        needed = -log(np.float64(1 - q)) * exp(-scores)  # hazard of a score of 0 at which the row's curve is there
+        needed = -log(np.float64(1 - q)) * exp(-scores)  # baseline hazard at the quantile
         at = np.searchsorted(self.baseline_hazard_, needed, side="left")
         return np.asarray(np.concatenate([self.event_times_, [np.inf]])[at])
 
     def predict_median(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Time by which half of the rows like each have had their event.
+        """Median of the time until the event of each row.
 
         Parameters
         ----------
@@ -479,7 +481,7 @@ class GradientBoostingSurvival(BaseBoosting):
         *,
         offset: ArrayLike | None = None,
     ) -> float:
-        """Harrell's concordance: how often the order of two events is foretold.
+        """Harrell's concordance index: how often the order of two events is predicted correctly.
 
         Parameters
         ----------
@@ -495,8 +497,8 @@ class GradientBoostingSurvival(BaseBoosting):
         Returns
         -------
         float
-            Share, of all pairs of which one is known to have come before the other, whose predictions say so; equal
-            predictions count half. 0.5 is chance; NaN if no pair can be compared.
+            Fraction of the comparable pairs that the predictions order correctly; ties of predictions count half. 0.5
+            is chance; NaN if no pair is comparable.
         """
         scores = np.ascontiguousarray(self._scores(X, offset)[:, 0])
         times = read_times(y, len(scores))

@@ -1,4 +1,4 @@
-"""What a booster predicts: how its target is read, its loss, where its scores start, and what they mean."""
+"""Targets of boosting: how they are read, their losses, initial scores and predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 import spinney._engine as _engine
-from spinney._boosting.evaluation import HeldOutScore, Judge, Labels, predictions_of
+from spinney._boosting.evaluation import HeldOutMetric, HeldOutScore, Labels, predictions_of
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import (
     TRAITS,
@@ -39,32 +39,32 @@ Encode = Callable[[Any], _engine.Table]
 
 @dataclass(frozen=True)
 class TargetRows:
-    """The target of some rows, as numbers.
+    """The targets of rows, as numbers.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        Codes of classes, values, grades, or the first time at which an event may have happened.
-    more : ndarray of shape (n_rows,), or None
-        What the loss must know beside: the list of each row; the last time of its event.
+        Class indices, numbers, grades of relevance, or the earliest times of events.
+    extra : ndarray of shape (n_rows,), or None
+        Second number of a row's target: the list of a row to rank, or the latest time of its event.
     """
 
     values: Floats
-    more: NDArray[Any] | None = None
+    extra: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class BoostingTarget(ABC):
-    """What is learned from a target, and how it is read.
+    """A kind of target, with the settings of its fit.
 
     Attributes
     ----------
     settings : BoostingSettings
     n_outputs : int
     classes : list of ndarray, or None
-        Labels of each output.
+        Class labels of each output.
     class_weight : ndarray of shape (n_classes,), or None
-        Weight of each class's rows.
+        Factor of the row weights of each class.
     cost_matrix : ndarray of shape (n_classes, n_classes), or None
     priors : ndarray of shape (n_classes,), or None
     """
@@ -79,13 +79,13 @@ class BoostingTarget(ABC):
     priors: Floats | None = None
 
     @classmethod
-    def held_out_together(cls, inputs: FitInputs) -> Any:
-        """Return the labels that the caller gives of rows to be held out together."""
+    def held_out_groups(cls, inputs: FitInputs) -> Any:
+        """Return the groups of rows that the caller wants to be held out together."""
         return inputs.groups
 
     @classmethod
     def check_request(cls, settings: BoostingSettings, inputs: FitInputs) -> None:
-        """Refuse metrics that the target does not have, and inputs that do not go together."""
+        """Refuse metrics that do not suit the target, and incompatible inputs."""
         for metric in settings.metrics:
             check_scoring(metric)
 
@@ -93,41 +93,41 @@ class BoostingTarget(ABC):
     def learn(
         cls, settings: BoostingSettings, y: TableLike, n_rows: int, groups: ArrayLike | None = None
     ) -> tuple[Self, TargetRows]:
-        """Read the target of the rows to learn from."""
+        """Read the target of the training rows."""
         target = cls(settings)
         return target, target.read(y, n_rows, groups=groups)
 
     @abstractmethod
     def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
-        """Read a target; `name` is what the caller calls it."""
+        """Read a target; `name` is the argument, such as "y_val"."""
 
     @abstractmethod
     def loss(self) -> Loss:
         """Return the loss."""
 
     def with_costs(self, rows: TargetRows, weight: Floats | None) -> Self:
-        """Return the target with what the rows to learn from decide: weights and costs of classes."""
+        """Return the target with class weights and costs, which may depend on the training rows."""
         return self
 
     def weights(self, rows: TargetRows, weight: Floats | None) -> Floats | None:
-        """Row weights, class weights included."""
+        """Return the row weights, class weights included."""
         return weight
 
     def without_class_weights(self, rows: LearningRows) -> LearningRows:
-        """Return rows with the weights that the caller gave them."""
+        """Return the rows without class weights."""
         return rows
 
     def row_groups(self, groups: ArrayLike | None, n_rows: int) -> ArrayLike | None:
-        """Return the labels of rows that are held out together."""
+        """Return the groups of rows that are held out together."""
         return groups
 
     def total_weight(self, rows: LearningRows) -> float:
-        """Total weight by which the automatic settings are chosen."""
+        """Return the total weight that the automatic settings depend on."""
         return rows.total_weight
 
     def constants(self, loss: Loss, rows: LearningRows) -> Floats:
-        """Constant scores of least loss."""
-        weight, used, first = rows.seen_weights, rows.used, 0
+        """Return the constant scores of least loss."""
+        weight, used, first = rows.weights_view, rows.used, 0
         found: list[Floats] = []
         for part, target in zip(loss.parts, loss.targets(rows), strict=True):
             offset = None if rows.offset is None else rows.offset[first : first + part.n_scores, used]
@@ -140,7 +140,7 @@ class BoostingTarget(ABC):
         """Turn scores, (n_rows, n_scores), into predictions."""
         return predictions_of(model, scores, classes)
 
-    def judge(
+    def held_out_metric(
         self,
         metric: Metric,
         model: FittedBoosting,
@@ -148,8 +148,8 @@ class BoostingTarget(ABC):
         base: Floats | None = None,
         encode: Encode | None = None,
         /,
-    ) -> Judge:
-        """Return a metric on held-out rows, as a function of scores; smaller is better."""
+    ) -> HeldOutMetric:
+        """Return a metric on held-out rows as a function of scores; smaller is better."""
         return HeldOutScore(metric, model, held_out, self.classes, base, encode, self.settings.n_threads)
 
     def with_curve(self, loss: Loss, evaluated: LearningRows, scores: Floats, rows: LearningRows) -> Self:
@@ -161,9 +161,9 @@ class BoostingTarget(ABC):
         return {"n_outputs_": self.n_outputs}
 
 
-def _user_loss(given: CustomLoss, of_classes: bool, n_jobs: int | None) -> Loss:
-    own = UserLoss(given, of_classes, n_jobs)
-    return Loss("outside", own.link, outside=own)
+def _user_loss(loss: CustomLoss, of_classes: bool, n_jobs: int | None) -> Loss:
+    custom = UserLoss(loss, of_classes, n_jobs)
+    return Loss("outside", custom.link, custom=custom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class ClassificationTarget(BoostingTarget):
     def learn(
         cls, settings: BoostingSettings, y: TableLike, n_rows: int, groups: ArrayLike | None = None
     ) -> tuple[Self, TargetRows]:
-        """Read the classes of the rows to learn from."""
+        """Read the classes of the training rows."""
         codes, classes = read_some_classes(y, n_rows)
         is_one, most = len(classes) == 1, max(map(len, classes))
         if settings.loss != "log_loss" and (most > 2 or not is_one):
@@ -189,7 +189,7 @@ class ClassificationTarget(BoostingTarget):
         return self.classes
 
     def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
-        """Read classes that the model knows."""
+        """Read known classes."""
         return TargetRows(known_codes(y, self._labels if self.n_outputs > 1 else self._labels[0], n_rows, name))
 
     def loss(self) -> Loss:
@@ -202,7 +202,7 @@ class ClassificationTarget(BoostingTarget):
         return class_loss(settings.loss, len(self._labels[0]), float(settings.focal_gamma))
 
     def with_costs(self, rows: TargetRows, weight: Floats | None) -> Self:
-        """Return the target with the weights and costs of its classes."""
+        """Return the target with class weights and costs."""
         settings, classes = self.settings, self._labels[0]
         if self.n_outputs > 1 and (settings.cost_matrix is not None or settings.priors is not None):
             raise ValueError("cost_matrix and priors are for one output. Fit one model per output.")
@@ -222,26 +222,26 @@ class ClassificationTarget(BoostingTarget):
         return replace(self, class_weight=by_class, cost_matrix=costs.cost, priors=costs.priors)
 
     def weights(self, rows: TargetRows, weight: Floats | None) -> Floats | None:
-        """Row weights times those of their classes."""
+        """Return the row weights times class weights."""
         if self.class_weight is None:
             return weight
         by_row = self.class_weight[rows.values.astype(np.intp)]
         return np.ascontiguousarray(by_row if weight is None else weight * by_row)
 
     def without_class_weights(self, rows: LearningRows) -> LearningRows:
-        """Return rows with the weights that the caller gave them."""
+        """Return the rows without class weights."""
         if self.class_weight is None:
             return rows
         return replace(rows, weight=rows.weights() / self.class_weight[rows.target.astype(np.intp)])
 
     def constants(self, loss: Loss, rows: LearningRows) -> Floats:
-        """Constant scores of least loss; each class needs a row."""
+        """Return the constant scores of least loss; each class needs a row."""
         for part, target in zip(loss.parts, loss.targets(rows), strict=True):
             totals = np.bincount(target.astype(np.intp), rows.weight, max(2, part.n_scores))
             if (totals == 0).any():
                 raise ValueError(
-                    f"The class with index {int(np.argmin(totals))} in classes_ has no row of positive weight to learn "
-                    "from. Drop its rows, or give some of them a weight."
+                    f"The class with index {int(np.argmin(totals))} in classes_ has no training row of positive "
+                    "weight. Drop its rows, or give some of them a weight."
                 )
         return super().constants(loss, rows)
 
@@ -256,12 +256,12 @@ class ClassificationTarget(BoostingTarget):
         }
 
 
-def _read_class_weight(given: str | dict[Any, float], codes: NDArray[np.intp], classes: NDArray[Any]) -> Floats:
-    if isinstance(given, dict):
-        unknown = [label for label in given if label not in set(classes.tolist())]
+def _read_class_weight(weights: str | dict[Any, float], codes: NDArray[np.intp], classes: NDArray[Any]) -> Floats:
+    if isinstance(weights, dict):
+        unknown = [label for label in weights if label not in set(classes.tolist())]
         if unknown:
             raise ValueError(f"class_weight has a class that y does not have: {unknown[0]!r}.")
-        by_class = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
+        by_class = np.array([weights.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
     else:
         by_class = len(codes) / (len(classes) * np.bincount(codes, minlength=len(classes)))
     if not (np.isfinite(by_class) & (by_class >= 0)).all():
@@ -270,13 +270,13 @@ def _read_class_weight(given: str | dict[Any, float], codes: NDArray[np.intp], c
 
 
 class RegressionTarget(BoostingTarget):
-    """Values: one or several columns of numbers, or several quantiles of one."""
+    """Numbers: one or several columns, or several quantiles of one column."""
 
     @classmethod
     def learn(
         cls, settings: BoostingSettings, y: TableLike, n_rows: int, groups: ArrayLike | None = None
     ) -> tuple[Self, TargetRows]:
-        """Read the values of the rows to learn from."""
+        """Read the numbers of the training rows."""
         levels = settings.levels
         if levels is not None:
             return cls(settings, len(levels)), TargetRows(read_one_value(y, n_rows, "boosting of several quantiles"))
@@ -285,7 +285,7 @@ class RegressionTarget(BoostingTarget):
         return target, target.read(y, n_rows)
 
     def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
-        """Read as many columns as the model has outputs."""
+        """Read a column for each output."""
         if self.n_outputs == 1 or self.settings.levels is not None:
             return TargetRows(read_one_value(y, n_rows, "boosting", name))
         values = read_values(y, n_rows, name)
@@ -311,50 +311,50 @@ class RegressionTarget(BoostingTarget):
         return loss if self.n_outputs == 1 else loss_of_outputs([loss] * self.n_outputs, loss.link)
 
 
-_INVERTED = ("logit", "half_logit", "softmax")  # links by which a share has one score
-_LEAST_SHARE = float(np.finfo(np.float32).eps)  # a share of 0 has no finite score
+_INVERTIBLE = ("logit", "half_logit", "softmax")  # links whose probabilities determine the scores
+_LEAST_PROBA = float(np.finfo(np.float32).eps)  # a probability of 0 has no finite score
 
 
-class FirstModel(Protocol):
-    """An estimator of scikit-learn's kind whose predictions scores start at."""
+class InitialModel(Protocol):
+    """A scikit-learn estimator whose predictions are the initial scores."""
 
     def fit(self, X: Any, y: Any) -> Any: ...
     def predict(self, X: Any) -> Any: ...
     def predict_proba(self, X: Any) -> Any: ...
 
 
-def fit_first(
-    template: FirstModel, X: TableLike, rows: LearningRows, classes: Labels | None, is_weighted: bool
-) -> FirstModel:
-    """Fit the model that scores start from to the rows that are learned from."""
+def fit_initial_model(
+    template: InitialModel, X: TableLike, rows: LearningRows, classes: Labels | None, is_weighted: bool
+) -> InitialModel:
+    """Fit the model of the initial scores to the training rows."""
     used = np.flatnonzero(rows.weights() > 0)
     if classes is not None and len(classes) > 1:
-        raise ValueError("A model to start from is for one output. Fit one model per output, or drop init.")
+        raise ValueError("init=estimator is for one output. Fit one model per output, or drop init.")
     y = rows.target[used] if classes is None else classes[0][rows.target[used].astype(np.intp)]
     weighted = {}
     if is_weighted:
         if not has_fit_parameter(template, "sample_weight"):
             raise ValueError(
                 f"The initial estimator {type(template).__name__} does not support sample weights. Leave the weights "
-                "out, or start from another model."
+                "out, or use another estimator."
             )
         weighted["sample_weight"] = rows.weights()[used]
     table = pick_table(X)
-    fitted: FirstModel = clone(template).fit(table.take(None if len(used) == table.n_rows else used), y, **weighted)
+    fitted: InitialModel = clone(template).fit(table.take(None if len(used) == table.n_rows else used), y, **weighted)
     return fitted
 
 
-def first_scores(first: FirstModel, X: TableLike, link: str, n_classes: int, n_scores: int = 1) -> Floats:
-    """Scores at which a model's predictions lie, (n_scores, n_rows)."""
+def initial_scores(model: InitialModel, X: TableLike, link: str, n_classes: int, n_scores: int = 1) -> Floats:
+    """Return the scores, (n_scores, n_rows), that correspond to a model's predictions."""
     X = pick_table(X).native
-    name = type(first).__name__
+    name = type(model).__name__
     if link == "normal":
-        raise ValueError(f"loss='normal' does not start at another model. Drop init={name}.")
+        raise ValueError(f"loss='normal' takes no initial estimator. Drop init={name}.")
     if not is_of_classes(link):
-        found = np.asarray(first.predict(X), dtype=np.float64)
+        found = np.asarray(model.predict(X), dtype=np.float64)
         found = found.reshape(1, -1) if found.ndim == 1 or n_scores == 1 else np.ascontiguousarray(found.T)
         if len(found) == 1:
-            found = np.repeat(found, n_scores, axis=0)  # all quantiles start at one prediction
+            found = np.repeat(found, n_scores, axis=0)  # all quantiles start at the same prediction
         if len(found) != n_scores:
             raise ValueError(f"init={name} predicts {len(found)} outputs, and the model has {n_scores}.")
         if link == "log" and not (found > 0).all():
@@ -364,13 +364,13 @@ def first_scores(first: FirstModel, X: TableLike, link: str, n_classes: int, n_s
                 f"{row}. Start from a model that predicts positive numbers."
             )
         return log(found) if link == "log" else found
-    if link not in _INVERTED:
-        raise ValueError(f"This loss does not start at another model. Drop init={name}, or use loss='log_loss'.")
-    shares = np.asarray(first.predict_proba(X), dtype=np.float64)
-    if shares.ndim != 2 or shares.shape[1] != n_classes:
-        raise ValueError(f"init={name} gives shares of shape {shares.shape}; they need a column for each class.")
-    shares = np.ascontiguousarray(np.clip(shares, _LEAST_SHARE, 1 - _LEAST_SHARE).T)
+    if link not in _INVERTIBLE:
+        raise ValueError(f"This loss takes no initial estimator. Drop init={name}, or use loss='log_loss'.")
+    proba = np.asarray(model.predict_proba(X), dtype=np.float64)
+    if proba.ndim != 2 or proba.shape[1] != n_classes:
+        raise ValueError(f"init={name} predicts probabilities of shape {proba.shape}; each class needs a column.")
+    proba = np.ascontiguousarray(np.clip(proba, _LEAST_PROBA, 1 - _LEAST_PROBA).T)
     if link == "softmax":
-        logs = log(shares)
+        logs = log(proba)
         return np.asarray(logs - logs.mean(axis=0))
-    return np.asarray(log(shares[1:] / (1 - shares[1:])) / (2.0 if link == "half_logit" else 1.0))
+    return np.asarray(log(proba[1:] / (1 - proba[1:])) / (2.0 if link == "half_logit" else 1.0))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 import spinney._engine as _engine
-from spinney._boosting.learning_rows import LearningRows, set_aside
+from spinney._boosting.learning_rows import LearningRows, split_validation
 from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
 from spinney._data.types import TableLike
@@ -132,15 +132,15 @@ class BaseStagewise(TableEstimator):
         encoded = self._encode(X)
         n_rows, noun = encoded.table.n_rows, type(self).__name__
         target = SingleTarget.read(y, n_rows, noun, self._is_class_target)
-        rows = LearningRows(encoded.table, target.values, read_weights(sample_weight, n_rows), given=X)
+        rows = LearningRows(encoded.table, target.values, read_weights(sample_weight, n_rows), X=X)
         validation: LearningRows | None = None
         if X_val is not None and y_val is not None:
             table = encoded.read(X_val)
             known = target.encode_other_rows(y_val, table.n_rows, noun, "y_val")
-            validation = LearningRows(table, known, read_weights(sample_weight_val, table.n_rows), given=X_val)
+            validation = LearningRows(table, known, read_weights(sample_weight_val, table.n_rows), X=X_val)
 
         def split(seed: int) -> tuple[LearningRows, LearningRows]:
-            return set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
+            return split_validation(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
 
         self._fit_rows(encoded, target, rows, validation, split)
         return self

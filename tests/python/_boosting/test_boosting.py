@@ -405,7 +405,7 @@ def test_refusals_of_regression():
         ({"scoring": "nonsense"}, "nonsense"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"max_bins": 70_000}, "max_bins"),
-        ({"validation_fraction": 50, "early_stopping": True}, "leaves none to learn from"),
+        ({"validation_fraction": 50, "early_stopping": True}, "leaves no training rows"),
     ],
 )
 def test_refusals_of_parameters(parameters, message):
@@ -426,7 +426,7 @@ def test_refusals_of_classes(iris):
         spinney.GradientBoostingClassifier().fit(X, y, X_val=X, y_val=np.where(np.arange(150) == 3, 4, y))
     with pytest.raises(ValueError, match="class_weight has a class"):
         spinney.GradientBoostingClassifier(class_weight={9: 1.0}).fit(X, y)
-    with pytest.raises(ValueError, match="no row of positive weight"):
+    with pytest.raises(ValueError, match="no training row of positive weight"):
         spinney.GradientBoostingClassifier(class_weight={0: 0.0}).fit(X, y)
     with pytest.raises(ValueError, match=r"offset has shape \(150,\); it needs \(150, 3\)"):
         spinney.GradientBoostingClassifier().fit(X, y, offset=np.zeros(150))

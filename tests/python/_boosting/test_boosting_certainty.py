@@ -6,8 +6,8 @@ import spinney
 from oracle.forest_uncertainty import slow_upper_point
 from oracle.saved import through_bytes
 from spinney import _engine
-from spinney._boosting.calibration import Calibration, errors_of_mean
-from spinney._boosting.learning_rows import LearningRows, in_folds
+from spinney._boosting.calibration import Calibration, error_ratio_of_mean
+from spinney._boosting.learning_rows import LearningRows, split_folds
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(300, 3))
@@ -36,7 +36,7 @@ def test_errors_are_of_rows_that_a_booster_has_not_seen():
 def held_out_by(groups=None, n_folds=5):
     """Booster by row: whether it holds the row out."""
     rows = LearningRows(_engine.Table(300), VALUES, None)
-    return np.array([part.weights() > 0 for _, part in in_folds(rows, n_folds, groups, False, 0, 0.2)])
+    return np.array([part.weights() > 0 for _, part in split_folds(rows, n_folds, groups, False, 0, 0.2)])
 
 
 def test_a_fifth_of_each_fold_is_held_out_twice():
@@ -59,15 +59,15 @@ def test_a_mean_errs_less_than_those_it_is_of():
     weight = rng.integers(1, 3, size=20_000).astype(float)
     errors = shared + own
     for n_known, n_all in ((1, 5), (1, 10), (2, 10)):
-        found = errors_of_mean(errors[:2], errors[:2].mean(axis=0), weight, n_known, n_all)
+        found = error_ratio_of_mean(errors[:2], errors[:2].mean(axis=0), weight, n_known, n_all)
         truth = np.abs(errors[:n_all].mean(axis=0)).mean() / np.abs(errors[:n_known].mean(axis=0)).mean()
         assert found == pytest.approx(truth, rel=0.01)
     one = np.abs(errors[:2]) @ weight / weight.sum()
     both = np.abs(errors[:2].mean(axis=0)) @ weight / weight.sum()
     own_part = 2 * (one.mean() ** 2 - both**2)
     slow = np.sqrt((one.mean() ** 2 - own_part * 4 / 5) / one.mean() ** 2)
-    assert errors_of_mean(errors[:2], errors[:2].mean(axis=0), weight, 1, 5) == pytest.approx(slow)
-    assert errors_of_mean(np.zeros((2, 3)), np.zeros(3), np.ones(3), 1, 5) == 1.0
+    assert error_ratio_of_mean(errors[:2], errors[:2].mean(axis=0), weight, 1, 5) == pytest.approx(slow)
+    assert error_ratio_of_mean(np.zeros((2, 3)), np.zeros(3), np.ones(3), 1, 5) == 1.0
 
 
 def test_intervals_are_those_of_the_mean_not_of_its_members():
@@ -76,12 +76,12 @@ def test_intervals_are_those_of_the_mean_not_of_its_members():
     y = np.sin(9 * Z[:, 0]) * Z[:, 1] + Z[:, 2] * Z[:, 3]  # no noise: boosters differ most from each other
     model = spinney.GradientBoostingRegressor(effort=0.5, learning_rate=0.3, n_iter_no_change=5).fit(Z[:400], y[:400])
     known = model._calibration
-    assert known.narrower < 0.9
+    assert known.error_ratio < 0.9
     ends = model.predict_interval(Z[:1], 0.8, "residual")[0]
-    assert np.ptp(ends) == pytest.approx(2 * known.narrower * slow_upper_point(known.errors, 0.8))
+    assert np.ptp(ends) == pytest.approx(2 * known.error_ratio * slow_upper_point(known.errors, 0.8))
     covered = model.coverage_report(Z[400:], y[400:], 0.8, bins=0).columns["coverage"][0]
     assert abs(covered - 0.8) < 0.04
-    assert model.calibrate(Z[400:500], y[400:500])._calibration.narrower == 1.0
+    assert model.calibrate(Z[400:500], y[400:500])._calibration.error_ratio == 1.0
 
 
 @pytest.mark.parametrize("method", ["scaled", "residual"])

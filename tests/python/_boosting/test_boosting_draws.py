@@ -130,8 +130,8 @@ def test_sparse_and_dense_tables_give_the_same_symmetric_trees():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"sampling": "gradient", "loss": "quantile"}, "which loss='quantile' does not tell"),
-        ({"sampling": "gradient", "growth": {"n_parallel_trees": 2}}, "n_parallel_trees goes with rows drawn alike"),
+        ({"sampling": "gradient", "loss": "quantile"}, "not informative for loss='quantile'"),
+        ({"sampling": "gradient", "growth": {"n_parallel_trees": 2}}, "n_parallel_trees needs rows drawn uniformly"),
         ({"sampling": "random"}, "sampling"),
         ({"growth": {"n_parallel_trees": 0}}, "n_parallel_trees"),
         ({"feature_costs": [1.0, -1.0, 1.0, 1.0]}, "feature_costs must be positive"),

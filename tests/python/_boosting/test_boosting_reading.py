@@ -156,7 +156,7 @@ def test_importances_refuse_in_words() -> None:
         model.importances(kind="impurity")
     with pytest.raises(ValueError, match="Pass X and y"):
         model.importances(kind="permutation")
-    with pytest.raises(ValueError, match="scoring goes with kind='permutation'"):
+    with pytest.raises(ValueError, match="scoring is for kind='permutation'"):
         model.importances(scoring="r2")
     with pytest.raises(ValueError, match="n_repeats must be a whole number"):
         model.importances(X, y, "permutation", n_repeats=0)

@@ -9,9 +9,9 @@ import pytest
 import spinney
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
-from spinney._boosting.member import in_turns, mean_curve
+from spinney._boosting.boosters import mean_curve, round_robin
 from spinney._boosting.options import recipe as recipe_table
-from spinney._boosting.options.recipe import Recipe, resolve, searched
+from spinney._boosting.options.recipe import Recipe, candidate_recipes, resolve
 from spinney._boosting.settings import BoostingSettings
 
 RNG = np.random.default_rng(5)
@@ -88,7 +88,7 @@ def test_boosters_of_few_values_differ_unless_the_user_says_how_trees_are():
     def recipes(**parameters):
         model = spinney.GradientBoostingRegressor(**parameters)
         recipe = resolve(BoostingSettings.of(model), 240, 1, False)
-        return [(r.max_features, r.min_samples_leaf, r.subsample) for r in map(recipe.of_member, range(4))]
+        return [(r.max_features, r.min_samples_leaf, r.subsample) for r in map(recipe.for_booster, range(4))]
 
     assert recipes() == [(0.35, 10, 1.0), (0.35, 10, 0.7), (None, 1, 1.0), (None, 1, 0.7)]
     assert recipes(max_features=0.5) == [(0.5, 10, 1.0), (0.5, 10, 0.7)] * 2
@@ -167,7 +167,7 @@ def test_nodes_of_two_classes_look_at_fewer_of_many_columns():
     def share(n_rows, n_columns, **parameters):
         model = spinney.GradientBoostingClassifier(**parameters)
         recipe = resolve(BoostingSettings.of(model), n_rows, 1, False, n_columns=n_columns)
-        return [tried.max_features for tried in searched(BoostingSettings.of(model), recipe)]
+        return [tried.max_features for tried in candidate_recipes(BoostingSettings.of(model), recipe)]
 
     assert share(2999, 12) == share(50, 800) == [0.2]
     assert share(3000, 12) == share(19_999, 12) == [0.3]
@@ -190,7 +190,7 @@ def test_rounds_of_many_classes_are_few():
 def test_boosters_of_several_classes_take_turns_in_their_bins():
     def bins(n_scores, **parameters):
         recipe = resolve(BoostingSettings.of(spinney.GradientBoostingClassifier(**parameters)), 500, n_scores, False)
-        return [recipe.of_member(i).max_bins for i in range(5)]
+        return [recipe.for_booster(i).max_bins for i in range(5)]
 
     assert bins(3) == [64, 64, 24, 24, 64]
     assert bins(3, max_bins=40) == [40] * 5
@@ -230,7 +230,7 @@ def test_groups_are_held_out_together():
     mixed = values(**patient).fit(leaky, y)
     assert apart.validation_score_[-1] > 4 * mixed.validation_score_[-1]
     assert values().fit(leaky, y, groups=np.minimum(groups, 2)).n_iter_ > 0  # three groups: three folds
-    with pytest.raises(ValueError, match="groups has one label only"):
+    with pytest.raises(ValueError, match="groups has a single label"):
         values().fit(leaky, y, groups=np.zeros(240))
 
 
@@ -274,7 +274,7 @@ def test_rows_of_weight_0_change_no_bit(make, y):
 def test_a_warm_start_needs_a_number():
     model = values(warm_start=True).fit(X, VALUES)
     n_done = model.n_iter_
-    with pytest.raises(ValueError, match="does not say how many"):
+    with pytest.raises(ValueError, match="does not set their number"):
         model.fit(X, VALUES)
     model.set_params(n_estimators=n_done + 3, n_iter_no_change=None).fit(X, VALUES)
     assert model.n_iter_ == n_done + 3
@@ -288,8 +288,8 @@ def test_callbacks_end_all_folds_at_once(capsys):
     model.fit(X, VALUES)
     assert rounds == [1, 2, 3, 4, 5, 6]
     assert model.n_iter_ == 60
-    assert model.stopped_because_ == "a callback said so"
-    assert "of 10 boosters the first 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, the best" in capsys.readouterr().err
+    assert model.stopped_because_ == "a callback stopped the fit"
+    assert "the best rounds of the 10 boosters are kept: 6, 6, 6, 6, 6, 6, 6, 6, 6, 6" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 5, 9, 10, 12, 30])
@@ -334,7 +334,7 @@ def test_rare_classes():
 def test_a_search_tries_recipes_that_the_user_leaves_open():
     def tried(**parameters):
         model = spinney.GradientBoostingClassifier(effort="search", **parameters)
-        return searched(BoostingSettings.of(model), resolve(BoostingSettings.of(model), 500, 1, False))
+        return candidate_recipes(BoostingSettings.of(model), resolve(BoostingSettings.of(model), 500, 1, False))
 
     usual, small, large, few, rough = tried()
     assert (usual.max_leaf_nodes, small.max_leaf_nodes, large.max_leaf_nodes) == (6, 3, 24)
@@ -345,7 +345,7 @@ def test_a_search_tries_recipes_that_the_user_leaves_open():
     assert len(tried(max_leaf_nodes=9, max_features=0.5, min_samples_leaf=4, l2_regularization=1.0)) == 1
     model = spinney.GradientBoostingRegressor(effort="search", max_features=0.5, min_samples_leaf=4, max_leaf_nodes=9)
     assert (
-        len(searched(BoostingSettings.of(model), resolve(BoostingSettings.of(model), 500, 1, False))) == 2
+        len(candidate_recipes(BoostingSettings.of(model), resolve(BoostingSettings.of(model), 500, 1, False))) == 2
     )  # the penalty alone is open
 
 
@@ -357,15 +357,15 @@ def test_a_search_keeps_the_recipe_of_least_held_out_loss():
     assert best.validation_score_.min() < usual.validation_score_.min()
     assert best.fingerprint() == clone(best).set_params(n_jobs=1).fit(sums, y).fingerprint()
     ended = clone(best).set_params(callbacks=lambda about: about["round"] == 3).fit(sums, y)
-    assert ended.stopped_because_ == "a callback said so"
-    with pytest.raises(ValueError, match=r"effort='search' compares recipes by the folds"):
+    assert ended.stopped_because_ == "a callback stopped the fit"
+    with pytest.raises(ValueError, match=r"effort='search' compares recipes by cross-validation"):
         values(effort="search", n_estimators=10).fit(X, VALUES)
 
 
 def test_the_curve_of_several_members_is_the_mean_of_what_each_has_reached():
     random = np.random.default_rng(0)
     curves = [random.random(n).tolist() for n in (7, 3, 12, 1, 5, 9, 2, 8, 4, 6, 11)]
-    turns = in_turns([len(curve) for curve in curves])
+    turns = round_robin([len(curve) for curve in curves])
     last, slow = np.array([curve[0] for curve in curves]), []
     for m, r in turns:
         last[m] = curves[m][r]

@@ -57,7 +57,7 @@ def test_a_number_of_rounds_to_wait_is_enough_to_stop_early():
         ({}, "the held-out loss has not improved for 5 rounds"),
         ({"scoring": "r2"}, "the held-out score has not improved for 5 rounds"),
         ({"n_estimators": 3}, "all 3 rounds are done"),
-        ({"callbacks": lambda progress: progress["round"] == 2}, "a callback said so"),
+        ({"callbacks": lambda progress: progress["round"] == 2}, "a callback stopped the fit"),
     ],
 )
 def test_a_model_says_why_it_stopped(parameters, words, capsys, tmp_path):
@@ -85,7 +85,7 @@ def test_few_rows_are_learned_from_too(n):
 
 def test_leaves_too_large_for_the_table_are_warned_of():
     X, y = noisy(30)
-    with pytest.warns(UserWarning, match="min_samples_leaf=20 leaves no room for a split of 30 rows"):
+    with pytest.warns(UserWarning, match="min_samples_leaf=20 allows no split of 30 rows"):
         spinney.GradientBoostingRegressor(min_samples_leaf=20, n_estimators=2).fit(X, y)
 
 
@@ -127,7 +127,7 @@ def test_groups_are_held_out_together():
     assert {int(tree.n_rows[0]) for tree in model.boosting_.trees()} == {240}
     with pytest.raises(ValueError, match="groups has shape"):
         stopping().fit(X, y, groups=groups[1:])
-    with pytest.raises(ValueError, match="none to judge by"):
+    with pytest.raises(ValueError, match="or no validation rows"):
         stopping().fit(X, y, groups=np.zeros(300))
 
 
@@ -364,12 +364,12 @@ def test_losses_settle_as_the_twin_says():
     for case in range(60):
         losses = (1 / np.arange(1, 61) ** rng.uniform(0, 1) + rng.normal(0, 0.02, 60)).tolist()
         rule = (int(rng.integers(1, 12)), float(rng.choice([0, 0.003])), float(rng.choice([0, 0.01])), bool(case % 2))
-        settling = _engine.Settling(*rule)
+        early_stopping = _engine.Settling(*rule)
         found = None
         for n, loss in enumerate(losses, start=1):
-            settling.add(loss)
-            assert settling.is_best == (n == 1 or loss < min(losses[: n - 1]))
-            if found is None and settling.is_settled:
+            early_stopping.add(loss)
+            assert early_stopping.is_best == (n == 1 or loss < min(losses[: n - 1]))
+            if found is None and early_stopping.is_settled:
                 found = n
         assert found == rounds_until_settled(losses, *rule)
 

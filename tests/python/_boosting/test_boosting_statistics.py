@@ -7,7 +7,7 @@ import spinney
 from oracle import category_statistics as twin
 from oracle.boosting import losses as slow_losses
 from spinney import _engine
-from spinney._boosting import boosters, fit
+from spinney._boosting import boosters, fit, target_encoding
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import named_loss
 from spinney._model.boosting import FittedBoosting
@@ -26,8 +26,8 @@ def values(**parameters):
     return spinney.GradientBoostingRegressor(**(QUICK | parameters))
 
 
-@pytest.mark.parametrize("held_twice", [0, 3])
-def test_statistics_agree_with_the_twin(held_twice):
+@pytest.mark.parametrize("fold_overlap", [0, 3])
+def test_statistics_agree_with_the_twin(fold_overlap):
     codes = np.where(np.arange(60) % 11 == 0, -1, np.arange(60) * 5 % 13).astype(np.int32)
     table = _engine.Table(60)
     table.add_category(codes, 14)  # one category has no rows
@@ -35,13 +35,13 @@ def test_statistics_agree_with_the_twin(held_twice):
     fold = np.arange(60) % 4  # fold 3 is never held out
     held_out = [fold == k for k in range(3)]
     for k in range(3):
-        held_out[(k + 1) % 3][np.flatnonzero(fold == k)[:held_twice]] = True
+        held_out[(k + 1) % 3][np.flatnonzero(fold == k)[:fold_overlap]] = True
     holders = [{k for k in range(3) if held_out[k][i]} for i in range(60)]
-    statistics = boosters.CategoryStatistics(LearningRows(table, pull, weight), pull, held_out)
+    statistics = target_encoding.TargetEncoder(LearningRows(table, pull, weight), pull, held_out)
     as_numbers = np.where(codes < 0, np.nan, codes)
     for member in range(3):
-        grown_on, [(source, of_category, of_missing, of_unseen)] = statistics.of_member(member)
-        wanted = twin.of_member(as_numbers, 14, pull, weight, holders, member, boosters._DOUBT)
+        grown_on, [(source, of_category, of_missing, of_unseen)] = statistics.encode(member)
+        wanted = twin.of_member(as_numbers, 14, pull, weight, holders, member, target_encoding._PRIOR_WEIGHT)
         assert source == 0
         assert grown_on.n_columns == 2
         np.testing.assert_allclose(grown_on.column(1), wanted[0], rtol=1e-12)
@@ -56,7 +56,7 @@ def test_statistics_agree_with_the_twin(held_twice):
 def test_pulls_are_slopes_of_the_loss(loss, parameter):
     f, y = RNG.normal(size=50), RNG.uniform(0.1, 3, size=50)
     y = np.round(y / 3) if loss == "logistic" else y
-    found = -named_loss(loss, parameter).slopes(y, f[np.newaxis], None)[0]
+    found = -named_loss(loss, parameter).row_gradients(y, f[np.newaxis], None)[0]
     if loss == "huber":
         parameter = np.quantile(np.abs(y - f), parameter, method="averaged_inverted_cdf")
     slopes = (slow_losses(loss, y, f - 1e-6, parameter) - slow_losses(loss, y, f + 1e-6, parameter)) / 2e-6
@@ -70,7 +70,7 @@ def test_finished_trees_score_held_out_rows_as_the_booster_did(monkeypatch):
         kept.update(members=members, held_out=held_out)
         return np.ones(1)
 
-    monkeypatch.setattr(fit, "best_factors", keep)
+    monkeypatch.setattr(fit, "best_tree_factors", keep)
     model = values().fit(X, VALUES)
     on_names = 0
     for member, part in zip(kept["members"], kept["held_out"], strict=True):
@@ -139,21 +139,23 @@ def test_folds_of_a_deal_are_those_it_says_however_uneven():
     rows = LearningRows(table, pull, None)
     deals = [[at < 50, (at >= 40) & (at < 53)], [at >= 55, (at > 5) & (at < 55)]]
     parts = [LearningRows(table, pull, held.astype(float)) for deal in deals for held in deal]
-    found = boosters.tables_with_statistics(rows, pull, parts, [2, 2])
+    found = target_encoding.target_encoded_tables(rows, pull, parts, [2, 2])
     for i, (grown_on, _) in enumerate(found):
         holders = [{k for k in range(2) if deals[i // 2][k][row]} for row in range(60)]
-        wanted = twin.of_member(codes.astype(float), 13, pull, np.ones(60), holders, i % 2, boosters._DOUBT)
+        wanted = twin.of_member(
+            codes.astype(float), 13, pull, np.ones(60), holders, i % 2, target_encoding._PRIOR_WEIGHT
+        )
         np.testing.assert_allclose(grown_on.column(1), wanted[0], rtol=1e-12)
 
 
 def test_a_fit_of_two_deals_with_uneven_groups_tells_them_apart(monkeypatch):
-    given, make_tables = [], boosters.tables_with_statistics
+    given, make_tables = [], target_encoding.target_encoded_tables
 
-    def tell(rows, pulls, parts, n_of_splits):
-        given.append((len(parts), n_of_splits))
-        return make_tables(rows, pulls, parts, n_of_splits)
+    def tell(rows, pulls, parts, boosters_per_repeat):
+        given.append((len(parts), boosters_per_repeat))
+        return make_tables(rows, pulls, parts, boosters_per_repeat)
 
-    monkeypatch.setattr(boosters, "tables_with_statistics", tell)
+    monkeypatch.setattr(boosters, "target_encoded_tables", tell)
     groups = np.where(np.arange(N) < 200, 0, np.arange(N))
     values(effort=1.0, n_iter_no_change=1).fit(X, VALUES, groups=groups)
     assert given == [(20, [10, 10])]

@@ -201,5 +201,5 @@ def test_a_spread_is_found_where_there_is_one():
     assert np.isfinite(constant.predict_std(X)).all()
     with pytest.raises(ValueError, match="one output"):
         make().fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match="does not start at another model"):
+    with pytest.raises(ValueError, match="takes no initial estimator"):
         make(init=spinney.DecisionTreeRegressor(max_depth=2)).fit(X, y)

@@ -152,7 +152,7 @@ def test_another_fit_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         model.fit(frame, y, checkpoint=tmp_path / "none" / "rounds")
     for options in ({"n_estimators": "auto"}, {"dart": 0.1}, {"warm_start": True}, {"growth": {"n_parallel_trees": 2}}):
-        with pytest.raises(ValueError, match="checkpoint keeps the rounds of one booster"):
+        with pytest.raises(ValueError, match="checkpoint stores the rounds of one booster"):
             spinney.GradientBoostingRegressor(**FEW | options).fit(frame, y, checkpoint=tmp_path / "other")
 
 

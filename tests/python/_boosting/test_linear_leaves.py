@@ -198,14 +198,14 @@ def test_text_rules_and_dicts_show_the_lines():
     ],
     ids=str,
 )
-def test_what_does_not_go_with_lines_is_refused(given, word):
+def test_incompatible_settings_are_refused(given, word):
     with pytest.raises(ValueError, match=word):
         values(**given).fit(X, Y)
-    with pytest.raises(ValueError, match="a leaf has one line"):
+    with pytest.raises(ValueError, match="a linear leaf has one output"):
         classes(leaves="vector").fit(X, THREE)
 
 
-def test_what_cannot_be_said_of_lines_is_refused():
+def test_shap_values_and_constraints_are_refused():
     model = values().fit(X, Y)
     with pytest.raises(ValueError, match="leaves of this model are lines"):
         model.shap_values(X[:2])

@@ -7,7 +7,7 @@ import pytest
 import spinney
 from oracle import ranking as twin
 from sklearn.metrics import ndcg_score
-from spinney._boosting.ranking import engine_lists, weight_in_pairs
+from spinney._boosting.ranking import pair_weight, ranked_lists
 
 SMALL = {"n_estimators": 15, "max_leaf_nodes": 6, "min_samples_leaf": 3, "learning_rate": 0.3}
 
@@ -47,7 +47,7 @@ def test_gradients_are_those_of_the_twin(ties, weighted, truncation):
     grades, scores, lists, weight = lists_of(3, ties=ties)
     weight = weight if weighted else np.ones(len(grades))
     gain = 2**grades - 1
-    g, h, loss = engine_lists(gain, weight, lists, True, truncation).gradients(scores, 2)
+    g, h, loss = ranked_lists(gain, weight, lists, True, truncation).gradients(scores, 2)
     found = []
     for q in np.unique(lists):
         mine = lists == q
@@ -62,7 +62,7 @@ def test_gradients_are_those_of_the_twin(ties, weighted, truncation):
 def test_pairs_pull_as_the_twin_says_and_first_by_the_slopes_of_their_loss(weighted):
     grades, scores, lists, weight = lists_of(4, 4, 9)
     weight = weight if weighted else np.ones(len(grades))
-    ranked = engine_lists(grades, weight, lists, False, None)
+    ranked = ranked_lists(grades, weight, lists, False, None)
 
     def loss(at):
         parts = [twin.pair_loss(grades[lists == q], at[lists == q], weight[lists == q]) for q in np.unique(lists)]
@@ -94,7 +94,7 @@ def test_pairs_of_long_lists_and_of_scores_far_apart_pull_as_the_twin_says(weigh
     grades, scores, lists, weight = lists_of(6, 5, 70)
     weight = weight if weighted else np.ones(len(grades))
     scores = scores * spread
-    ranked = engine_lists(grades, weight, lists, False, None)
+    ranked = ranked_lists(grades, weight, lists, False, None)
     g, h, mean = ranked.gradients(scores, 1)
     total = pairs = 0.0
     for q in np.unique(lists):
@@ -110,10 +110,10 @@ def test_pairs_of_long_lists_and_of_scores_far_apart_pull_as_the_twin_says(weigh
 
 
 def test_scores_far_apart_pull_as_the_ratio_says():
-    g, h, _ = engine_lists(np.array([1.0, 0.0]), None, None, True, None).gradients(np.array([-1e4, 1e4]), 1)
+    g, h, _ = ranked_lists(np.array([1.0, 0.0]), None, None, True, None).gradients(np.array([-1e4, 1e4]), 1)
     assert np.isfinite([g, h]).all()
     assert g[0][0] < 0 < g[0][1]
-    g, h, loss = engine_lists(np.array([1.0, 0.0]), None, None, False, None).gradients(np.array([-1e4, 1e4]), 1)
+    g, h, loss = ranked_lists(np.array([1.0, 0.0]), None, None, False, None).gradients(np.array([-1e4, 1e4]), 1)
     assert np.isfinite([g, h]).all()
     assert g[0][0] < 0 < g[0][1]
     assert loss == pytest.approx(600)  # scores are told apart up to 300 from the middle
@@ -122,8 +122,8 @@ def test_scores_far_apart_pull_as_the_ratio_says():
 def test_the_order_of_tied_rows_does_not_matter():
     grades, scores, lists, weight = lists_of(3, ties=True)
     order = np.random.default_rng(1).permutation(len(grades))
-    g, h, loss = engine_lists(grades, weight, lists, True, 9).gradients(scores, 1)
-    others = engine_lists(grades[order], weight[order], lists[order], True, 9).gradients(scores[order], 1)
+    g, h, loss = ranked_lists(grades, weight, lists, True, 9).gradients(scores, 1)
+    others = ranked_lists(grades[order], weight[order], lists[order], True, 9).gradients(scores[order], 1)
     np.testing.assert_allclose(others[0][0], g[0][order], atol=1e-12)
     np.testing.assert_allclose(others[1][0], h[0][order], atol=1e-12)
     assert others[2] == pytest.approx(loss, abs=1e-12)
@@ -134,8 +134,8 @@ def test_a_weight_of_two_is_a_row_twice():
     times = np.random.default_rng(0).integers(0, 4, len(grades))
     twice = np.repeat(np.arange(len(grades)), times)
     for by_gain in (True, False):
-        g, h, loss = engine_lists(grades, times.astype(float), lists, by_gain, 8).gradients(scores, 1)
-        of_rows = engine_lists(grades[twice], None, lists[twice], by_gain, 8).gradients(scores[twice], 1)
+        g, h, loss = ranked_lists(grades, times.astype(float), lists, by_gain, 8).gradients(scores, 1)
+        of_rows = ranked_lists(grades[twice], None, lists[twice], by_gain, 8).gradients(scores[twice], 1)
         for one, other in ((g, of_rows[0]), (h, of_rows[1])):
             np.testing.assert_allclose(one[0] * times, np.bincount(twice, other[0], len(grades)), atol=1e-12)
         assert loss == pytest.approx(of_rows[2], abs=1e-12)
@@ -353,7 +353,7 @@ def test_pairs_draw_leaves_less_to_zero_where_few_rows_differ_in_grade():
     for q in np.unique(groups):
         w, g = weight[groups == q], grades[groups == q]
         differ += (np.outer(w, w) * (g[:, np.newaxis] != g)).sum() / w.sum()
-    known = weight_in_pairs(grades, weight, np.unique(groups, return_inverse=True)[1])
+    known = pair_weight(grades, weight, np.unique(groups, return_inverse=True)[1])
     assert known == pytest.approx(1.5 * differ)
     assert known < 0.5 * weight.sum()
     prints = [
@@ -379,7 +379,7 @@ def test_starts_at_the_scores_of_another_model():
 
 def test_refuses_metrics_that_are_not_of_lists():
     X, grades, groups = table()
-    with pytest.raises(ValueError, match="no metric of lists"):
+    with pytest.raises(ValueError, match="no ranking metric"):
         spinney.GradientBoostingRanker(scoring="r2", **SMALL).fit(X, grades, groups=groups)
     with pytest.raises(ValueError, match="groups and groups_val go together"):
         spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups, X_val=X, y_val=grades)
@@ -388,7 +388,7 @@ def test_refuses_metrics_that_are_not_of_lists():
 def test_lists_whose_rows_are_no_multiple_of_the_lanes_pull_at_any_score():
     for at in (-0.01, -0.1):  # as far below 0 as is added to distances
         for by_gain in (True, False):
-            g, h, _ = engine_lists(np.array([0.0, 1.0, 2.0]), None, None, by_gain, None).gradients(
+            g, h, _ = ranked_lists(np.array([0.0, 1.0, 2.0]), None, None, by_gain, None).gradients(
                 np.array([at, at - 1, at - 2]), 1
             )
             assert np.isfinite([g, h]).all()

@@ -182,7 +182,7 @@ def test_a_class_keeps_rows_to_learn_from_where_groups_are_set_aside() -> None:
     labels = groups % 2  # each group is of one class
     few = groups < 2
     model = spinney.GradientBoostingClassifier(n_estimators=5, early_stopping=True, random_state=0)
-    with pytest.raises(ValueError, match="leaves none to learn from, or none to judge by"):
+    with pytest.raises(ValueError, match="leaves no training rows, or no validation rows"):
         model.fit(X[few], labels[few], groups=groups[few])
     few = groups < 3
     for seed in range(8):

@@ -210,7 +210,7 @@ def test_folds_and_held_out_rows():
         (-np.ones(10), "cox", "No event of y has happened"),
         (np.column_stack([np.ones(10), np.full(10, 2.0)]), "cox", "Use loss='aft'"),
         (np.column_stack([np.full(10, 3.0), np.full(10, 2.0)]), "aft", "Row 0 of y has 3 to 2"),
-        (np.column_stack([np.arange(10) % 2, np.arange(1.0, 11.0)]), "aft", "pass it as booleans"),
+        (np.column_stack([np.arange(10) % 2, np.arange(1.0, 11.0)]), "aft", "pass booleans"),
         (np.column_stack([np.full(10, 0.5), np.arange(10) % 2]), "cox", "second column of y holds only 0 and 1"),
     ],
 )

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from spinney._boosting.distributed import fit as partitioned_table
 from spinney._boosting.distributed.booster import BlockActor
 from spinney._boosting.distributed.fit import PartitionedTable
-from spinney._boosting.options.compatibility import why_all_rows
+from spinney._boosting.options.compatibility import why_not_partitioned
 from spinney._boosting.settings import BoostingSettings
 from spinney._cluster.actor import Actor, rows_between
 from spinney._cluster.blocks import CHUNK_ROWS, LocalBlocks, aligned_ranges, slices_of
@@ -172,10 +172,13 @@ def test_answers_that_an_interruption_left_are_no_answers_to_the_next_request(mo
 def test_rows_are_partitioned_for_losses_that_are_sums_over_rows():
     inputs = FitInputs(None, None)
     for loss in ("log_loss", "exponential", "focal", "smooth_hinge"):
-        assert why_all_rows(BoostingSettings.of(spinney.GradientBoostingClassifier(**FEW, loss=loss)), inputs) is None
-    assert why_all_rows(BoostingSettings.of(spinney.GradientBoostingRegressor(**FEW)), inputs) is None
+        assert (
+            why_not_partitioned(BoostingSettings.of(spinney.GradientBoostingClassifier(**FEW, loss=loss)), inputs)
+            is None
+        )
+    assert why_not_partitioned(BoostingSettings.of(spinney.GradientBoostingRegressor(**FEW)), inputs) is None
     medians = BoostingSettings.of(spinney.GradientBoostingRegressor(loss="absolute_error"))
-    assert "looks at all rows of a leaf" in why_all_rows(medians, inputs)
+    assert "needs all rows of a leaf" in why_not_partitioned(medians, inputs)
 
 
 def test_a_worker_that_is_closed_keeps_no_actor():
@@ -273,9 +276,9 @@ def test_folds_are_held_out_where_they_lie():
         here, there = check_same(model, frame, learned, sample_weight=1 + np.arange(len(y)) % 3)
         assert here.validation_score_.tolist() == there.validation_score_.tolist()
         assert np.array_equal(here._calibration.predicted, there._calibration.predicted)
-    with pytest.raises(ValueError, match="Some rows have the weight 0"):
+    with pytest.raises(ValueError, match="Some rows have weight 0"):
         model.fit(in_blocks(frame), learned, sample_weight=np.arange(len(y)) % 3)
-    with pytest.raises(ValueError, match="looks at all rows of a table of this size"):
+    with pytest.raises(ValueError, match="reads all rows of a table of this size"):
         model.fit(in_blocks(frame[:9000]), learned[:9000])
 
 

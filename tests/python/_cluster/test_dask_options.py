@@ -39,7 +39,7 @@ def test_one_worker_has_all_rows_where_it_must(client, capsys):
         assert there.fingerprint() == here.fingerprint()
     assert [progress["round"] for progress in seen] == [1, 2, 1, 2]
     said = capsys.readouterr().err
-    assert "one worker has all 600 rows: loss='quantile' looks at all rows of a leaf" in said
+    assert "one worker has all 600 rows: loss='quantile' needs all rows of a leaf" in said
     with pytest.raises(ValueError, match="checkpoint is for fits whose rows are partitioned, and here"):
         there.fit(rows, "y", checkpoint="no")
 
@@ -189,12 +189,12 @@ def test_nothing_is_collected_in_silence(client):
     labels = np.where(frame["y"] > 0, "up", "down")
     for model in (spinney.GradientBoostingClassifier(**FEW), spinney.ExtraTreesClassifier(2, max_depth=2)):
         model.fit(X, labels)
-        for ask in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
-            if not hasattr(model, ask):
+        for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            if not hasattr(model, method):
                 continue
-            said = getattr(model, ask)(columns(rows))
+            said = getattr(model, method)(columns(rows))
             assert hasattr(said, "dask")
-            assert np.array_equal(said.compute(), getattr(model, ask)(X))
+            assert np.array_equal(said.compute(), getattr(model, method)(X))
     two = spinney.RandomForestRegressor(2, max_depth=2).fit(X, frame[["y", "x"]])
     assert np.array_equal(two.predict(columns(rows)).compute(), two.predict(X))
     both = spinney.GradientBoostingClassifier(**FEW).fit(X, np.column_stack([labels, labels]))

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scanned import FEATURES, FRAME, N_ROWS, pieces
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
-from spinney._boosting.learning_rows import LearningRows, set_aside
+from spinney._boosting.learning_rows import LearningRows, split_validation
 from spinney._data.arguments import read_size
 
 CASES = {
@@ -106,7 +106,7 @@ def test_rows_to_stop_by_are_drawn_in_few_bytes_a_row(by_class):
     rows = LearningRows(None, np.arange(300_000) % 3.0, None)
     tracemalloc.start()
     try:
-        learning, validation = set_aside(rows, 0.1, None, by_class, 0)
+        learning, validation = split_validation(rows, 0.1, None, by_class, 0)
         n_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -275,9 +275,9 @@ def test_refusals_say_what_to_do(tmp_path):
     with pytest.raises(TypeError, match="stream of tables, which only trees, forests and gradient boosting accept"):
         spinney.LinearRegressor().fit(pieces(columns, 100), FRAME.y)
     zero = FRAME.assign(w=FRAME.w - 1)[[*columns, "w"]]
-    with pytest.raises(ValueError, match="the weight 0, which n_estimators='auto'"):
+    with pytest.raises(ValueError, match="have weight 0, and n_estimators='auto'"):
         GradientBoostingRegressor().fit(spinney.scan(zero), "y", sample_weight="w")
-    with pytest.raises(ValueError, match="scoring is a function of the held-out rows"):
+    with pytest.raises(ValueError, match="scoring is a function that may read the held-out rows"):
         GradientBoostingRegressor(n_estimators=5, early_stopping=True, scoring=lambda m, X, y: 0.0, random_state=0).fit(
             pieces(columns, 100), "y"
         )

@@ -5,7 +5,7 @@ import pytest
 import spinney
 from sklearn.model_selection import TimeSeriesSplit
 from spinney._boosting import fit
-from spinney._boosting.learning_rows import in_folds
+from spinney._boosting.learning_rows import split_folds
 
 RNG = np.random.default_rng(4)
 N = 200
@@ -63,10 +63,10 @@ def test_no_fold_of_a_default_fit_splits_a_group(of_classes, monkeypatch):
     seen = []
 
     def spy(*given, **more):
-        seen.extend(in_folds(*given, **more))
+        seen.extend(split_folds(*given, **more))
         return seen
 
-    monkeypatch.setattr(fit, "in_folds", spy)
+    monkeypatch.setattr(fit, "split_folds", spy)
     kind = spinney.GradientBoostingClassifier if of_classes else spinney.GradientBoostingRegressor
     kind(effort=0.0, n_iter_no_change=2).fit(X, LABELS if of_classes else Y, groups=GROUP)
     assert len(seen) >= 5

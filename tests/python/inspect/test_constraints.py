@@ -158,7 +158,7 @@ def test_each_output_has_separate_constraints(leaves):
     assert model.predict(low)[0, 1] > model.predict(high)[0, 1]
     free = regressor(leaves=leaves, warm_start=True).fit(X, both)
     free.set_params(monotonic_cst=[[-1, 0, 0], [-1, 0, 0]], n_estimators=6)
-    with pytest.raises(ValueError, match="not known to keep monotonic_cst"):
+    with pytest.raises(ValueError, match="may violate monotonic_cst"):
         free.fit(X, both)
 
 
@@ -203,7 +203,7 @@ def test_quantiles_are_monotonic_if_all_scores_are():
 @pytest.mark.parametrize("other", [[0, 0, 0], [-1, 0, 0], {"x1": 1}])
 def test_quantiles_with_different_directions_are_rejected(other):
     first = {"x0": 1} if isinstance(other, dict) else [1, 0, 0]
-    with pytest.raises(ValueError, match="quantiles are put in order, so that one rises with a column only if all do"):
+    with pytest.raises(ValueError, match="quantiles of a row are sorted, so that one rises with a column"):
         regressor(loss="quantile", quantile=[0.2, 0.8], monotonic_cst=[first, other]).fit(X, Y)
     same = regressor(loss="quantile", quantile=[0.2, 0.8], monotonic_cst=[first, first]).fit(X, Y)
     assert same.verify_constraints().holds is True
@@ -257,11 +257,11 @@ def test_the_step_limit_is_reported():
 
 
 def test_unverifiable_constraints_are_rejected():
-    with pytest.raises(ValueError, match="monotonic_cst cannot be kept with init=LinearRegression"):
+    with pytest.raises(ValueError, match="monotonic_cst does not support init=LinearRegression"):
         regressor(init=LinearRegression(), monotonic_cst=[1, 0, 0]).fit(X, Y)
     model = regressor(warm_start=True, max_bins=60).fit(X, Y)
     model.set_params(monotonic_cst=[0, 1, 0], n_estimators=6)
-    with pytest.raises(ValueError, match="not known to keep monotonic_cst"):
+    with pytest.raises(ValueError, match="may violate monotonic_cst"):
         model.fit(X, Y)
     model = regressor(warm_start=True, monotonic_cst=[0, 1, 0]).fit(X, Y).set_params(n_estimators=6).fit(X, Y)
     assert model.verify_constraints().holds is True
@@ -323,17 +323,17 @@ OPTIONS = {
     "categories": {"categorical_features": [2]},
     "folds": {"n_estimators": "auto", "effort": 0.0, "max_bins": 16, "n_iter_no_change": 3},
 }
-TWO_SCORES = {"normal": "has two, a mean and a spread", "multiclass": "multiclass classification"}
+TWO_SCORES = {"normal": "has two, a mean and a deviation", "multiclass": "multiclass classification"}
 REFITTED = ("absolute_error", "huber", "quantile", "quantiles", "two medians")
 
 
 def rejection(loss, option):
     """Return a pattern of the error that rejects a loss with a growth option; None if it is supported."""
     if option == "linear leaves":
-        return "which loss=.* does not have" if loss in REFITTED else "a line may fall where its column is to rise"
+        return "which loss=.* does not have" if loss in REFITTED else "a linear leaf may fall where it must rise"
     if option in ("GOSS", "MVS") and loss in REFITTED:
         return "draws rows by the size of their gradients"
-    return TWO_SCORES.get(loss, "makes the same cut in all nodes of a level" if option == "symmetric" else None)
+    return TWO_SCORES.get(loss, "makes the same split in all nodes of a level" if option == "symmetric" else None)
 
 
 @pytest.mark.parametrize(

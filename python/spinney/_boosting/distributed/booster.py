@@ -1,4 +1,4 @@
-"""Boosters whose rows are partitioned, and the blocks of rows that answer their requests."""
+"""Boosters with partitioned rows, and the actors on workers that answer their requests."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ from spinney._data.feature import Unseen, learn_feature
 from spinney._data.types import Floats
 from spinney._estimator.rows import in_order
 
-_GRADIENTS, _KEEP = _engine.request("gradients"), _engine.request("keep_scores")
+_GRADIENTS, _SAVE_SCORES = _engine.request("gradients"), _engine.request("keep_scores")
 
 
 @dataclass(frozen=True)
-class BoosterInputs:
-    """What a booster learns from, of all rows or of those of one block.
+class PartitionInputs:
+    """Targets, weights and scores of a booster, for all rows or for one block.
 
     Attributes
     ----------
     target : ndarray of shape (n_parts, n_rows)
     weight, held_weight : ndarray of shape (n_rows,), or None
-        Of the rows that are learned from, and of those held out.
+        Weights of training and held-out rows.
     scores : ndarray of shape (n_scores, 1) or (n_scores, n_rows)
-        Before the first tree; the same for all rows, or one for each.
+        Initial scores, the same for all rows or one for each.
     trees : list of Tree
-        Of rounds that are done already.
+        Trees of earlier rounds.
     options : dict
+        The engine's options.
     scales : tuple
-        Number of all rows, and what the engine scales their gradients by.
+        Number of all rows, and the engine's scales of their gradients.
     first : int
-        Number of the first row.
+        Index of the first row in the table.
     """
 
     target: Floats
@@ -51,47 +52,47 @@ class BoosterInputs:
     scales: tuple[int, float, float]
     first: int = 0
 
-    def of_rows(self, begin: int, end: int) -> BoosterInputs:
-        """Return the same of some rows."""
+    def sliced(self, begin: int, end: int) -> PartitionInputs:
+        """Return the inputs of a range of rows."""
         return replace(
             self,
             target=np.ascontiguousarray(self.target[:, begin:end]),
-            weight=rows_of(self.weight, begin, end),
-            held_weight=rows_of(self.held_weight, begin, end),
+            weight=slice_rows(self.weight, begin, end),
+            held_weight=slice_rows(self.held_weight, begin, end),
             scores=self.scores if self.scores.shape[1] == 1 else np.ascontiguousarray(self.scores[:, begin:end]),
             first=begin,
         )
 
 
-def rows_of(numbers: Floats | None, begin: int, end: int) -> Floats | None:
-    """Return the numbers of some rows."""
+def slice_rows(numbers: Floats | None, begin: int, end: int) -> Floats | None:
+    """Return the numbers of a range of rows."""
     return None if numbers is None else np.ascontiguousarray(numbers[begin:end])
 
 
 @dataclass
 class BoosterChannel:
-    """Requests of one booster to the blocks of its rows; they begin with its tag.
+    """Requests of one booster to the blocks of its rows, prefixed by the booster's tag.
 
     Attributes
     ----------
     blocks : RowBlocks
     tag : bytes
     inputs : BoosterInputs
-        Of all rows.
+        Inputs of all rows.
     done : list of bytes
-        Requests that bring a new block to where the others are.
+        Requests that a rebuilt block must replay.
     """
 
     blocks: RowBlocks
     tag: bytes
-    inputs: BoosterInputs
+    inputs: PartitionInputs
     done: list[bytes] = field(default_factory=list)
 
-    def ask(self, request: bytes) -> Answers:
-        """Return the answers of all blocks to a request that changes nothing."""
-        found = self._exchange(request)
+    def query(self, request: bytes) -> Answers:
+        """Return the answers of all blocks to a read-only request."""
+        answers = self._exchange(request)
         self.blocks.forget_requests()
-        return found
+        return answers
 
     def _exchange(self, request: bytes) -> Answers:
         try:
@@ -106,41 +107,41 @@ class BoosterChannel:
         self.blocks.send(self.tag + request)
 
     def receive(self) -> Answers:
-        """Wait for the answers to the first request whose answers were not received yet."""
+        """Wait for the answers to the oldest unanswered request."""
         return self.blocks.receive()
 
     def change(self, request: bytes) -> None:
-        """Send all blocks a request that changes them, and them alone: it is part of the history."""
+        """Send all blocks a request that changes their state, and add it to the history."""
         self._exchange(request)
         self.done.append(request)
         self.blocks.forget_requests()
 
     def history(self) -> list[bytes]:
-        """Return all requests that a new block is to answer."""
+        """Return all requests that a rebuilt block must answer."""
         return [self.tag + request for request in (*self.done, _GRADIENTS)]
 
-    def keep_scores(self) -> None:
-        """Have the blocks note the scores of the rows held out, in the place of those noted before."""
-        self.done = [request for request in self.done if request != _KEEP]
-        self.change(_KEEP)
+    def save_best_scores(self) -> None:
+        """Let the blocks save the scores of the held-out rows, instead of those saved before."""
+        self.done = [request for request in self.done if request != _SAVE_SCORES]
+        self.change(_SAVE_SCORES)
 
     def scores(self, which: str) -> Floats:
-        """Scores of the rows held out, (n_scores, n_rows)."""
+        """Return scores of the held-out rows, (n_scores, n_rows)."""
         n_scores = len(self.inputs.scores)
-        found = [np.frombuffer(answer).reshape(n_scores, -1) for answer in self.ask(_engine.request(which))]
+        found = [np.frombuffer(answer).reshape(n_scores, -1) for answer in self.query(_engine.request(which))]
         return np.concatenate(found, axis=1)
 
 
 class DistributedBooster:
-    """A booster whose rows are partitioned, as `Member` takes one.
+    """A booster with partitioned rows, with the interface that `Member` needs.
 
     Parameters
     ----------
     engine : PartitionedBoosting
     channel : BoosterChannel
-        To the rows that are learned from.
+        Channel to the training rows.
     validation : BoosterChannel or None
-        To the validation set, if it is of another table.
+        Channel to the validation set, if it is another table.
     """
 
     n_dropped: Sequence[int] = ()
@@ -151,11 +152,11 @@ class DistributedBooster:
         self._engine = engine
         self._channel = channel
         self._validation = validation
-        self._n_known = 0  # requests of the engine's history
+        self._n_known = 0  # length of the engine's history so far
 
     @property
     def n_rounds(self) -> int:
-        """Rounds done."""
+        """Number of rounds."""
         return self._engine.n_rounds
 
     def advance(self) -> None:
@@ -180,23 +181,23 @@ class DistributedBooster:
         statistics: Sequence[object] = (),
         n_rounds: int | None = None,
     ) -> list[_engine.Tree]:
-        """Return copies of the trees, of the first rounds if their number is given."""
+        """Return copies of the trees of the first rounds, of all rounds by default."""
         assert not statistics
         found = self._engine.trees(first, list(factors))
         return found if n_rounds is None else found[: n_rounds * len(self._channel.inputs.scores) - first]
 
     def training_loss(self) -> float:
-        """Mean loss of the rows learned from."""
+        """Return the mean loss of the training rows."""
         return self._engine.losses[0]
 
     def held_out_loss(self) -> float:
-        """Mean loss of the rows held out."""
+        """Return the mean loss of the held-out rows."""
         if self._validation is None:
             return self._engine.losses[1]
-        return _engine.held_out_loss(list(self._validation.ask(_GRADIENTS)))
+        return _engine.held_out_loss(list(self._validation.query(_GRADIENTS)))
 
     def out_of_bag_loss(self) -> tuple[float, float]:
-        """Mean loss of rows that the last round has not drawn, before and after it."""
+        """Return the mean loss of out-of-bag rows before and after the last round."""
         return self._engine.losses[2:]
 
     @property
@@ -204,34 +205,34 @@ class DistributedBooster:
         return self._validation or self._channel
 
     def held_out_scores(self) -> Floats:
-        """Scores of the rows held out, (n_scores, n_rows)."""
+        """Return the scores of the held-out rows, (n_scores, n_rows)."""
         return self._held_out.scores("held_scores")
 
-    def keep_scores(self) -> None:
-        """Note the scores of the rows held out where they are: no round was better."""
-        self._held_out.keep_scores()
+    def save_best_scores(self) -> None:
+        """Save the scores of the held-out rows on the workers: this is the best round so far."""
+        self._held_out.save_best_scores()
 
     def best_scores(self) -> Floats:
-        """Scores that were noted last, (n_scores, n_rows)."""
+        """Return the scores that were saved last, (n_scores, n_rows)."""
         return self._held_out.scores("kept_scores")
 
 
 Values = NDArray[np.float32] | Floats
-Coding = Sequence[tuple[bool, bool, int, Sequence[float]]]  # how columns are cut, as `learn_coding` returns it
-ColumnRanges = list[tuple[float, float, bool]]  # by column: lowest, highest, whether some are missing
+Coding = Sequence[tuple[bool, bool, int, Sequence[float]]]  # bins of the columns, as `learn_coding` returns them
+ColumnRanges = list[tuple[float, float, bool]]  # by column: minimum, maximum, whether values are missing
 
 
 class BlockActor(Actor):
-    """Rows that follow one another in a table.
+    """A block of consecutive rows of a table.
 
     Parameters
     ----------
     n_jobs : int
-        Threads.
+        Number of threads.
     ranges : list of tuple
-        First row and end of those of each partition.
+        Range of rows of each partition.
     *partitions
-        That the rows are taken from, in order.
+        Partitions that hold the rows, in order.
     """
 
     def __init__(self, n_jobs: int, ranges: Sequence[Range], *partitions: dask.Rows) -> None:
@@ -245,25 +246,25 @@ class BlockActor(Actor):
 
     @classmethod
     def of_table(cls, table: _engine.Table) -> BlockActor:
-        """Return a block of rows that are in the engine's table already."""
+        """Return a block of rows that are encoded already."""
         found = cls(1, [])
         found._tables = [table]
         return found
 
     def features(self, names: Sequence[str], forced: set[int]) -> list[list[Feature]]:
-        """Return what each frame knows of the columns."""
+        """Return the features of each frame."""
         return [
             [learn_feature(name, table.column(j), j in forced, table.n_rows) for j, name in enumerate(names)]
             for table in self._frames
         ]
 
     def encode(self, schema: dict[str, Any], unseen: Unseen, estimator: str) -> None:
-        """Turn the frames into the engine's tables."""
+        """Encode the frames."""
         known = Schema.from_dict(schema)
         self._tables = [known.encode(table, unseen=unseen, estimator=estimator) for table in self._frames]
 
     def ranges(self, weight: Floats | None) -> list[ColumnRanges]:
-        """Return the ranges of the columns of each table, of the rows of positive weight."""
+        """Return the ranges of the columns of each table, over rows of positive weight."""
         found, first = [], 0
         for table in self._tables:
             some = None if weight is None else np.ascontiguousarray(weight[first : first + table.n_rows])
@@ -273,7 +274,7 @@ class BlockActor(Actor):
         return found
 
     def sample(self, rows: NDArray[np.uint32]) -> list[Values]:
-        """Return the values of some rows, column by column: as floats of 4 bytes where these hold them."""
+        """Return the values of some rows by column, as float32 if that is exact."""
         found: list[list[Floats]] = [[] for _ in range(self._tables[0].n_columns)]
         first = 0
         for table in self._tables:
@@ -284,15 +285,15 @@ class BlockActor(Actor):
         return [_short(np.concatenate(values)) for values in found]
 
     def row_fingerprint(self, first: int) -> int:
-        """Return the sum of the fingerprints of all rows, given the number of the first in the table."""
+        """Return the sum of the fingerprints of all rows; `first` is the index of the first one in the table."""
         found = 0
         for table in self._tables:
             found += in_order(table.fingerprints(self._n_jobs), first)
             first += table.n_rows
         return found
 
-    def start_boosters(self, boosters: dict[bytes, BoosterInputs], coding: Coding) -> None:
-        """Code the rows, once, and start the blocks' part of some boosters, by their tags."""
+    def start_boosters(self, boosters: dict[bytes, PartitionInputs], coding: Coding) -> None:
+        """Bin the rows, once, and start boosters on this block, by their tags."""
         for tag, inputs in boosters.items():
             options = _engine.BoostingOptions(**inputs.options | {"n_jobs": self._n_jobs})
             scores = np.array(np.broadcast_to(inputs.scores, (len(inputs.scores), inputs.target.shape[1])))
@@ -312,7 +313,7 @@ class BlockActor(Actor):
 
     def answer(self, request: bytes) -> bytes:
         """Answer a request, which begins with the tag of a booster."""
-        request = bytes(request)  # Dask may bring a view
+        request = bytes(request)  # Dask may pass a memoryview
         return self._partitions[request[:1]].answer(request[1:])
 
     def replay(self, requests: Sequence[bytes], n_last: int) -> list[bytes]:
@@ -321,7 +322,7 @@ class BlockActor(Actor):
 
 
 def _add_trees(scores: Floats, trees: list[_engine.Tree], tables: Sequence[_engine.Table], n_jobs: int) -> None:
-    """Add the rounds of earlier trees to scores, (n_scores, n_rows), in the order in which they were grown."""
+    """Add earlier trees to scores, (n_scores, n_rows), in the order they were grown."""
     n_scores, begin = len(scores), 0
     for table in tables if trees else ():
         added = _engine.make_additive(trees, n_scores, [table.n_categories(j) for j in range(table.n_columns)])

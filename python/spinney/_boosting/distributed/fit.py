@@ -1,4 +1,4 @@
-"""Boosting on the workers of a Dask cluster: rows are partitioned where that is possible, else one worker has all."""
+"""Boosting on a Dask cluster: with partitioned rows if possible, else on one worker that holds all rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import spinney._engine as _engine
 from spinney._boosting.distributed.booster import (
     BlockActor,
     BoosterChannel,
-    BoosterInputs,
     Coding,
     DistributedBooster,
-    rows_of,
+    PartitionInputs,
+    slice_rows,
 )
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss
-from spinney._boosting.options.compatibility import why_all_rows
+from spinney._boosting.options.compatibility import why_not_partitioned
 from spinney._boosting.options.recipe import VERY_LARGE_TABLE, makes_folds
 from spinney._boosting.settings import BoostingEstimator, BoostingSettings
 from spinney._cluster import dask
@@ -66,7 +66,7 @@ def fit_boosting(client: dask.Client, model: Booster, inputs: FitInputs) -> Boos
     """
     model._check_parameters()
     settings = BoostingSettings.of(model)
-    reason, computed = why_all_rows(settings, inputs), list[WholeTable]()
+    reason, computed = why_not_partitioned(settings, inputs), list[WholeTable]()
     if reason is None and makes_folds(settings, inputs.has_validation_rows):
         computed = [WholeTable(client, partitions_of(without_named_columns(inputs).X))]
         if computed[0].n_rows < VERY_LARGE_TABLE and computed[0].fits:
@@ -124,11 +124,11 @@ def _validation_set(client: dask.Client, inputs: ValidationSet, blocks: list[Das
 
 
 Ranges = tuple[Floats, Floats, NDArray[np.bool_]]
-WORK_OF_MESSAGE = 4e7  # rows times columns of a block, about 15 ms: with less, two requests take longer than one
+WORK_OF_MESSAGE = 4e7  # rows times columns of a block, about 15 ms: below, two requests take longer than one
 
 
 class PartitionedTable(RemoteTable):
-    """A table in blocks of rows.
+    """A table whose rows are in blocks on workers.
 
     Parameters
     ----------
@@ -144,20 +144,20 @@ class PartitionedTable(RemoteTable):
         self._blocks = blocks
 
     def features(self, names: Sequence[str], forced: set[int]) -> list[Feature]:
-        """Return what a model remembers of each column."""
+        """Return the features of all columns."""
         found = self._blocks.call_all("features", lambda _: (list(names), forced))
         known = [features for of_block in found for features in of_block]
         return [_merged([features[j] for features in known]) for j in range(len(names))]
 
     def encoded(self, schema: Schema, unseen: str, estimator: str) -> PartitionedColumns:
-        """Turn all rows into the engine's tables where they are."""
+        """Encode all rows on their workers."""
         encoding = schema.to_dict(), unseen, estimator
         self._blocks.call_all("encode", lambda _: encoding)
         return PartitionedColumns(self._blocks, schema.n_categories, encoding)
 
 
 def _merged(known: Sequence[Feature]) -> Feature:
-    """Return one column as all of its parts know it."""
+    """Return the feature of a column, merged from those of all partitions."""
     full = [feature for feature in known if not feature.empty]
     if not full:
         return known[0]
@@ -182,29 +182,29 @@ def _merged(known: Sequence[Feature]) -> Feature:
 
 @dataclass
 class PartitionedColumns:
-    """All rows as the engine has them, in blocks; stands for the table of a fit."""
+    """The encoded rows of all blocks, in place of the engine's table."""
 
     blocks: RowBlocks
     n_categories_of: list[int]
     encoding: Args  # of `BlockActor.encode`
     _ranges: list[tuple[Floats | None, Ranges]] = field(default_factory=list)  # by weights
     _channels: list[BoosterChannel] = field(default_factory=list)
-    _coding: Coding = ()  # how all columns are cut, once they are
+    _coding: Coding = ()  # bins of all columns, once learned
 
     @classmethod
     def of_table(cls, table: _engine.Table) -> PartitionedColumns:
-        """Return a table that is here as one of one block."""
+        """Return a local table as a single block."""
         n_categories = [table.n_categories(j) for j in range(table.n_columns)]
         return cls(LocalBlocks([BlockActor.of_table(table)], [(0, table.n_rows)]), n_categories, ())
 
     @property
     def n_rows(self) -> int:
-        """Rows of all blocks."""
+        """Number of rows of all blocks."""
         return self.blocks.ranges[-1][1]
 
     @property
     def n_columns(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return len(self.n_categories_of)
 
     def n_categories(self, column: int) -> int:
@@ -212,12 +212,12 @@ class PartitionedColumns:
         return self.n_categories_of[column]
 
     def ranges(self, weight: Floats | None, n_jobs: int) -> Ranges:
-        """Lowest and highest numbers, and whether some are missing, as `Table.ranges` has them."""
-        del n_jobs  # each block has its own
+        """Return minima and maxima, and whether values are missing, as `Table.ranges` does."""
+        del n_jobs  # each block uses the threads of its worker
         for known, ranges in self._ranges:
             if known is weight:
                 return ranges
-        given = self.blocks.call_all("ranges", lambda b: (rows_of(weight, *self.blocks.ranges[b]),))
+        given = self.blocks.call_all("ranges", lambda b: (slice_rows(weight, *self.blocks.ranges[b]),))
         numbers = np.array([some for of_block in given for some in of_block], dtype=np.float64)
         low, high = np.fmin.reduce(numbers[:, :, 0]), np.fmax.reduce(numbers[:, :, 1])
         found = low, high, np.logical_or.reduce(numbers[:, :, 2] != 0)
@@ -225,12 +225,12 @@ class PartitionedColumns:
         return found
 
     def row_fingerprint(self) -> int:
-        """Return a number that changes with any value, and with the order of the rows, as `in_order` gives it."""
+        """Return a fingerprint of all values and of the order of the rows, as `in_order` does."""
         return int(sum(self.blocks.call_all("row_fingerprint", lambda b: (self.blocks.ranges[b][0],))) % 2**64)
 
-    def coded(self, weight: Floats | None, options: dict[str, Any]) -> Coding:
-        """Learn how columns are cut for boosters that learn from different rows."""
-        return self._learned_coding(weight, self, _engine.BoostingOptions(**options))
+    def learn_bins(self, weight: Floats | None, options: dict[str, Any]) -> Coding:
+        """Learn the bins of the columns, for boosters that learn from different rows."""
+        return self._learn_coding(weight, self, _engine.BoostingOptions(**options))
 
     def start_booster(
         self,
@@ -242,29 +242,29 @@ class PartitionedColumns:
         options: dict[str, Any],
         coding: Coding | None,
     ) -> DistributedBooster:
-        """Cut the columns, send the blocks their targets, and return a booster that has done the earlier rounds."""
+        """Bin the columns, send targets and scores to the blocks, and return a booster that continues `earlier`."""
         read = _engine.BoostingOptions(**options)
         validation: PartitionedColumns | _engine.Table | None = None if held_out is None else held_out.columns
         if coding is None:
-            coding = self._learned_coding(rows.weight, validation, read)  # asks for ranges while the columns are there
+            coding = self._learn_coding(rows.weight, validation, read)  # before the blocks release their columns
         n_done, trees = (0, []) if earlier is None else (earlier.n_rounds, earlier.trees())
         engine = _engine.PartitionedBoosting(
             coding, self.n_categories_of, self.n_rows, rows.weight, read, n_done, WORK_OF_MESSAGE
         )
         held_weight = None if held_out is None or validation is not self else held_out.weights()
-        target, scores = _first_scores(rows, loss, start)
-        inputs = BoosterInputs(target, rows.weight, held_weight, scores, trees, options, engine.scales)
+        target, scores = _initial_scores(rows, loss, start)
+        inputs = PartitionInputs(target, rows.weight, held_weight, scores, trees, options, engine.scales)
         channel = self.channel(inputs, coding)
         if held_out is None or validation is self:
             return DistributedBooster(engine, channel, None)
-        there = PartitionedColumns.of_table(validation) if isinstance(validation, _engine.Table) else validation
-        assert there is not None
-        target, scores = _first_scores(held_out, loss, start)
+        columns = PartitionedColumns.of_table(validation) if isinstance(validation, _engine.Table) else validation
+        assert columns is not None
+        target, scores = _initial_scores(held_out, loss, start)
         weight, scales = held_out.weights(), (len(held_out.target), 1.0, 1.0)
-        inputs = BoosterInputs(target, weight, weight, scores, trees, options, scales)
-        return DistributedBooster(engine, channel, there.channel(inputs, coding))
+        inputs = PartitionInputs(target, weight, weight, scores, trees, options, scales)
+        return DistributedBooster(engine, channel, columns.channel(inputs, coding))
 
-    def channel(self, inputs: BoosterInputs, coding: Coding) -> BoosterChannel:
+    def channel(self, inputs: PartitionInputs, coding: Coding) -> BoosterChannel:
         """Start a booster on all blocks; return the channel to them."""
         self._coding = coding
         channel = BoosterChannel(self.blocks, bytes([len(self._channels)]), inputs)
@@ -277,18 +277,18 @@ class PartitionedColumns:
         return channel
 
     def _boosters(self, channels: Sequence[BoosterChannel], block: int) -> Args:
-        """Return what `BlockActor.start_boosters` takes."""
-        return {one.tag: one.inputs.of_rows(*self.blocks.ranges[block]) for one in channels}, self._coding
+        """Return the arguments of `BlockActor.start_boosters`."""
+        return {one.tag: one.inputs.sliced(*self.blocks.ranges[block]) for one in channels}, self._coding
 
-    def _learned_coding(
+    def _learn_coding(
         self,
         weight: Floats | None,
         validation: PartitionedColumns | _engine.Table | None,
         options: _engine.BoostingOptions,
     ) -> Coding:
-        """Learn the edges of bins from the rows that they would be learned from in one place.
+        """Learn the bin edges from the same sample of rows as a fit in one process.
 
-        Rows for validation may lack values in columns where those of positive weight do not.
+        Validation rows may have missing values in columns where training rows have none.
         """
         rows, weights = _engine.rows_for_bins(self.n_rows, weight)
 
@@ -310,7 +310,7 @@ class PartitionedColumns:
         return _engine.learn_coding(sample, weights if len(weights) else None, missing.astype(int).tolist(), options)
 
 
-def _first_scores(rows: LearningRows, loss: Loss, start: Floats) -> tuple[Floats, Floats]:
-    """Targets, and scores before the first tree, of all rows alike where they are."""
-    target, scores = loss.shifted(rows, start)
-    return target, scores if rows.offset is not None and not loss.is_shifted else scores[:, :1].copy()
+def _initial_scores(rows: LearningRows, loss: Loss, start: Floats) -> tuple[Floats, Floats]:
+    """Return targets and initial scores; one column of scores if they are the same for all rows."""
+    target, scores = loss.centred(rows, start)
+    return target, scores if rows.offset is not None and not loss.is_shift_invariant else scores[:, :1].copy()

@@ -1,1 +1,1 @@
-"""What is asked of boosting, and what goes with what."""
+"""Options of boosting: option objects, automatic settings, compatibility checks, and the engine's options."""

@@ -1,4 +1,4 @@
-"""Settings of a booster that do not go together, or not with rows in files or on several workers."""
+"""Checks of settings that are incompatible with each other, with streams, or with partitioned rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from numbers import Real
 
 import spinney._engine as _engine
-from spinney._boosting.boosters import columns_of_many
 from spinney._boosting.evaluation import takes_predictions
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS
 from spinney._boosting.options.recipe import Recipe, makes_folds
 from spinney._boosting.settings import SEARCH, BoostingSettings
+from spinney._boosting.target_encoding import high_cardinality_columns
 from spinney._data.schema import Input
 from spinney._estimator.fit_inputs import FitInputs
 
-_READ_BY: dict[str, tuple[str, ...]] = {  # parameters of losses: those that read them
+_READ_BY: dict[str, tuple[str, ...]] = {  # losses that read each parameter
     "distribution": ("aft",),
     "scale": ("aft",),
     "ties": ("cox",),
@@ -24,19 +24,19 @@ _READ_BY: dict[str, tuple[str, ...]] = {  # parameters of losses: those that rea
 for _name, _traits in TRAITS.items():
     if _traits.parameter is not None:
         _READ_BY[_traits.parameter.name] = (*_READ_BY.get(_traits.parameter.name, ()), _name)
-_ALPHA = frozenset({"quantile", "huber_share"})  # what scikit-learn's word sets
+_ALPHA = frozenset({"quantile", "huber_share"})  # set by scikit-learn's parameter alpha
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """Settings that would do nothing, or the wrong thing, beside others.
+    """Settings that are incompatible with each other.
 
     Attributes
     ----------
     holds : callable
-        Whether settings are in conflict.
+        Returns whether settings are in conflict.
     message : str
-        What is wrong and what to do, in which `s` stands for the settings.
+        Error message, in which `s` stands for the settings.
     """
 
     holds: Callable[[BoostingSettings], bool]
@@ -44,7 +44,7 @@ class Conflict:
 
 
 def check_options(settings: BoostingSettings) -> None:
-    """Refuse settings that do not go together."""
+    """Refuse incompatible settings."""
     _check_loss_parameters(settings)
     for conflict in CONFLICTS:
         if conflict.holds(settings):
@@ -60,10 +60,12 @@ def _check_loss_parameters(settings: BoostingSettings) -> None:
     for name, losses in _READ_BY.items():
         if name in read or (name in of_alpha and read & of_alpha) or name not in settings.changed:
             continue
-        said = f"{name} (or alpha)" if name in of_alpha else name
-        which = " and ".join(f"loss={one!r}" for one in losses)
-        mine = f"loss={loss!r}" if loss else "a loss of your own"
-        raise ValueError(f"{said} is for {which}, and {mine} does not read it. Leave it out, or set the loss.")
+        parameter = f"{name} (or alpha)" if name in of_alpha else name
+        readers = " and ".join(f"loss={one!r}" for one in losses)
+        current = f"loss={loss!r}" if loss else "a custom loss"
+        raise ValueError(
+            f"{parameter} is for {readers}, and {current} does not read it. Leave it out, or set the loss."
+        )
 
 
 def _refits_leaves(settings: BoostingSettings) -> bool:
@@ -91,46 +93,46 @@ def _has_vectors(settings: BoostingSettings) -> bool:
     return settings.leaves == "vector"
 
 
-def _not_with_lines(name: str, why: str, holds: Callable[[BoostingSettings], bool]) -> Conflict:
-    message = f"linear_leaves does not go with {name}: {why}. Drop one of them."
+def _not_with_linear_leaves(name: str, why: str, holds: Callable[[BoostingSettings], bool]) -> Conflict:
+    message = f"linear_leaves does not support {name}: {why}. Drop one of them."
     return Conflict(lambda s: s.linear_leaves and holds(s), message)
 
 
 CONFLICTS = (
     Conflict(
         lambda s: s.draws_by_gradient and _refits_leaves(s),
-        "sampling={s.sampling!r} draws rows by the size of their gradients, which loss={s.loss!r} does not tell. Use "
-        "sampling='uniform'.",
+        "sampling={s.sampling!r} draws rows by the size of their gradients, which is not informative for "
+        "loss={s.loss!r}. Use sampling='uniform'.",
     ),
     Conflict(
         lambda s: s.draws_by_gradient and _is_parallel(s),
-        "n_parallel_trees goes with rows drawn alike. Use sampling='uniform'.",
+        "n_parallel_trees needs rows drawn uniformly. Use sampling='uniform'.",
     ),
     Conflict(
         lambda s: s.sampling == "goss" and not isinstance(s.subsample, str) and s.top_share >= s.subsample,
-        "sampling='goss' draws subsample={s.subsample} of the rows, and those with the largest gradients alone are "
-        "top_rate={s.top_share} of them. Make subsample larger than top_rate.",
+        "sampling='goss' draws subsample={s.subsample} of the rows, of which top_rate={s.top_share} have the largest "
+        "gradients. Make subsample larger than top_rate.",
     ),
     Conflict(
         lambda s: not _drops(s) and (s.skip_drop > 0 or s.max_drop is not None or s.drop_by != "uniform"),
-        "dart says how rounds are dropped, and its rate=0 drops none. Set rate, or dart=None.",
+        "dart sets how rounds are dropped, and its rate=0 drops none. Set rate, or dart=None.",
     ),
     Conflict(
         lambda s: _drops(s) and s.warm_start,
-        "warm_start adds to the trees of the earlier fit, and dart changes what these are worth. Set warm_start=False, "
+        "warm_start adds to the trees of the earlier fit, and dart changes the values of these. Set warm_start=False, "
         "or dart=None.",
     ),
     Conflict(
         lambda s: _drops(s) and _is_parallel(s),
-        "dart goes with single trees, not with n_parallel_trees. Set one of them.",
+        "dart does not support n_parallel_trees. Set one of them.",
     ),
     Conflict(
         lambda s: _is_forced(s) and _is_symmetric(s),
-        "forced_splits does not go with symmetric growth, whose levels have one cut each. Drop one.",
+        "forced_splits does not support symmetric growth, whose levels have one split each. Drop one.",
     ),
     Conflict(
         lambda s: _is_forced(s) and s.interaction_cst is not None,
-        "forced_splits does not go with interaction_cst, which may forbid them. Drop one.",
+        "forced_splits does not support interaction_cst, which may forbid them. Drop one.",
     ),
     Conflict(
         lambda s: (
@@ -143,100 +145,105 @@ CONFLICTS = (
                 or s.feature_costs is not None
             )
         ),
-        "leaves='vector' goes with no growth='symmetric', sampling='gradient' or 'goss', n_parallel_trees, "
+        "leaves='vector' does not support growth='symmetric', sampling='gradient' or 'goss', n_parallel_trees, "
         "feature_costs or forced_splits. Use leaves='single'.",
     ),
     Conflict(
         lambda s: s.linear_leaves and _refits_leaves(s),
-        "linear_leaves fits lines by second derivatives, which loss={s.loss!r} does not have. Use 'squared_error' or "
+        "linear_leaves needs second derivatives, which loss={s.loss!r} does not have. Use 'squared_error' or "
         "'log_cosh', or linear_leaves=False.",
     ),
-    _not_with_lines(
-        "monotonic_cst", "a line may fall where its column is to rise", lambda s: s.monotonic_cst is not None
+    _not_with_linear_leaves(
+        "monotonic_cst",
+        "a linear leaf may fall where it must rise",
+        lambda s: s.monotonic_cst is not None,
     ),
-    _not_with_lines("l1 of regularization", "lines have squared penalties alone", lambda s: s.l1_regularization > 0),
-    _not_with_lines(
-        "hierarchical_shrinkage", "it draws values to others, not lines", lambda s: s.hierarchical_shrinkage > 0
+    _not_with_linear_leaves(
+        "l1 of regularization", "linear leaves have L2 penalties only", lambda s: s.l1_regularization > 0
     ),
-    _not_with_lines("dart", "dropped rounds are taken off by the codes of rows, not values", _drops),
-    _not_with_lines("leaves='vector'", "a leaf has one line", _has_vectors),
+    _not_with_linear_leaves(
+        "hierarchical_shrinkage", "it shrinks constant leaf values only", lambda s: s.hierarchical_shrinkage > 0
+    ),
+    _not_with_linear_leaves("dart", "dropped rounds are subtracted by bins, not by values", _drops),
+    _not_with_linear_leaves("leaves='vector'", "a linear leaf has one output", _has_vectors),
 )
 
 
 def check_stream(X: Input, settings: BoostingSettings, recipe: Recipe, rows: LearningRows) -> None:
-    """Refuse what would take all rows of a stream into memory."""
+    """Refuse settings that need all rows of a stream in memory."""
     if not X.is_stream:
         return
     if recipe.n_folds and 0 < rows.n_used < len(rows.target):
         raise ValueError(
-            "Some rows of the stream have the weight 0, which n_estimators='auto' leaves out by a copy of the others. "
-            "Leave them out of the stream, or set n_estimators to a number."
+            "Some rows of the stream have weight 0, and n_estimators='auto' would copy the others into memory. Leave "
+            "these rows out of the stream, or set n_estimators to a number."
         )
     if callable(settings.metrics[0]) and recipe.stops_early:
         raise ValueError(
-            "scoring is a function of the held-out rows as they were given, and those of a stream are in files. Use a "
-            "metric by its name, or the loss."
+            "scoring is a function that may read the held-out rows, and those of a stream are in files. Use the name "
+            "of a metric, or the loss."
         )
     if settings.linear_leaves:
         raise ValueError(
-            "linear_leaves reads the values of all rows of a leaf at a time, and those of a stream are in files. Use "
+            "linear_leaves reads the values of all rows of a leaf at once, and those of a stream are in files. Use "
             "linear_leaves=False."
         )
     if settings.starts_at_model:
         raise ValueError(
             f"init={type(settings.init).__name__} would be fitted to all rows of the stream in memory. Use "
-            "init='constant', or pass what it predicts as a column with offset."
+            "init='constant', or pass its predictions as a column with offset."
         )
 
 
 def check_partitioned(recipe: Recipe, rows: LearningRows) -> None:
-    """Refuse what would need all rows of a table on workers in one place."""
+    """Refuse settings that need all rows of a partitioned table on one worker."""
     if isinstance(rows.columns, _engine.Table) or not recipe.n_folds:
         return
     if rows.n_used < len(rows.target):
         raise ValueError(
-            "Some rows have the weight 0, which n_estimators='auto' leaves out by a copy of the others, and rows on "
-            "several workers are not copied. Leave them out of the collection, or set n_estimators to a number."
+            "Some rows have weight 0, and n_estimators='auto' would copy the others, which are on several workers. "
+            "Leave these rows out of the collection, or set n_estimators to a number."
         )
-    if recipe.draws_bins or (recipe.has_statistics and columns_of_many(rows.columns)):
+    if recipe.random_bins or (recipe.target_encoding and high_cardinality_columns(rows.columns)):
         raise ValueError(
-            "n_estimators='auto' looks at all rows of a table of this size at once, and they lie on several workers. "
-            "Use larger workers, one of which has room for all rows; or set n_estimators to a number, such as "
+            "n_estimators='auto' reads all rows of a table of this size at once, and they are on several workers. Use "
+            "larger workers, one of which can hold all rows; or set n_estimators to a number, such as "
             "n_estimators=300, perhaps with early_stopping=True."
         )
 
 
-def why_all_rows(settings: BoostingSettings, inputs: FitInputs) -> str | None:
+def why_not_partitioned(settings: BoostingSettings, inputs: FitInputs) -> str | None:
     """Return why a fit needs all rows on one worker, in words; None if rows can be partitioned."""
     loss = settings.loss
     folds = makes_folds(settings, inputs.has_validation_rows)
     reasons = {
         f"effort={SEARCH!r} tries several recipes on the same rows": settings.effort == SEARCH,
-        "growth='symmetric' has one cut for all leaves of a level": settings.growth == "symmetric",
+        "growth='symmetric' has one split for all nodes of a level": settings.growth == "symmetric",
         "leaves='vector' has several values in a leaf": settings.leaves == "vector",
         f"sampling={settings.sampling!r} compares the gradients of all rows": (settings.sampling != "uniform"),
-        "dart takes earlier rounds off all rows": settings.drop_rate > 0,
-        "forced_splits in growth cuts between the values of all rows": settings.forced_splits is not None,
-        "hierarchical_shrinkage in regularization draws leaves to the nodes above": settings.hierarchical_shrinkage > 0,
+        "dart subtracts earlier rounds from all rows": settings.drop_rate > 0,
+        "forced_splits in growth splits between the values of all rows": settings.forced_splits is not None,
+        "hierarchical_shrinkage in regularization shrinks leaves to their ancestors": settings.hierarchical_shrinkage
+        > 0,
         "linear_leaves reads the values of all rows of a leaf": bool(settings.linear_leaves),
         "n_parallel_trees in growth fits several trees to one gradient": settings.n_parallel_trees > 1,
         f"init={type(settings.init).__name__} is fitted to all rows": settings.starts_at_model,
-        "scoring looks at the rows themselves": any(
+        "scoring reads the rows": any(
             callable(metric) and not takes_predictions(metric) for metric in settings.metrics
         ),
         "several validation sets or metrics are evaluated after each round": (
             len(inputs.validation) > 1 or len(settings.metrics) > 1
         ),
-        f"loss={loss if isinstance(loss, str) else type(loss).__name__!r} looks at all rows of a leaf": (
-            not _adds_up(loss) or (loss == "normal" and folds)
+        f"loss={loss if isinstance(loss, str) else type(loss).__name__!r} needs all rows of a leaf": (
+            not _is_additive(loss) or (loss == "normal" and folds)
         ),
     }
-    return next((reason for reason, is_so in reasons.items() if is_so), None)
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _adds_up(loss: object) -> bool:
-    """Whether leaves of a loss are sums over rows, wherever these are."""
+def _is_additive(loss: object) -> bool:
+    """Return whether leaf values of a loss are sums over rows."""
     if not isinstance(loss, str):
         return False
-    known = TRAITS.get("logistic" if loss == "log_loss" else loss)  # of classes, however many
+    known = TRAITS.get("logistic" if loss == "log_loss" else loss)  # also for several classes
     return known is not None and known.is_additive

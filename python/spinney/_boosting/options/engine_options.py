@@ -1,4 +1,4 @@
-"""The options of a booster as they cross to the engine, with monotone columns and forced splits."""
+"""The engine's options of a booster, with monotonic constraints and forced splits."""
 
 from __future__ import annotations
 
@@ -29,52 +29,52 @@ from spinney._estimator.parameters import (
 )
 
 NO_LIMIT = 2**32 - 1
-_USUAL_LEAF, _LEAF_OF_FEW = 20, 3  # rows, unless the user says how many; the latter where the former leaves no split
+_DEFAULT_LEAF, _SMALL_TABLE_LEAF = 20, 3  # default min_samples_leaf; the latter if the former allows no split
 
 
 @dataclass(frozen=True)
 class BoosterInputs:
-    """What the options of one booster depend on, beside settings, recipe and schema.
+    """What the options of one booster depend on, besides settings, recipe and schema.
 
     Attributes
     ----------
     n_rows : int
-        Rows to learn from.
+        Number of training rows.
     weight : float
-        Their total weight.
+        Total weight of the training rows.
     n_scores : int
         Scores of a row.
     seed : int
-        Of all that is drawn.
-    sources : sequence of int
-        Columns whose statistics come last.
-    largest_step : float
-        Of a leaf, for losses of the user's own; 0: no limit.
+        Seed of the random draws.
+    encoded : sequence of int
+        Columns whose target encodings are the last columns.
+    default_max_step : float
+        Default of `max_step` for a custom loss; 0: no limit.
     """
 
     n_rows: int
     weight: float
     n_scores: int
     seed: int
-    sources: Sequence[int] = ()
-    largest_step: float = 0.0
+    encoded: Sequence[int] = ()
+    default_max_step: float = 0.0
 
 
 def engine_options(
     settings: BoostingSettings, recipe: Recipe, schema: Schema, loss: Loss, inputs: BoosterInputs
 ) -> dict[str, Any]:
-    """Return all options by name as the engine takes them.
+    """Return all options of the engine by name.
 
-    Those that are numbers come from the engine's table; their values from the settings and the recipe, unless they are
-    worked out here.
+    The names of numeric options come from the engine's table; their values from the settings and the recipe, or from
+    `_derived_numbers`.
     """
     values = vars(settings) | vars(recipe) | _derived_numbers(settings, recipe, schema.n_features, inputs)
-    return _derived_lists(settings, recipe, schema, inputs.sources) | {
+    return _derived_lists(settings, recipe, schema, inputs.encoded) | {
         **{name: _AS_NUMBER[option.type](values[name]) for name, option in traits().items()},
         "losses": [(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
         "monotonic_cst": [
-            directions + [0] * len(inputs.sources)
-            for directions in promised_directions(settings, schema, [part.n_scores for part in loss.parts])
+            directions + [0] * len(inputs.encoded)
+            for directions in monotone_directions(settings, schema, [part.n_scores for part in loss.parts])
         ],
         "seed": inputs.seed,
         "n_jobs": settings.n_threads,
@@ -91,7 +91,7 @@ _AS_NUMBER: dict[str, Callable[[Any], int | float | bool]] = {
 def _derived_numbers(
     settings: BoostingSettings, recipe: Recipe, n_features: int, inputs: BoosterInputs
 ) -> dict[str, int | float | bool]:
-    """Return the options that are something else than the parameter of their name."""
+    """Return the options whose value is not the parameter of the same name."""
     draws = recipe.subsample < 1
     is_auto_step = settings.max_step == "auto"
     return {
@@ -99,24 +99,24 @@ def _derived_numbers(
         "top_share": settings.top_share if settings.sampling == "goss" and draws else 0.0,
         "max_drop": settings.max_drop or NO_LIMIT,
         "drops_by_weight": settings.drop_by == "weight",
-        "learning_rate": step_size(settings, recipe),
+        "learning_rate": tree_learning_rate(settings, recipe),
         "max_leaf_nodes": recipe.max_leaf_nodes or NO_LIMIT,
         "max_depth": settings.max_depth or NO_LIMIT,
         "depth_wise": settings.growth == "depth",
         "symmetric": settings.growth == "symmetric",
         "min_samples_split": count_rows(settings.min_samples_split, inputs.n_rows),
-        "min_samples_leaf": smallest_leaf(settings, recipe, inputs.n_rows),
+        "min_samples_leaf": min_leaf_rows(settings, recipe, inputs.n_rows),
         "min_gain": max(float(settings.min_gain), settings.min_impurity_decrease * recipe.subsample * inputs.weight),
         "max_step": 0.0 if isinstance(settings.max_step, str) else settings.max_step or 0.0,
-        "temper_steps": is_auto_step and not inputs.largest_step,
-        "longest_step": inputs.largest_step if is_auto_step else 0.0,
+        "temper_steps": is_auto_step and not inputs.default_max_step,
+        "longest_step": inputs.default_max_step if is_auto_step else 0.0,
         "vector_leaves": settings.leaves == "vector" and inputs.n_scores > 1,
         "max_features": _columns_of_node(settings, recipe, n_features) / n_features,
     }
 
 
 def _columns_of_node(settings: BoostingSettings, recipe: Recipe, n_features: int) -> int:
-    """Return how many columns each node considers."""
+    """Return the number of columns that each node considers."""
     found = count_features(recipe.max_features, n_features)
     if found > n_features:
         raise ValueError(
@@ -126,35 +126,35 @@ def _columns_of_node(settings: BoostingSettings, recipe: Recipe, n_features: int
 
 
 def _derived_lists(
-    settings: BoostingSettings, recipe: Recipe, schema: Schema, sources: Sequence[int]
+    settings: BoostingSettings, recipe: Recipe, schema: Schema, encoded: Sequence[int]
 ) -> dict[str, list[Any]]:
-    """Return the options that are read by column; statistics share those of the columns that they are of."""
+    """Return the options by column; a target encoding has those of its column."""
     costs = read_feature_costs(settings.feature_costs, schema)
     numeric = [int(n_categories == 0) for n_categories in schema.n_categories]
     weights, _ = read_drawn_columns(settings.feature_weights, None, schema)
     fractions = (settings.max_features_per_level, settings.max_features_per_tree)
     if weights and min(fractions) >= 1 and count_features(recipe.max_features, schema.n_features) >= schema.n_features:
         raise ValueError(
-            "The weights of feature_sampling say how likely columns are to be drawn, and none are drawn. Set "
-            "max_features, or per_tree or per_level of feature_sampling."
+            "The weights of feature_sampling are for drawing columns, and all columns are used. Set max_features, or "
+            "per_tree or per_level of feature_sampling."
         )
     return {
         "interaction_cst": [
-            [*group, *(schema.n_features + i for i, source in enumerate(sources) if source in group)]
+            [*group, *(schema.n_features + i for i, column in enumerate(encoded) if column in group)]
             for group in read_groups(settings.interaction_cst, schema)
         ],
-        "feature_costs": costs + [costs[source] for source in sources] if costs else [],
-        "feature_weights": weights + [weights[source] for source in sources] if weights else [],
+        "feature_costs": costs + [costs[column] for column in encoded] if costs else [],
+        "feature_weights": weights + [weights[column] for column in encoded] if weights else [],
         "forced_splits": [
             (split.feature, split.threshold, list(split.codes), split.left, split.right)
             for split in forced_splits(settings, recipe, schema)
         ],
-        "linear_columns": numeric + [0] * len(sources) if settings.linear_leaves else [],
+        "linear_columns": numeric + [0] * len(encoded) if settings.linear_leaves else [],
     }
 
 
-def step_size(settings: BoostingSettings, recipe: Recipe) -> float:
-    """Return what the values of a tree are multiplied by."""
+def tree_learning_rate(settings: BoostingSettings, recipe: Recipe) -> float:
+    """Return the learning rate of one tree, which is lower for parallel trees."""
     return float(recipe.learning_rate / settings.n_parallel_trees)
 
 
@@ -163,62 +163,62 @@ def forced_splits(settings: BoostingSettings, recipe: Recipe, schema: Schema) ->
     return read_forced_splits(settings.forced_splits, schema, settings.max_depth, recipe.max_leaf_nodes)
 
 
-def smallest_leaf(settings: BoostingSettings, recipe: Recipe, n_rows: int) -> int:
-    """Return the fewest rows of a leaf."""
+def min_leaf_rows(settings: BoostingSettings, recipe: Recipe, n_rows: int) -> int:
+    """Return the minimum number of rows of a leaf."""
     if isinstance(settings.min_samples_leaf, str):  # "auto"
         if recipe.min_samples_leaf is not None:
             return recipe.min_samples_leaf
-        if n_rows < 2 * _USUAL_LEAF:
-            return min(_LEAF_OF_FEW, max(1, n_rows // 4))
-        return min(_USUAL_LEAF, max(_LEAF_OF_FEW, int(n_rows * settings.leaf_share)))
+        if n_rows < 2 * _DEFAULT_LEAF:
+            return min(_SMALL_TABLE_LEAF, max(1, n_rows // 4))
+        return min(_DEFAULT_LEAF, max(_SMALL_TABLE_LEAF, int(n_rows * settings.leaf_fraction)))
     fewest = count_rows(settings.min_samples_leaf, n_rows)
     if 2 * fewest > n_rows > 1:
         warn(
-            f"min_samples_leaf={settings.min_samples_leaf} leaves no room for a split of {n_rows} rows: the model is a "
-            "constant. Lower it, or leave it out."
+            f"min_samples_leaf={settings.min_samples_leaf} allows no split of {n_rows} rows: the model is a constant. "
+            "Lower it, or leave it out."
         )
     return fewest
 
 
-def promised_directions(settings: BoostingSettings, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
-    """Monotone directions by score and column, as `read_monotone_of_outputs` returns them."""
+def monotone_directions(settings: BoostingSettings, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
+    """Return monotonic constraints by score and column, as `read_monotone_of_outputs` does."""
     if settings.loss == "normal" and settings.monotonic_cst is not None:
         raise ValueError(
-            "monotonic_cst is for losses of one score, and loss='normal' has two, a mean and a spread. Use "
+            "monotonic_cst is for losses of one score, and loss='normal' has two, a mean and a deviation. Use "
             "loss='squared_error', or leave the constraints out."
         )
     directions = read_monotone_of_outputs(settings.monotonic_cst, schema, widths)
     differ = any(len(set(of_column)) > 1 for of_column in zip(*directions, strict=True))
     if differ and settings.levels is not None:
         raise ValueError(
-            "A row's quantiles are put in order, so that one rises with a column only if all do, and monotonic_cst has "
-            "another direction for some. Give one row of -1, 0, 1 for all of them."
+            "The quantiles of a row are sorted, so that one rises with a column only if all do, and monotonic_cst has "
+            "different directions for them. Give one row of -1, 0, 1 for all quantiles."
         )
     if directions and settings.growth == "symmetric":
         raise ValueError(
-            "growth='symmetric' makes the same cut in all nodes of a level, and monotonicity constraints may forbid it "
-            "in some. Use another growth, or leave the constraints out."
+            "growth='symmetric' makes the same split in all nodes of a level, and monotonicity constraints may forbid "
+            "it in some. Use another growth, or leave the constraints out."
         )
     if directions and settings.starts_at_model:
         raise ValueError(
-            f"monotonic_cst cannot be kept with init={type(settings.init).__name__}: the trees would rise, and where "
-            "they start need not. Use init='constant', or leave the constraints out."
+            f"monotonic_cst does not support init={type(settings.init).__name__}: the initial scores need not be "
+            "monotonic. Use init='constant', or leave the constraints out."
         )
     return directions
 
 
 def read_monotone_of_outputs(constraint: Any, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
-    """Monotone directions by score and column: one list if they are the same for all scores, none if there are none.
+    """Return monotonic constraints by score and column: one list if all scores have the same, empty without any.
 
-    `widths` are the numbers of scores of the outputs.
+    `widths` is the number of scores of each output.
     """
     several = _by_output(constraint)
     if several is None:
         directions = read_monotone(constraint, schema)
         if directions and max(widths) > 1:
             raise ValueError(
-                "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
-                "cannot all rise. Fit one model per class against the rest."
+                "Monotonicity constraints are not supported with multiclass classification: the probabilities of all "
+                "classes cannot rise. Fit one model per class against the rest."
             )
         return [directions] if directions else []
     if len(several) != len(widths):
@@ -230,18 +230,18 @@ def read_monotone_of_outputs(constraint: Any, schema: Schema, widths: Sequence[i
     if not any(found):
         return []
     if max(widths) > 1:
-        raise ValueError("monotonic_cst is for outputs of one score each: values, or two classes. Leave it out.")
+        raise ValueError("monotonic_cst is for outputs of one score each: numbers, or two classes. Leave it out.")
     return [directions or [0] * schema.n_features for directions in found]
 
 
 def _by_output(constraint: Any) -> list[Any] | None:
-    """Rows of constraints, if they are given by output."""
+    """Return the constraints of each output; None if all outputs have the same."""
     if constraint is None or isinstance(constraint, Mapping):
         return None
     if isinstance(constraint, (list, tuple)) and any(isinstance(one, (Mapping, type(None))) for one in constraint):
         return list(constraint)
-    given = argument_array(constraint, "monotonic_cst")
-    return list(given) if given.ndim == 2 else None
+    array = argument_array(constraint, "monotonic_cst")
+    return list(array) if array.ndim == 2 else None
 
 
 _NO_CODES: tuple[int, ...] = ()
@@ -250,7 +250,7 @@ _KEYS = {"feature", "threshold", "categories", "left", "right"}
 
 @dataclass(frozen=True)
 class ForcedSplit:
-    """A split, and the places of those of its sides in the list of all; 0: none, as the first is the root's."""
+    """A forced split; `left` and `right` index its child splits, 0 means none. `words` begins the error message."""
 
     feature: int
     threshold: float
@@ -261,7 +261,7 @@ class ForcedSplit:
 
 
 def read_forced_splits(given: Any, schema: Schema, max_depth: int | None, max_leaves: int | None) -> list[ForcedSplit]:
-    """Return the splits, each after the one it hangs from."""
+    """Return the forced splits, each after its parent."""
     if given is None:
         return []
     splits: list[ForcedSplit] = []
@@ -277,7 +277,7 @@ def read_forced_splits(given: Any, schema: Schema, max_depth: int | None, max_le
 
 
 def _add(given: Any, schema: Schema, splits: list[ForcedSplit]) -> int:
-    """Add a split and those below it; return how deep they go."""
+    """Add a split and its descendants; return their depth."""
     if not isinstance(given, Mapping) or "feature" not in given or ("threshold" in given) == ("categories" in given):
         raise ValueError(
             "forced_splits: a split is a dict of 'feature' and either 'threshold' or 'categories', and perhaps of the "
@@ -295,12 +295,12 @@ def _add(given: Any, schema: Schema, splits: list[ForcedSplit]) -> int:
         codes = _codes(given["categories"], feature)
         words = f"column {feature.name!r} cannot be split by {list(given['categories'])!r}"
     splits.append(ForcedSplit(column, threshold, codes, words))
-    places, depth = {"left": 0, "right": 0}, 0
-    for side in ("left", "right"):
+    children, depth = {"left": 0, "right": 0}, 0
+    for side in children:
         if given.get(side) is not None:
-            places[side] = len(splits)
+            children[side] = len(splits)
             depth = max(depth, _add(given[side], schema, splits))
-    splits[at] = replace(splits[at], left=places["left"], right=places["right"])
+    splits[at] = replace(splits[at], left=children["left"], right=children["right"])
     return depth + 1
 
 
@@ -335,12 +335,12 @@ def _codes(values: Any, feature: Feature) -> tuple[int, ...]:
     return tuple(sorted(codes))
 
 
-def check_forced(splits: list[ForcedSplit], tree: _engine.Tree, n_rows: int) -> None:
-    """Refuse splits that a tree which had all rows could not make."""
-    waiting, right = [(0, 0)], tree.children_right()
-    while waiting:
-        place, at = waiting.pop()
-        split = splits[place]
+def check_forced_splits(splits: list[ForcedSplit], tree: _engine.Tree, n_rows: int) -> None:
+    """Refuse forced splits that a tree grown on all rows could not make."""
+    pending, right = [(0, 0)], tree.children_right()
+    while pending:
+        index, at = pending.pop()
+        split = splits[index]
         is_made = int(tree.feature[at]) == split.feature and (
             tree.left_categories(at) == list(split.codes) if split.codes else tree.threshold[at] == split.threshold
         )
@@ -349,5 +349,5 @@ def check_forced(splits: list[ForcedSplit], tree: _engine.Tree, n_rows: int) -> 
                 f"forced_splits: {split.words}: fewer than min_samples_leaf rows ({n_rows}) would be on a side. Move "
                 "it, or lower min_samples_leaf."
             )
-        below = (split.left, at + 1), (split.right, int(right[at]))
-        waiting += [(side, node) for side, node in below if side]
+        children = (split.left, at + 1), (split.right, int(right[at]))
+        pending += [(child, node) for child, node in children if child]

@@ -1,4 +1,4 @@
-"""The automatic settings: rows of conditions and settings, which the documentation prints, and what they decide."""
+"""The automatic settings of boosting, as a table of conditions and settings, which the documentation prints."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sklearn.utils import check_random_state
 
 from spinney._boosting.settings import SEARCH, BoostingSettings
 
-_SOME_ROWS = 0.7  # fraction that every second booster of a small table draws
-_SOME_COLUMNS = 0.35  # fraction that a node of every other pair of them considers, of numeric targets
-_FEW_BINS = 24  # of every other pair of them, with several classes
+_SUBSAMPLE = 0.7  # of every second booster of a small table
+_SOME_COLUMNS = 0.35  # max_features of every other pair of boosters of a small table, for numeric targets
+_FEW_BINS = 24  # max_bins of every other pair of boosters of a small table, for several classes
 
 
-def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int | None) -> Recipe:
-    """All rounds, or fewer by held-out rows, of functions that are not these trees."""
+def fixed_recipe(n_rounds: int, learning_rate: float, stops_early: bool, patience: int | None) -> Recipe:
+    """Return a recipe without automatic settings, for boosting of other functions than trees."""
     return Recipe(n_rounds, learning_rate, stops_early=stops_early, patience=int(patience or Recipe.patience))
 
 
@@ -29,51 +29,50 @@ def resolve(
     weight: float | None = None,
     n_columns: int = 0,
 ) -> Recipe:
-    """Decide all that the user has left open, by the size of the table and its weight (1 a row); what is set stays."""
+    """Return the settings of the user, with values for the automatic ones; `weight` is 1 a row by default."""
     weight = float(n_rows) if weight is None else weight
     situation = Situation(settings, n_rows, n_columns, n_scores, weight, has_held_out)
     return Recipe(**decide(situation), stops_early=situation.stops_early, is_auto=situation.is_auto)
 
 
-def searched(settings: BoostingSettings, recipe: Recipe) -> list[Recipe]:
-    """Return the recipes to try on the same folds, the usual one first: it alone, unless a search is asked for.
+def candidate_recipes(settings: BoostingSettings, recipe: Recipe) -> list[Recipe]:
+    """Return the recipes to try on the same folds: the default one, and others if `effort` is "search".
 
-    Each of the others suits some tables better: sums of single columns, columns that act together, many columns that
-    say the same, noise. What the user has set stays, and a recipe that is thereby the usual one is not tried again.
+    Each of the others suits some tables better: additive effects, interactions, many redundant columns, noise. The
+    user's settings do not change, and duplicates are left out.
     """
     if settings.effort != SEARCH:
         return [recipe]
     if not recipe.n_folds:
         raise ValueError(
-            "effort='search' compares recipes by the folds that boosters have held out. It goes with "
-            "n_estimators='auto' and without X_val, early_stopping or a model in init, and needs at least "
-            f"{FEWEST_ROWS} rows."
+            "effort='search' compares recipes by cross-validation. It needs n_estimators='auto', no X_val, "
+            f"early_stopping or estimator in init, and at least {FEWEST_ROWS} rows."
         )
     leaves, rows = recipe.max_leaf_nodes or 31, recipe.min_samples_leaf or 1
     other_columns = 0.5 if recipe.max_features == FEW_COLUMNS else FEW_COLUMNS
     others: list[dict[str, Any]] = [
         {"max_leaf_nodes": 3},
         {"max_leaf_nodes": 4 * leaves},
-        {"max_features": other_columns, "varies_trees": False},
-        {"min_samples_leaf": 4 * rows, "l2_regularization": 10 * recipe.l2_regularization, "varies_trees": False},
+        {"max_features": other_columns, "alternates_trees": False},
+        {"min_samples_leaf": 4 * rows, "l2_regularization": 10 * recipe.l2_regularization, "alternates_trees": False},
     ]
     found = [recipe]
     for other in others:
-        made = replace(recipe, **{k: v for k, v in other.items() if _is_open(getattr(settings, k, "auto"))})
-        if made not in found and made != replace(recipe, varies_trees=False):
+        made = replace(recipe, **{k: v for k, v in other.items() if _is_auto(getattr(settings, k, "auto"))})
+        if made not in found and made != replace(recipe, alternates_trees=False):
             found.append(made)
     return found
 
 
-def _is_open(value: Any) -> bool:
+def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
 def draw_seed(settings: BoostingSettings, recipe: Recipe, may_set_aside: bool) -> int:
-    """Seed of all draws; fixed where the user asks for none, unless the user gives one."""
-    shares = (recipe.subsample, settings.max_features_per_level, settings.max_features_per_tree)
+    """Return the seed of all random draws: 0 if the user has not asked for randomness, else from random_state."""
+    fractions = (recipe.subsample, settings.max_features_per_level, settings.max_features_per_tree)
     draws = (
-        min(shares) < 1
+        min(fractions) < 1
         or settings.drop_rate > 0
         or recipe.max_features is not None
         or (recipe.stops_early and may_set_aside)
@@ -83,26 +82,26 @@ def draw_seed(settings: BoostingSettings, recipe: Recipe, may_set_aside: bool) -
     return int(check_random_state(settings.random_state).randint(np.iinfo(np.int32).max))
 
 
-FEWEST_ROWS = 10  # with fewer rows, folds say nothing
-FEW_COLUMNS = 0.2  # fraction of many columns that a node of a small table considers
+FEWEST_ROWS = 10  # for folds
+FEW_COLUMNS = 0.2  # max_features of small tables with many columns
 _TINY, _SMALL, _LARGE, VERY_LARGE_TABLE = 1000, 3000, 20_000, 1_000_000  # rows
-_OPEN = ("learning_rate", "max_leaf_nodes", "l2_regularization", "subsample", "max_features", "max_bins")
+_AUTO_PARAMETERS = ("learning_rate", "max_leaf_nodes", "l2_regularization", "subsample", "max_features", "max_bins")
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What the settings that a user leaves open depend on.
+    """What the automatic settings depend on.
 
     Attributes
     ----------
     settings : BoostingSettings
-        What the user has set.
+        Settings of the user.
     n_rows, n_columns, n_scores : int
         Size of the training table, and scores of a row: more than one for several classes or outputs.
     weight : float
         Total weight of the rows.
     has_held_out : bool
-        Whether the user says which rows are held out.
+        Whether the user passes a validation set, or times.
     """
 
     settings: BoostingSettings
@@ -114,12 +113,12 @@ class Situation:
 
     @property
     def is_auto(self) -> bool:
-        """Whether the number of rounds is left open."""
+        """Whether the number of rounds is automatic."""
         return isinstance(self.settings.n_estimators, str)
 
     @property
     def stops_early(self) -> bool:
-        """Whether boosters stop by held-out rows."""
+        """Whether boosters use early stopping."""
         is_too_small = self.is_auto and not self.has_held_out and self.n_rows < FEWEST_ROWS
         return self.settings.stops_early and not is_too_small
 
@@ -130,29 +129,29 @@ class Situation:
 
     @property
     def is_small(self) -> bool:
-        """Whether there are few rows for the kind of target."""
+        """Whether the table is small for the kind of target."""
         return self.n_rows < (_SMALL if self.settings.is_class_target else _TINY)
 
     @property
     def is_multiclass(self) -> bool:
-        """Whether there are several classes, with a score each."""
+        """Whether there are more than two classes."""
         return self.settings.is_class_target and self.n_scores > 1
 
     @property
     def work(self) -> float:
-        """A half to 2, by the effort asked for: a factor of the boosters and of their rounds."""
+        """Factor of the number of boosters and rounds, from 0.5 to 2, by the parameter `effort`."""
         effort = 0.5 if self.settings.effort == SEARCH else float(self.settings.effort)
         return 0.5 + effort if effort < 0.5 else 2 * effort
 
-    def is_open(self, parameter: str) -> bool:
-        """Whether the user has left a parameter to the recipe."""
-        return _is_open(getattr(self.settings, parameter))
+    def is_auto_parameter(self, parameter: str) -> bool:
+        """Return whether a parameter is "auto"."""
+        return _is_auto(getattr(self.settings, parameter))
 
     @property
-    def given(self) -> dict[str, Any]:
-        """What the user has set, by the names of the recipe: it stays."""
-        settings = self.settings
-        found = {name: getattr(settings, name) for name in (*_OPEN, "min_samples_leaf") if not self.is_open(name)}
+    def user_settings(self) -> dict[str, Any]:
+        """The settings of the user, by the names of the recipe."""
+        settings, names = self.settings, (*_AUTO_PARAMETERS, "min_samples_leaf")
+        found = {name: getattr(settings, name) for name in names if not self.is_auto_parameter(name)}
         if not self.is_auto:
             found["n_rounds"] = int(settings.n_estimators)
         if settings.n_iter_no_change:
@@ -161,17 +160,18 @@ class Situation:
 
 
 def makes_folds(settings: BoostingSettings, has_held_out: bool) -> bool:
-    """Whether each row is held out once, from one of several boosters.
+    """Return whether a booster is fitted for each fold.
 
-    A first model would have to be fitted anew for each; and who says how rows are held out means one part.
+    Not with a validation set or `early_stopping`, which ask for one booster, nor with an estimator in `init`, which
+    would have to be fitted for each fold.
     """
-    is_open = settings.n_estimators == "auto" and settings.early_stopping is None
-    return is_open and not settings.starts_at_model and not has_held_out
+    is_auto = settings.n_estimators == "auto" and settings.early_stopping is None
+    return is_auto and not settings.starts_at_model and not has_held_out
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Something that holds in a situation or not, and how to say it."""
+    """A condition on the situation, and its description."""
 
     description: str
     holds: Callable[[Situation], bool]
@@ -179,7 +179,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Formula:
-    """A value that depends on the situation, and how to say it."""
+    """A value that depends on the situation, and its description."""
 
     description: str
     value: Callable[[Situation], Any]
@@ -194,12 +194,12 @@ class Row:
 
 
 def decide(situation: Situation) -> dict[str, Any]:
-    """Return all settings: those of later rows replace those of earlier ones, and what the user has set stays."""
+    """Return all settings: later rows of the table replace earlier ones, and the user's settings replace both."""
     found: dict[str, Any] = {}
     for row in ROWS:
         if all(condition.holds(situation) for condition in row.when):
             found |= row.settings
-    found |= situation.given
+    found |= situation.user_settings
     return {name: value.value(situation) if isinstance(value, Formula) else value for name, value in found.items()}
 
 
@@ -218,21 +218,21 @@ def _in_words(value: Any) -> str:
 
 
 def _by_work(number: float, is_count: bool = True) -> Formula:
-    """Return rounds in proportion to the work, or steps in inverse proportion."""
+    """Return a count in proportion to the work, or a learning rate in inverse proportion."""
     if is_count:
         return Formula(f"{number} × work", lambda s: round(number * s.work))
     return Formula(f"{number} / work", lambda s: number / s.work)
 
 
 def _by_more_work(number: float, is_count: bool = True) -> Formula:
-    """Return the same, for work of at least 1."""
+    """Return the same as `_by_work`, for work of at least 1."""
     if is_count:
         return Formula(f"{number} × max(1, work)", lambda s: round(number * max(1.0, s.work)))
     return Formula(f"{number} / max(1, work)", lambda s: number / max(1.0, s.work))
 
 
-def _growing_steps(first: float, after: int, most: int, by: Callable[..., Formula]) -> dict[str, Formula]:
-    """Return steps that grow: half the rounds for about the same loss, where boosters have a long way to go."""
+def _rising_learning_rate(first: float, after: int, most: int, by: Callable[..., Formula]) -> dict[str, Formula]:
+    """Return a learning rate that rises with the rounds: half as many rounds reach about the same loss."""
     return {"learning_rate": by(first, is_count=False), "steps_grow_after": by(after), "n_rounds": by(most)}
 
 
@@ -245,7 +245,7 @@ def _columns(n_columns: int) -> Condition:
 
 
 def _folds_of_small(most: int) -> Formula:
-    """Return the folds of a small table."""
+    """Return the number of folds of a small table."""
     description = f"{most} × work, at most {most} and a tenth of the rows, at least 5"
     return Formula(description, lambda s: max(5, min(round(most * min(s.work, 1.0)), s.n_rows // 10)))
 
@@ -259,7 +259,7 @@ _NOT_SMALL = Condition("no small table", lambda s: not s.is_small)
 _CLASSES = Condition("classes", lambda s: s.settings.is_class_target)
 _MULTICLASS = Condition("several classes", lambda s: s.is_multiclass)
 _TWO_CLASSES = Condition("two classes", lambda s: s.settings.is_class_target and not s.is_multiclass)
-_NUMBERS = Condition("numeric target", lambda s: not s.settings.is_class_target)
+_REGRESSION = Condition("numeric target", lambda s: not s.settings.is_class_target)
 _ONE_SCORE = Condition("one score", lambda s: s.n_scores == 1)
 _SQUARED = Condition('`loss="squared_error"`', lambda s: bool(s.settings.loss == "squared_error"))
 _PAIRWISE = Condition('`loss="pairwise"`', lambda s: bool(s.settings.loss == "pairwise"))
@@ -269,57 +269,56 @@ _BY_GRADIENT = Condition('`sampling="gradient"`', lambda s: s.settings.sampling 
 _BY_GOSS = Condition('`sampling="goss"`', lambda s: s.settings.sampling == "goss")
 _ONCE = Condition("rows are split into folds once", lambda s: not (s.is_small and round(max(s.work, 1.0)) > 1))
 _CALIBRATES = Condition("intervals", lambda s: s.settings.calibrates and not s.settings.is_class_target)
-_OPEN_STEPS = Condition('`learning_rate="auto"`', lambda s: s.is_open("learning_rate"))
-_OPEN_DRAWS = Condition('`subsample="auto"`', lambda s: s.is_open("subsample"))
-_OPEN_BINS = Condition('`max_bins="auto"`', lambda s: s.is_open("max_bins"))
-_OPEN_TREES = Condition(
+_AUTO_RATE = Condition('`learning_rate="auto"`', lambda s: s.is_auto_parameter("learning_rate"))
+_AUTO_SUBSAMPLE = Condition('`subsample="auto"`', lambda s: s.is_auto_parameter("subsample"))
+_AUTO_BINS = Condition('`max_bins="auto"`', lambda s: s.is_auto_parameter("max_bins"))
+_AUTO_TREES = Condition(
     '`max_features` and `min_samples_leaf` "auto"',
-    lambda s: s.is_open("max_features") and s.is_open("min_samples_leaf"),
+    lambda s: s.is_auto_parameter("max_features") and s.is_auto_parameter("min_samples_leaf"),
 )
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How rounds are to learn, with nothing left to be decided.
+    """The settings of the rounds, without automatic values.
 
     Attributes
     ----------
     n_rounds : int
-        Most rounds of a booster.
+        Maximum number of rounds of a booster.
     learning_rate, max_leaf_nodes, l2_regularization, subsample, max_features, max_bins : as the parameters
     min_samples_leaf : int or None
-        Fewest rows of a leaf; None: by the number of rows alone.
+        Minimum number of rows of a leaf; None: the default for the number of rows.
     steps_grow_after : int
-        Rounds after which steps grow with the number of rounds, to three times the first; 0: they never do. A booster
-        that has not stopped by then has a long way to go.
+        Rounds after which the learning rate rises with the number of rounds, up to three times the first; 0: never.
     stops_early : bool
-        Whether a booster stops when its held-out rows no longer improve.
+        Whether early stopping is used.
     patience : int
-        After how many rounds without an improvement.
-    worth : float
-        Share of the first held-out loss that these must save, besides `tol`, to be an improvement.
-    worth_of_present : bool
-        Whether it is a share of the present held-out loss instead.
+        Rounds without an improvement after which a booster stops.
+    min_improvement : float
+        Relative decrease of the first held-out loss, besides `tol`, that counts as an improvement.
+    relative_to_current : bool
+        Whether it is relative to the current held-out loss instead.
     n_folds : int
-        Number of folds, with a booster for each, evaluated on it; 0: one booster for all rows.
+        Number of folds, with a booster for each; 0: one booster for all rows.
     n_repeats : int
-        How often the rows are split into folds.
-    held_twice : float
-        Share of a fold that the next booster holds out too, and that as many rows of its own are not held out for:
-        where two boosters know neither a row, they tell how far boosters differ.
-    draws_rows : bool
-        Whether every second booster draws rows, though the others do not.
-    varies_trees : bool
-        Whether pairs of boosters by turns look at some columns in a node, and have leaves of a single row.
-    varies_bins : bool
-        Whether pairs of boosters by turns have few bins: those of all would miss what lies in a tail.
-    draws_bins : bool
-        Whether each booster cuts columns into bins of its own. The mean of several then has finer steps than each, and
-        bins may be few; else they share one table in codes.
-    has_statistics : bool
-        Whether columns of many categories have statistics beside them.
+        Number of splits into folds.
+    fold_overlap : float
+        Fraction of a fold that the next booster also holds out, instead of as many rows of the other. On rows held
+        out twice, the differences between boosters are measured.
+    alternates_subsample : bool
+        Whether every second booster draws rows.
+    alternates_trees : bool
+        Whether pairs of boosters alternately consider some columns per node, or have leaves of a single row.
+    alternates_bins : bool
+        Whether every other pair of boosters has few bins.
+    random_bins : bool
+        Whether each booster has its own random bin edges. The mean of several is then finer than each, and few bins
+        suffice; else all boosters share one binned table.
+    target_encoding : bool
+        Whether columns with many categories are also target-encoded.
     is_auto : bool
-        Whether nothing was said of the number of rounds.
+        Whether the number of rounds is automatic.
     """
 
     n_rounds: int = 100
@@ -332,24 +331,24 @@ class Recipe:
     min_samples_leaf: int | None = None
     steps_grow_after: int = 0
     patience: int = 10
-    worth: float = 0.0
-    worth_of_present: bool = False
+    min_improvement: float = 0.0
+    relative_to_current: bool = False
     n_folds: int = 0
     n_repeats: int = 1
-    held_twice: float = 0.0
-    draws_rows: bool = False
-    varies_trees: bool = False
-    varies_bins: bool = False
-    draws_bins: bool = False
-    has_statistics: bool = False
+    fold_overlap: float = 0.0
+    alternates_subsample: bool = False
+    alternates_trees: bool = False
+    alternates_bins: bool = False
+    random_bins: bool = False
+    target_encoding: bool = False
     stops_early: bool = False
     is_auto: bool = False
 
-    def of_member(self, i: int) -> Recipe:
-        """Return what one of the boosters is to do: the mean of several that differ is better than each."""
-        subsample = _SOME_ROWS if self.draws_rows and i % 2 else self.subsample
-        if not self.varies_trees:
-            max_bins = _FEW_BINS if self.varies_bins and i // 2 % 2 else self.max_bins
+    def for_booster(self, i: int) -> Recipe:
+        """Return the recipe of one booster: boosters that differ have a better mean."""
+        subsample = _SUBSAMPLE if self.alternates_subsample and i % 2 else self.subsample
+        if not self.alternates_trees:
+            max_bins = _FEW_BINS if self.alternates_bins and i // 2 % 2 else self.max_bins
             return replace(self, subsample=subsample, max_bins=max_bins)
         if i // 2 % 2:
             return replace(self, subsample=subsample, max_features=None, min_samples_leaf=1)
@@ -360,18 +359,18 @@ PLAIN = {one.name: one.default for one in fields(Recipe) if one.name not in ("st
 
 ROWS = (
     Row((), PLAIN),
-    # how strongly leaves are drawn to zero: chance in a row pulls on all of its pairs at once, and evens out in many
+    # regularization of ranking: the noise of a row affects all of its pairs, and averages out over many rows
     Row(
         (_NOT_BY_SIZE, _PAIRWISE),
         {"l2_regularization": Formula("weight / 1,000, at most 10", lambda s: min(s.weight * 1e-3, 10.0))},
     ),
     Row((_NOT_BY_SIZE, _LAMBDAMART, _LISTED), {"l2_regularization": 1.0}),
-    # when a booster stops: all held-out rows together must gain a fraction of one row's first loss, as less is chance;
-    # other losses than squared errors have no natural 0, or go on falling to it
-    Row((_AUTO,), {"patience": 50, "worth": Formula("0.3 / rows", lambda s: 0.3 / s.n_rows)}),
+    # early stopping: all held-out rows together must gain a fraction of one row's first loss, as less is chance;
+    # other losses than squared errors have no natural 0, or keep falling towards it
+    Row((_AUTO,), {"patience": 50, "min_improvement": Formula("0.3 / rows", lambda s: 0.3 / s.n_rows)}),
     Row((_AUTO, _IS_SMALL, _MULTICLASS), {"patience": 30}),
-    Row((_SQUARED,), {"worth_of_present": True}),
-    # trees and steps by the size of the table
+    Row((_SQUARED,), {"relative_to_current": True}),
+    # trees and learning rates by the size of the table
     Row(
         (_BY_SIZE,),
         {
@@ -391,7 +390,7 @@ ROWS = (
         },
     ),
     Row((_BY_SIZE, _MULTICLASS), {"max_leaf_nodes": 12}),
-    Row((_BY_SIZE, _NUMBERS, _fewer_rows(_SMALL)), {"learning_rate": _by_work(0.15, is_count=False)}),
+    Row((_BY_SIZE, _REGRESSION, _fewer_rows(_SMALL)), {"learning_rate": _by_work(0.15, is_count=False)}),
     Row(
         (_BY_SIZE, _IS_SMALL),
         {"n_rounds": _by_work(1000), "learning_rate": _by_work(0.08, is_count=False), "max_leaf_nodes": 12},
@@ -399,31 +398,31 @@ ROWS = (
     Row((_BY_SIZE, _IS_SMALL, _MULTICLASS), {"learning_rate": _by_work(0.16, is_count=False)}),
     Row((_BY_SIZE, _fewer_rows(_TINY)), {"max_leaf_nodes": 6}),
     Row((_BY_SIZE, _fewer_rows(_LARGE)), {"max_bins": 64}),
-    # boosters, and how they differ: the mean of several that differ is better than each
+    # number of boosters, and how they differ: boosters that differ have a better mean
     Row((_FOLDS,), {"n_folds": Formula("5 × work, at least 3", lambda s: 3 if s.work < 0.75 else round(5 * s.work))}),
     Row(
         (_FOLDS, _IS_SMALL),
         {"n_folds": _folds_of_small(10), "n_repeats": Formula("max(1, work)", lambda s: round(max(s.work, 1.0)))},
     ),
     Row((_FOLDS, _IS_SMALL, _MULTICLASS, _columns(30)), {"n_folds": _folds_of_small(7)}),
-    Row((_FOLDS, _ONCE, _ONE_SCORE, _CALIBRATES), {"held_twice": 0.2}),
-    Row((_FOLDS, _IS_SMALL, _OPEN_DRAWS), {"draws_rows": True}),
-    Row((_FOLDS, _IS_SMALL, _NUMBERS, _OPEN_TREES), {"varies_trees": True}),
-    Row((_FOLDS, _IS_SMALL, _MULTICLASS, _OPEN_BINS), {"varies_bins": True}),
-    Row((_FOLDS, _fewer_rows(_LARGE)), {"draws_bins": True}),
-    Row((_FOLDS, _ONE_SCORE, _fewer_rows(VERY_LARGE_TABLE)), {"has_statistics": True}),
-    # long steps that grow: the mean of boosters forgives each of them its long steps
+    Row((_FOLDS, _ONCE, _ONE_SCORE, _CALIBRATES), {"fold_overlap": 0.2}),
+    Row((_FOLDS, _IS_SMALL, _AUTO_SUBSAMPLE), {"alternates_subsample": True}),
+    Row((_FOLDS, _IS_SMALL, _REGRESSION, _AUTO_TREES), {"alternates_trees": True}),
+    Row((_FOLDS, _IS_SMALL, _MULTICLASS, _AUTO_BINS), {"alternates_bins": True}),
+    Row((_FOLDS, _fewer_rows(_LARGE)), {"random_bins": True}),
+    Row((_FOLDS, _ONE_SCORE, _fewer_rows(VERY_LARGE_TABLE)), {"target_encoding": True}),
+    # high learning rates that rise: the mean of several boosters tolerates them
     Row(
-        (_FOLDS, _IS_SMALL, _CLASSES, _OPEN_STEPS),
-        {**_growing_steps(0.1, 50, 500, _by_more_work), "patience": _by_more_work(40)},
+        (_FOLDS, _IS_SMALL, _CLASSES, _AUTO_RATE),
+        {**_rising_learning_rate(0.1, 50, 500, _by_more_work), "patience": _by_more_work(40)},
     ),
     Row(
-        (_FOLDS, _IS_SMALL, _MULTICLASS, _OPEN_STEPS),
-        {**_growing_steps(0.4, 15, 200, _by_more_work), "patience": _by_more_work(10)},
+        (_FOLDS, _IS_SMALL, _MULTICLASS, _AUTO_RATE),
+        {**_rising_learning_rate(0.4, 15, 200, _by_more_work), "patience": _by_more_work(10)},
     ),
-    Row((_FOLDS, _NOT_SMALL, _SQUARED, _OPEN_STEPS), _growing_steps(0.1, 100, 350, _by_work)),
-    Row((_FOLDS, _NOT_SMALL, _SQUARED, _OPEN_STEPS, _fewer_rows(_SMALL)), _growing_steps(0.2, 40, 200, _by_work)),
-    # fewer columns for each node where there are many: boosters differ more, and their mean errs less
+    Row((_FOLDS, _NOT_SMALL, _SQUARED, _AUTO_RATE), _rising_learning_rate(0.1, 100, 350, _by_work)),
+    Row((_FOLDS, _NOT_SMALL, _SQUARED, _AUTO_RATE, _fewer_rows(_SMALL)), _rising_learning_rate(0.2, 40, 200, _by_work)),
+    # fewer columns per node of wide tables: boosters differ more, and their mean is better
     Row((_FOLDS, _TWO_CLASSES, _columns(12), _fewer_rows(_LARGE)), {"max_features": 0.3}),
     Row((_FOLDS, _TWO_CLASSES, _columns(12), _fewer_rows(_SMALL)), {"max_features": FEW_COLUMNS}),
     Row((_FOLDS, _MULTICLASS, _columns(30), _fewer_rows(_SMALL)), {"max_features": FEW_COLUMNS}),

@@ -139,8 +139,8 @@ class AnyMembers:
             return rows
         table: Any = rows.columns
         columns: Any = pick_table(table.take(used))
-        given = None if rows.given is None else pick_table(rows.given).take(used)
-        return replace(rows, columns=columns, target=rows.target[used], weight=weight[used], given=given)
+        X = None if rows.X is None else pick_table(rows.X).take(used)
+        return replace(rows, columns=columns, target=rows.target[used], weight=weight[used], X=X)
 
     def fit(self, target: NDArray[Any], weight: Floats, seed: int) -> BaseEstimator:
         """Fit a clone with weights, or to a sample drawn by the weights."""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.evaluation import HeldOutScore
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import NUMBER_LOSSES
-from spinney._boosting.options.recipe import fixed
+from spinney._boosting.options.recipe import fixed_recipe
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema
 from spinney._data.design import Design
@@ -120,13 +120,13 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
         loss.check(rows, "y")
         target.require_rows(rows.weights())
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
-        columns, schema, X = rows.columns, encoded.schema, rows.given
+        columns, schema, X = rows.columns, encoded.schema, rows.X
         held_out: HeldOutRows | None = None
         if validation is not None:
             loss.check(validation, "y_val")
         elif self.early_stopping:
-            rows, set_aside = split(seed)
-            held_out = HeldOutRows(set_aside, None)
+            rows, split_validation = split(seed)
+            held_out = HeldOutRows(split_validation, None)
         design = Design.learn(columns, schema, rows.weights())
         inputs = Inputs(columns, design, self._n_threads, pick_table(X).native)
         if validation is not None:
@@ -137,7 +137,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
         stages = Stages(dictionary, loss, rows, held_out, steps)
         n_classes = None if target.n_classes is None else [target.n_classes]
         member = self._run(stages, FittedFunctions.empty(stages.start, loss.link, design, n_classes), target.classes)
-        model = fitted_functions(stages, member.n_kept(), inputs, loss.link, n_classes)
+        model = fitted_functions(stages, member.n_retained(), inputs, loss.link, n_classes)
         self._set_fitted(member, model, stages, target.classes)
         self._set_schema(schema)
         self._seed = seed
@@ -146,7 +146,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
         held_out, score = stages.held_out, None
         if held_out is not None and self.scoring is not None:
             score = HeldOutScore(self.scoring, empty, held_out.rows, None if classes is None else [classes])
-        recipe = fixed(self.n_estimators, self.learning_rate, self.early_stopping, self.n_iter_no_change)
+        recipe = fixed_recipe(self.n_estimators, self.learning_rate, self.early_stopping, self.n_iter_no_change)
         engine: Any = stages
         unused: Any = None
         settings = RoundSettings(

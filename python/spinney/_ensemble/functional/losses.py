@@ -75,7 +75,7 @@ class NamedLoss(FunctionalLoss):
 
     def begin_round(self, scores: Floats, rows: LearningRows) -> None:
         """Set where the loss bends, if it does: that follows the residuals from round to round."""
-        self._bend = self._loss.bend(rows.target, scores, rows.weights())
+        self._bend = self._loss.parameter_at(rows.target, scores, rows.weights())
 
     def values(self, scores: Floats, rows: LearningRows) -> Floats:
         """Loss of each row."""
@@ -114,7 +114,7 @@ class GivenLoss(FunctionalLoss):
 
     def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
         """Return the slope of each row's loss by its score."""
-        return self._own.slopes(self._own.target(rows), scores[0])[np.newaxis]
+        return self._own.row_gradients(self._own.target(rows), scores[0])[np.newaxis]
 
 
 def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -> FunctionalLoss:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from spinney._boosting.boosters import Member
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.member import Member
 from spinney._boosting.rounds import Rounds
 from spinney._data.design import Design
 from spinney._data.select import pick_table
@@ -173,15 +173,15 @@ class FunctionMember(Member):
     engine: Stages  # type: ignore[assignment]
 
     @property
-    def is_settled(self) -> bool:
+    def has_stopped(self) -> bool:
         """Whether its held-out loss no longer falls, or none could."""
-        return super().is_settled or (self._recipe.stops_early and self.has_held_out and self.engine.is_done)
+        return super().has_stopped or (self._recipe.stops_early and self.has_held_out and self.engine.is_done)
 
 
 class FunctionRounds(Rounds):
     """Rounds of functional boosting."""
 
-    def _advance(self, members: list[Member], looks_at_each: bool) -> None:
+    def _advance(self, members: list[Member], has_round_hooks: bool) -> None:
         for member in members:
             member.engine.advance(1)
 

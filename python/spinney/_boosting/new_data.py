@@ -1,4 +1,4 @@
-"""Methods that take other rows to a fitted booster: importances of its columns, and leaves that are set anew."""
+"""Methods of fitted boosters that take new rows: refitting of leaves, and importances of columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._boosting.boosters import start_booster
 from spinney._boosting.boosting import BY_ROUND, BaseBoosting
-from spinney._boosting.evaluation import Judge
+from spinney._boosting.evaluation import HeldOutMetric
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import CustomLosses, Loss
 from spinney._boosting.options.engine_options import BoosterInputs, engine_options
@@ -44,11 +44,11 @@ def refit(
     decay: float = 0.9,
     offset: ArrayLike | None = None,
 ) -> Booster:
-    """Set the values of all leaves anew by other rows, and leave the splits as they are.
+    """Refit the values of all leaves to other rows, without changing the splits.
 
-    Round by round, as LightGBM's `refit`: a leaf keeps `decay` of its value and takes the rest of the value that a
-    round of `fit` would set it to by these rows, at the scores that the refitted rounds before have led to. A leaf
-    that none of the rows reach stays as it is (LightGBM's is multiplied by `decay`). Where scores start stays too.
+    As LightGBM's `refit`: the new value of a leaf is ``decay`` times its old value plus ``1 - decay`` times the value
+    that a round of `fit` would compute from these rows, at the scores of the refitted rounds before. A leaf that no row
+    reaches does not change (LightGBM's is multiplied by `decay`), nor do the initial scores.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def refit(
     sample_weight : array-like of shape (n_samples,), optional
         As in `fit`.
     decay : float, default=0.9
-        How much of its value a leaf keeps, from 0 to 1.
+        Weight of the old value of a leaf, from 0 to 1.
     offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
         As in `fit`.
 
@@ -67,51 +67,51 @@ def refit(
     -------
     estimator
         A fitted model with the new values; this one does not change. Its ``train_score_`` is the loss of the new
-        rows after each round; other curves and calibrations are those of the fit, and are gone.
+        rows after each round; it has no other learning curves and no calibration.
     """
     return refit_leaves(model, RowInputs(X, y, sample_weight, offset), decay)
 
 
-def refit_leaves(model: Booster, given: RowInputs, decay: float) -> Booster:
-    """Return a model with leaves that new rows have set anew."""
+def refit_leaves(model: Booster, inputs: RowInputs, decay: float) -> Booster:
+    """Return a model with leaves refitted to new rows."""
     check_is_fitted(model)
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 <= decay <= 1:
         raise ValueError(f"decay must be a number from 0 to 1, not {decay!r}.")
     if model.boosting_.has_linear_leaves:
         raise ValueError(
-            "refit sets the values of leaves anew, and those of this model are lines (linear_leaves=True). Fit "
-            "it to the new rows."
+            "refit changes the values of leaves, and this model has linear leaves (linear_leaves=True). Fit it to the "
+            "new rows."
         )
-    if not hasattr(model, "_step"):
+    if not hasattr(model, "_tree_learning_rate"):
         raise ValueError(
-            "refit needs the size of the model's steps, and this one has no single one: it is the mean of several "
-            "boosters (n_estimators='auto'), has dropped rounds (dart), or went on from a model of other steps. "
-            "Fit it with a number of rounds."
+            "refit needs a model with one learning rate, and this one has several: it is the mean of several boosters "
+            "(n_estimators='auto'), has dropped rounds (dart), or continues a model with another learning rate. Fit "
+            "it with a number of rounds."
         )
     target = model._fitted_target()
-    rows, loss = _read_rows(model, given, target, by_class=True)
+    rows, loss = _read_rows(model, inputs, target, by_class=True)
     loss.check_size(rows, model.boosting_.start)
     trees, curve = _refitted(model, target, rows, loss, float(decay))
-    made = copy(model)
+    refitted = copy(model)
     for name in (*BY_ROUND, "_calibration"):
-        made.__dict__.pop(name, None)
-    made.boosting_ = model.boosting_.with_trees(trees)
-    made.train_score_ = np.array(curve)
-    made.stopped_because_ = "its leaves were refitted"
-    return made
+        refitted.__dict__.pop(name, None)
+    refitted.boosting_ = model.boosting_.with_trees(trees)
+    refitted.train_score_ = np.array(curve)
+    refitted.stopped_because_ = "its leaves were refitted"
+    return refitted
 
 
 def _read_rows(
-    model: BaseBoosting, given: RowInputs, target: BoostingTarget, by_class: bool
+    model: BaseBoosting, inputs: RowInputs, target: BoostingTarget, by_class: bool
 ) -> tuple[LearningRows, Loss]:
-    """Return other rows as boosting takes them, perhaps with weights of their classes, and the loss in their units."""
-    columns, loss = model._columns(given.X), target.loss()
-    n_rows, values = columns.n_rows, target.read(given.y, columns.n_rows, groups=given.groups)
-    weight = read_weights(given.sample_weight, n_rows)
+    """Return new rows as boosting takes them, with class weights if `by_class`, and the loss in their units."""
+    columns, loss = model._columns(inputs.X), target.loss()
+    n_rows, values = columns.n_rows, target.read(inputs.y, columns.n_rows, groups=inputs.groups)
+    weight = read_weights(inputs.sample_weight, n_rows)
     if by_class:
         weight = target.with_costs(values, weight).weights(values, weight)
-    offset = model._read_offset(given.X, given.offset, n_rows)
-    rows = LearningRows(columns, values.values, weight, offset, given.X, values.more)
+    offset = model._read_offset(inputs.X, inputs.offset, n_rows)
+    rows = LearningRows(columns, values.values, weight, offset, inputs.X, values.extra)
     loss.check(rows, "y")
     if rows.n_used == 0:
         raise ValueError(f"No row has a positive weight. Change sample_weight{' or class_weight' if by_class else ''}.")
@@ -122,22 +122,22 @@ def _refitted(
     model: BaseBoosting, target: BoostingTarget, rows: LearningRows, loss: Loss, decay: float
 ) -> tuple[list[_engine.Tree], list[float]]:
     """Return the trees with their new values, and the loss of the rows after each round."""
-    view, settings = model.boosting_, target.settings
-    n_scores, n_parallel = view.n_scores, settings.n_parallel_trees
-    outside = None if loss.outside is None else CustomLosses(loss.outside, rows, None)
+    fitted, settings = model.boosting_, target.settings
+    n_scores, n_parallel = fitted.n_scores, settings.n_parallel_trees
+    custom = None if loss.custom is None else CustomLosses(loss.custom, rows, None)
     plain = replace(settings, min_samples_leaf=1, forced_splits=None, feature_weights=None, sampling="uniform")
     recipe = resolve(plain, rows.n_used, n_scores, True, target.total_weight(rows))
-    recipe = replace(recipe, learning_rate=model._step * n_parallel, max_bins=2, subsample=1.0)
-    step = 0.0 if outside is None else outside.learning.largest_step
-    inputs = BoosterInputs(rows.n_used, rows.total_weight, n_scores, seed=0, largest_step=step)
+    recipe = replace(recipe, learning_rate=model._tree_learning_rate * n_parallel, max_bins=2, subsample=1.0)
+    max_step = 0.0 if custom is None else custom.training.default_max_step
+    inputs = BoosterInputs(rows.n_used, rows.total_weight, n_scores, seed=0, default_max_step=max_step)
     options = engine_options(plain, recipe, model.schema_, loss, inputs)
-    engine = start_booster(rows.columns, rows, None, loss, view.start, None, options, None, settings.n_threads)
-    old, trees, curve = view.trees(), [], []
-    for round_ in range(view.n_rounds):
-        if outside is not None and round_ % n_parallel == 0:
-            engine.set_gradients(*outside.learning.gradients(engine.scores()))
+    engine = start_booster(rows.columns, rows, None, loss, fitted.start, None, options, None, settings.n_threads)
+    old, trees, curve = fitted.trees(), [], []
+    for round_ in range(fitted.n_rounds):
+        if custom is not None and round_ % n_parallel == 0:
+            engine.set_gradients(*custom.training.gradients(engine.scores()))
         trees += engine.refit_round(old[round_ * n_scores : (round_ + 1) * n_scores], decay)
-        curve.append(engine.training_loss() if outside is None else outside.learning.mean_loss(engine.scores()))
+        curve.append(engine.training_loss() if custom is None else custom.training.mean_loss(engine.scores()))
     return trees, curve
 
 
@@ -157,33 +157,33 @@ def importances(
     n_repeats: int = 5,
     random_state: int | np.random.RandomState | None = None,
 ) -> Importances:
-    """How much each column matters.
+    """Return the importance of each column.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features), optional
-        Rows to permute, with ``kind="permutation"``: best such that the model has not seen.
+        Rows to permute, with ``kind="permutation"``; preferably not used in training.
     y : array-like of shape (n_samples,), optional
         Their target.
     kind : {"gain", "splits", "permutation"}, default="gain"
-        "gain": share in the loss that the splits save, as `feature_importances_`; "splits": share in the splits;
-        both are known without rows, and give columns with many values too much. "permutation": what the loss of
-        the rows rises by when a column's values are permuted among them.
+        "gain": fraction of the total gain of splits, as `feature_importances_`; "splits": fraction of the splits;
+        both need no rows, and overrate columns with many values. "permutation": increase of the loss of the rows when
+        the values of a column are permuted.
     sample_weight, offset : array-like, optional
         Weights and offsets of the rows, with permutation.
     scoring : str, callable or None, default=None
-        A metric as scikit-learn's scorers instead of the loss, with permutation: what it falls by.
+        With permutation, a scikit-learn metric whose decrease is measured instead of the loss.
     groups : list of lists of columns, or dict of these, optional
-        Columns that are permuted together (else: added up), by name or position. Other columns stand alone.
+        Columns that are permuted together, or whose importances are added, by name or position.
     n_repeats : int, default=5
         Permutations of each column; the standard error is over these.
     random_state : int, RandomState or None, default=None
-        Seed of the permutations; None: always the same.
+        Seed of the permutations; None: a fixed seed.
 
     Returns
     -------
     Importances
-        The numbers, with `to_frame` and `plot`.
+        The importances, with `to_frame` and `plot`.
 
     See Also
     --------
@@ -197,24 +197,24 @@ def importances(
     if isinstance(n_repeats, bool) or not isinstance(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"n_repeats must be a whole number from 1 up, not {n_repeats!r}.")
     names, columns = read_column_groups(groups, model.schema_)
-    n_features, view = model.n_features_in_, model.boosting_
-    splits = view.split_counts(n_features)
+    n_features, fitted = model.n_features_in_, model.boosting_
+    splits = fitted.split_counts(n_features)
     n_splits = np.array([splits[group].sum() for group in columns], dtype=np.intp)
     loss: float | None = None
     measure: str | None = None
     if kind == "permutation":
-        judge = _Judge(model, RowInputs(X, y, sample_weight, offset), scoring)
+        evaluation = _PermutedEvaluation(model, RowInputs(X, y, sample_weight, offset), scoring)
         seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-        loss, measure = judge.loss(), judge.name
-        rises = [judge.rises(group, int(n_repeats), (seed, g)) for g, group in enumerate(columns)]
-        draws = np.array(rises).T - np.float64(loss)
+        loss, measure = evaluation.loss(), evaluation.name
+        losses = [evaluation.permuted_losses(group, int(n_repeats), (seed, g)) for g, group in enumerate(columns)]
+        draws = np.array(losses).T - np.float64(loss)
         draws[:, n_splits == 0] = 0.0
     else:
-        for name, given in (("scoring", scoring), ("sample_weight", sample_weight), ("offset", offset)):
-            if given is not None:
-                raise ValueError(f"{name} goes with kind='permutation', not with {kind!r}.")
-        shares = view.importances(n_features) if kind == "gain" else splits / max(1, splits.sum())
-        draws = np.array([[shares[group].sum() for group in columns]])
+        for name, value in (("scoring", scoring), ("sample_weight", sample_weight), ("offset", offset)):
+            if value is not None:
+                raise ValueError(f"{name} is for kind='permutation', not for {kind!r}.")
+        fractions = fitted.importances(n_features) if kind == "gain" else splits / max(1, splits.sum())
+        draws = np.array([[fractions[group].sum() for group in columns]])
     n = len(draws)
     mean = draws.mean(axis=0)
     error = draws.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(names), np.nan)
@@ -222,42 +222,42 @@ def importances(
     return Importances(names, kind, measure, mean, error, z, draws, None, n_splits, loss, "permutation")
 
 
-class _Judge:
-    """Rows by which a model is judged, with some of their columns permuted."""
+class _PermutedEvaluation:
+    """Evaluates a model on rows with some of their columns permuted."""
 
-    def __init__(self, model: BaseBoosting, given: RowInputs, scoring: Metric) -> None:
-        if given.X is None or given.y is None:
+    def __init__(self, model: BaseBoosting, inputs: RowInputs, scoring: Metric) -> None:
+        if inputs.X is None or inputs.y is None:
             raise ValueError(
-                "kind='permutation' is measured on rows. Pass X and y, best of rows that were not trained on."
+                "kind='permutation' is measured on rows. Pass X and y, preferably of rows not used in training."
             )
         if not model._predicts_alone:
             raise ValueError(
-                f"The scores start at {type(model.init_).__name__}, whose columns are not permuted here. Use "
+                f"The initial scores are predictions of {type(model.init_).__name__}, which is not permuted here. Use "
                 "spinney.permutation_importance."
             )
-        self._view, self._n_threads = model.boosting_, model._n_threads
+        self._model, self._n_threads = model.boosting_, model._n_threads
         target = model._fitted_target()
-        self._rows, loss = _read_rows(model, given, target, by_class=False)
+        self._rows, loss = _read_rows(model, inputs, target, by_class=False)
         self._table = self._rows.columns
         self._columns = [np.asarray(self._table.column(j)) for j in range(self._table.n_columns)]
         self._mean_loss = loss.mean_on(self._rows)
-        self._scorer: Judge | None = None
+        self._scorer: HeldOutMetric | None = None
         self.name = "loss"
         if scoring is not None:
             if isinstance(scoring, str):
                 get_scorer(scoring)
             self.name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "the metric")
-            self._scorer = target.judge(scoring, self._view, self._rows, None, model._columns)
+            self._scorer = target.held_out_metric(scoring, self._model, self._rows, None, model._columns)
 
     def loss(self, table: _engine.Table | None = None) -> float:
-        """Mean loss, or minus the metric, of the rows or of a table like theirs."""
-        scores = self._view.scores(self._table if table is None else table, self._n_threads)
+        """Return the mean loss, or the negated metric, of the rows or of a permuted table."""
+        scores = self._model.scores(self._table if table is None else table, self._n_threads)
         if self._rows.offset is not None:
             scores = scores + self._rows.offset.T
-        return self._mean_loss(scores) if self._scorer is None else self._scorer(scores, lambda: self._view)
+        return self._mean_loss(scores) if self._scorer is None else self._scorer(scores, lambda: self._model)
 
-    def rises(self, group: list[int], n_repeats: int, seed: tuple[int, int]) -> list[float]:
-        """Losses with the values of a group of columns permuted, all in the same way."""
+    def permuted_losses(self, group: list[int], n_repeats: int, seed: tuple[int, int]) -> list[float]:
+        """Return the losses with the rows of a group of columns permuted together."""
         n = self._table.n_rows
         orders = (np.random.default_rng([*seed, repeat]).permutation(n) for repeat in range(n_repeats))
         return [self.loss(self._permuted(group, order)) for order in orders]
