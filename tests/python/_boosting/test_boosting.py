@@ -67,8 +67,8 @@ def test_shares_of_margin_losses_are_those_whose_expected_loss_is_least_at_the_s
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     assert ((scores > 0) == model.predict(X)).all()
     assert ((shares[:, 1] > 0.5) == model.predict(X)).all()
-    slopes = named_loss(loss, gamma).slopes
-    of_first, of_second = (slopes(np.full(len(scores), code), scores[np.newaxis], None)[0] for code in (0.0, 1.0))
+    gradients = named_loss(loss, gamma).row_gradients
+    of_first, of_second = (gradients(np.full(len(scores), code), scores[np.newaxis], None)[0] for code in (0.0, 1.0))
     inside = np.abs(scores) < 1
     np.testing.assert_allclose((shares[:, 1] * of_second + shares[:, 0] * of_first)[inside], 0, atol=1e-12)
 

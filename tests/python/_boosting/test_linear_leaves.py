@@ -211,7 +211,7 @@ def test_shap_values_and_constraints_are_refused():
         model.shap_values(X[:2])
     with pytest.raises(ValueError, match="Monotonicity cannot be proved for linear leaves"):
         model.verify_constraints([1, 0, 0, 0])
-    with pytest.raises(ValueError, match="refit sets the values of leaves anew"):
+    with pytest.raises(ValueError, match="refit changes the values of leaves"):
         model.refit(X, Y)
     with pytest.raises(ValueError, match="method='recursion'"):
         spinney.partial_dependence(model, X, [1], method="recursion")
