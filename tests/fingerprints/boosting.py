@@ -1,4 +1,4 @@
-"""Gradient boosting, and what judges any learner."""
+"""Gradient boosting, and functions that evaluate any learner."""
 
 import numpy as np
 import spinney
@@ -67,18 +67,18 @@ enter_models("boosting outputs", {"labels": classes()}, HOLES, np.column_stack([
 VECTORS = {"vectors": values(leaves="vector"), "vectors, median": values(leaves="vector", loss="absolute_error")}
 enter_models("boosting outputs", VECTORS, HOLES, OUTPUTS)
 enter_models("boosting classes", {"vectors": classes(leaves="vector")}, MIXED, CLASSES)
-NOTHING_SET = {"n_estimators": "auto", "n_iter_no_change": 5}
+DEFAULT_SETTINGS = {"n_estimators": "auto", "n_iter_no_change": 5}
 NORMAL = {"normal": values(loss="normal"), "normal, vectors": values(loss="normal", leaves="vector")}
 enter_models("boosting", NORMAL, HOLES, VALUES)
-enter_models("boosting, nothing set", {"normal": values(loss="normal", **NOTHING_SET)}, HOLES, VALUES)
+enter_models("boosting, default settings", {"normal": values(loss="normal", **DEFAULT_SETTINGS)}, HOLES, VALUES)
 OWN = {"own formula": values(loss=lambda y, f: np.logaddexp(f - y, y - f) + (f - y) ** 2 / 9)}
 enter_models("boosting", OWN, HOLES, VALUES)
 OF_COSTS = {"costs": classes(cost_matrix=[[0, 5], [1, 0]]), "priors": classes(priors=[0.8, 0.2])}
 enter_models("boosting two classes", OF_COSTS, HOLES, TWO)
 AT_ALL = {"at all": lambda: spinney.GradientBoostingRegressor(n_iter_no_change=5, learning_rate=0.3)}
-enter_models("boosting, nothing set", {"": values(**NOTHING_SET), **AT_ALL}, HOLES, VALUES + 11)
-enter_models("boosting two classes, nothing set", {"": classes(**NOTHING_SET)}, MIXED, TWO)
-enter_models("boosting classes, nothing set", {"": classes(**NOTHING_SET)}, HOLES, CLASSES)
+enter_models("boosting, default settings", {"": values(**DEFAULT_SETTINGS), **AT_ALL}, HOLES, VALUES + 11)
+enter_models("boosting two classes, default settings", {"": classes(**DEFAULT_SETTINGS)}, MIXED, TWO)
+enter_models("boosting classes, default settings", {"": classes(**DEFAULT_SETTINGS)}, HOLES, CLASSES)
 enter_models(
     "boosting categories",
     {loss: values(loss=loss, categories={"max_one_hot": 2}) for loss in LOSSES},

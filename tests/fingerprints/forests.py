@@ -106,7 +106,7 @@ def leaves_of_classes(n_jobs):
     }
 
 
-@case("forest: near and odd rows")
+@case("forest: nearest rows and outliers")
 def near(n_jobs):
     forest = spinney.RandomForestClassifier(20, random_state=2, n_jobs=n_jobs).fit(HOLES, CLASSES)
     kinds = ("all", "oob", "in_bag", "gap")

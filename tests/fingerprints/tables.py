@@ -10,7 +10,7 @@ N_ROWS = 150
 
 
 def whole(stream, below, n=N_ROWS):
-    """Integers from 0 to below - 1, by splitmix64 of the row's number: `stream` says which column they are for."""
+    """Integers from 0 to below - 1, by splitmix64 of the row's number: `stream` is the column."""
     with np.errstate(over="ignore"):
         word = (np.arange(n, dtype=np.uint64) + np.uint64(1000 * stream + 1)) * np.uint64(0x9E3779B97F4A7C15)
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,4 +1,4 @@
-"""The same bits on every machine: what every kind of model gives has the hash that is committed here."""
+"""Bit-identical models on every machine: the outputs of every kind of model have the committed hashes."""
 
 import json
 import runpy

@@ -48,7 +48,7 @@ def test_labels_of_any_type(iris):
     assert (model.classes_[model.decision_function(X).argmax(axis=1)] == model.predict(X)).all()
 
 
-def test_two_classes_are_told_apart_by_the_log_odds():
+def test_scores_of_two_classes_are_log_odds():
     X, y = regression()
     labels = np.where(y > 0, "up", "down")
     model = spinney.GradientBoostingClassifier(n_estimators=10).fit(X, labels)
@@ -60,7 +60,7 @@ def test_two_classes_are_told_apart_by_the_log_odds():
 
 
 @pytest.mark.parametrize(("loss", "gamma"), [("smooth_hinge", 2.0), ("focal", 0.0), ("focal", 1.0), ("focal", 3.0)])
-def test_shares_of_margin_losses_are_those_whose_expected_loss_is_least_at_the_score(loss, gamma):
+def test_probabilities_of_margin_losses_minimise_the_expected_loss(loss, gamma):
     X, y = regression()
     model = spinney.GradientBoostingClassifier(loss, n_estimators=20, focal_gamma=gamma).fit(X, y > 0)
     scores, shares = model.decision_function(X), model.predict_proba(X)
@@ -73,7 +73,7 @@ def test_shares_of_margin_losses_are_those_whose_expected_loss_is_least_at_the_s
     np.testing.assert_allclose((shares[:, 1] * of_second + shares[:, 0] * of_first)[inside], 0, atol=1e-12)
 
 
-def test_a_constant_start_of_margin_losses_tells_the_share():
+def test_constant_initial_scores_of_margin_losses():
     X, y = np.zeros((400, 1)), np.arange(400) < 90
     for loss in ("focal", "smooth_hinge"):
         model = spinney.GradientBoostingClassifier(loss, n_estimators=1).fit(X, y)
@@ -144,11 +144,11 @@ def test_a_column_of_names_is_not_learned_by_heart():
     y = frame["x"] + rng.normal(size=n)
     model = spinney.GradientBoostingRegressor(n_estimators=30).fit(frame, y)
     assert model.feature_importances_[0] < 0.05
-    told_apart = spinney.GradientBoostingRegressor(n_estimators=30, categories={"smoothing": 0.0}).fit(frame, y)
-    assert told_apart.feature_importances_[0] > 0.5
+    unsmoothed = spinney.GradientBoostingRegressor(n_estimators=30, categories={"smoothing": 0.0}).fit(frame, y)
+    assert unsmoothed.feature_importances_[0] > 0.5
 
 
-def test_missing_values_are_a_value_of_their_own():
+def test_missing_values_are_a_separate_value():
     X, y = regression(600)
     X[:, 0] = np.where(np.arange(600) % 3 == 0, np.nan, X[:, 0])
     y = np.where(np.isnan(X[:, 0]), 5.0, y)

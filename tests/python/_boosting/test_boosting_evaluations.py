@@ -24,9 +24,11 @@ def test_each_metric_on_each_set_is_what_staged_predictions_give():
     assert len(history) == 1 + 2 * 3
     np.testing.assert_array_equal(history["round"], np.arange(1, 13))
     for name, rows in SETS.items():
-        for i, said in enumerate(model.staged_predict(X[rows])):
-            assert history[f"{name} mean_absolute_error"][i] == pytest.approx(np.abs(said - Y[rows]).mean(), rel=1e-12)
-            assert history[f"{name} loss"][i] == pytest.approx(((said - Y[rows]) ** 2).mean() / 2, rel=1e-9)
+        for i, predicted in enumerate(model.staged_predict(X[rows])):
+            assert history[f"{name} mean_absolute_error"][i] == pytest.approx(
+                np.abs(predicted - Y[rows]).mean(), rel=1e-12
+            )
+            assert history[f"{name} loss"][i] == pytest.approx(((predicted - Y[rows]) ** 2).mean() / 2, rel=1e-9)
     np.testing.assert_allclose(model.validation_score_, history["first loss"], rtol=1e-9)
 
 
@@ -58,8 +60,8 @@ def test_of_an_own_loss_lists_and_times():
         return (y - f) ** 4
 
     model = spinney.GradientBoostingRegressor(quartic, **SMALL).fit(X[:120], Y[:120], **held_out(Y))
-    said = model.predict(X[SETS["second"]])
-    assert model.history_["second loss"][-1] == pytest.approx(((said - Y[SETS["second"]]) ** 4).mean(), rel=1e-9)
+    predicted = model.predict(X[SETS["second"]])
+    assert model.history_["second loss"][-1] == pytest.approx(((predicted - Y[SETS["second"]]) ** 4).mean(), rel=1e-9)
     grades, lists = np.digitize(Y, [0.0, 1.0]), np.arange(240) // 6
     model = spinney.GradientBoostingRanker(scoring=["ndcg@3", "map", "loss"], **SMALL)
     model.fit(X[:120], grades[:120], groups=lists[:120], groups_val=held_out(lists)["y_val"], **held_out(grades))
@@ -81,7 +83,7 @@ def test_progress_and_callbacks_show_them(capsys):
     assert "second loss" in capsys.readouterr().err
 
 
-def test_a_warm_start_goes_on_with_the_rounds():
+def test_a_warm_start_continues_the_history():
     model = spinney.GradientBoostingRegressor(warm_start=True, **SMALL).fit(X[:120], Y[:120], **held_out(Y))
     whole = spinney.GradientBoostingRegressor(**SMALL | {"n_estimators": 16}).fit(X[:120], Y[:120], **held_out(Y))
     model.set_params(n_estimators=16).fit(X[:120], Y[:120], **held_out(Y))
@@ -90,7 +92,7 @@ def test_a_warm_start_goes_on_with_the_rounds():
 
 
 @pytest.mark.parametrize(
-    ("more", "options", "said"),
+    ("more", "options", "message"),
     [
         ({"X_val": X}, {}, "Pass a dict of the same for X_val"),
         ({"X_val": {}, "y_val": {}}, {}, "names no set"),
@@ -99,6 +101,6 @@ def test_a_warm_start_goes_on_with_the_rounds():
         ({}, {"scoring": ["r2", "no_such_metric"]}, "no_such_metric"),
     ],
 )
-def test_refuses_in_words(more, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_inputs_are_refused(more, options, message):
+    with pytest.raises(ValueError, match=message):
         spinney.GradientBoostingRegressor(**SMALL, **options).fit(X[:120], Y[:120], **(held_out(Y) | more))

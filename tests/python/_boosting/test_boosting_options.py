@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from oracle import boosting as twin
+from oracle import boosting as reference
 from oracle import boosting_rounds as slow
 from oracle.saved import through_bytes
 
@@ -38,7 +38,7 @@ def values(**parameters):
     ids=str,
 )
 @pytest.mark.parametrize("y", [Y, THREE], ids=["values", "classes"])
-def test_the_same_bits_for_any_threads_and_everything_reads_it(parameters, y):
+def test_identical_models_for_any_threads_and_everything_reads_it(parameters, y):
     kind = spinney.GradientBoostingRegressor if y is Y else spinney.GradientBoostingClassifier
     models = [kind(**(SMALL | parameters), n_jobs=n).fit(X, y) for n in (1, 2, 4)]
     assert len({model.fingerprint() for model in models}) == 1
@@ -60,7 +60,7 @@ def test_the_same_bits_for_any_threads_and_everything_reads_it(parameters, y):
     "drops", [{"rate": 0.4}, {"rate": 0.6, "skip": 0.3, "most": 2, "by_weight": True}], ids=["plain", "by weight"]
 )
 def test_rounds_drop_as_published(drops):
-    rules = twin.Rules(max_leaves=5, min_rows=5)
+    rules = reference.Rules(max_leaves=5, min_rows=5)
     n_rounds, Z, y, names = 7, X[:70], Y[:70], {"rate": "rate", "skip": "skip", "most": "max_rounds"}
     given = {names[name]: value for name, value in drops.items() if name in names}
     by = "weight" if drops.get("by_weight") else "uniform"
@@ -88,13 +88,13 @@ def test_early_stopping_keeps_the_model_as_it_was_after_its_best_round(loss):
     options = {"dart": 0.3, "learning_rate": 0.9, "n_estimators": 30, "loss": loss, "early_stopping": True}
     model = values(**options, n_iter_no_change=4).fit(X[half], Y[half], X_val=X[~half], y_val=Y[~half])
     assert model.n_iter_ < len(model.validation_score_)
-    said = np.abs(model.predict(X[~half]) - Y[~half])
-    found = said.mean() if loss == "absolute_error" else (said**2).mean() / 2
+    predicted = np.abs(model.predict(X[~half]) - Y[~half])
+    found = predicted.mean() if loss == "absolute_error" else (predicted**2).mean() / 2
     assert found == pytest.approx(model.validation_score_.min(), rel=1e-9)
     assert len(model.n_dropped_) == model.n_iter_
 
 
-def test_several_sets_are_judged_by_rounds_as_they_have_become():
+def test_several_sets_are_evaluated_with_current_rounds():
     sets = {"a": X[:100], "b": X[100:200]}, {"a": Y[:100], "b": Y[100:200]}
     model = values(dart=0.5).fit(X, Y, X_val=sets[0], y_val=sets[1])
     for name in ("a", "b"):
@@ -116,19 +116,19 @@ def test_goss_takes_the_largest_gradients_and_some_that_stand_for_the_others(los
     options = {"n_estimators": 1, "learning_rate": 1.0, "min_samples_leaf": 5, "init": "zero", "max_bins": 65535}
     options |= {"loss": loss, "sampling": {"top_rate": 0.2}, "subsample": 0.35, "regularization": {"max_step": None}}
     model = values(**options).fit(X, y)
-    g, h = twin.gradients(loss, y, np.zeros(300))
+    g, h = reference.gradients(loss, y, np.zeros(300))
     rows, factor = slow.goss_rows(g, 0.2, 0.35, model._seed, 0)
     assert len(rows) == 105
     tree = model.estimators_[0, 0].tree_
     assert tree.n_node_samples[0] == 105
     assert tree.weighted_n_node_samples[0] == pytest.approx(300)
-    root = twin.grow(X, g * factor, h * factor, rows, twin.Rules(max_leaves=5, min_rows=5))
-    wanted = slow.values_of(root, g * factor, h * factor, 1.0, twin.Rules(), 300)
+    root = reference.grow(X, g * factor, h * factor, rows, reference.Rules(max_leaves=5, min_rows=5))
+    wanted = slow.values_of(root, g * factor, h * factor, 1.0, reference.Rules(), 300)
     found = model._scores(X, None)[:, 0]
     np.testing.assert_allclose(found[rows], wanted[rows], rtol=1e-5, atol=1e-6)
 
 
-def test_goss_draws_a_tenth_beside_the_largest_unless_told():
+def test_goss_draws_a_tenth_besides_the_largest_by_default():
     tree = values(sampling={"top_rate": 0.5}, n_estimators=1).fit(X, Y).estimators_[0, 0].tree_
     assert tree.n_node_samples[0] == 180
     assert not hasattr(values(sampling="goss").fit(X, Y), "oob_scores_")

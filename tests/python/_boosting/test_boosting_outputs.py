@@ -66,9 +66,9 @@ def test_quantiles_never_cross(seed, levels, rate, weighted):
     model = spinney.GradientBoostingRegressor("quantile", quantile=sorted(levels), **FEW | {"learning_rate": rate})
     model.fit(X, y, weight)
     anywhere = np.where(rng.random((200, 3)) < 0.1, np.nan, rng.normal(scale=5, size=(200, 3)))
-    said = model.predict(anywhere, offset=rng.normal(size=(200, len(levels))))
-    assert said.shape == (200, len(levels))
-    assert (np.diff(said, axis=1) >= 0).all()
+    predicted = model.predict(anywhere, offset=rng.normal(size=(200, len(levels))))
+    assert predicted.shape == (200, len(levels))
+    assert (np.diff(predicted, axis=1) >= 0).all()
     assert all((np.diff(one, axis=1) >= 0).all() for one in model.staged_predict(anywhere))
 
 
@@ -76,8 +76,8 @@ def test_to_put_quantiles_in_order_never_raises_their_loss():
     rng = np.random.default_rng(0)
     y, scores = rng.normal(size=500), rng.normal(size=(500, 3))
 
-    def total(said):
-        return sum(losses("quantile", y, said[:, k], level) for k, level in enumerate(LEVELS))
+    def total(predicted):
+        return sum(losses("quantile", y, predicted[:, k], level) for k, level in enumerate(LEVELS))
 
     assert (total(np.sort(scores, axis=1)) <= total(scores) + 1e-12).all()
 
@@ -185,10 +185,12 @@ def test_outputs_are_what_models_of_each_find(loss):
     X, _, Y = make_rows(300)
     Y = np.exp(Y / Y.std(axis=0)) if loss == "poisson" else Y
     model = spinney.GradientBoostingRegressor(loss, **FEW).fit(X, Y)
-    said = model.predict(X)
+    predicted = model.predict(X)
     for k in range(2):
         alone = spinney.GradientBoostingRegressor(loss, **FEW).fit(X, Y[:, k]).predict(X)
-        assert np.corrcoef(said[:, k], alone)[0, 1] > 0.99  # gradients are rounded by chance, another for each tree
+        assert (
+            np.corrcoef(predicted[:, k], alone)[0, 1] > 0.99
+        )  # gradients are rounded by chance, another for each tree
     same_after(model, X)
     assert model.n_outputs_ == 2
     assert model.score(X, Y) > 0.2
@@ -207,12 +209,12 @@ def test_labels_of_several_columns():
     labels = labels_of(Y)
     model = spinney.GradientBoostingClassifier(**FEW).fit(X, labels)
     same_after(model, X)
-    said, shares = model.predict(X), model.predict_proba(X)
-    assert (said == labels).mean() > 0.8
+    predicted, shares = model.predict(X), model.predict_proba(X)
+    assert (predicted == labels).mean() > 0.8
     assert [one.shape[1] for one in shares] == [2, 3]
     for k, one in enumerate(shares):
         assert np.allclose(one.sum(axis=1), 1)
-        assert np.array_equal(model.classes_[k][one.argmax(axis=1)], said[:, k])
+        assert np.array_equal(model.classes_[k][one.argmax(axis=1)], predicted[:, k])
         alone = spinney.GradientBoostingClassifier(**FEW).fit(X, labels[:, k]).predict_proba(X)
         assert np.abs(one - alone).mean() < 0.05
     handle = model.to_predictor()
@@ -229,7 +231,7 @@ def test_labels_of_several_columns():
         spinney.GradientBoostingClassifier(**FEW).fit(X, np.column_stack([labels[:, 0], ["x"] * 300]))
 
 
-def test_outputs_have_constraints_of_their_own():
+def test_outputs_have_separate_constraints():
     X, _, Y = make_rows(300)
     X, Y = np.nan_to_num(X), np.column_stack([Y[:, 0], -Y[:, 0]])
     directions = [[1, 0, 0, 0], [-1, 0, 0, 0]]

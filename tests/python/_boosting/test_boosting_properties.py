@@ -1,4 +1,4 @@
-"""What holds for every boosted model: losses that fall, weights that count rows, constraints, the same bits."""
+"""Properties of all boosted models: falling losses, weights as row counts, constraints, reproducibility."""
 
 import inspect
 import json
@@ -180,7 +180,7 @@ def test_the_limits_of_a_tree_hold(seed, loss, fewest, depth, leaves, growth):
         assert spinney._model.tree.FittedTree(tree, None, 1).max_depth <= depth
 
 
-# ---- the same bits ----------------------------------------------------------------------------------------
+# ---- reproducibility ---------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=10, deadline=None)
@@ -259,7 +259,7 @@ def prints_of_losses():
 
 
 @pytest.mark.parametrize("lower", ["base", pytest.param("avx2", marks=pytest.mark.slow)])
-def test_every_instruction_set_gives_the_same_bits(lower):
+def test_every_instruction_set_gives_identical_models(lower):
     best = prints_of_losses()  # by the best set that the processor has
     assert len(set(best)) == 14
     code = "import json\nimport numpy as np, spinney\n" + inspect.getsource(prints_of_losses)

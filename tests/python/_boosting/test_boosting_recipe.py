@@ -1,4 +1,4 @@
-"""What a booster with nothing set does: folds, their mean as one model, and what else may be said."""
+"""Boosting with default settings: folds, the mean of boosters as one model, and automatic settings."""
 
 import runpy
 from dataclasses import fields
@@ -58,7 +58,7 @@ def test_threads_and_seeds(make, y, tmp_path):
     assert handle.predict(X[3]) == model.predict(X[3:4])[0]
 
 
-def test_a_row_weighs_in_the_members_that_do_not_hold_it_out():
+def test_rows_have_weight_in_the_members_that_do_not_hold_them_out():
     """The held-out loss is that of rows that have not been seen: noise gains nothing by it."""
     noise = RNG.normal(size=240)
     model = values().fit(X, noise)
@@ -84,7 +84,7 @@ def test_large_tables_have_fewer_folds():
         assert model.fit(Z[: most - 1], target[: most - 1]).n_iter_ == 20
 
 
-def test_boosters_of_few_values_differ_unless_the_user_says_how_trees_are():
+def test_boosters_of_small_regression_tables_alternate_unless_trees_are_set():
     def recipes(**parameters):
         model = spinney.GradientBoostingRegressor(**parameters)
         recipe = resolve(BoostingSettings.of(model), 240, 1, False)
@@ -120,7 +120,7 @@ def test_effort_buys_boosters_and_small_steps():
         values(effort=2).fit(X, VALUES)
 
 
-def test_steps_of_squared_errors_grow_unless_the_user_says_how_long_they_are():
+def test_the_learning_rate_of_squared_errors_rises_unless_it_is_set():
     def found(n_rows, **parameters):
         model = spinney.GradientBoostingRegressor(**parameters)
         recipe = resolve(BoostingSettings.of(model), n_rows, 1, False)

@@ -60,7 +60,7 @@ def test_a_number_of_rounds_to_wait_is_enough_to_stop_early():
         ({"callbacks": lambda progress: progress["round"] == 2}, "a callback stopped the fit"),
     ],
 )
-def test_a_model_says_why_it_stopped(parameters, words, capsys, tmp_path):
+def test_a_model_has_its_stopping_reason(parameters, words, capsys, tmp_path):
     X, y = noisy()
     model = stopping(verbose=1, **parameters).fit(X, y)
     assert model.stopped_because_ == words
@@ -142,7 +142,7 @@ def test_classes_keep_their_shares():
     assert np.isfinite(model.boosting_.start).all()
 
 
-def test_few_rows_of_each_class_still_leave_one_to_judge_by():
+def test_small_classes_still_leave_a_validation_row():
     X, _ = noisy(12)
     model = spinney.GradientBoostingClassifier(n_estimators=3, early_stopping=True, random_state=0)
     assert len(model.fit(X, np.arange(12) % 4).validation_score_) == 3
@@ -199,7 +199,7 @@ def test_a_metric_of_the_users_sees_the_rows_as_they_were_given(kind, own_rows):
     np.testing.assert_array_equal(model.validation_score_, by_name.validation_score_)
 
 
-def test_a_metric_that_predicts_other_rows_beside_an_offset_is_told_why_it_cannot():
+def test_a_metric_that_predicts_other_rows_is_refused_with_an_offset():
     X, y = noisy()
     with pytest.raises(ValueError, match="their offset is not known"):
         stopping(scoring=lambda m, X, y: m.predict(X[:2]).mean()).fit(X, y, offset=np.ones(len(y)))
@@ -359,7 +359,7 @@ def test_rounds_that_nobody_looks_at_are_the_same(parameters):
         np.testing.assert_array_equal(getattr(alone, curve, []), getattr(seen, curve, []))
 
 
-def test_losses_settle_as_the_twin_says():
+def test_early_stopping_like_the_reference():
     rng = np.random.default_rng(0)
     for case in range(60):
         losses = (1 / np.arange(1, 61) ** rng.uniform(0, 1) + rng.normal(0, 0.02, 60)).tolist()

@@ -1,11 +1,11 @@
-"""Trees with vector leaves beside their slow twin; a mean and a spread for each row."""
+"""Trees with vector leaves against the reference implementation; a mean and a spread for each row."""
 
 import io
 
 import numpy as np
 import pytest
 import spinney
-from oracle import boosting_vectors as twin
+from oracle import boosting_vectors as reference
 from oracle.boosting import Rules
 from scipy import sparse
 
@@ -29,12 +29,12 @@ def splits_of(model):
     return [(int(n), int(f)) for t in model.boosting_.trees()[::step] for n, f in zip(t.n_rows, t.feature, strict=True)]
 
 
-def twin_splits(trees):
+def reference_splits(trees):
     return [(len(v.rows), v.feature if v.children else -1) for root in trees for v in root.preorder()]
 
 
 def assert_agree(model, X, scores, trees):
-    assert splits_of(model) == twin_splits(trees)
+    assert splits_of(model) == reference_splits(trees)
     np.testing.assert_allclose(model.boosting_.scores(model._columns(X), 1), scores, rtol=2e-5, atol=2e-5)
 
 
@@ -70,17 +70,17 @@ def same_everywhere(make, X, y):
         ),
     ],
 )
-def test_outputs_agree_with_the_twin(given, rules):
+def test_outputs_agree_with_the_reference(given, rules):
     X, Y = make_rows()
     model = spinney.GradientBoostingRegressor(leaves="vector", **FEW | given).fit(X, Y)
     weights = 1 / (3 * Y.var(axis=0))
     wanted = Rules(max_leaves=6, min_rows=4, **rules)
-    scores, trees = twin.boost("squares", X, Y, np.ones(len(X)), 4, 0.3, wanted, Y.mean(axis=0), weights)
+    scores, trees = reference.boost("squares", X, Y, np.ones(len(X)), 4, 0.3, wanted, Y.mean(axis=0), weights)
     assert_agree(model, X, scores, trees)
 
 
 @pytest.mark.parametrize("n_categories", [3, 8])
-def test_categories_and_weights_agree_with_the_twin(n_categories):
+def test_categories_and_weights_agree_with_the_reference(n_categories):
     X, Y = make_rows(3, categories=n_categories)
     weight = np.random.default_rng(0).integers(0, 3, size=len(X)).astype(float)
     given = {"categorical_features": [3], "categories": {"smoothing": 2.0, "l2": 1.0}, "min_samples_leaf": 1}
@@ -88,25 +88,25 @@ def test_categories_and_weights_agree_with_the_twin(n_categories):
     mean = np.average(Y, axis=0, weights=weight)
     weights = 1 / (3 * np.average((Y - mean) ** 2, axis=0, weights=weight))
     rules = Rules(max_leaves=6, min_rows=1, smoothing=2.0, category_l2=1.0, categories=frozenset({3}))
-    scores, trees = twin.boost("squares", X, Y, weight, 4, 0.3, rules, mean, weights)
+    scores, trees = reference.boost("squares", X, Y, weight, 4, 0.3, rules, mean, weights)
     used = weight > 0
     assert 3 in {feature for _, feature in splits_of(model)}
-    assert splits_of(model) == twin_splits(trees)
+    assert splits_of(model) == reference_splits(trees)
     np.testing.assert_allclose(model.predict(X)[used], scores[used], rtol=2e-5, atol=2e-5)
 
 
-def test_classes_agree_with_the_twin():
+def test_classes_agree_with_the_reference():
     X, Y = make_rows(4)
     codes = np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.3, 0.7]))
     model = spinney.GradientBoostingClassifier(leaves="vector", **FEW).fit(X, codes)
     start = np.log(np.bincount(codes) / len(codes))
     rules = Rules(max_leaves=6, min_rows=4)
-    scores, trees = twin.boost("classes", X, codes, np.ones(len(X)), 4, 0.3, rules, start, np.ones(3))
+    scores, trees = reference.boost("classes", X, codes, np.ones(len(X)), 4, 0.3, rules, start, np.ones(3))
     assert_agree(model, X, scores, trees)
 
 
 @pytest.mark.parametrize("leaves", ["single", "vector"])
-def test_a_mean_and_a_spread_agree_with_the_twin(leaves):
+def test_a_mean_and_a_spread_agree_with_the_reference(leaves):
     X, Y = make_rows(5)
     y = 3 + 10 * Y[:, 0]
     model = spinney.GradientBoostingRegressor("normal", leaves=leaves, **FEW).fit(X, y)
@@ -115,7 +115,7 @@ def test_a_mean_and_a_spread_agree_with_the_twin(leaves):
     rules = Rules(max_leaves=6, min_rows=4)
     if leaves == "vector":
         weights = [1 / variance, 1.0]
-        scores, trees = twin.boost("normal", X, y, np.ones(len(X)), 4, 0.3, rules, start, weights, variance)
+        scores, trees = reference.boost("normal", X, y, np.ones(len(X)), 4, 0.3, rules, start, weights, variance)
         assert_agree(model, X, scores, trees)
     found = model.predict_distribution(X)
     nll = np.log(found.std) + ((y - found.mean) / found.std) ** 2 / 2
@@ -130,7 +130,7 @@ def test_derivatives_of_the_normal_loss():
     def loss(at):
         return at[:, 1] + (y - at[:, 0]) ** 2 * np.exp(-2 * at[:, 1]) / 2
 
-    g, _ = twin.gradients("normal", y, F)
+    g, _ = reference.gradients("normal", y, F)
     for k in range(2):
         step = e * np.eye(2)[k]
         np.testing.assert_allclose(g[:, k], (loss(F + step) - loss(F - step)) / (2 * e), rtol=1e-6, atol=1e-8)

@@ -1,4 +1,4 @@
-"""A fit that is cut short goes on from its file, in another process too, and ends with the same bits."""
+"""An interrupted fit resumes from its checkpoint, also in another process, with bit-identical results."""
 
 import os
 import signal

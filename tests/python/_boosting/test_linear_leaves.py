@@ -1,4 +1,4 @@
-"""Leaves that are lines: beside their slow twin, the same bits everywhere, and what they are refused with."""
+"""Linear leaves: reference implementation, reproducibility, and incompatible settings."""
 
 import numpy as np
 import pandas as pd
@@ -30,10 +30,10 @@ def classes(**parameters):
     return spinney.GradientBoostingClassifier(**(SMALL | parameters))
 
 
-# ---- beside the slow twin ------------------------------------------------------------------------------------------
+# ---- reference implementation ------------------------------------------------------------------------------
 
 
-def check_against_twin(model, table, gradient, hessian, l2, rate, bounded=lambda size: size):
+def check_against_reference(model, table, gradient, hessian, l2, rate, bounded=lambda size: size):
     """Compare the lines of the first tree; return how many there are."""
     tree = model.boosting_.engine.tree(0)
     lines, is_number, n_lines = tree.lines(), np.ones(table.shape[1], dtype=bool), 0
@@ -57,23 +57,23 @@ def check_against_twin(model, table, gradient, hessian, l2, rate, bounded=lambda
     return n_lines
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighed"])
-def test_lines_of_values_are_those_of_the_twin(weight):
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
+def test_lines_of_values_are_those_of_the_reference(weight):
     model = values(n_estimators=1, learning_rate=0.7, linear_leaves={"l2": 2.0}).fit(X, Y, weight)
     by_row = np.ones(N) if weight is None else weight
     gradient = (model.boosting_.start[0] - Y) * by_row
-    assert check_against_twin(model, X, gradient, by_row, 2.0, 0.7) >= 3
+    assert check_against_reference(model, X, gradient, by_row, 2.0, 0.7) >= 3
 
 
-def test_lines_of_two_classes_are_those_of_the_twin_and_long_steps_are_tempered():
+def test_lines_of_two_classes_are_those_of_the_reference_and_long_steps_are_tempered():
     rare = (np.arange(N) % 40 == 0).astype(int) | (X[:, 1] > 1.9)
     for y, l2 in ((TWO, 1.0), (rare.astype(int), 0.01)):
         model = classes(n_estimators=1, learning_rate=0.5, linear_leaves={"l2": l2}).fit(X, y)
         gradient, hessian = gradients("logistic", y, np.full(N, model.boosting_.start[0]))
-        assert check_against_twin(model, X, gradient, hessian, l2, 0.5, slow.tempered) >= 3
+        assert check_against_reference(model, X, gradient, hessian, l2, 0.5, slow.tempered) >= 3
 
 
-def test_a_row_is_told_what_the_line_of_its_leaf_says():
+def test_predictions_are_those_of_the_linear_leaves():
     model = values(n_estimators=1, learning_rate=1.0).fit(X, Y)
     tree = model.boosting_.engine.tree(0)
     lines, new = tree.lines(), np.vstack([X, 100 * X])
@@ -103,9 +103,9 @@ def test_a_row_is_told_what_the_line_of_its_leaf_says():
         (lambda **p: values(subsample=0.6, growth={"n_parallel_trees": 2}, **p), X, Y),
         (lambda **p: values(loss=lambda y, f: (y - f) ** 2 / 2, **p), X, Y),
     ],
-    ids=["values", "two classes", "classes", "mixed", "normal", "nothing set", "goss", "drawn", "own loss"],
+    ids=["values", "two classes", "classes", "mixed", "normal", "default settings", "goss", "drawn", "own loss"],
 )
-def test_the_same_bits_for_any_threads_in_files_and_row_by_row(make, table, y):
+def test_identical_models_for_any_threads_in_files_and_row_by_row(make, table, y):
     models = [make(n_jobs=n).fit(table, y) for n in (1, 3)]
     assert len({model.fingerprint() for model in models}) == 1
     model = models[0]
@@ -120,7 +120,7 @@ def test_the_same_bits_for_any_threads_in_files_and_row_by_row(make, table, y):
         assert np.array_equal(getattr(through_bytes(model), answer)(table), getattr(model, answer)(table))
 
 
-def test_what_a_fit_has_followed_is_what_the_model_says():
+def test_the_scores_of_the_fit_are_predictions_of_the_model():
     model = values(n_estimators=6, subsample=0.5).fit(X, Y, X_val=X[::3], y_val=Y[::3])
     np.testing.assert_allclose(model.train_score_[model.n_iter_ - 1], np.mean((model.predict(X) - Y) ** 2) / 2)
     held = np.mean((model.predict(X[::3]) - Y[::3]) ** 2) / 2

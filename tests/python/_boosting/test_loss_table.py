@@ -1,4 +1,4 @@
-"""The engine's table of losses: what it says of each, and that values, gradients and starts agree with one another."""
+"""The engine's table of losses: traits, and consistency of values, gradients and initial scores."""
 
 import numpy as np
 import pytest

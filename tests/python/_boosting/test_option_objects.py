@@ -44,7 +44,7 @@ def test_options_are_immutable_values(kind):
 
 @pytest.mark.parametrize("parameter", OPTION_CLASSES)
 def test_defaults_of_options_are_those_of_the_settings(parameter):
-    """A parameter that is left out, and an option object that says nothing, leave each setting as it is."""
+    """A parameter that is left out, and an option object with defaults, give the same settings."""
     kind, plain = OPTION_CLASSES[parameter], BoostingSettings.of(values())
     given = BoostingSettings.of(values(**{parameter: kind()}))
     for option in set(kind().get_params()) - ({"rate"} if parameter == "dart" else set()):

@@ -1,11 +1,11 @@
-"""Ranking: gradients and metrics against slow twins, what a ranker learns, and what it refuses."""
+"""Ranking: gradients and metrics against reference implementations, what a ranker learns, and what it refuses."""
 
 import io
 
 import numpy as np
 import pytest
 import spinney
-from oracle import ranking as twin
+from oracle import ranking as reference
 from sklearn.metrics import ndcg_score
 from spinney._boosting.ranking import pair_weight, ranked_lists
 
@@ -43,7 +43,7 @@ def table(n_lists=30, size=12, seed=0):
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("truncation", [3, 10, None])
-def test_gradients_are_those_of_the_twin(ties, weighted, truncation):
+def test_gradients_agree_with_the_reference(ties, weighted, truncation):
     grades, scores, lists, weight = lists_of(3, ties=ties)
     weight = weight if weighted else np.ones(len(grades))
     gain = 2**grades - 1
@@ -51,21 +51,21 @@ def test_gradients_are_those_of_the_twin(ties, weighted, truncation):
     found = []
     for q in np.unique(lists):
         mine = lists == q
-        expected = twin.lambdas(gain[mine], scores[mine], weight[mine], truncation or 10**6)
+        expected = reference.lambdas(gain[mine], scores[mine], weight[mine], truncation or 10**6)
         np.testing.assert_allclose(g[0][mine], expected[0], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(h[0][mine], expected[1], rtol=1e-9, atol=1e-12)
-        found.append(twin.ndcg(gain[mine], scores[mine], weight[mine], truncation or 10**6)[0])
+        found.append(reference.ndcg(gain[mine], scores[mine], weight[mine], truncation or 10**6)[0])
     assert loss == pytest.approx(1 - np.nanmean(found), abs=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_pairs_pull_as_the_twin_says_and_first_by_the_slopes_of_their_loss(weighted):
+def test_gradients_of_pairs_agree_with_the_reference(weighted):
     grades, scores, lists, weight = lists_of(4, 4, 9)
     weight = weight if weighted else np.ones(len(grades))
     ranked = ranked_lists(grades, weight, lists, False, None)
 
     def loss(at):
-        parts = [twin.pair_loss(grades[lists == q], at[lists == q], weight[lists == q]) for q in np.unique(lists)]
+        parts = [reference.pair_loss(grades[lists == q], at[lists == q], weight[lists == q]) for q in np.unique(lists)]
         return sum(part for part, _ in parts), sum(pairs for _, pairs in parts)
 
     total, pairs = loss(scores)
@@ -76,7 +76,7 @@ def test_pairs_pull_as_the_twin_says_and_first_by_the_slopes_of_their_loss(weigh
         g, h, _ = ranked.gradients(at, 1)
         for q in np.unique(lists):
             mine = lists == q
-            expected = twin.pair_pulls(grades[mine], at[mine], weight[mine])
+            expected = reference.pair_pulls(grades[mine], at[mine], weight[mine])
             np.testing.assert_allclose(g[0][mine], expected[0], rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(h[0][mine], expected[1], rtol=1e-9, atol=1e-12)
     step = 1e-5  # where all scores are the same, pulls are the slopes of the loss
@@ -88,9 +88,9 @@ def test_pairs_pull_as_the_twin_says_and_first_by_the_slopes_of_their_loss(weigh
         assert weight[row] * g[0][row] == pytest.approx(slope, abs=1e-8)
 
 
-@pytest.mark.parametrize("spread", [1, 30, 100])  # several rows by one division, as far as their product can be told
+@pytest.mark.parametrize("spread", [1, 30, 100])  # several rows by one division, if their product is finite
 @pytest.mark.parametrize("weighted", [False, True])
-def test_pairs_of_long_lists_and_of_scores_far_apart_pull_as_the_twin_says(weighted, spread):
+def test_gradients_of_long_lists_and_distant_scores_agree_with_the_reference(weighted, spread):
     grades, scores, lists, weight = lists_of(6, 5, 70)
     weight = weight if weighted else np.ones(len(grades))
     scores = scores * spread
@@ -100,23 +100,23 @@ def test_pairs_of_long_lists_and_of_scores_far_apart_pull_as_the_twin_says(weigh
     for q in np.unique(lists):
         mine = lists == q
         of_list = grades[mine], scores[mine], weight[mine]
-        loss, n_pairs = twin.pair_loss(*of_list)
+        loss, n_pairs = reference.pair_loss(*of_list)
         total, pairs = total + loss, pairs + n_pairs
-        expected = twin.pair_pulls(*of_list)
+        expected = reference.pair_pulls(*of_list)
         np.testing.assert_allclose(g[0][mine], expected[0], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(h[0][mine], expected[1], rtol=1e-9, atol=1e-12)
     assert mean == pytest.approx(total / pairs, rel=1e-12)
     np.testing.assert_array_equal(ranked.gradients(scores, 2)[0], g)
 
 
-def test_scores_far_apart_pull_as_the_ratio_says():
+def test_gradients_of_distant_scores():
     g, h, _ = ranked_lists(np.array([1.0, 0.0]), None, None, True, None).gradients(np.array([-1e4, 1e4]), 1)
     assert np.isfinite([g, h]).all()
     assert g[0][0] < 0 < g[0][1]
     g, h, loss = ranked_lists(np.array([1.0, 0.0]), None, None, False, None).gradients(np.array([-1e4, 1e4]), 1)
     assert np.isfinite([g, h]).all()
     assert g[0][0] < 0 < g[0][1]
-    assert loss == pytest.approx(600)  # scores are told apart up to 300 from the middle
+    assert loss == pytest.approx(600)  # scores are distinguished up to 300 from the middle
 
 
 def test_the_order_of_tied_rows_does_not_matter():
@@ -154,11 +154,11 @@ def test_ndcg_is_scikit_learns(k):
 
 
 @pytest.mark.parametrize("places", [None, 2, 5])
-def test_map_and_mrr_are_those_of_the_twin(places):
+def test_map_and_mrr_agree_with_the_reference(places):
     grades, scores, lists, _ = lists_of(6)
     end = "" if places is None else f"@{places}"
     parts = [(grades[lists == q] > 0, scores[lists == q]) for q in np.unique(lists) if grades[lists == q].any()]
-    for name, of in (("map", twin.average_precision), ("mrr", twin.reciprocal_rank)):
+    for name, of in (("map", reference.average_precision), ("mrr", reference.reciprocal_rank)):
         expected = np.mean([of(*part, places) for part in parts])
         assert spinney.ranking_score(grades, scores, lists, metric=name + end) == pytest.approx(expected, abs=1e-12)
 
@@ -254,7 +254,7 @@ def test_forests_of_rounds_and_shrunken_trees_rank(loss):
         assert model.fingerprint() != plain.fingerprint()
 
 
-def test_rows_out_of_bag_are_judged_list_by_list():
+def test_out_of_bag_rows_are_evaluated_by_list():
     X, grades, groups = table(20)
     model = spinney.GradientBoostingRanker(**SMALL, subsample=0.5, random_state=0).fit(X, grades, groups=groups)
     assert ((model.oob_scores_ > 0) & (model.oob_scores_ < 0.5)).all()
@@ -262,7 +262,7 @@ def test_rows_out_of_bag_are_judged_list_by_list():
     assert model.oob_improvement_.sum() > 0
 
 
-def test_a_fit_cut_short_goes_on_with_the_same_lists_alone(tmp_path):
+def test_a_checkpoint_is_resumed_with_the_same_lists_only(tmp_path):
     X, grades, groups = table(20)
 
     def stop(about):
@@ -289,7 +289,7 @@ def test_without_settings_there_are_folds_of_lists():
     assert one.score(X[:60], grades[:60]) > 0.8
 
 
-def test_is_kept_explained_and_asked_for_single_rows():
+def test_is_saved_explained_and_predicts_single_rows():
     X, grades, groups = table()
     model = spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups)
     file = io.BytesIO()
@@ -306,7 +306,7 @@ def test_is_kept_explained_and_asked_for_single_rows():
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"groups": [12] * 30}, "numpy.repeat"),
         ({"groups": ["a"] * 5}, "label of a list per row"),
@@ -316,14 +316,14 @@ def test_is_kept_explained_and_asked_for_single_rows():
         ({"y": np.full(360, 99.0)}, "gains='linear'"),
     ],
 )
-def test_refuses_in_words(more, said):
+def test_invalid_inputs_are_refused(more, message):
     X, grades, groups = table()
     given = {"X": X, "y": grades, "groups": groups} | more
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         spinney.GradientBoostingRanker(**SMALL).fit(**given)
 
 
-def test_pairs_draw_small_leaves_to_zero_by_the_number_of_rows():
+def test_regularization_of_pairwise_losses_depends_on_the_number_of_rows():
     X, grades, groups = table()
     prints = {
         (loss, l2): spinney.GradientBoostingRanker(loss, **SMALL, l2_regularization=l2)
@@ -345,7 +345,7 @@ def test_pairs_draw_small_leaves_to_zero_by_the_number_of_rows():
     assert many[140.0, "auto"] == many[140.0, 0.0] != many[140.0, 1.0]
 
 
-def test_pairs_draw_leaves_less_to_zero_where_few_rows_differ_in_grade():
+def test_regularization_of_pairwise_losses_is_lower_with_few_different_grades():
     X, grades, groups = table()
     grades = (np.random.default_rng(1).random(len(X)) < 0.1).astype(float)
     weight = np.where(np.arange(len(X)) % 7 == 0, 0.0, 2.0)
@@ -365,7 +365,7 @@ def test_pairs_draw_leaves_less_to_zero_where_few_rows_differ_in_grade():
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_starts_at_the_scores_of_another_model():
+def test_offsets_are_initial_scores():
     X, grades, groups = table()
     with pytest.raises(TypeError, match="as offset, to fit and to predict"):
         spinney.GradientBoostingRanker(init="zero")
@@ -385,7 +385,7 @@ def test_refuses_metrics_that_are_not_of_lists():
         spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups, X_val=X, y_val=grades)
 
 
-def test_lists_whose_rows_are_no_multiple_of_the_lanes_pull_at_any_score():
+def test_lists_whose_length_is_no_multiple_of_the_vector_width():
     for at in (-0.01, -0.1):  # as far below 0 as is added to distances
         for by_gain in (True, False):
             g, h, _ = ranked_lists(np.array([0.0, 1.0, 2.0]), None, None, by_gain, None).gradients(
@@ -414,7 +414,7 @@ def test_lists_of_a_scan_are_those_of_the_table(tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["lambdamart", "pairwise"])
-def test_leaves_are_refitted_by_other_lists(loss):
+def test_leaves_are_refitted_to_other_lists(loss):
     X, grades, groups = table()
     model = spinney.GradientBoostingRanker(loss, **SMALL).fit(X, grades, groups=groups)
     same = model.refit(X, grades, groups=groups, decay=0.0)
@@ -430,7 +430,7 @@ def test_leaves_are_refitted_by_other_lists(loss):
         model.refit(X, grades, groups=groups[:5])
 
 
-def test_rows_unlike_those_learned_from_are_named_and_left_out():
+def test_predict_support_and_abstention():
     X, grades, groups = table()
     model = spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups)
     rows = X[:3].copy()

@@ -1,4 +1,4 @@
-"""Times until an event: losses and concordance against slow twins, curves, forms of targets, files."""
+"""Times until an event: losses and concordance against reference implementations, curves, forms of targets, files."""
 
 import io
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from oracle import survival as twin
+from oracle import survival as reference
 from spinney import _engine
 
 SMALL = {"n_estimators": 20, "max_leaf_nodes": 5, "min_samples_leaf": 5, "learning_rate": 0.2}
@@ -33,7 +33,7 @@ def slopes(loss, scores, step=1e-5):
 
 @pytest.mark.parametrize("ties", ["breslow", "efron"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_cox_is_that_of_the_twin(weighted, ties):
+def test_the_cox_loss_agrees_with_the_reference(weighted, ties):
     X, time, is_event = times(25)
     weight = np.random.default_rng(1).integers(0, 4, 25) / 2 if weighted else np.ones(25)
     scores = X[:, 2] * 3
@@ -44,7 +44,9 @@ def test_cox_is_that_of_the_twin(weighted, ties):
     rows = _engine.CoxRows(time, is_event.astype(np.uint8), weight, is_efron)
 
     def loss(at):
-        return (twin.efron_loss if is_efron else twin.cox_loss)(time[used], is_event[used], at[used], weight[used])
+        return (reference.efron_loss if is_efron else reference.cox_loss)(
+            time[used], is_event[used], at[used], weight[used]
+        )
 
     g, h, mean = rows.gradients(scores)
     assert mean == pytest.approx(loss(scores), rel=1e-12)
@@ -54,7 +56,7 @@ def test_cox_is_that_of_the_twin(weighted, ties):
         bends = np.diag([slopes(lambda at, row=row: rows.gradients(at)[0][0][row], scores) for row in range(25)])
         np.testing.assert_allclose(h[0], bends, atol=1e-6)
     found = rows.baseline(scores)
-    expected = (twin.efron_hazard if is_efron else twin.baseline_hazard)(
+    expected = (reference.efron_hazard if is_efron else reference.baseline_hazard)(
         time[used], is_event[used], scores[used], weight[used]
     )
     np.testing.assert_array_equal(found[0], expected[0])
@@ -63,7 +65,7 @@ def test_cox_is_that_of_the_twin(weighted, ties):
 
 @pytest.mark.parametrize("name", ["normal", "logistic", "extreme"])
 @pytest.mark.parametrize("scale", [0.5, 1.7])
-def test_timed_losses_are_those_of_the_twin(name, scale):
+def test_aft_losses_agree_with_the_reference(name, scale):
     rng = np.random.default_rng(2)
     low = rng.normal(size=40) * 2
     high = np.where(np.arange(40) % 4 == 0, low, low + rng.random(40) * 2)
@@ -73,7 +75,7 @@ def test_timed_losses_are_those_of_the_twin(name, scale):
     rows = _engine.TimedRows(low, high, None, name)
 
     def losses(at):
-        return twin.timed_losses(name, low, high, at, scale)
+        return reference.timed_losses(name, low, high, at, scale)
 
     g, h, mean = rows.gradients(scores, scale, 1)
     assert mean == pytest.approx(losses(scores).mean(), rel=1e-9)
@@ -95,9 +97,9 @@ def test_losses_far_out_stay_finite(name):
 
 
 @pytest.mark.parametrize("name", ["normal", "logistic", "extreme"])
-def test_shares_and_quantiles(name):
+def test_survival_probabilities_and_quantiles(name):
     z = np.linspace(-6, 6, 49)
-    np.testing.assert_allclose(_engine.shares_left(name, z), twin.share_left(name, z), rtol=1e-11)
+    np.testing.assert_allclose(_engine.shares_left(name, z), reference.share_left(name, z), rtol=1e-11)
     assert _engine.shares_left(name, np.zeros(1))[0] == pytest.approx(0.5, abs=1e-14)
     for share in (0.01, 0.3, 0.5, 0.99):
         at = np.array([_engine.time_quantile(name, share)])
@@ -105,7 +107,7 @@ def test_shares_and_quantiles(name):
 
 
 @pytest.mark.parametrize("kind", ["right", "interval"])
-def test_concordance_is_that_of_the_twin(kind):
+def test_concordance_agrees_with_the_reference(kind):
     rng = np.random.default_rng(3)
     low = rng.integers(1, 12, 50).astype(float)
     high = np.where(rng.random(50) < 0.4, np.inf, low)
@@ -114,7 +116,9 @@ def test_concordance_is_that_of_the_twin(kind):
     expected, weight = rng.integers(0, 9, 50).astype(float), rng.integers(1, 4, 50) / 2
     for w in (None, weight):
         found = _engine.concordance(low, high, expected, w)
-        assert found == pytest.approx(twin.concordance(low, high, expected, np.ones(50) if w is None else w), rel=1e-12)
+        assert found == pytest.approx(
+            reference.concordance(low, high, expected, np.ones(50) if w is None else w), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def test_the_scale_is_found():
     np.testing.assert_allclose(np.log(timed.predict(X)), plain.predict(X), atol=1e-5)  # with all times known: squares
 
 
-def test_forms_of_targets_say_the_same():
+def test_forms_of_targets_are_equivalent():
     X, time, is_event = times()
     signed = np.where(is_event, time, -time)
     structured = np.array(list(zip(is_event, time, strict=True)), dtype=[("event", bool), ("time", float)])
@@ -175,7 +179,7 @@ def test_threads_do_not_matter_and_weights_are_rows():
 
 
 @pytest.mark.parametrize("options", [{}, {"loss": "aft", "distribution": "extreme"}])
-def test_is_kept(options):
+def test_is_saved(options):
     X, time, is_event = times()
     model = spinney.GradientBoostingSurvival(**SMALL, **options).fit(X, np.where(is_event, time, -time))
     file = io.BytesIO()
@@ -204,7 +208,7 @@ def test_folds_and_held_out_rows():
 
 
 @pytest.mark.parametrize(
-    ("y", "loss", "said"),
+    ("y", "loss", "message"),
     [
         (np.zeros(10), "cox", "Row 0 of y has 0"),
         (-np.ones(10), "cox", "No event of y has happened"),
@@ -214,8 +218,8 @@ def test_folds_and_held_out_rows():
         (np.column_stack([np.full(10, 0.5), np.arange(10) % 2]), "cox", "second column of y holds only 0 and 1"),
     ],
 )
-def test_refuses_in_words(y, loss, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_inputs_are_refused(y, loss, message):
+    with pytest.raises(ValueError, match=message):
         spinney.GradientBoostingSurvival(loss, **SMALL).fit(np.zeros((10, 1)), y)
 
 
@@ -230,11 +234,11 @@ def test_ties_by_efron_change_rounded_times_alone():
         curves = efron.predict_survival_function(X[:5])
         assert (np.diff(curves) <= 0).all()
         assert (curves >= 0).all()
-    known = twin.efron_hazard(np.ceil(time), is_event, efron.predict(X), np.ones(200))
+    known = reference.efron_hazard(np.ceil(time), is_event, efron.predict(X), np.ones(200))
     np.testing.assert_allclose(efron.baseline_hazard_, known[1], rtol=1e-9)
 
 
-def test_a_scale_that_moves_goes_on_where_it_was(tmp_path):
+def test_a_checkpoint_restores_the_scale(tmp_path):
     X, time, is_event = times(100)
     signed = np.where(is_event, time, -time)
     whole = spinney.GradientBoostingSurvival("aft", **SMALL).fit(X, signed)
@@ -263,7 +267,7 @@ def test_a_scale_that_moves_goes_on_where_it_was(tmp_path):
     assert again.fingerprint() == whole.fingerprint()
 
 
-def test_a_file_that_knows_no_scales_goes_on_and_is_saved_again(tmp_path):
+def test_a_model_without_scales_is_continued_and_saved(tmp_path):
     X, time, _ = times(100)
     first = spinney.GradientBoostingSurvival("aft", **SMALL | {"n_estimators": 5}, warm_start=True).fit(X, time)
     del first.scales_  # as files of earlier versions

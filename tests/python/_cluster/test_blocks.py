@@ -87,7 +87,7 @@ def splits_asked(request):
     return sum(column != 2**32 - 1 for column in columns), n_splits
 
 
-@pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians promise more rows
+@pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians suggest more rows
 @pytest.mark.usefixtures("much_work")
 def test_a_second_request_is_sent_before_the_first_is_answered(monkeypatch, least):
     under_way, left_waiting, counted = [0], [], []
@@ -197,10 +197,10 @@ def test_a_worker_that_is_closed_keeps_no_actor():
 def test_a_model_that_one_worker_fits_can_be_sent():
     frame, y = make_table(n=300)
     fit = SingleWorkerFit(spinney.GradientBoostingRegressor(n_estimators=2), 1, None, frame)
-    said, model = fit.begin(FitInputs(None, y), False)
-    while said == "busy":
-        said, model = fit.next_event()
-    assert said == "done"
+    status, model = fit.begin(FitInputs(None, y), False)
+    while status == "busy":
+        status, model = fit.next_event()
+    assert status == "done"
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
 
 
@@ -215,7 +215,7 @@ def test_a_model_that_one_worker_fits_can_be_sent():
         {"max_depth": 2, "loss": "normal"},
     ],
 )
-def test_values_are_learned_alike(options):
+def test_regression_models_are_identical(options):
     frame, y = make_table()
     check_same(spinney.GradientBoostingRegressor(**FEW, **options), frame, y)
 
@@ -236,7 +236,7 @@ def test_classes_weights_and_rows_held_out():
                 assert np.array_equal(getattr(here, name), getattr(there, name))
 
 
-def test_rows_of_the_callers_own_are_held_out():
+def test_validation_sets_of_the_caller():
     frame, y = make_table(7)
     later, y_later = make_table(8, n=9000)
     later.loc[::5, "x1"] = np.nan  # which no row that is learned from lacks
@@ -265,7 +265,7 @@ def test_groups_times_and_metrics():
 
 
 @pytest.mark.slow
-def test_folds_are_held_out_where_they_lie():
+def test_folds_of_partitioned_rows():
     frame, y = make_table(10, n=21_000)
     frame["word"] = frame["word"].cat.codes.astype(str).str[:1].where(frame["few"] > 0)  # few categories
     few = {"learning_rate": 0.5, "max_leaf_nodes": 4, "n_iter_no_change": 2, "tol": 0.01, "random_state": 0}
@@ -298,7 +298,7 @@ def test_an_array_of_numbers():
 
 @examples(5)
 @given(st.data())
-def test_any_partitioning_gives_the_same_bits(data):
+def test_any_partitioning_gives_identical_models(data):
     frame, y = make_table(3)
     labels = np.digitize(y, [0.0, 2.0])
     weight = np.random.RandomState(6).random_sample(len(y))
@@ -320,7 +320,7 @@ def test_partitions_that_differ_in_kind_are_refused():
         spinney.GradientBoostingRegressor(**FEW).fit(in_blocks(mixed), y)
 
 
-def test_rounds_that_are_done_are_gone_on_with(tmp_path):
+def test_a_checkpoint_is_resumed(tmp_path):
     frame, y = make_table(2)
     labels = np.digitize(y, [0, 1.5])
     options = FEW | {"subsample": 0.7, "random_state": 1, "early_stopping": True}
@@ -344,7 +344,7 @@ def test_rounds_that_are_done_are_gone_on_with(tmp_path):
     assert there.fingerprint() == whole.fingerprint()
 
 
-def test_dates_and_sparse_rows_are_learned_alike():
+def test_dates_and_sparse_rows():
     random = np.random.RandomState(0)
     frame = pd.DataFrame({"day": np.datetime64("2020-01-01") + random.randint(0, 900, N).astype("timedelta64[D]")})
     frame["yes"] = random.random_sample(N) < 0.5
@@ -356,8 +356,8 @@ def test_dates_and_sparse_rows_are_learned_alike():
 
 
 @pytest.mark.slow
-def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
-    """A worker tells the scheduler that it lives in the meantime."""
+def test_other_threads_run_while_a_partition_is_made(monkeypatch):
+    """A worker reports to the scheduler that it is alive in the meantime."""
     made, partition = [], _engine.Partition
     monkeypatch.setattr(
         _engine, "Partition", lambda coded, **given: made.append((coded, given)) or partition(coded, **given)

@@ -1,4 +1,4 @@
-"""Connections to actors end where something goes wrong: whoever waits at the other end hears of it."""
+"""Connections to actors are closed on errors, so that the other end does not wait."""
 
 import asyncio
 import threading

@@ -28,7 +28,7 @@ def two_on_their_way(monkeypatch):
     monkeypatch.setattr(partitioned_table, "WORK_OF_MESSAGE", 0.0)
 
 
-def test_a_frame_is_learned_where_it_lies(client):
+def test_a_frame_on_workers(client):
     frame = make_frame()
     rows = partitioned(frame, [10, 10, 7000])
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
@@ -68,7 +68,7 @@ def test_connections_are_not_those_of_the_clients_pool(client, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_only_worker_is_asked_again_when_its_connection_breaks(monkeypatch):
+def test_a_broken_connection_to_the_only_worker_is_replaced(monkeypatch):
     frame, asked, broken, send = make_frame(6000), [], [], DaskBlocks.send
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
     with (
@@ -117,7 +117,7 @@ def test_classes_on_processes(n_workers):
 
 
 @pytest.mark.slow
-def test_an_array_is_learned_where_it_lies(client):
+def test_an_array_on_workers(client):
     import dask.array as da
 
     X = np.random.RandomState(0).standard_normal((N, 4))

@@ -1,4 +1,4 @@
-"""Forests and trees of Dask collections: the trees are shared out, and are the same."""
+"""Forests and trees of Dask collections: trees are distributed, and the model is the same."""
 
 import os
 import signal
@@ -31,9 +31,9 @@ def test_a_forest_is_the_same(client, capsys):
     assert there.fingerprint() == here.fingerprint()
     assert there.oob_score_ == here.oob_score_
     assert there.get_params()["verbose"] == 1
-    said = capsys.readouterr().err
-    assert "trees are distributed: each of 2 workers has all 1,500 rows" in said
-    assert "9 of 9 trees" in said
+    printed = capsys.readouterr().err
+    assert "trees are distributed: each of 2 workers has all 1,500 rows" in printed
+    assert "9 of 9 trees" in printed
     assert np.array_equal(there.predict(columns(rows)).compute(), here.predict(columns(frame)))
     more = there.set_params(warm_start=True, n_estimators=12).fit(rows, "y")
     assert more.fingerprint() == spinney.RandomForestRegressor(**options | {"n_estimators": 12}).fit(

@@ -1,4 +1,4 @@
-"""Options of fits on Dask: rows are partitioned where that gives the same bits, else one worker has all of them."""
+"""Options of fits on Dask: rows are partitioned if results are bit-identical, else one worker has all rows."""
 
 import asyncio
 import gc
@@ -38,8 +38,8 @@ def test_one_worker_has_all_rows_where_it_must(client, capsys):
         there.callbacks = None
         assert there.fingerprint() == here.fingerprint()
     assert [progress["round"] for progress in seen] == [1, 2, 1, 2]
-    said = capsys.readouterr().err
-    assert "one worker has all 600 rows: loss='quantile' needs all rows of a leaf" in said
+    printed = capsys.readouterr().err
+    assert "one worker has all 600 rows: loss='quantile' needs all rows of a leaf" in printed
     with pytest.raises(ValueError, match="checkpoint is for fits whose rows are partitioned, and here"):
         there.fit(rows, "y", checkpoint="no")
 
@@ -94,7 +94,7 @@ def test_a_client_that_must_not_be_waited_for():
         {"init": spinney.DecisionTreeRegressor(max_depth=2)},
     ],
 )
-def test_every_way_to_boost(client, options):
+def test_every_boosting_option(client, options):
     frame = make_frame(700)
     given = FEW | {"random_state": 0} | options
     here = spinney.GradientBoostingRegressor(**given).fit(columns(frame), frame["y"])
@@ -148,7 +148,7 @@ def test_lists_and_times(client):
 
 
 @pytest.mark.slow
-def test_classes_weigh_what_they_are_said_to(client):
+def test_class_weights(client):
     frame = make_frame()
     frame["y"] = np.digitize(frame["y"], [-1, 2])
     rows = partitioned(frame, [5000])
@@ -192,9 +192,9 @@ def test_nothing_is_collected_in_silence(client):
         for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
             if not hasattr(model, method):
                 continue
-            said = getattr(model, method)(columns(rows))
-            assert hasattr(said, "dask")
-            assert np.array_equal(said.compute(), getattr(model, method)(X))
+            predicted = getattr(model, method)(columns(rows))
+            assert hasattr(predicted, "dask")
+            assert np.array_equal(predicted.compute(), getattr(model, method)(X))
     two = spinney.RandomForestRegressor(2, max_depth=2).fit(X, frame[["y", "x"]])
     assert np.array_equal(two.predict(columns(rows)).compute(), two.predict(X))
     both = spinney.GradientBoostingClassifier(**FEW).fit(X, np.column_stack([labels, labels]))
@@ -293,7 +293,7 @@ def test_a_worker_that_is_lost_takes_no_booster_with_it(monkeypatch):
         assert there.train_score_.tolist() == here.train_score_.tolist()
 
 
-def test_dask_tells_models_apart_that_have_the_same_parameters():
+def test_dask_distinguishes_models_with_the_same_parameters():
     from dask.base import tokenize
 
     rows = np.arange(40.0).reshape(20, 2) % 7

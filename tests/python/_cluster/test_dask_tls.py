@@ -55,8 +55,8 @@ def test_models_are_the_same_over_encrypted_connections(security):
         there = dd.from_pandas(rows, npartitions=5)
         found = [model.fit(there[COLUMNS], there.y) for model in models()]
         assert [model.fingerprint() for model in found] == here
-        said = found[0].predict(there[COLUMNS]).compute()
-    assert (said == found[0].predict(rows[COLUMNS])).all()
+        predicted = found[0].predict(there[COLUMNS]).compute()
+    assert (predicted == found[0].predict(rows[COLUMNS])).all()
 
 
 def models():

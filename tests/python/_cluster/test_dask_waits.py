@@ -28,9 +28,9 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 MODELS = {
-    "rows shared out": spinney.GradientBoostingRegressor(**FEW),
+    "partitioned rows": spinney.GradientBoostingRegressor(**FEW),
     "one worker": spinney.GradientBoostingRegressor(**FEW, growth="symmetric"),
-    "trees shared out": spinney.RandomForestRegressor(4, max_leaf_nodes=8, random_state=0),
+    "distributed trees": spinney.RandomForestRegressor(4, max_leaf_nodes=8, random_state=0),
 }
 
 
@@ -62,7 +62,7 @@ def impatient(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_another_cluster_is_not_asked(kind):
+def test_another_cluster_is_not_used(kind):
     """A client that was made later, of a cluster whose workers this one does not know, is left alone."""
     model, frame = MODELS[kind], make_frame(600)
     here = type(model)(**model.get_params()).fit(frame.drop(columns="y"), frame["y"])
@@ -165,17 +165,17 @@ def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
     assert there.fingerprint() == here.fingerprint()
 
 
-@pytest.mark.parametrize("kind", ["rows shared out", "trees shared out"])
-def test_a_cluster_without_workers_says_so_and_is_not_waited_for_without_end(kind, monkeypatch):
+@pytest.mark.parametrize("kind", ["partitioned rows", "distributed trees"])
+def test_a_cluster_without_workers_is_an_error_after_a_while(kind, monkeypatch):
     frame, model, closed = make_frame(6000), clone(MODELS[kind]), []
-    call = "send" if kind == "rows shared out" else "actor"
-    of = DaskBlocks if kind == "rows shared out" else WholeTable
+    call = "send" if kind == "partitioned rows" else "actor"
+    of = DaskBlocks if kind == "partitioned rows" else WholeTable
     goes_on = getattr(of, call)
     with one_worker() as cluster, distributed.Client(cluster):
 
         def close_before(*args):
             closed.append(args)
-            if len(closed) == (5 if kind == "rows shared out" else 1):
+            if len(closed) == (5 if kind == "partitioned rows" else 1):
                 cluster.sync(cluster.workers[0].close)
                 monkeypatch.setattr(waits, "MAX_WAIT_SECONDS", 5.0)
             return goes_on(*args)

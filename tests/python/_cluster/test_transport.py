@@ -44,7 +44,7 @@ class Echo(Actor):
 
 @pytest.fixture(params=["connections", "scheduler"])
 def echoes(client, request, monkeypatch):
-    """Actors on two workers, called over connections or by way of the scheduler."""
+    """Actors on two workers, called over connections or through the scheduler."""
     monkeypatch.setattr(client, "direct_to_workers", request.param == "connections")
     with ExitStack() as stack:
         actors = [stack.enter_context(closing(RemoteActor(client, address, Echo))) for address in client.nthreads()]
@@ -62,7 +62,7 @@ def test_answers_come_in_the_order_of_requests(client, echoes):
     assert [actor.call("double", 21) for actor in echoes] == [42, 42]
 
 
-def test_errors_of_an_actor_are_not_those_of_the_way_to_it(client, echoes):
+def test_errors_of_an_actor_are_not_transport_errors(client, echoes):
     wait = request_all(client, echoes, b"disk")
     for _ in range(2):  # whoever was interrupted may wait again
         with pytest.raises(OSError, match="disk of the actor"):

@@ -125,12 +125,12 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
         if validation is not None:
             loss.check(validation, "y_val")
         elif self.early_stopping:
-            rows, split_validation = split(seed)
-            held_out = HeldOutRows(split_validation, None)
+            rows, split_off = split(seed)
+            held_out = HeldOutRows(split_off, None)
         design = Design.learn(columns, schema, rows.weights())
         inputs = Inputs(columns, design, self._n_threads, pick_table(X).native)
         if validation is not None:
-            native = self._native(validation.given, schema)
+            native = self._native(validation.X, schema)
             held_out = HeldOutRows(validation, Inputs(validation.columns, design, self._n_threads, native))
         dictionary = Dictionary(learners, LearningTable(inputs, schema, rows.weights(), seed))
         steps = StepSettings(float(self.learning_rate), self.step == "line_search", float(self.subsample), seed)

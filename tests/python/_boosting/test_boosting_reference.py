@@ -1,11 +1,11 @@
-"""The engine's boosting beside its slow twin, and the derivatives of the losses."""
+"""The engine's boosting beside its reference implementation, and the derivatives of the losses."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import spinney
-from oracle import boosting as twin
+from oracle import boosting as reference
 from spinney import _engine
 from spinney._boosting.loss import Loss
 from spinney._boosting.options.engine_options import BoosterInputs, engine_options
@@ -37,21 +37,21 @@ def nodes_of(model):
     return [(int(n), int(f)) for t in model.boosting_.trees() for n, f in zip(t.n_rows, t.feature, strict=True)]
 
 
-def twin_nodes(trees):
+def reference_nodes(trees):
     return [(len(v.rows), v.feature if v.children else -1) for root in trees for v in root.preorder()]
 
 
 def assert_agree(model, X, scores, trees, rtol=2e-5):
-    assert nodes_of(model) == twin_nodes(trees)
+    assert nodes_of(model) == reference_nodes(trees)
     columns = model._columns(X)
     np.testing.assert_allclose(model.boosting_.scores(columns, 1), scores.reshape(len(X), -1), rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.parametrize(*covering(loss=REGRESSION, seed=[0, 1]))
-def test_losses_agree_with_the_twin(loss, seed):
+def test_losses_agree_with_the_reference(loss, seed):
     X, y = make_table(seed, missing=0.1)
     y = as_target(loss, y)
-    n_rounds = 1 if loss == "huber" else 4  # its leaves are one step from the median: the twin has Newton's
+    n_rounds = 1 if loss == "huber" else 4  # its leaves are one step from the median: the reference has Newton's
     model = spinney.GradientBoostingRegressor(
         loss,
         **({"quantile": 0.7} if loss in ("quantile", "expectile") else {}),
@@ -61,36 +61,36 @@ def test_losses_agree_with_the_twin(loss, seed):
         max_leaf_nodes=6,
         min_samples_leaf=5,
     ).fit(X, y)
-    rules = twin.Rules(max_leaves=6, min_rows=5)
-    scores, trees = twin.boost(
+    rules = reference.Rules(max_leaves=6, min_rows=5)
+    scores, trees = reference.boost(
         X, y, np.ones(len(y)), loss, n_rounds, 0.3, rules, model.boosting_.start[0], PARAMETER.get(loss, 0.0)
     )
     if loss == "huber":
-        assert nodes_of(model) == twin_nodes(trees)
+        assert nodes_of(model) == reference_nodes(trees)
     else:
         assert_agree(model, X, scores, trees)
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "exponential", "focal", "smooth_hinge"])
-def test_two_classes_agree_with_the_twin(loss):
+def test_two_classes_agree_with_the_reference(loss):
     X, y = make_table(3)
     codes = (y > np.median(y)).astype(float)
     model = spinney.GradientBoostingClassifier(loss, n_estimators=4, max_leaf_nodes=5, min_samples_leaf=4).fit(X, codes)
     name = {"log_loss": "logistic"}.get(loss, loss)
-    rules = twin.Rules(max_leaves=5, min_rows=4)
-    scores, trees = twin.boost(
+    rules = reference.Rules(max_leaves=5, min_rows=4)
+    scores, trees = reference.boost(
         X, codes, np.ones(len(y)), name, 4, 0.1, rules, model.boosting_.start[0], PARAMETER.get(loss, 0.0)
     )
     assert_agree(model, X, scores, trees)
 
 
-def test_many_classes_agree_with_the_twin():
+def test_many_classes_agree_with_the_reference():
     X, y = make_table(4)
     codes = np.digitize(y, np.quantile(y, [0.3, 0.7]))
     model = spinney.GradientBoostingClassifier(
         n_estimators=3, learning_rate=0.5, max_leaf_nodes=5, min_samples_leaf=4
     ).fit(X, codes)
-    scores, trees = twin.boost_classes(X, codes, 3, 3, 0.5, twin.Rules(max_leaves=5, min_rows=4))
+    scores, trees = reference.boost_classes(X, codes, 3, 3, 0.5, reference.Rules(max_leaves=5, min_rows=4))
     assert_agree(model, X, scores, trees)
 
 
@@ -107,14 +107,14 @@ def test_many_classes_agree_with_the_twin():
         ({"growth": "depth", "max_depth": 3, "max_leaf_nodes": None}, {"max_depth": 3, "max_leaves": 10**9}),
     ],
 )
-def test_rules_agree_with_the_twin(parameters, rules):
+def test_rules_agree_with_the_reference(parameters, rules):
     X, y = make_table(5, missing=0.2)
     given = {"n_estimators": 3, "max_leaf_nodes": 8, "min_samples_leaf": 1} | parameters
     model = spinney.GradientBoostingRegressor(**given).fit(X, y)
-    wanted = twin.Rules(**({"max_leaves": 8, "min_rows": 1} | rules))
+    wanted = reference.Rules(**({"max_leaves": 8, "min_rows": 1} | rules))
     if parameters.get("growth") == "depth":
         wanted.depth_wise = True
-    scores, trees = twin.boost(X, y, np.ones(len(y)), "squared_error", 3, 0.1, wanted, y.mean())
+    scores, trees = reference.boost(X, y, np.ones(len(y)), "squared_error", 3, 0.1, wanted, y.mean())
     assert_agree(model, X, scores, trees)
 
 
@@ -133,7 +133,7 @@ def test_rules_agree_with_the_twin(parameters, rules):
         ({"regularization": {"min_gain": 30.0}}, {"min_gain": 30.0}, 3),
     ],
 )
-def test_symmetric_trees_agree_with_the_twin(parameters, rules, n_categories):
+def test_symmetric_trees_agree_with_the_reference(parameters, rules, n_categories):
     X, y = make_table(7, n=60, missing=0.2, categories=n_categories)
     y = y + 2 * np.sin(7 * np.nan_to_num(X[:, 3], nan=20.0)) if n_categories else y
     given = {"n_estimators": 2, "max_leaf_nodes": 8, "min_samples_leaf": 1, "growth": "symmetric"} | parameters
@@ -143,13 +143,13 @@ def test_symmetric_trees_agree_with_the_twin(parameters, rules, n_categories):
     ).fit(X, y)
     wanted = {"max_leaves": 8, "min_rows": 1, "symmetric": True, "smoothing": 4.0} | rules
     wanted["categories"] = frozenset(categories or ())
-    scores, trees = twin.boost(X, y, np.ones(len(y)), "squared_error", 2, 0.1, twin.Rules(**wanted), y.mean())
+    scores, trees = reference.boost(X, y, np.ones(len(y)), "squared_error", 2, 0.1, reference.Rules(**wanted), y.mean())
     assert_agree(model, X, scores, trees)
 
 
 @pytest.mark.parametrize("n_categories", [3, 8])
 @pytest.mark.parametrize("smoothing", [0.0, 10.0])
-def test_categories_agree_with_the_twin(n_categories, smoothing):
+def test_categories_agree_with_the_reference(n_categories, smoothing):
     X, y = make_table(6, categories=n_categories)
     X[::9, 3] = np.nan
     y = y + 4 * np.sin(7 * np.nan_to_num(X[:, 3], nan=20.0))
@@ -160,20 +160,20 @@ def test_categories_agree_with_the_twin(n_categories, smoothing):
         categorical_features=[3],
         categories={"smoothing": smoothing, "l2": 2.0},
     ).fit(X, y)
-    rules = twin.Rules(max_leaves=6, min_rows=3, smoothing=smoothing, category_l2=2.0, categories=frozenset({3}))
-    scores, trees = twin.boost(X, y, np.ones(len(y)), "squared_error", 3, 0.1, rules, y.mean())
+    rules = reference.Rules(max_leaves=6, min_rows=3, smoothing=smoothing, category_l2=2.0, categories=frozenset({3}))
+    scores, trees = reference.boost(X, y, np.ones(len(y)), "squared_error", 3, 0.1, rules, y.mean())
     assert 3 in {feature for _, feature in nodes_of(model)}
     assert_agree(model, X, scores, trees)
 
 
-def test_weights_agree_with_the_twin():
+def test_weights_agree_with_the_reference():
     X, y = make_table(7)
     weight = np.random.default_rng(1).integers(0, 4, size=len(y)).astype(float)
     model = spinney.GradientBoostingRegressor(n_estimators=4, max_leaf_nodes=7, min_samples_leaf=1).fit(X, y, weight)
-    rules = twin.Rules(max_leaves=7, min_rows=1)
-    scores, trees = twin.boost(X, y, weight, "squared_error", 4, 0.1, rules, np.average(y, weights=weight))
+    rules = reference.Rules(max_leaves=7, min_rows=1)
+    scores, trees = reference.boost(X, y, weight, "squared_error", 4, 0.1, rules, np.average(y, weights=weight))
     used = weight > 0
-    assert nodes_of(model) == twin_nodes(trees)
+    assert nodes_of(model) == reference_nodes(trees)
     np.testing.assert_allclose(model.predict(X)[used], scores[used], rtol=2e-5, atol=1e-5)
 
 
@@ -255,15 +255,15 @@ def test_steps_and_losses_agree_with_finite_differences(loss, score):
     value, found = stump_free(loss, y, score, parameter)
 
     def mean_loss(f):
-        return float(twin.losses(loss, y, np.full(len(y), f), parameter).mean())
+        return float(reference.losses(loss, y, np.full(len(y), f), parameter).mean())
 
     e = 1e-4
     first = (mean_loss(score + e) - mean_loss(score - e)) / (2 * e)
     second = (mean_loss(score + e) - 2 * mean_loss(score) + mean_loss(score - e)) / e**2
     assert found == pytest.approx(mean_loss(score), rel=1e-14)
-    temper = (lambda s: s) if loss == "squared_error" else twin.tempered
+    temper = (lambda s: s) if loss == "squared_error" else reference.tempered
     assert value == pytest.approx(temper(-first / second), rel=1e-4, abs=1e-6)
-    g, h = twin.gradients(loss, y, np.full(len(y), score), parameter)
+    g, h = reference.gradients(loss, y, np.full(len(y), score), parameter)
     assert value == pytest.approx(temper(-g.sum() / h.sum()), rel=1e-6)
 
 
@@ -271,9 +271,9 @@ def test_steps_and_losses_agree_with_finite_differences(loss, score):
 def test_long_steps_are_newtons_own_where_that_is_asked_for(loss):
     y, parameter = np.array([1.0]), PARAMETER.get(loss, 0.0)
     score = 3.0 if loss == "gamma" else -3.0
-    g, h = twin.gradients(loss, y, np.full(1, score), parameter)
+    g, h = reference.gradients(loss, y, np.full(1, score), parameter)
     newton = -g.sum() / h.sum()
-    for max_step, wanted in ((None, newton), ("auto", twin.tempered(newton)), (0.5, np.clip(newton, -0.5, 0.5))):
+    for max_step, wanted in ((None, newton), ("auto", reference.tempered(newton)), (0.5, np.clip(newton, -0.5, 0.5))):
         value, _ = stump_free(loss, y, score, parameter, max_step=max_step)
         assert value == pytest.approx(wanted, rel=1e-6)
     assert loss == "exponential" or abs(newton) > 1.9
@@ -283,14 +283,14 @@ def test_long_steps_are_newtons_own_where_that_is_asked_for(loss):
 def test_the_focal_losses_slope_is_its_own_and_its_curvature_at_least_a_log_losses_share(gamma):
     y, e = np.array([1.0]), 1e-4
     for score in (-4.0, -1.0, 0.0, 0.7, 3.0):
-        at = [float(twin.losses("focal", y, np.full(1, f), gamma)[0]) for f in (score - e, score, score + e)]
-        g, h = (v[0] for v in twin.gradients("focal", y, np.full(1, score), gamma))
+        at = [float(reference.losses("focal", y, np.full(1, f), gamma)[0]) for f in (score - e, score, score + e)]
+        g, h = (v[0] for v in reference.gradients("focal", y, np.full(1, score), gamma))
         assert g == pytest.approx((at[2] - at[0]) / (2 * e), rel=1e-5)
         p = 1 / (1 + np.exp(-score))
         assert h == pytest.approx(max((at[2] - 2 * at[1] + at[0]) / e**2, p * (1 - p) ** (1 + gamma)), rel=1e-4)
         value, found = stump_free("focal", y, score, gamma)
         assert found == pytest.approx(at[1], rel=1e-13)
-        assert value == pytest.approx(twin.tempered(-g / h), rel=1e-6)
+        assert value == pytest.approx(reference.tempered(-g / h), rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["log_cosh", "smooth_hinge"])
@@ -298,12 +298,12 @@ def test_parabolas_touch_these_losses_from_above(loss):
     delta, far, e = 1.7, np.linspace(-30, 30, 4001), 1e-5
 
     def value(f):
-        return twin.losses(loss, np.ones_like(f), f, delta)
+        return reference.losses(loss, np.ones_like(f), f, delta)
 
     for score in (-9.0, -1.3, 0.0, 0.4, 0.99, 1.2, 4.0):
         here = np.full(1, score)
-        g, h = (v[0] for v in twin.gradients(loss, np.ones(1), here, 0.9))
-        if loss == "log_cosh":  # the twin takes delta from the residuals
+        g, h = (v[0] for v in reference.gradients(loss, np.ones(1), here, 0.9))
+        if loss == "log_cosh":  # the reference takes delta from the residuals
             g, h = delta * np.tanh((score - 1) / delta), np.tanh((score - 1) / delta) / ((score - 1) / delta)
         assert g == pytest.approx((value(here + e) - value(here - e))[0] / (2 * e), abs=1e-5)
         assert (value(here)[0] + g * (far - score) + h * (far - score) ** 2 / 2 >= value(far) - 1e-9).all()
@@ -322,7 +322,7 @@ def test_losses_that_refit_their_leaves(loss):
     else:
         share = 0.5 if loss == "absolute_error" else parameter
         assert value == np.quantile(y - 0.4, share, method="averaged_inverted_cdf")
-        assert found == pytest.approx(twin.losses(loss, y, 0.4, parameter).mean(), rel=1e-13)
+        assert found == pytest.approx(reference.losses(loss, y, 0.4, parameter).mean(), rel=1e-13)
 
 
 def test_the_engines_exponential_and_logarithm():
@@ -348,7 +348,7 @@ def test_the_engines_exponential_and_logarithm():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_columns_that_never_meet_agree_with_the_twin(missing):
+def test_columns_that_never_meet_agree_with_the_reference(missing):
     rng = np.random.default_rng(11)
     n = 160
     which = rng.integers(0, 6, size=n)
@@ -356,8 +356,8 @@ def test_columns_that_never_meet_agree_with_the_twin(missing):
     X = np.column_stack([one_hot, rng.normal(size=n)])
     X[rng.random(X.shape) < missing] = np.nan
     y = np.nan_to_num(X) @ [1.0, -2.0, 0.5, 3.0, -1.0, 1.0] + 0.2 * rng.normal(size=n)
-    rules = twin.Rules(max_leaves=9, min_rows=3)
-    scores, trees = twin.boost(X, y, np.ones(n), "squared_error", 4, 0.3, rules, y.mean())
+    rules = reference.Rules(max_leaves=9, min_rows=3)
+    scores, trees = reference.boost(X, y, np.ones(n), "squared_error", 4, 0.3, rules, y.mean())
     prints = set()
     for n_jobs in (1, 3):
         model = spinney.GradientBoostingRegressor(

@@ -1,4 +1,4 @@
-"""Boosting of a mean and a spread with nothing set: the spread is learned from errors of rows not seen."""
+"""Normal distributions with default settings: the deviation is learned from out-of-fold errors."""
 
 import numpy as np
 import pytest

@@ -67,10 +67,10 @@ def test_nothing_is_left(client, kind, stop):
         assert other.poll() is None, line
         assert any(client.run(left_behind).values())
         other.send_signal(stop)
-        said = other.communicate(timeout=60)[0]  # of fits that would take hours
-        assert other.returncode in (-stop, 1, 130), said
+        output = other.communicate(timeout=60)[0]  # of fits that would take hours
+        assert other.returncode in (-stop, 1, 130), output
         if stop == signal.SIGINT:
-            assert "KeyboardInterrupt" in said
+            assert "KeyboardInterrupt" in output
     finally:
         other.kill()
         other.wait()

@@ -106,7 +106,7 @@ def test_the_same_model_on_any_number_of_threads_and_after_a_clone():
     assert len({m.fingerprint() for m in models}) == 1
 
 
-def test_what_a_user_gets_wrong_is_said():
+def test_invalid_custom_losses_are_refused():
     X, y = table(100)
 
     class Wrong(Squared):
@@ -130,7 +130,7 @@ def test_what_a_user_gets_wrong_is_said():
         spinney.GradientBoostingClassifier(logistic, n_estimators=3).fit(X, np.arange(100) % 3)
 
 
-def test_a_model_file_says_that_it_cannot_hold_a_function():
+def test_saving_a_function_is_refused():
     X, y = table(100)
     with pytest.raises((TypeError, ValueError), match="loss"):
         spinney.GradientBoostingRegressor(squared, n_estimators=3).fit(X, y).save("never.model")
@@ -163,7 +163,7 @@ def test_derivatives_of_formulas_are_what_differences_tell(formula):
     )
 
 
-def test_a_formula_in_blocks_gives_the_same_bits(monkeypatch):
+def test_a_formula_in_blocks_gives_identical_models(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     y = X[:, 0] + rng.normal(size=500)

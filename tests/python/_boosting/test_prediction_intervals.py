@@ -52,8 +52,8 @@ def test_a_fifth_of_each_fold_is_held_out_twice():
     assert set(held_out_by(np.arange(300) % 7).sum(axis=0)) == {1}  # too few groups to part them further
 
 
-def test_a_mean_errs_less_than_those_it_is_of():
-    """Errors of boosters are made up: a part that they share, and one of its own for each."""
+def test_the_error_ratio_of_a_mean():
+    """Errors of boosters are simulated with a common and an independent component."""
     rng = np.random.default_rng(0)
     shared, own = rng.normal(size=20_000), 0.7 * rng.normal(size=(10, 20_000))
     weight = rng.integers(1, 3, size=20_000).astype(float)

@@ -28,7 +28,7 @@ def values(**parameters):
     ids=str,
 )
 @pytest.mark.parametrize("y", [Y, THREE], ids=["values", "classes"])
-def test_the_same_bits_for_any_threads_and_everything_reads_it(parameters, y):
+def test_identical_models_for_any_threads_and_everything_reads_it(parameters, y):
     kind = spinney.GradientBoostingRegressor if y is Y else spinney.GradientBoostingClassifier
     models = [kind(**(SMALL | parameters), n_jobs=n).fit(X, y) for n in (1, 3)]
     assert models[0].fingerprint() == models[1].fingerprint()
@@ -78,7 +78,7 @@ def test_rows_with_large_gradients_are_drawn_and_stand_for_others():
     assert np.mean(weights) == pytest.approx(400, rel=0.05)
 
 
-def test_rows_out_of_bag_for_their_small_gradients_judge_nothing():
+def test_gradient_sampling_has_no_out_of_bag_score():
     assert not hasattr(values(sampling="gradient", subsample=0.5).fit(X, Y), "oob_scores_")
     assert hasattr(values(subsample=0.5).fit(X, Y), "oob_improvement_")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from oracle import category_statistics as twin
+from oracle import category_statistics as reference
 from oracle.boosting import losses as slow_losses
 from spinney import _engine
 from spinney._boosting import boosters, fit, target_encoding
@@ -27,21 +27,21 @@ def values(**parameters):
 
 
 @pytest.mark.parametrize("fold_overlap", [0, 3])
-def test_statistics_agree_with_the_twin(fold_overlap):
+def test_encodings_agree_with_the_reference(fold_overlap):
     codes = np.where(np.arange(60) % 11 == 0, -1, np.arange(60) * 5 % 13).astype(np.int32)
     table = _engine.Table(60)
     table.add_category(codes, 14)  # one category has no rows
-    pull, weight = RNG.normal(size=60), RNG.integers(1, 4, size=60) / 2.0
+    gradients, weight = RNG.normal(size=60), RNG.integers(1, 4, size=60) / 2.0
     fold = np.arange(60) % 4  # fold 3 is never held out
     held_out = [fold == k for k in range(3)]
     for k in range(3):
         held_out[(k + 1) % 3][np.flatnonzero(fold == k)[:fold_overlap]] = True
     holders = [{k for k in range(3) if held_out[k][i]} for i in range(60)]
-    statistics = target_encoding.TargetEncoder(LearningRows(table, pull, weight), pull, held_out)
+    encoder = target_encoding.TargetEncoder(LearningRows(table, gradients, weight), gradients, held_out)
     as_numbers = np.where(codes < 0, np.nan, codes)
     for member in range(3):
-        grown_on, [(source, of_category, of_missing, of_unseen)] = statistics.encode(member)
-        wanted = twin.of_member(as_numbers, 14, pull, weight, holders, member, target_encoding._PRIOR_WEIGHT)
+        grown_on, [(source, of_category, of_missing, of_unseen)] = encoder.encode(member)
+        wanted = reference.of_member(as_numbers, 14, gradients, weight, holders, member, target_encoding._PRIOR_WEIGHT)
         assert source == 0
         assert grown_on.n_columns == 2
         np.testing.assert_allclose(grown_on.column(1), wanted[0], rtol=1e-12)
@@ -53,7 +53,7 @@ def test_statistics_agree_with_the_twin(fold_overlap):
 @pytest.mark.parametrize(
     ("loss", "parameter"), [("squared_error", 0.0), ("huber", 0.9), ("logistic", 0.0), ("poisson", 0.0)]
 )
-def test_pulls_are_slopes_of_the_loss(loss, parameter):
+def test_row_gradients_are_finite_differences(loss, parameter):
     f, y = RNG.normal(size=50), RNG.uniform(0.1, 3, size=50)
     y = np.round(y / 3) if loss == "logistic" else y
     found = -named_loss(loss, parameter).row_gradients(y, f[np.newaxis], None)[0]
@@ -64,16 +64,16 @@ def test_pulls_are_slopes_of_the_loss(loss, parameter):
 
 
 def test_finished_trees_score_held_out_rows_as_the_booster_did(monkeypatch):
-    kept = {}
+    recorded = {}
 
-    def keep(members, held_out, *rest):
-        kept.update(members=members, held_out=held_out)
+    def record(members, held_out, *rest):
+        recorded.update(members=members, held_out=held_out)
         return np.ones(1)
 
-    monkeypatch.setattr(fit, "best_tree_factors", keep)
+    monkeypatch.setattr(fit, "best_tree_factors", record)
     model = values().fit(X, VALUES)
     on_names = 0
-    for member, part in zip(kept["members"], kept["held_out"], strict=True):
+    for member, part in zip(recorded["members"], recorded["held_out"], strict=True):
         trees = member.trees()
         view = FittedBoosting(trees, np.zeros(1), "identity", model.schema_.n_categories, None)
         rows = np.flatnonzero(part.weights() > 0)
@@ -130,32 +130,32 @@ def test_constraints_and_losses():
     assert np.allclose(rates.predict(X, offset=np.log(exposure)), rates.predict(X) * exposure)
 
 
-def test_folds_of_a_deal_are_those_it_says_however_uneven():
-    """The second booster holds out few rows of its own and many that the first one holds out too."""
+def test_uneven_folds_of_several_repeats():
+    """The second booster holds out few rows, and many that the first one also holds out."""
     codes, at = (np.arange(60) * 5 % 13).astype(np.int32), np.arange(60)
     table = _engine.Table(60)
     table.add_category(codes, 13)
-    pull = RNG.normal(size=60)
-    rows = LearningRows(table, pull, None)
-    deals = [[at < 50, (at >= 40) & (at < 53)], [at >= 55, (at > 5) & (at < 55)]]
-    parts = [LearningRows(table, pull, held.astype(float)) for deal in deals for held in deal]
-    found = target_encoding.target_encoded_tables(rows, pull, parts, [2, 2])
+    gradients = RNG.normal(size=60)
+    rows = LearningRows(table, gradients, None)
+    repeats = [[at < 50, (at >= 40) & (at < 53)], [at >= 55, (at > 5) & (at < 55)]]
+    parts = [LearningRows(table, gradients, held.astype(float)) for repeat in repeats for held in repeat]
+    found = target_encoding.target_encoded_tables(rows, gradients, parts, [2, 2])
     for i, (grown_on, _) in enumerate(found):
-        holders = [{k for k in range(2) if deals[i // 2][k][row]} for row in range(60)]
-        wanted = twin.of_member(
-            codes.astype(float), 13, pull, np.ones(60), holders, i % 2, target_encoding._PRIOR_WEIGHT
+        holders = [{k for k in range(2) if repeats[i // 2][k][row]} for row in range(60)]
+        wanted = reference.of_member(
+            codes.astype(float), 13, gradients, np.ones(60), holders, i % 2, target_encoding._PRIOR_WEIGHT
         )
         np.testing.assert_allclose(grown_on.column(1), wanted[0], rtol=1e-12)
 
 
-def test_a_fit_of_two_deals_with_uneven_groups_tells_them_apart(monkeypatch):
-    given, make_tables = [], target_encoding.target_encoded_tables
+def test_a_fit_with_two_repeats_and_uneven_groups(monkeypatch):
+    recorded, make_tables = [], target_encoding.target_encoded_tables
 
-    def tell(rows, pulls, parts, boosters_per_repeat):
-        given.append((len(parts), boosters_per_repeat))
-        return make_tables(rows, pulls, parts, boosters_per_repeat)
+    def record(rows, gradients, held_out, boosters_per_repeat):
+        recorded.append((len(held_out), boosters_per_repeat))
+        return make_tables(rows, gradients, held_out, boosters_per_repeat)
 
-    monkeypatch.setattr(boosters, "target_encoded_tables", tell)
+    monkeypatch.setattr(boosters, "target_encoded_tables", record)
     groups = np.where(np.arange(N) < 200, 0, np.arange(N))
     values(effort=1.0, n_iter_no_change=1).fit(X, VALUES, groups=groups)
-    assert given == [(20, [10, 10])]
+    assert recorded == [(20, [10, 10])]
