@@ -207,7 +207,7 @@ def test_incompatible_settings_are_refused(given, word):
 
 def test_shap_values_and_constraints_are_refused():
     model = values().fit(X, Y)
-    with pytest.raises(ValueError, match="leaves of this model are lines"):
+    with pytest.raises(ValueError, match="this model has linear leaves"):
         model.shap_values(X[:2])
     with pytest.raises(ValueError, match="Monotonicity cannot be proved for linear leaves"):
         model.verify_constraints([1, 0, 0, 0])

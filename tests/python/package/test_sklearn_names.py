@@ -442,7 +442,7 @@ def test_what_a_model_to_start_at_cannot_do():
     assert model.fit(X, y).score(X, y) > 0.5
     with pytest.raises(ValueError, match="The initial estimator Pipeline does not support sample weights"):
         model.fit(X, y, np.ones(len(y)))
-    with pytest.raises(ValueError, match="handle for single rows"):
+    with pytest.raises(ValueError, match="predictor of single rows"):
         model.to_predictor()
     with pytest.raises(ValueError, match="permutation_importance"):
         model.importances(X, y, "permutation")
