@@ -85,9 +85,9 @@ def test_draws_and_classes_go_on(tmp_path):
     assert np.array_equal(model.oob_scores_, whole.oob_scores_)
 
 
-def test_a_forest_goes_on_from_its_own_file(tmp_path):
+def test_a_forest_continues_from_its_file(tmp_path):
     frame, y = make_table(200)
-    with pytest.raises(TypeError, match=r"no argument 'checkpoint'\. Trees do not need each other: grow some, save"):
+    with pytest.raises(TypeError, match=r"no argument 'checkpoint'\. The trees are independent: grow some, save"):
         spinney.RandomForestRegressor(4).fit(frame, y, checkpoint=tmp_path / "trees")
     options = {"random_state": 0, "warm_start": True, "max_leaf_nodes": 8}
     spinney.RandomForestRegressor(3, **options).fit(frame, y).save(tmp_path / "trees")

@@ -216,7 +216,7 @@ def test_shap_values_and_constraints_are_refused():
     with pytest.raises(ValueError, match="method='recursion'"):
         spinney.partial_dependence(model, X, [1], method="recursion")
     for write in (spinney.to_onnx, spinney.to_c, spinney.to_pmml, lambda model: spinney.to_sql(model, "rows")):
-        with pytest.raises(ValueError, match="lines in the leaves"):
+        with pytest.raises(ValueError, match="the linear leaves of this"):
             write(model)
 
 
