@@ -6,7 +6,7 @@ import numpy as np
 
 
 def points_of(model, j):
-    """Values of column j that stand for all there are: at each threshold, between and beyond, categories, missing."""
+    """Return representative values of column j: each threshold, one beyond the last, categories, missing."""
     feature = model.schema_.features[j]
     if feature.kind == "category":
         return [*feature.categories, None]
@@ -17,8 +17,8 @@ def points_of(model, j):
     return [*cuts, (cuts[-1] + 1 if cuts else 0.0), None]
 
 
-def worst_fall(model, column, direction, score):
-    """Largest fall of `score(rows)` between two values of a column, all else the same, and the rows."""
+def largest_decrease(model, column, direction, score):
+    """Return the largest decrease of `score(rows)` between two values of a column, all else equal, and the rows."""
     points = [points_of(model, j) for j in range(model.n_features_in_)]
     others = [points[j] for j in range(len(points)) if j != column]
     values = [value for value in points[column] if value is not None]
@@ -26,8 +26,8 @@ def worst_fall(model, column, direction, score):
     for rest in itertools.product(*others):
         rows = [[*rest[:column], value, *rest[column:]] for value in values]
         found = direction * score(rows)
-        falls = found[:-1] - found[1:]
-        if len(falls) and falls.max() > worst:
-            k = int(falls.argmax())
-            worst, where = float(falls.max()), (rows[k], rows[k + 1])
+        decreases = found[:-1] - found[1:]
+        if len(decreases) and decreases.max() > worst:
+            k = int(decreases.argmax())
+            worst, where = float(decreases.max()), (rows[k], rows[k + 1])
     return worst, where

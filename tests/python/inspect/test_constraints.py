@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from oracle.monotone import worst_fall
+from oracle.monotone import largest_decrease
 from sklearn.linear_model import LinearRegression
 from spinney._model.boosting import FittedBoosting
 
@@ -85,7 +85,7 @@ def test_a_planted_violation_is_found(seed):
 
     model = edited(regressor(monotonic_cst=[1, 0, 0]).fit(X, Y), perturb)
     found = model.verify_constraints()
-    worst, _ = worst_fall(model, 0, 1, lambda rows: model.predict(np.array(rows, dtype=float)))
+    worst, _ = largest_decrease(model, 0, 1, lambda rows: model.predict(np.array(rows, dtype=float)))
     assert found.holds is (worst <= 1e-12)
     for violation in found.violations.values():
         low, high = (np.array([list(row.values())], dtype=float) for row in violation.rows)
@@ -131,7 +131,7 @@ def test_categories_and_missing_values_are_covered(unseen):
     few = {"min_samples_leaf": 5, "max_leaf_nodes": 8}
     free = regressor(unseen=unseen, **few).fit(frame, y)
     found = free.verify_constraints({"size": 1})
-    worst, _ = worst_fall(free, 0, 1, lambda rows: free.predict(pd.DataFrame(rows, columns=["size", "kind"])))
+    worst, _ = largest_decrease(free, 0, 1, lambda rows: free.predict(pd.DataFrame(rows, columns=["size", "kind"])))
     assert found.holds is False
     assert worst > 0
     low, high = found.violations["size"].rows
