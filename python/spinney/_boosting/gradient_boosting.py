@@ -96,7 +96,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         ]
 
     @lazy_for_collections(_has_one_output)
-    def predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats | list[Floats]:
+    def predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Class probabilities of each row.
 
         Parameters
@@ -115,7 +115,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         return self.boosting_.by_output(self.boosting_.predicted(scores))
 
     @lazy_for_collections(_has_one_output)
-    def predict_log_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats | list[Floats]:
+    def predict_log_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Logarithm of the class probabilities.
 
         Parameters
@@ -172,7 +172,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         for scores in self._staged_scores(X, offset):
             yield scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def staged_predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats | list[Floats]]:
+    def staged_predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
         """Class probabilities of each row after each round.
 
         Parameters

@@ -108,7 +108,7 @@ class SumOfTrees(TableEstimator):
         interactions: bool = False,
         background: TableLike | None = None,
         offset: ArrayLike | None = None,
-    ) -> ShapValues | list[ShapValues]:
+    ) -> ShapValues:
         """Explain each score by the contributions of the columns: Shapley values by TreeSHAP.
 
         The base value and the contributions add up to the score: the prediction, the logarithm of a mean (Poisson,

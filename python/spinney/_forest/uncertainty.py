@@ -428,7 +428,7 @@ def leaf_weights(forest: TableEstimator, X: TableLike = None, *, oob: bool = Fal
 
 def predict_standard_error(
     forest: TableEstimator, X: TableLike, method: str = "infinitesimal", *, corrected: bool = True
-) -> Floats | list[Floats]:
+) -> Floats:
     """Estimate the standard error of each prediction over training samples of this size.
 
     It measures the uncertainty of the mean (or of the class probabilities), not the deviation of single targets; for

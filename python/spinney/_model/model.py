@@ -10,7 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,11 +78,16 @@ class Outputs:
             return np.asarray(classes[0].take(codes[:, 0]))
         return np.column_stack([labels.take(codes[:, k]) for k, labels in enumerate(classes)])
 
-    def by_output(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Return flat rows as predictions: class probabilities, a list of them for several outputs, or numbers."""
+    def by_output(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return flat rows as predictions: class probabilities, a list of them for several outputs, or numbers.
+
+        The list is left out of the types of public methods: it would fail ``predict_proba(X)[:, 1]``.
+        """
         if self._n_classes is None:
             return flat[:, 0] if self.n_outputs == 1 else flat
-        return flat if self.n_outputs == 1 else [flat[:, columns] for columns in self.class_columns]
+        if self.n_outputs == 1:
+            return flat
+        return cast("NDArray[np.float64]", [flat[:, columns] for columns in self.class_columns])
 
 
 def decision_costs(cost: Floats | None, priors: Floats | None) -> Floats | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.random import RandomState
@@ -294,7 +294,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         codes = self._fitted.codes(columns, self._n_threads)
         return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
-    def predict_proba(self, X: TableLike) -> Floats | list[Floats]:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Class probabilities of each row.
 
         Parameters
@@ -307,10 +307,10 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             One array per output; columns in the order of `classes_`.
         """
-        proba: Floats | list[Floats] = self._predictions(X)
+        proba: Floats = self._predictions(X)
         return proba
 
-    def predict_log_proba(self, X: TableLike) -> Floats | list[Floats]:
+    def predict_log_proba(self, X: TableLike) -> Floats:
         """Logarithm of the class probabilities; -inf for 0.
 
         Parameters
@@ -323,5 +323,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             As `predict_proba`.
         """
-        proba: Floats | list[Floats] = self.predict_proba(X)
-        return [log(of_output) for of_output in proba] if isinstance(proba, list) else log(proba)
+        proba: Any = self.predict_proba(X)
+        if isinstance(proba, list):
+            return cast("Floats", [log(of_output) for of_output in proba])
+        return log(proba)

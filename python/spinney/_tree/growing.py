@@ -124,7 +124,7 @@ class GrowingEstimator(TableEstimator):
             codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
             return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
         flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
-        return self._fitted.by_output(flat)  # type: ignore[return-value]
+        return self._fitted.by_output(flat)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -142,7 +142,7 @@ def _has_one_output(model: TableEstimator) -> bool:
 
 
 @lazy_for_collections(_has_one_output)
-def predict_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
+def predict_proba(self: TableEstimator, X: TableLike) -> Floats:
     """Predict the class probabilities of each row: those of its leaf, or their mean over the trees.
 
     Parameters
@@ -160,7 +160,7 @@ def predict_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
 
 
 @lazy_for_collections(_has_one_output)
-def predict_log_proba(self: TableEstimator, X: TableLike) -> Floats | list[Floats]:
+def predict_log_proba(self: TableEstimator, X: TableLike) -> Floats:
     """Predict the logarithms of the class probabilities; -inf for 0.
 
     Parameters

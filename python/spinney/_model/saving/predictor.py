@@ -127,9 +127,7 @@ class Predictor:
             return np.asarray(self._predictions(X))
         return np.asarray(model.labels(self._by_blocks(X, model.codes), self._saved.classes))
 
-    def predict_proba(
-        self, X: TableLike, *, offset: ColumnLike = None
-    ) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+    def predict_proba(self, X: TableLike, *, offset: ColumnLike = None) -> NDArray[np.float64]:
         """Predict class probabilities, bit-identical to the saved estimator.
 
         Parameters
@@ -149,7 +147,7 @@ class Predictor:
         if offset is not None:
             model: Any = self._saved.model
             return model.by_output(model.predicted(self._scores(X, offset)))  # type: ignore[no-any-return]
-        proba: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
+        proba: NDArray[np.float64] = self._predictions(X)
         return proba
 
     def predict_one(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -290,7 +290,7 @@ def explain(
     *,
     of: str = "prediction",
     offset: Floats | None = None,
-) -> ShapValues | list[ShapValues]:
+) -> ShapValues:
     """Return the SHAP values of a fitted model for a table, from the sums over trees of `model._shap_sums`.
 
     `of` describes the explained predictions, and `offset`, (n_rows, n_outputs), is added to them.
@@ -320,15 +320,15 @@ def explain(
     if not isinstance(classes, list):
         return _outputs(explained, slice(0, len(base)), classes)
     outputs_and_names = zip(model._fitted.explained_columns, classes, strict=True)
-    return [_outputs(explained, columns_of, names) for columns_of, names in outputs_and_names]
+    return cast("ShapValues", [_outputs(explained, columns_of, names) for columns_of, names in outputs_and_names])
 
 
-def joined(batches: Sequence[ShapValues | list[ShapValues]]) -> ShapValues | list[ShapValues]:
+def joined(batches: Sequence[ShapValues]) -> ShapValues:
     """Return the concatenated SHAP values of batches of rows."""
-    first = batches[0]
-    if isinstance(first, list):
-        return [_concatenated([batch[k] for batch in batches if isinstance(batch, list)]) for k in range(len(first))]
-    return _concatenated([batch for batch in batches if isinstance(batch, ShapValues)])
+    several: Any = batches[0]
+    if isinstance(several, list):
+        return cast("ShapValues", [_concatenated(list(of_output)) for of_output in zip(*batches, strict=True)])
+    return _concatenated(list(batches))
 
 
 def _concatenated(batches: list[ShapValues]) -> ShapValues:
@@ -353,7 +353,7 @@ def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> Shap
 
 def shap_values(
     model: TableEstimator, X: TableLike, *, interactions: bool = False, background: object = None
-) -> ShapValues | list[ShapValues]:
+) -> ShapValues:
     """Return the contribution of each column to each prediction: Shapley values by TreeSHAP.
 
     The base value, the mean prediction over the training weight, and the values of all columns sum to the prediction
