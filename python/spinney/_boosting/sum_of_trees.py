@@ -127,14 +127,14 @@ class SumOfTrees(TableEstimator):
         background : table of shape (n_background, n_features), optional
             Rows that supply the values of unknown columns (interventional values); the result is the mean over these
             rows, and the base value is their mean score. The time grows with their number: some
-            hundred typical rows do. None: both ways by the weight of the rows, as above.
+            hundred typical rows do. None: both branches by the weight of the rows, as above.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
             As in `predict`: added to the base value of each row.
 
         Returns
         -------
         ShapValues
-            Has `values`, `base_value` and, if asked for, `interactions`; with more than two classes, several quantiles
+            Has `values`, `base_value` and, if requested, `interactions`; with more than two classes, several quantiles
             or outputs, for each of these. A list of these if a classifier has several outputs.
         """
         from spinney.inspect.explain.shap import ShapValues, explain, joined

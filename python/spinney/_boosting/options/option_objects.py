@@ -22,12 +22,12 @@ ORDERS = StrOptions({"leaf", "depth", "symmetric"})
 
 @cache
 def traits() -> dict[str, _engine.OptionTraits]:
-    """Return the engine's options that are numbers, by name."""
+    """Return the engine's numeric options, by name."""
     return {option.name: option for option in _engine.boosting_options()}
 
 
 def bounds(name: str) -> Interval:
-    """Return the numbers that the engine takes for an option, as scikit-learn checks them."""
+    """Return the engine's bounds of an option, as a constraint of scikit-learn."""
     option = traits()[name]
     number = int if option.type == "int" else float
     high = None if math.isinf(option.high) else number(option.high)
@@ -35,12 +35,12 @@ def bounds(name: str) -> Interval:
 
 
 def option(setting: str, *allowed: object, default: object) -> Any:
-    """Declare an option: what a fit calls it, and its values, where these are not the bounds of the engine."""
+    """Declare an option: its name in `BoostingSettings`, and its allowed values, by default the engine's bounds."""
     return field(default=default, metadata={"setting": setting, "allowed": list(allowed) or [bounds(setting)]})
 
 
 def setting_names(kind: type[Options]) -> dict[str, str]:
-    """Return what a fit calls each option."""
+    """Return the names of the options in `BoostingSettings`."""
     return {one.name: one.metadata["setting"] for one in fields(kind)}
 
 
@@ -53,17 +53,17 @@ class Growth(Options):
     Parameters
     ----------
     order : {"leaf", "depth", "symmetric"}, default="leaf"
-        Which leaf to split next: the one that gains most, or level by level. "symmetric" makes the same cut in all
-        nodes of a level, the one that gains most in all of them together; a node of which it would leave too small a
-        side stays as it is.
+        Which leaf to split next: the one with the largest gain, or level by level. "symmetric" makes the same split in
+        all nodes of a level, the one with the largest total gain; a node that it would leave with too small a side is
+        not split.
     forced_splits : dict, optional
         The first splits of every tree: ``{"feature": column, "threshold": number}``, or ``"categories"`` that go left
-        in the place of the threshold, with the splits of its sides as ``"left"`` and ``"right"``. Cuts are exact,
-        whatever the bins are; missing values go where it saves more. A fit refuses a split that leaves too few rows on
-        a side; where rows are drawn, a tree whose rows cannot make it goes on as usual.
+        instead of the threshold, with child splits as ``"left"`` and ``"right"``. Thresholds are exact, whatever the
+        bins are; missing values go to the side with the lower loss. A fit refuses a split that leaves too few rows on a
+        side; if rows are drawn, a tree that cannot make it is grown without it.
     n_parallel_trees : int, default=1
-        Rounds that belong together: so many trees in a row are fitted to the gradients of the same scores, each on rows
-        and columns drawn for it, and count for their mean. ``n_estimators`` counts the trees.
+        Number of consecutive trees that are fitted to the same gradients, each on its own random rows and columns, and
+        averaged. ``n_estimators`` counts all trees.
 
     Examples
     --------
@@ -80,22 +80,22 @@ class Growth(Options):
 
 @dataclass(frozen=True, repr=False)
 class Regularization(Options):
-    """Limits of splits and of the values of leaves, beside `l2_regularization`: the value of `regularization`.
+    """Limits of splits and leaf values, besides `l2_regularization`: the value of `regularization`.
 
     Parameters
     ----------
     l1 : float, default=0.0
-        Penalty on the absolute values of the leaves' values.
+        L1 penalty on leaf values.
     max_step : float, "auto" or None, default="auto"
-        Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
-        could run away, which is wherever the second derivative changes. None: Newton's step, however large.
+        Largest absolute leaf value, before the learning rate. "auto": the Newton step, damped beyond 1.5 for losses
+        whose second derivative is not constant. None: the Newton step, however large.
     min_hessian_leaf : float, default=1e-3
         Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
-        Smallest gain of a split: twice the loss that it saves, to second order.
+        Smallest gain of a split: twice the decrease of the loss, to second order.
     hierarchical_shrinkage : float, default=0.0
-        Strength, in units of the row weights, with which the values of a tree's nodes are drawn to those of their
-        ancestors, small nodes most. 0: not at all.
+        Strength, in units of the row weights, of the shrinkage of node values towards those of their ancestors; small
+        nodes are shrunk most. 0: none.
 
     Examples
     --------
@@ -115,14 +115,13 @@ class Regularization(Options):
 class Goss(Options):
     """Gradient-based one-side sampling of rows: a value of the parameter `sampling`, as is ``"goss"``.
 
-    The rows with the largest gradients are taken, and of the others some that are drawn alike and stand for all of
-    them. ``subsample`` is the fraction of both together; with ``subsample="auto"`` a tenth of all rows are drawn beside
-    the first.
+    The rows with the largest gradients are used, and a random sample of the others, weighted accordingly. ``subsample``
+    is the fraction of both together; with ``subsample="auto"`` a tenth of all rows are drawn besides the first.
 
     Parameters
     ----------
     top_rate : float, default=0.2
-        Fraction of the rows that are taken for their large gradients.
+        Fraction of the rows that are used for their large gradients.
 
     Examples
     --------
@@ -136,11 +135,11 @@ class Goss(Options):
 
 @dataclass(frozen=True, repr=False)
 class Dart(Options):
-    """Rounds that are fitted without some of the earlier ones (DART): the value of the parameter `dart`.
+    """Dropout of earlier rounds (DART): the value of the parameter `dart`.
 
-    ``dart=True`` stands for ``Dart()`` and a number for its `rate`. A round that drops k others counts for a (k + 1)-th
-    of its step, and these for k of k + 1 parts of what they did. Not with ``warm_start``; no stages are predicted, as
-    later rounds change earlier ones. Early stopping keeps the model as it was after its best round.
+    ``dart=True`` means ``Dart()`` and a number its `rate`. A round that drops k others is scaled by 1 / (k + 1), and
+    these by k / (k + 1). ``warm_start`` and staged predictions are not supported, as later rounds change earlier ones.
+    Early stopping keeps the model as it was after its best round.
 
     Parameters
     ----------
@@ -149,10 +148,9 @@ class Dart(Options):
     skip : float, default=0.0
         Probability that a round drops nothing.
     max_rounds : int or None, default=None
-        Most rounds that one drops. None: no limit.
+        Maximum number of rounds that a round drops. None: no limit.
     by : {"uniform", "weight"}, default="uniform"
-        Whether all rounds are dropped with the same probability, or in proportion to what they count for after earlier
-        drops.
+        Whether all rounds are dropped with the same probability, or in proportion to their weight after earlier drops.
 
     Examples
     --------
@@ -169,9 +167,9 @@ class Dart(Options):
 
 @dataclass(frozen=True, repr=False)
 class FeatureSampling(Options):
-    """Columns drawn for trees and levels, beside `max_features` for nodes: the value of `feature_sampling`.
+    """Columns drawn for trees and levels, besides `max_features` for nodes: the value of `feature_sampling`.
 
-    A number stands for `per_tree` alone: ``feature_sampling=0.5``.
+    A number means `per_tree` alone: ``feature_sampling=0.5``.
 
     Parameters
     ----------
@@ -180,8 +178,8 @@ class FeatureSampling(Options):
     per_level : float, default=1.0
         Fraction of the columns drawn for each level of a tree.
     weights : array-like of numbers or dict by column name, optional
-        How likely each column is to be drawn where some are, for a tree, a level or a node, in proportion; 0: never.
-        Columns that a dict leaves out have weight 1.
+        Relative probability that a column is drawn for a tree, a level or a node; 0: never. Columns that a dict leaves
+        out have weight 1.
 
     Examples
     --------
@@ -202,8 +200,8 @@ class CategoryOptions(Options):
     Parameters
     ----------
     max_one_hot : int, default=4
-        With up to this many categories in a node, each is tried against the rest. More are sorted by their gradient,
-        and cut like numbers.
+        With up to this many categories in a node, each is tried against the rest. More are sorted by their gradients
+        and split like numbers.
     smoothing : float, default=10.0
         Added to the second derivatives of each category when categories are sorted. Those with fewer rows than this in
         a node stay together.
@@ -224,18 +222,18 @@ class CategoryOptions(Options):
 
 @dataclass(frozen=True, repr=False)
 class LinearLeaves(Options):
-    """Leaves that add a line instead of one value: the value of the parameter `linear_leaves`, as is True.
+    """Leaves with linear functions instead of constants: the value of the parameter `linear_leaves`, as is True.
 
-    A leaf's line is a ridge regression of its step on the numeric columns of its path. Each column is held to values
-    that the leaf has seen of it, so that no line runs away outside of them; a row that lacks one of these values gets
-    the leaf's value. Not with ``absolute_error``, ``quantile``, ``mape`` and ``huber``, nor with monotone
+    Each leaf fits a ridge regression on the numeric columns of its path. Values of a column are clipped to those of the
+    leaf's training rows, so that the function does not extrapolate; a row that lacks one of these values gets the
+    leaf's constant. Not supported with ``absolute_error``, ``quantile``, ``mape`` and ``huber``, nor with monotonic
     constraints.
 
     Parameters
     ----------
     l2 : float, default=5.0
-        Squared penalty of the slopes, in units of the second derivative of the loss (of rows, for squared errors), for
-        columns that are scaled to a variance of 1 in their leaf.
+        L2 penalty of the slopes, in units of the second derivative of the loss (of rows, for squared errors), for
+        columns that are scaled to unit variance in their leaf.
 
     Examples
     --------
@@ -263,7 +261,7 @@ for _kind in OPTION_CLASSES.values():
 
 
 def read_options(parameter: str, value: Value) -> Options | None:
-    """Return the option object that a parameter's value stands for; None where it switches the options off."""
+    """Return a parameter's value as an option object; None if it switches the options off."""
     kind = OPTION_CLASSES[parameter]
     if isinstance(value, kind):
         return value
@@ -278,7 +276,7 @@ def read_options(parameter: str, value: Value) -> Options | None:
 
 
 def flat_settings(parameters: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the settings that the option objects among an estimator's parameters stand for, by the engine's names."""
+    """Return the settings in an estimator's option objects, by the names of `BoostingSettings`."""
     found: dict[str, Any] = {"sampling": parameters["sampling"]}
     for parameter, kind in OPTION_CLASSES.items():
         options = read_options(parameter, parameters[parameter])
@@ -292,7 +290,7 @@ def flat_settings(parameters: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def check_switched_on(parameter: str, value: Value, changes: Mapping[str, Any], is_explicit: bool) -> None:
-    """Refuse options of what is switched off, or is of another kind: the fit would not be what its parameters say."""
+    """Refuse options of a parameter that is switched off or has another kind of value."""
     is_other = parameter == "sampling" and value == "gradient"
     is_off = is_explicit and value is not None and read_options(parameter, value) is None
     if is_other or is_off:
@@ -304,14 +302,14 @@ def check_switched_on(parameter: str, value: Value, changes: Mapping[str, Any], 
 
 
 def with_options(parameter: str, value: Value, changes: dict[str, Any]) -> Options:
-    """Return the option object of a parameter with some options changed, as ``set_params(dart__rate=0.1)`` asks for."""
+    """Return the option object of a parameter with some options changed, for ``set_params(dart__rate=0.1)``."""
     kind = OPTION_CLASSES[parameter]
     kind.check_names(set(changes), parameter)
     return replace(read_options(parameter, value) or kind(), **changes)
 
 
 def check_option_values(parameter: str, value: Value, estimator: str) -> None:
-    """Refuse options that may not have their values, by nested names such as ``dart__rate``."""
+    """Refuse invalid values of options, by nested names such as ``dart__rate``."""
     options = read_options(parameter, value)
     if options is not None:
         allowed = {f"{parameter}__{name}": constraints for name, constraints in allowed_values(type(options)).items()}
