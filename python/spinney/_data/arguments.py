@@ -55,11 +55,16 @@ def argument_array(values: object, name: str) -> Array:
                 "these rows, or replace the masked values."
             )
         return np.asarray(np.ma.getdata(masked))
+    return rectangular_array(values, name)
+
+
+def rectangular_array(values: object, name: str) -> Array:
+    """Return `numpy.asarray` of values; the error for rows of different lengths states what to do."""
     try:
         return np.asarray(values)
     except ValueError as error:
         if "inhomogeneous" in str(error):
-            raise ValueError(f"The rows of {name} differ in length. Pass as many values in each.") from None
+            raise ValueError(f"The rows of {name} differ in length; every row needs one value per column.") from None
         raise
 
 

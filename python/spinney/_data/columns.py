@@ -184,12 +184,16 @@ def dense_column(column: SparseColumn, n_rows: int) -> NumberColumn:
     return NumberColumn(values)
 
 
+def missing_numbers(column: NumberColumn) -> NDArray[np.bool_]:
+    """Return which rows of a number column are missing."""
+    values = column.values
+    absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+    return absent if column.missing is None else absent | (column.missing != 0)
+
+
 def coded_column(column: NumberColumn) -> CodedColumn:
     """Convert numbers to codes of their sorted distinct values."""
-    values = column.values
-    present = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), dtype=bool)
-    if column.missing is not None:
-        present &= column.missing == 0
+    values, present = column.values, ~missing_numbers(column)
     codes = np.full(len(values), -1, dtype=np.int32)
     distinct, inverse = np.unique(values[present], return_inverse=True)
     codes[present] = inverse

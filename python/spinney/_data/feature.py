@@ -26,6 +26,7 @@ from spinney._data.columns import (
     dense_column,
     listed,
     missing_column,
+    missing_numbers,
 )
 from spinney._data.display import warn
 
@@ -126,10 +127,7 @@ def is_empty(column: NumberColumn) -> bool:
     first_missing = missing is not None and missing[0] != 0
     if not first_missing and not (values.dtype.kind == "f" and np.isnan(values[0])):
         return False
-    absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
-    if missing is not None:
-        absent |= missing != 0
-    return bool(absent.all())
+    return bool(missing_numbers(column).all())
 
 
 def _is_nan(value: object) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import spinney._engine as _engine
-from spinney._data.arguments import masked_array
+from spinney._data.arguments import masked_array, rectangular_array
 from spinney._data.cells import TIME_REMEDY, arrow_dates, date_column, kind_of, mixed_error, read_cells, refuse_kinds
 from spinney._data.columns import (
     Array,
@@ -99,12 +99,7 @@ def as_array(X: Any) -> Array:
     masked = masked_array(X)
     if masked is not None:
         return masked
-    try:
-        array = np.asarray(X)
-    except ValueError as error:
-        if "inhomogeneous" in str(error):
-            raise ValueError("The rows of X differ in length; every row needs one value per column.") from None
-        raise
+    array = rectangular_array(X, "X")
     if array.dtype.kind in "US" and not hasattr(X, "__array__"):
         return np.asarray(X, dtype=object)  # NumPy has converted numbers to strings
     return array

@@ -19,6 +19,7 @@ from spinney._data.columns import (
     Column,
     SparseColumn,
     is_instance_of,
+    missing_numbers,
     raise_not_2d,
     refuse_lazy,
     require_rows_and_columns,
@@ -424,6 +425,4 @@ def missing_rows(column: Column) -> NDArray[np.bool_]:
     if isinstance(column, CodedColumn):
         nan = [code for code, value in enumerate(column.values) if value != value]
         return (column.codes < 0) | np.isin(column.codes, nan)
-    values = column.values
-    absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
-    return absent if column.missing is None else absent | (column.missing != 0)
+    return missing_numbers(column)
