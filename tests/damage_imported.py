@@ -1,8 +1,8 @@
-"""Damage model files of other libraries, in a process of little memory, and count what importing them does.
+"""Damage model files of other libraries, in a process of little memory, and count the outcomes of importing them.
 
 Usage: ``python damage_imported.py FIRST_SEED N_VARIANTS``; prints one JSON object. Each seed is one variant of one
 file, the same in every run. A crash or a hang ends the process, which the caller notices; any error but a
-ModelFileError is told.
+ModelFileError is reported.
 """
 
 import json
@@ -27,7 +27,7 @@ NUMBER = re.compile(rb"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
 def numbers_changed(data, rng, others):
-    """Put other numbers, or what is no number, in the place of some, so that the text stays text."""
+    """Replace some numbers by others or by text that is not a number."""
     places = [match.span() for match in NUMBER.finditer(data)]
     for _ in range(rng.choice([1, 1, 2, 5])):
         if places:
@@ -66,18 +66,18 @@ def rows_for(model):
 
 
 def outcome(data):
-    """Import what may be damaged, and use it if it is taken."""
+    """Import a possibly damaged file, and use the model if it loads."""
     try:
         model = import_file(bytes(data))
     except spinney.ModelFileError as error:
-        said = str(error)
-        assert said.startswith("Cannot import"), said
-        assert len(said) < 1000, said[:300]
+        message = str(error)
+        assert message.startswith("Cannot import"), message
+        assert len(message) < 1000, message[:300]
         return "refused"
     rows = rows_for(model)
     if rows is not None:
-        said = model.predict(rows)
-        assert len(said) == 6
+        predictions = model.predict(rows)
+        assert len(predictions) == 6
         model.shap_values(rows)
         model.to_predictor()
     return "taken"
@@ -86,7 +86,7 @@ def outcome(data):
 def files_by_format():
     formats = {}
     for path in sorted(FOLDER.iterdir()):
-        if path.suffix != ".npz" and path.stem != "catboost_words":  # which needs to be told its categories
+        if path.suffix != ".npz" and path.stem != "catboost_words":  # which needs categories=
             kind = f"{path.stem.partition('_')[0]} {path.suffix}"
             formats.setdefault(kind, []).append(path.read_bytes())
     return list(formats.values())

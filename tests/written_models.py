@@ -147,7 +147,7 @@ def table_of(model, columns):
     return columns if model.schema_.has_names else np.column_stack(list(columns.values()))
 
 
-def said(model, X):
+def predictions_of(model, X):
     """Flat predictions, (n_rows, n_values), and labels or None."""
     if isinstance(model, spinney.IsolationForest):
         return model.score_samples(X)[:, np.newaxis], model.predict(X)
@@ -157,9 +157,9 @@ def said(model, X):
     return found.reshape(len(found), -1), None
 
 
-def is_clear(model, shares):
+def is_clear(model, proba):
     """Which rows have one class that is clearly the most probable; the order of additions cannot change these."""
     if isinstance(model, spinney.IsolationForest):
-        return np.abs(shares[:, 0] - model.offset_) > 1e-9
-    ordered = np.sort(shares, axis=1)
+        return np.abs(proba[:, 0] - model.offset_) > 1e-9
+    ordered = np.sort(proba, axis=1)
     return ordered[:, -1] - ordered[:, -2] > 1e-9

@@ -1,4 +1,4 @@
-"""Live models, imported, answer as they do themselves; those of scikit-learn at and beside their cuts."""
+"""Imported live models predict like the original; those of scikit-learn also next to their thresholds."""
 
 import io
 import json
@@ -63,7 +63,7 @@ MODELS = {
 
 
 def beside(ours, base):
-    """Return rows at and beside the cuts of a model."""
+    """Return rows at and next to the thresholds of a model."""
     fitted = ours._fitted
     cuts = {
         (int(f), float(t))
@@ -91,7 +91,7 @@ def shares(model, rows):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_live_model_says_the_same_at_and_beside_its_cuts(name):
+def test_a_live_model_predicts_the_same_at_and_next_to_its_thresholds(name):
     theirs, table, target = MODELS[name]
     if "random_state" in theirs.get_params():
         theirs.set_params(random_state=0)
@@ -111,7 +111,7 @@ def test_a_live_model_says_the_same_at_and_beside_its_cuts(name):
         np.testing.assert_array_equal(load(io.BytesIO(file.getvalue())).predict(rows), ours.predict(rows))
 
 
-def test_an_imported_forest_says_what_it_does_not_know():
+def test_an_imported_forest_refuses_what_needs_training_rows():
     ours = spinney.from_sklearn(ensemble.RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, TWO))
     with pytest.raises(AttributeError, match="it was imported, or saved by a version"):
         ours.predict_support(X)
@@ -127,7 +127,7 @@ def test_isolation_forests_score_alike():
     np.testing.assert_array_equal(spinney.load(io.BytesIO(file.getvalue())).score_samples(X), ours.score_samples(X))
 
 
-def test_columns_of_words_go_by_value():
+def test_categories_are_matched_by_value():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame(X, columns=list("abcd"))
     table["d"] = pd.Categorical(np.array(list("uvwxyz"))[X[:, 3].astype(int)])
@@ -158,7 +158,7 @@ def test_an_unfitted_estimator_is_refused_as_such(library, name):
 
 
 @pytest.mark.slow
-def test_live_models_of_xgboost_say_what_their_predict_says(tmp_path):
+def test_live_models_of_xgboost_predict_like_the_original(tmp_path):
     xgb = pytest.importorskip("xgboost")
     model = xgb.XGBClassifier(n_estimators=40, max_depth=3, early_stopping_rounds=3, missing=0.0)
     model.fit(X[:100], THREE[:100], eval_set=[(X[100:], THREE[100:])], verbose=False)
@@ -171,7 +171,7 @@ def test_live_models_of_xgboost_say_what_their_predict_says(tmp_path):
     np.testing.assert_allclose(
         booster.predict_proba(X), model.get_booster().predict(xgb.DMatrix(X, missing=0.0)), atol=2e-6
     )
-    model.save_model(tmp_path / "model.ubj")  # the estimator's file says that an estimator wrote it
+    model.save_model(tmp_path / "model.ubj")  # the file records that an estimator wrote it
     assert spinney.from_xgboost(tmp_path / "model.ubj", missing=0.0).boosting_.n_rounds == ours.boosting_.n_rounds
     forest = xgb.XGBRFRegressor(n_estimators=5, max_depth=3).fit(X, Y)
     np.testing.assert_allclose(spinney.from_xgboost(forest).predict(X), forest.predict(X), atol=2e-6)
@@ -179,7 +179,7 @@ def test_live_models_of_xgboost_say_what_their_predict_says(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_live_models_of_lightgbm_say_what_their_predict_says():
+def test_live_models_of_lightgbm_predict_like_the_original():
     lgb = pytest.importorskip("lightgbm")
     model = lgb.LGBMClassifier(n_estimators=30, num_leaves=5, min_child_samples=5, verbose=-1)
     model.fit(X[:100], TWO[:100], eval_set=[(X[100:], TWO[100:])], callbacks=[lgb.early_stopping(2, verbose=False)])
@@ -197,7 +197,7 @@ def test_live_models_of_lightgbm_say_what_their_predict_says():
 
 
 @pytest.mark.slow
-def test_live_models_of_catboost_say_what_their_predict_says(tmp_path):
+def test_live_models_of_catboost_predict_like_the_original(tmp_path):
     cat = pytest.importorskip("catboost")
     settings = {"iterations": 5, "depth": 3, "verbose": 0, "allow_writing_files": False}
     model = cat.CatBoostClassifier(**settings).fit(X, TWO)
@@ -211,10 +211,10 @@ def test_live_models_of_catboost_say_what_their_predict_says(tmp_path):
     by_target = cat.CatBoostClassifier(**settings, one_hot_max_size=2, cat_features=[3]).fit(words, TWO)
     with pytest.raises(spinney.ModelFileError, match="statistics of the target by category"):
         spinney.from_catboost(by_target)
-    said = np.where(X[:, 3:] > 2, "red sky at night", "blue sky").astype(object)
-    told = cat.Pool(np.hstack([X.astype(object), said]), TWO, text_features=[4])
+    sky = np.where(X[:, 3:] > 2, "red sky at night", "blue sky").astype(object)
+    pool = cat.Pool(np.hstack([X.astype(object), sky]), TWO, text_features=[4])
     with pytest.raises(spinney.ModelFileError, match="has columns of text, which cannot be imported"):
-        spinney.from_catboost(cat.CatBoostClassifier(**settings).fit(told))
+        spinney.from_catboost(cat.CatBoostClassifier(**settings).fit(pool))
     embedded = cat.Pool([[row[0], row] for row in X], TWO, embedding_features=[1])
     with pytest.raises(spinney.ModelFileError, match="has columns of embeddings, which cannot be imported"):
         spinney.from_catboost(cat.CatBoostClassifier(**settings).fit(embedded))
@@ -286,7 +286,7 @@ def test_other_losses_of_catboost(loss):
 
 
 @pytest.mark.slow
-def test_live_models_of_treelite_say_what_they_say_there():
+def test_live_models_of_treelite_predict_like_the_original():
     treelite = pytest.importorskip("treelite")
     model = treelite.sklearn.import_model(ensemble.ExtraTreesRegressor(4, max_depth=3, random_state=0).fit(X, Y))
     np.testing.assert_allclose(
@@ -302,7 +302,7 @@ def weight_of(node):
 
 
 def expected(node, row, known):
-    """Return what a tree of CatBoost's says on average of rows that share these columns with a row."""
+    """Return the mean prediction of a CatBoost tree over rows with the same values in these columns."""
     if "value" in node:
         return node["value"]
     column, left, right = node["split"]["float_feature_index"], node["left"], node["right"]

@@ -81,7 +81,7 @@ def test_same_tree_with_missing_values(criterion, weights, growth):
 
 
 def assert_same_missing_side(mine, peer, X, w):
-    """Where rows were missing; elsewhere scikit-learn counts rows and spinney weighs them."""
+    """Only where rows were missing: elsewhere scikit-learn counts rows and spinney sums weights."""
     order, path = preorder(peer.tree_), peer.decision_path(X).toarray().astype(bool)
     if w is not None:
         path &= (w > 0)[:, None]

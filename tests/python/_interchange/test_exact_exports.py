@@ -1,4 +1,4 @@
-"""What a tree says in words or JSON decides as the tree does: cuts of any size, deep trees, missing or not."""
+"""Trees written as text or JSON decide like the tree: thresholds of any size, deep trees, missing values."""
 
 import json
 import re
@@ -38,9 +38,9 @@ def assert_read_alike(x):
     for value, wanted in zip(x, y, strict=True):
         assert predicted_by_hand(text, value) == wanted, f"{value!r} in\n{text}"
     for rule in spinney.rules(model, show_missing=False):
-        said = [float(part) for part in re.findall(r"(?<![\w.])[-\d][\d.e+-]*", rule.text.replace("x0", ""))]
+        numbers = [float(part) for part in re.findall(r"(?<![\w.])[-\d][\d.e+-]*", rule.text.replace("x0", ""))]
         bounds = [b for c in rule.conditions for b in (c.lower, c.upper) if np.isfinite(b)]
-        for written, bound in zip(said, bounds, strict=True):
+        for written, bound in zip(numbers, bounds, strict=True):
             np.testing.assert_array_equal(x <= written, x <= bound)
 
 
@@ -81,7 +81,7 @@ def test_small_cuts_stay_short():
     assert {bound for _, bound in BOUND.findall(text)} == {"0.15", "0.25", "0.5", "0.9"}
 
 
-def test_a_competitor_that_parts_missing_values_from_others_is_written_as_json():
+def test_a_competitor_that_separates_missing_values_is_written_as_json():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     X[::3, 1] = np.nan

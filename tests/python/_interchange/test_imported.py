@@ -1,4 +1,4 @@
-"""Imported models answer as the library that fitted them did, at and beside every cut.
+"""Imported models predict like the library that fitted them, at and next to every threshold.
 
 The models, rows and answers are in tests/golden/imported (tools/make_imported_models.py), so that no library is needed.
 """
@@ -44,26 +44,26 @@ class Case:
     def __init__(self, name):
         self.name = name
         with np.load(FOLDER / f"{name}.npz") as file:
-            said = dict(file)
+            stored = dict(file)
         self.library = name.partition("_")[0]
         self.near = NEAR[self.library]
-        self.rows = said["rows"]
-        more = {"missing": float(said["missing"])} if self.library == "xgboost" else {}
+        self.rows = stored["rows"]
+        more = {"missing": float(stored["missing"])} if self.library == "xgboost" else {}
         if name == "catboost_words":
             more = {"categories": {"d": WORDS.tolist(), "e": range(12)}}
         self.model = read(name, **more)
-        self.scores, self.predictions, self.parts = said["scores"], said["predictions"], said.get("contributions")
+        self.scores, self.predictions, self.parts = stored["scores"], stored["predictions"], stored.get("contributions")
         # random forests of LightGBM predict means of trees, but show sums of them
         self.factor = self.model.boosting_.n_rounds if name.startswith("lightgbm_forest") else 1
         self.table = self.rows
-        if said["words"]:
+        if stored["words"]:
             self.table = {name: self.rows[:, j] for j, name in enumerate("abcde")}
             known = ~np.isnan(self.rows[:, 3])
             words = np.full(len(self.rows), None, dtype=object)
             words[known] = WORDS[self.rows[known, 3].astype(int)]
             self.table["d"] = words
 
-    def said(self):
+    def imported_predictions(self):
         return answers(self.model, self.table)
 
 
@@ -73,10 +73,10 @@ def case(request):
 
 
 def test_predictions_are_those_of_the_library(case):
-    said = case.model.predict(case.table) if case.name == "xgboost_softmax" else case.said()
-    if said.ndim == 2 and case.predictions.ndim == 1:
-        said = said[:, 1]
-    np.testing.assert_allclose(said, case.predictions.reshape(said.shape), **case.near)
+    predicted = case.model.predict(case.table) if case.name == "xgboost_softmax" else case.imported_predictions()
+    if predicted.ndim == 2 and case.predictions.ndim == 1:
+        predicted = predicted[:, 1]
+    np.testing.assert_allclose(predicted, case.predictions.reshape(predicted.shape), **case.near)
 
 
 def test_scores_are_those_of_the_library(case):
@@ -88,18 +88,18 @@ def test_scores_are_those_of_the_library(case):
         np.testing.assert_allclose(scores * case.factor, theirs, **case.near)
 
 
-def test_one_row_handles_and_files_say_the_same(case):
-    said = case.said()
+def test_row_predictors_and_files_predict_the_same(case):
+    predicted = case.imported_predictions()
     handle = case.model.to_predictor()
     ask = handle.predict_proba if hasattr(case.model, "classes_") else handle.predict
-    for i in range(0, len(said), 7):
+    for i in range(0, len(predicted), 7):
         row = [case.table[n][i] for n in "abcde"] if isinstance(case.table, dict) else case.rows[i].tolist()
-        np.testing.assert_array_equal(ask(row), said[i])
+        np.testing.assert_array_equal(ask(row), predicted[i])
     file = io.BytesIO()
     case.model.save(file)
     for load in (spinney.load, spinney.load_predictor):
         again = load(io.BytesIO(file.getvalue()))
-        np.testing.assert_array_equal(answers(again, case.table), said)
+        np.testing.assert_array_equal(answers(again, case.table), predicted)
     assert spinney.load(io.BytesIO(file.getvalue())).source_ == case.model.source_
 
 
@@ -130,7 +130,7 @@ def singles():
 
 
 def beside(single):
-    """Doubles around each single: itself, its neighbours, half way to them, and beside each of these."""
+    """Doubles around each single: itself, its neighbours, halfway to them, and next to each of these."""
     above, below = (np.nextafter(single, np.float32(end)).astype(np.float64) for end in (np.inf, -np.inf))
     wide = single.astype(np.float64)
     near = np.stack([wide, above, below, (wide + above) / 2, (wide + below) / 2], axis=1)
@@ -184,7 +184,7 @@ def test_an_imported_model_is_read_drawn_and_explained_as_any_other():
         model.fit(case.rows, np.zeros(len(case.rows)))
 
 
-def test_an_imported_model_leaves_again_or_says_why_not():
+def test_an_imported_model_is_exported_or_refused():
     assert "CASE" in spinney.to_sql(read("lightgbm_binary"), table="rows")
     with pytest.raises(ValueError, match="cannot treat some numbers as missing values"):
         spinney.to_sql(read("lightgbm_zero_missing"), "rows")
@@ -194,7 +194,7 @@ def test_an_imported_model_leaves_again_or_says_why_not():
 
 
 @pytest.mark.parametrize("name", ["xgboost_softprob", "xgboost_poisson", "lightgbm_binary", "catboost_binary"])
-def test_an_imported_model_says_the_same_in_onnx(name):
+def test_an_imported_model_predicts_the_same_in_onnx(name):
     runtime = pytest.importorskip("onnxruntime")
     model, rows = read(name), np.asarray(Case(name).table, dtype=np.float64)
     session = runtime.InferenceSession(spinney.to_onnx(model).SerializeToString())
@@ -203,7 +203,7 @@ def test_an_imported_model_says_the_same_in_onnx(name):
     np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-12, atol=1e-13)
 
 
-def test_the_command_line_converts_what_it_knows(tmp_path):
+def test_the_command_line_converts_supported_files(tmp_path):
     from click.testing import CliRunner
     from spinney.cli.commands import spinney as main
 
@@ -212,12 +212,12 @@ def test_the_command_line_converts_what_it_knows(tmp_path):
     assert done.exit_code == 0
     assert "from LightGBM: 6 rounds" in done.output
     case = Case("lightgbm_words")
-    np.testing.assert_array_equal(spinney.load(out).predict_proba(case.table), case.said())
-    for data, said in ((b"\x80\x04K\x01.", "is a pickle"), (b"hello", "is not a supported model file")):
+    np.testing.assert_array_equal(spinney.load(out).predict_proba(case.table), case.imported_predictions())
+    for data, message in ((b"\x80\x04K\x01.", "is a pickle"), (b"hello", "is not a supported model file")):
         (tmp_path / "other").write_bytes(data)
         done = CliRunner().invoke(main, ["convert", str(tmp_path / "other")])
         assert done.exit_code == 1
-        assert said in done.output
+        assert message in done.output
 
 
 def test_a_category_that_xgboost_would_refuse_is_refused():
@@ -255,7 +255,7 @@ def changed(name, *pairs):
 
 
 @pytest.mark.parametrize(
-    ("reader", "name", "pairs", "said"),
+    ("reader", "name", "pairs", "message"),
     [
         ("xgboost", "xgboost_squared", [(b'"name":"gbtree"', b'"name":"gblinear"')], "linear booster \\(gblinear\\)"),
         ("xgboost", "xgboost_squared", [(b"reg:squarederror", b"reg:mine")], "an unknown objective"),
@@ -274,8 +274,8 @@ def changed(name, *pairs):
         ("treelite", "treelite_forest", [(b'"<="', b'"=="')], "compares by '=='"),
     ],
 )
-def test_what_is_not_carried_over_is_refused_by_name(reader, name, pairs, said):
-    with pytest.raises(spinney.ModelFileError, match=said):
+def test_unsupported_models_are_refused_by_name(reader, name, pairs, message):
+    with pytest.raises(spinney.ModelFileError, match=message):
         READERS[reader](changed(name, *pairs))
 
 
@@ -286,7 +286,7 @@ def test_a_number_for_missing_values_beside_categories_is_refused():
         read("xgboost_sets", missing=0.0)
 
 
-def test_pickles_and_strangers_are_refused():
+def test_pickles_and_unknown_files_are_refused():
     for reader in READERS.values():
         with pytest.raises(spinney.ModelFileError, match="is a pickle, and loading a pickle runs code"):
             reader(b"\x80\x04K\x01.")
@@ -311,7 +311,7 @@ def test_a_file_of_another_library_names_its_reader(reader):
                 READERS[reader](FOLDER / name)
 
 
-def test_hashed_categories_are_asked_for_by_the_name_of_their_column():
+def test_the_error_for_hashed_categories_names_their_column():
     with pytest.raises(spinney.ModelFileError, match=r"splits column 'd' on .* categories=\{'d': \['a', 'b'\]\}"):
         read("catboost_words")
 

@@ -1,4 +1,4 @@
-"""Models written in C say what they say in Python, to the bit."""
+"""Models exported to C have bit-identical predictions."""
 
 import ctypes
 import re
@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 import spinney
-from written_models import COLOURS, MIXED, MODELS, NUMBERS, PAIR, VALUES, probe, said, table_of
+from written_models import COLOURS, MIXED, MODELS, NUMBERS, PAIR, VALUES, predictions_of, probe, table_of
 
 GCC = shutil.which("gcc")
 pytestmark = pytest.mark.skipif(GCC is None, reason="needs gcc")
@@ -29,7 +29,7 @@ def doubles(array):
 
 
 def coded_rows(library, model, columns, name="model"):
-    """Rows as the C file takes them."""
+    """Return rows as the C file reads them."""
     n = len(next(iter(columns.values())))
     rows = np.empty((n, len(columns)))
     for j, feature in enumerate(model.schema_.features):
@@ -46,7 +46,7 @@ def coded_rows(library, model, columns, name="model"):
 
 
 def asked(library, model, rows, name="model"):
-    n_values = said(model, table_of(model, {k: v[:1] for k, v in probe(model).items()}))[0].shape[1]
+    n_values = predictions_of(model, table_of(model, {k: v[:1] for k, v in probe(model).items()}))[0].shape[1]
     out = np.full((len(rows), n_values), np.nan)
     codes = np.zeros((len(rows), max(1, getattr(model, "n_outputs_", 1))), dtype=np.int32)
     for i, row in enumerate(np.ascontiguousarray(rows)):
@@ -57,9 +57,9 @@ def asked(library, model, rows, name="model"):
 
 
 def assert_same(model, library, columns, name="model"):
-    shares, labels = said(model, table_of(model, columns))
+    proba, labels = predictions_of(model, table_of(model, columns))
     found, codes = asked(library, model, coded_rows(library, model, columns, name), name)
-    np.testing.assert_array_equal(found.view(np.uint64), np.ascontiguousarray(shares).view(np.uint64))
+    np.testing.assert_array_equal(found.view(np.uint64), np.ascontiguousarray(proba).view(np.uint64))
     if labels is not None:
         own = codes if isinstance(model, spinney.IsolationForest) else np.asarray(model.classes_)[codes]
         np.testing.assert_array_equal(own, labels)
@@ -68,7 +68,7 @@ def assert_same(model, library, columns, name="model"):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CARRIED]
 )
-def test_the_same_bits(name, tmp_path):
+def test_predictions_are_bit_identical(name, tmp_path):
     model = MODELS[name]()
     assert_same(model, compiled(spinney.to_c(model), tmp_path), probe(model))
 
@@ -125,7 +125,7 @@ def test_codes_out_of_range_read_nothing_beyond_the_tables(tmp_path):
     assert np.isfinite(found).all()
 
 
-def test_nothing_is_kept_between_calls():
+def test_there_is_no_state_between_calls():
     for line in spinney.to_c(MODELS["boosting of two"]()).splitlines():
         assert not re.match(r"static (?!const|.*\()", line), line
 
@@ -150,7 +150,7 @@ def test_refusals_say_what_to_do():
         spinney.to_c(started)
 
 
-def test_scores_that_no_writer_knows_are_refused():
+def test_unsupported_scores_are_refused():
     many = np.column_stack([VALUES, VALUES**2])
     several = spinney.GradientBoostingRegressor(n_estimators=3).fit(NUMBERS, many)
     for write in (spinney.to_c, spinney.to_onnx, lambda m: spinney.to_sql(m, "t"), spinney.to_lightgbm):

@@ -1,9 +1,9 @@
-"""Models written as files of XGBoost, LightGBM, treelite and PMML say there what they say in Python."""
+"""Models exported to XGBoost, LightGBM, treelite and PMML predict there as in Python."""
 
 import numpy as np
 import pytest
 import spinney
-from written_models import MODELS, NUMBERS, VALUES, cuts_of, probe, said, table_of
+from written_models import MODELS, NUMBERS, VALUES, cuts_of, predictions_of, probe, table_of
 
 NOWHERE = {"surrogates", "several", "oblique", "boosting, hinge", "boosting, focal", "gentle adaboost"}
 PRICED = {"costs of a tree", "costs of a forest"}
@@ -28,7 +28,7 @@ def coded(model, columns):
     return np.column_stack(found)
 
 
-def shares(found, width):
+def by_class(found, width):
     """Predictions as (n_rows, width): libraries give the second of two classes alone."""
     found = np.asarray(found, dtype=float).reshape(len(found), -1)
     return np.column_stack([1 - found, found]) if found.shape[1] < width else found
@@ -42,8 +42,8 @@ def test_lightgbm(name):
     model = MODELS[name]()
     columns = probe(model)
     booster = lightgbm.Booster(model_str=spinney.to_lightgbm(model))
-    wanted = said(model, table_of(model, columns))[0]
-    found = shares(booster.predict(coded(model, columns), num_threads=1), wanted.shape[1])
+    wanted = predictions_of(model, table_of(model, columns))[0]
+    found = by_class(booster.predict(coded(model, columns), num_threads=1), wanted.shape[1])
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
 
 
@@ -78,8 +78,8 @@ def test_xgboost(name):
     booster = xgboost.Booster(model_file=bytearray(spinney.to_xgboost(model).encode()))
     kinds = ["c" if feature.kind == "category" else "float" for feature in model.schema_.features]
     data = xgboost.DMatrix(rows[fine], feature_names=model.schema_.names, feature_types=kinds)
-    wanted = said(model, table_of(model, columns))[0][fine]
-    np.testing.assert_allclose(shares(booster.predict(data), wanted.shape[1]), wanted, rtol=3e-6, atol=3e-7)
+    wanted = predictions_of(model, table_of(model, columns))[0][fine]
+    np.testing.assert_allclose(by_class(booster.predict(data), wanted.shape[1]), wanted, rtol=3e-6, atol=3e-7)
 
 
 @pytest.mark.slow
@@ -99,14 +99,14 @@ def test_treelite(name):
     treelite = pytest.importorskip("treelite")
     model = MODELS[name]()
     columns = probe(model)
-    wanted = said(model, table_of(model, columns))[0]
+    wanted = predictions_of(model, table_of(model, columns))[0]
     if name == "isolation":
         wanted = model.forest_.predictions(model._columns(columns), 1)  # path lengths
     found = treelite.gtil.predict(spinney.to_treelite(model), coded(model, columns), nthread=1)
     # treelite's softmax computes in 32-bit numbers
     exact = model._fitted.kind == "tree" or not hasattr(model, "classes_") or len(model.classes_) == 2
     np.testing.assert_allclose(
-        shares(found.reshape(len(found), -1), wanted.shape[1]), wanted, rtol=1e-12 if exact else 1e-6, atol=1e-13
+        by_class(found.reshape(len(found), -1), wanted.shape[1]), wanted, rtol=1e-12 if exact else 1e-6, atol=1e-13
     )
 
 
@@ -117,7 +117,7 @@ def test_pmml(name):
     model = MODELS[name]()
     columns = {k: v[:60] for k, v in probe(model, n_more=0).items()}
     reader = pypmml.Model.fromString(spinney.to_pmml(model))
-    wanted, labels = said(model, table_of(model, columns))
+    wanted, labels = predictions_of(model, table_of(model, columns))
     names = ["prediction"] if labels is None else [f"probability({label})" for label in model.classes_]
     found = []
     for row in zip(*columns.values(), strict=True):

@@ -1,9 +1,21 @@
-"""Models written as ONNX say in onnxruntime what they say in Python."""
+"""Models exported to ONNX predict in onnxruntime as in Python."""
 
 import numpy as np
 import pytest
 import spinney
-from written_models import GRADED, MIXED, MODELS, NUMBERS, PAIR, VALUES, cuts_of, is_clear, probe, said, table_of
+from written_models import (
+    GRADED,
+    MIXED,
+    MODELS,
+    NUMBERS,
+    PAIR,
+    VALUES,
+    cuts_of,
+    is_clear,
+    predictions_of,
+    probe,
+    table_of,
+)
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
@@ -20,7 +32,7 @@ def session_of(model):
 
 
 def fed(model, session, columns):
-    """Inputs as the graph takes them: an empty string, or one that is no category, is missing."""
+    """Return inputs of the graph: an empty string, or one that is not a category, is missing."""
     if [given.name for given in session.get_inputs()] == ["X"]:
         return {"X": np.column_stack(list(columns.values())).astype(float)}
     inputs = {}
@@ -37,21 +49,21 @@ def fed(model, session, columns):
 
 def assert_same(model, columns):
     session = session_of(model)
-    shares, labels = said(model, table_of(model, columns))
+    proba, labels = predictions_of(model, table_of(model, columns))
     names = [output.name for output in session.get_outputs()]
     found = dict(zip(names, session.run(None, fed(model, session, columns)), strict=True))
     if labels is None:
-        np.testing.assert_allclose(found["prediction"].reshape(shares.shape), shares, rtol=1e-13, atol=1e-14)
+        np.testing.assert_allclose(found["prediction"].reshape(proba.shape), proba, rtol=1e-13, atol=1e-14)
         return
-    values = found.get("probabilities", found.get("score")).reshape(shares.shape)
-    np.testing.assert_allclose(values, shares, rtol=1e-12, atol=1e-14)
-    clear = is_clear(model, shares) | (getattr(model, "cost_matrix", None) is not None)
+    values = found.get("probabilities", found.get("score")).reshape(proba.shape)
+    np.testing.assert_allclose(values, proba, rtol=1e-12, atol=1e-14)
+    clear = is_clear(model, proba) | (getattr(model, "cost_matrix", None) is not None)
     assert clear.mean() > 0.8
     np.testing.assert_array_equal(found["prediction"][clear], labels[clear])
 
 
 def without_clash(name):
-    """The model of a name, refitted without the empty string where ONNX cannot tell it from a missing value."""
+    """The model of a name, refitted without the empty string if ONNX cannot distinguish it from a missing value."""
     model = MODELS[name]()
     if model.unseen == "other":
         table = dict(MIXED) | {"colour": np.where(MIXED["colour"] == "", "empty", MIXED["colour"])}
@@ -76,7 +88,7 @@ def test_a_forest_of_plain_numbers_decides_as_doubles_do():
 
 @pytest.mark.slow
 def test_sets_of_every_size():
-    """Small sets are members of a node, large ones columns of their own; both for categories of either kind."""
+    """Small sets are members of a node, large ones indicator columns; both for strings and numbers."""
     rng = np.random.default_rng(0)
     for n in (2, 3, 31, 32, 33, 34, 40, 64, 65, 130):
         codes = rng.integers(0, n, 40 * n)
@@ -125,7 +137,7 @@ def test_refusals_say_what_to_do():
         spinney.to_onnx(spinney.DecisionTreeRegressor().fit({"score": ["a", "b"], "x": [1, 2]}, [1.0, 2.0]))
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch):
+def test_without_the_package_the_error_names_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(ImportError, match=r"spinney-ml\[onnx\]"):
         spinney.to_onnx(MODELS["a leaf"]())

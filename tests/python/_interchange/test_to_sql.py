@@ -1,4 +1,4 @@
-"""Models written as SQL say in SQLite and DuckDB what they say in Python."""
+"""Models exported to SQL predict in SQLite and DuckDB as in Python."""
 
 import sqlite3
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import spinney
 from spinney._interchange.writing.sql import literal
-from written_models import MODELS, NUMBERS, VALUES, is_clear, probe, said, table_of
+from written_models import MODELS, NUMBERS, VALUES, is_clear, predictions_of, probe, table_of
 
 REFUSED = {"surrogates", "several", "oblique", "boosting, hinge", "boosting, focal", "gentle adaboost"}
 REFUSED |= {"recipe", "recipe of classes"}  # too many trees
@@ -57,17 +57,17 @@ def filled(database, columns, table="rows"):
 
 
 def assert_same(model, database, columns):
-    shares, labels = said(model, table_of(model, columns))
+    proba, labels = predictions_of(model, table_of(model, columns))
     query = spinney.to_sql(model, "rows", keep=["key"])
     names, rows = filled(database, columns).rows(query)
     found = {name: [row[k] for row in sorted(rows)] for k, name in enumerate(names)}
-    assert found.pop("key") == list(range(len(shares)))
+    assert found.pop("key") == list(range(len(proba)))
     predicted = np.array(found.pop("prediction"))
     if labels is None:
-        np.testing.assert_allclose(predicted.astype(float), shares[:, 0], rtol=1e-13, atol=1e-14)
+        np.testing.assert_allclose(predicted.astype(float), proba[:, 0], rtol=1e-13, atol=1e-14)
         return
-    np.testing.assert_allclose(np.column_stack(list(found.values())).astype(float), shares, rtol=1e-12, atol=1e-14)
-    clear = is_clear(model, shares) | (getattr(model, "cost_matrix", None) is not None)
+    np.testing.assert_allclose(np.column_stack(list(found.values())).astype(float), proba, rtol=1e-12, atol=1e-14)
+    clear = is_clear(model, proba) | (getattr(model, "cost_matrix", None) is not None)
     assert clear.mean() > 0.8
     np.testing.assert_array_equal(predicted[clear], labels[clear])
 
@@ -87,7 +87,7 @@ def test_a_forest_in_sqlite():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", [Sqlite, DuckDb])
-def test_cuts_of_any_size_are_read_to_the_bit(database):
+def test_thresholds_of_any_size_are_read_exactly(database):
     rng = np.random.default_rng(3)
     values = [*rng.normal(size=300), *np.exp(rng.uniform(-700, 700, 300)), 5e-324, 1.7976931348623157e308, 0.1 + 0.2]
     values += [-v for v in values] + [0.0, 1.0, 2.0**53, 2.0**53 - 1, 1e22, 1e23, 123456789012345.6]
@@ -121,7 +121,7 @@ def test_a_column_that_the_table_lacks_is_an_error():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_it_cannot_hold_is_refused_by_name(name):
+def test_unsupported_models_are_refused_by_name(name):
     if name.startswith("recipe"):
         model = spinney.RandomForestRegressor(201, max_depth=1).fit(NUMBERS, VALUES)
     else:

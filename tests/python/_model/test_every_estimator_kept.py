@@ -1,4 +1,4 @@
-"""Every estimator, member and option: what is saved loads, and what is pickled comes back, to the bit."""
+"""Every estimator, member and option: saved files and pickles restore bit-identical models."""
 
 import copy
 import io
@@ -35,20 +35,20 @@ def assert_same_attributes_and_parameters(again, model):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_is_saved_loads_and_what_is_pickled_comes_back(name):
+def test_files_and_pickles_restore_every_estimator(name):
     model = MODELS[name]()
-    said = answers(model)
+    before = answers(model)
     data = saved(model)
     loaded = spinney.load(io.BytesIO(data))
-    assert_same_answers(answers(loaded), said)
+    assert_same_answers(answers(loaded), before)
     assert saved(loaded) == data
     pickled = pickle.loads(pickle.dumps(model))
     assert_same_attributes_and_parameters(pickled, model)
     for again in (pickled, pickle.loads(pickle.dumps(loaded, 2)), copy.deepcopy(model)):
-        assert_same_answers(answers(again), said)
+        assert_same_answers(answers(again), before)
         assert saved(again) == data
         assert again.get_params().keys() == model.get_params().keys()
-    assert_same_answers(answers(through_joblib(model)), said)
+    assert_same_answers(answers(through_joblib(model)), before)
     assert not hasattr(clone(model), "n_features_in_")
     if hasattr(model, "fingerprint"):
         assert loaded.fingerprint() == model.fingerprint()
@@ -102,7 +102,7 @@ def test_labels_that_no_file_holds_can_be_pickled():
 
 
 class OwnTree(spinney.DecisionTreeRegressor):
-    """A user's subclass that keeps more, some of which it does not pickle."""
+    """A user's subclass with more attributes, some of which it does not pickle."""
 
     def fit(self, X, y, **parameters):
         super().fit(X, y, **parameters)

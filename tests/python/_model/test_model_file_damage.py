@@ -46,7 +46,7 @@ def test_the_damage_reaches_every_layer(reports):
     assert n_variants in (3000, 12_000)
     assert counts["refused"] > n_variants / 2
     assert counts["equal"] > n_variants / 24
-    assert counts["another model"] > n_variants / 80  # sealed and sound: the validator has judged these
+    assert counts["another model"] > n_variants / 80  # valid checksums: these reached the validator
 
 
 # ---- what the messages say ------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def model():
 
 
 @pytest.mark.parametrize("loader", [spinney.load, spinney.load_predictor])
-def test_messages_say_what_is_wrong_and_what_to_do(model, tmp_path, loader):
+def test_messages_name_the_problem_and_the_remedy(model, tmp_path, loader):
     data = bytes_of(model)
     cases = {
         b"": "the file is empty",
@@ -102,7 +102,7 @@ def test_messages_say_what_is_wrong_and_what_to_do(model, tmp_path, loader):
         (b'{"spinney"', b'["spinney"', "damaged"),
     ],
 )
-def test_headers_that_lie_are_refused(model, old, new, message):
+def test_inconsistent_headers_are_refused(model, old, new, message):
     header = _engine.ModelFile(bytes_of(model)).header
     assert old in header
     bad = _engine.write_model_file(header.replace(old, new), [model.tree_.engine])
@@ -121,7 +121,7 @@ def test_headers_that_lie_are_refused(model, old, new, message):
         (b'"DecisionTreeClassifier"', b'"IsolationForest"', "which does not predict a target"),
     ],
 )
-def test_a_predictor_asks_what_the_file_says_it_holds(model, old, new, message):
+def test_a_predictor_checks_the_kind_of_its_model(model, old, new, message):
     header = _engine.ModelFile(bytes_of(model)).header
     bad = _engine.write_model_file(header.replace(old, new), [model.tree_.engine])
     with pytest.raises(spinney.ModelFileError, match=message):
@@ -171,7 +171,7 @@ def test_a_damaged_pickle_is_a_model_file_error(model):
         ("n_dropped", -1, "lacks a usable 'n_dropped'"),
     ],
 )
-def test_records_of_rpart_that_lie_are_refused(name, value, message):
+def test_inconsistent_records_of_rpart_are_refused(name, value, message):
     X, y = spinney.datasets.load_penguins()
     model = spinney.DecisionTreeClassifier.rpart(random_state=0).fit(X, y)
     assert model.tree_.node_count == 7

@@ -1,4 +1,4 @@
-"""Saving and loading: what comes back is what was saved, to the bit."""
+"""Saving and loading restore bit-identical models."""
 
 import copy
 import io
@@ -64,7 +64,7 @@ COPIES = {
 
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("name", TREES)
-def test_every_estimator_comes_back_to_the_bit(mixed, name, way):
+def test_every_estimator_is_restored_bit_identical(mixed, name, way):
     X, labels, values = mixed
     y = labels if "Classifier" in name else values
     model = getattr(spinney, name)(random_state=3, min_samples_leaf=2).fit(X, y)
@@ -76,7 +76,7 @@ def test_every_estimator_comes_back_to_the_bit(mixed, name, way):
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_predictors_answer_to_the_bit(mixed, name):
+def test_predictors_are_bit_identical(mixed, name):
     X, labels, values = mixed
     model = getattr(spinney, name)(random_state=3).fit(X, labels if "Classifier" in name else values)
     predictor = through_bytes(model, spinney.load_predictor)
@@ -104,7 +104,7 @@ def frames(mixed):
 
 
 @pytest.mark.parametrize("kind", range(9))
-def test_every_frame_kind_comes_back_to_the_bit(mixed, kind):
+def test_every_kind_of_frame_is_restored_bit_identical(mixed, kind):
     _, X = list(frames(mixed))[kind]
     for model in (spinney.DecisionTreeClassifier().fit(X, mixed[1]), spinney.DecisionTreeRegressor().fit(X, mixed[2])):
         for again in (through_bytes(model), pickle.loads(pickle.dumps(model))):
@@ -248,7 +248,7 @@ def test_a_tree_alone_can_be_pickled(mixed):
     np.testing.assert_array_equal(again.threshold, tree.threshold)
 
 
-def test_what_cannot_be_saved_is_said():
+def test_errors_name_what_cannot_be_saved():
     with pytest.raises(NotFittedError):
         spinney.DecisionTreeClassifier().save(io.BytesIO())
 

@@ -1,4 +1,4 @@
-"""Handles for single rows: whatever a row is given as, they answer as the model does or say what is wrong."""
+"""Row predictors: rows of any form are predicted as by the model, or the error names the problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks back at training rows notices when it is given others."""
+"""Methods that need the training rows refuse other rows."""
 
 import io
 
@@ -58,7 +58,7 @@ def numbers(found):
 @pytest.mark.parametrize("rows", [ORDER, SWAPPED])
 def test_rows_in_another_order_are_refused(classifier, regressor, use, rows):
     for forest, y in ((classifier, LABELS), (regressor, Y)):
-        with pytest.raises(ValueError, match=r"X is not what the forest was fitted on.*another order.*Pass X as"):
+        with pytest.raises(ValueError, match=r"X is not what the forest was fitted on.*another order.*Pass the X of"):
             USES[use](forest, X[rows], y[rows])
 
 
@@ -121,7 +121,7 @@ def test_bagging_of_frames_notices_other_rows_whatever_the_library():
 
 
 @pytest.mark.parametrize("places", [(1, 3), (5, 9_998), (0, 9_999)])
-def test_any_two_rows_of_a_long_table_are_told_apart(places):
+def test_any_two_rows_of_a_long_table_are_distinguished(places):
     table = np.random.default_rng(0).normal(size=(10_000, 2))
     y = np.arange(10_000.0)
     order = np.arange(10_000)
@@ -136,14 +136,14 @@ def test_any_two_rows_of_a_long_table_are_told_apart(places):
             model.oob_errors(table, y[order])
 
 
-def test_the_print_survives_a_file_and_older_ones_say_nothing_of_the_rows(regressor):
+def test_the_fingerprint_of_rows_survives_a_file(regressor):
     loaded = spinney.load(io.BytesIO(bytes_of(regressor)))
     np.testing.assert_array_equal(loaded.oob_errors(X, Y), regressor.oob_errors(X, Y))
     with pytest.raises(ValueError, match="another order"):
         loaded.oob_errors(X[ORDER], Y[ORDER])
     header, file = from_bytes(bytes_of(regressor))
     rows = header["forest"]["rows"]
-    rows["print"] = rows.pop("print_of_all")  # as files had it that told of some rows only
+    rows["print"] = rows.pop("print_of_all")  # as in files that cover some of the rows only
     trees = [regressor.forest_.tree(t).engine for t in range(file.n_trees)]
     older = spinney.load(io.BytesIO(to_bytes(header, trees)))
     assert older.oob_errors(X, Y).shape == older.oob_errors(X[ORDER], Y[ORDER]).shape == (20,)

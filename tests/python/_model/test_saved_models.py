@@ -1,4 +1,4 @@
-"""Saved models of every kind load, and answer as they did when they were saved."""
+"""Saved models of every kind load and predict as when they were saved."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def test_every_format_and_kind_is_there():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("loader", [spinney.load, spinney.load_predictor])
-def test_a_saved_model_answers_as_it_did(path, loader):
+def test_a_saved_model_predicts_as_before(path, loader):
     model = loader(path)
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     X = table_of(model, expected["rows"])
@@ -69,7 +69,7 @@ def test_the_saved_models_have_every_kind_of_split():
         assert model.get_params().get("random_state") == seed
 
 
-def test_the_saved_models_have_every_kind_of_weighed_split():
+def test_the_saved_models_have_every_kind_of_competing_split():
     splits = spinney.load(FOLDER / "format1_surrogates.spinney").tree_.splits
     assert {0, 1, 2} == set(splits["role"])
     surrogates = splits["flags"][splits["role"] == 2]
@@ -87,7 +87,7 @@ def test_a_saved_model_of_rpart_still_reports(capsys):
     assert model.pruned(cp=0.3).get_n_leaves() < model.get_n_leaves()
 
 
-def test_a_saved_forest_that_kept_its_rows_still_knows_them():
+def test_a_saved_forest_with_training_rows_retains_them():
     path = FOLDER / "format1_forest_rows.spinney"
     model, expected = spinney.load(path), json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     X = table_of(model, expected["rows"])

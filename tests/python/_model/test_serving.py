@@ -1,4 +1,4 @@
-"""The service of examples/serve.py answers, and refuses in words; MLflow keeps models by their files."""
+"""The service of examples/serve.py predicts and reports errors; MLflow stores models as files."""
 
 import http.client
 import json
@@ -40,8 +40,8 @@ def test_the_service_answers_and_refuses_in_words(examples, tmp_path):
         port = server.server_address[1]
         try:
             assert asked(port, json.dumps({"rows": [row, row]})) == (200, {"predictions": [1, 1]})
-            status, said = asked(port, json.dumps({"rows": [row | {"d": "fox"}]}))
-            assert (status, "was not seen in training: 'fox'" in said["error"]) == (400, True)
+            status, reply = asked(port, json.dumps({"rows": [row | {"d": "fox"}]}))
+            assert (status, "was not seen in training: 'fox'" in reply["error"]) == (400, True)
             assert asked(port, "no JSON")[0] == 400
             assert asked(port, "{}")[0] == 400
             assert asked(port, "{}", "/elsewhere")[0] == 404
