@@ -19,32 +19,32 @@ WRITERS = {
     "PMML": spinney.to_pmml,
 }
 KINDS = {
-    "one tree, of values": ["tree of values", "a leaf", "random tree"],
-    "one tree, of classes": ["tree of classes", "tree of numbers", "competitors"],
-    "forests and extra-trees, of values": ["forest of values", "extra trees"],
-    "forests and extra-trees, of classes": ["forest of classes"],
-    "gradient boosting of values": ["boosting", "boosting, absolute"],
-    "gradient boosting of counts": ["boosting of counts"],
-    "gradient boosting of two classes": ["boosting of two"],
-    "gradient boosting of more classes": ["boosting of three"],
+    "single regression tree": ["tree of values", "a leaf", "random tree"],
+    "single classification tree": ["tree of classes", "tree of numbers", "competitors"],
+    "regression forests and extra-trees": ["forest of values", "extra trees"],
+    "classification forests and extra-trees": ["forest of classes"],
+    "gradient boosting, regression": ["boosting", "boosting, absolute"],
+    "gradient boosting, counts": ["boosting of counts"],
+    "gradient boosting, binary": ["boosting of two"],
+    "gradient boosting, multiclass": ["boosting of three"],
     "exponential loss": ["boosting, exponential"],
     "focal and hinge losses": ["boosting, focal", "boosting, hinge"],
     'the recipe, ``n_estimators="auto"``': ["recipe", "recipe of classes"],
-    "AdaBoost of classes": ["adaboost", "adaboost of three"],
-    "gentle AdaBoost of more than two classes": ["gentle adaboost"],
+    "AdaBoost classification": ["adaboost", "adaboost of three"],
+    "gentle AdaBoost, multiclass": ["gentle adaboost"],
     "isolation forests": ["isolation"],
     "many categories": ["many categories"],
     "numbers as categories": ["number categories"],
     '``unseen="other"``': ["boosting, other"],
-    "costs of wrong classes, trees and forests": ["costs of a tree", "costs of a forest"],
+    "misclassification costs, trees and forests": ["costs of a tree", "costs of a forest"],
     "combinations of columns, ``oblique``": ["oblique"],
-    "several outputs of values": ["several"],
+    "multi-output regression": ["several"],
     "surrogate splits": ["surrogates"],
 }
 
 
 def guide_table():
-    text = GUIDE.read_text(encoding="utf-8").partition("What each holds")[2]
+    text = GUIDE.read_text(encoding="utf-8").partition("Supported models")[2]
     lines = text[text.index("\n====") + 1 :].splitlines()
     end = [i for i, line in enumerate(lines) if line.startswith("====")][2]
     words = [re.split(r" {2,}", line.strip()) for line in lines[1:end] if not line.startswith("====")]
