@@ -1,4 +1,4 @@
-"""Weak learners for functional boosting: each fits one simple function to residuals by least squares.
+"""Weak learners for functional boosting: each fits a simple function to residuals by least squares.
 
 Pass one of them, its name, or several as ``learners`` to `FunctionalBoostingRegressor` or
 `FunctionalBoostingClassifier`:

@@ -510,15 +510,15 @@ def test_shapes_of_a_class(numbers):
     X, y = numbers
     model = classifier("stumps").fit(X, np.array(["low", "mid", "high"])[np.digitize(y, [0, 1])])
     assert model.shapes("mid")[0].column in {"x0", "x1", "x2"}
-    with pytest.raises(ValueError, match="Name the class"):
+    with pytest.raises(ValueError, match="label must be the class of the score"):
         model.shapes()
-    with pytest.raises(ValueError, match="label must be one of"):
+    with pytest.raises(ValueError, match="label must be the class of the score, one of"):
         model.shapes("none")
 
 
-def test_a_step_of_two_columns_has_no_shape(numbers):
+def test_a_function_of_two_columns_has_no_shape(numbers):
     X, y = numbers
-    with pytest.raises(ValueError, match="A step reads 'x0' and 'x"):
+    with pytest.raises(ValueError, match="A function of the model uses 'x0' and 'x"):
         regressor(Trees(max_depth=3)).fit(X, y).shapes()
     with pytest.raises(ValueError, match="has one score"):
         regressor("stumps").fit(X, y).shapes("a")
@@ -557,7 +557,7 @@ def test_learners_are_parameters(numbers):
     ("learners", "error", "message"),
     [
         ("stump", ValueError, "learners"),
-        (["stump"], ValueError, "learners has no 'stump'. Its names are 'stumps'"),
+        (["stump"], ValueError, "learners has no name 'stump'. Names are 'stumps'"),
         ([], ValueError, "learners is empty"),
         ([3], TypeError, "learners must be names"),
         (Trees(max_depth=0), ValueError, "max_depth"),
@@ -565,7 +565,7 @@ def test_learners_are_parameters(numbers):
     ],
     ids=str,
 )
-def test_impossible_learners_are_refused(numbers, learners, error, message):
+def test_invalid_learners_are_refused(numbers, learners, error, message):
     X, y = numbers
     with pytest.raises(error, match=message):
         regressor(learners).fit(X, y)

@@ -1,1 +1,1 @@
-"""Functional boosting: any loss, and any weak learner or several of them."""
+"""Functional boosting: any weak learner, for any differentiable loss."""

@@ -1,4 +1,4 @@
-"""Losses of functional boosting: value and slope of each row, where scores start, what scores mean."""
+"""Losses of functional boosting: value and gradient of each row, initial scores and link; and the line search."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ class FunctionalLoss(ABC):
     Attributes
     ----------
     link : str
-        How scores become predictions.
+        Link between scores and predictions.
     """
 
     link: str
 
     def check(self, rows: LearningRows, name: str) -> None:
-        """Refuse targets that the loss is not for."""
+        """Refuse targets for which the loss is not defined."""
         return
 
     @abstractmethod
     def start(self, rows: LearningRows) -> Floats:
-        """Constant scores of least loss."""
+        """Return the constant scores of the smallest loss."""
 
     def begin_round(self, scores: Floats, rows: LearningRows) -> None:
-        """Set what stays as it is during a round."""
+        """Set parameters that are constant during a round."""
         return
 
     @abstractmethod
     def values(self, scores: Floats, rows: LearningRows) -> Floats:
-        """Loss of each row."""
+        """Return the loss of each row."""
 
     @abstractmethod
     def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
-        """Return the slope of each row's loss by its scores, (n_scores, n_rows)."""
+        """Return the gradient of each row's loss, (n_scores, n_rows)."""
 
     def mean(self, scores: Floats, rows: LearningRows) -> float:
-        """Weighted mean over the rows."""
+        """Return the weighted mean loss."""
         weight = rows.weights()
         used = weight > 0
         values = self.values(scores, rows)[used]
@@ -57,7 +57,7 @@ class FunctionalLoss(ABC):
 
 
 class NamedLoss(FunctionalLoss):
-    """One of the losses that gradient boosting has."""
+    """One of the losses of gradient boosting."""
 
     def __init__(self, loss: Loss) -> None:
         self._loss = loss
@@ -65,38 +65,38 @@ class NamedLoss(FunctionalLoss):
         self.link = loss.link
 
     def check(self, rows: LearningRows, name: str) -> None:
-        """Refuse targets that the loss is not for."""
+        """Refuse targets for which the loss is not defined."""
         self._loss.check(rows, name)
 
     def start(self, rows: LearningRows) -> Floats:
-        """Constant scores of least loss."""
+        """Return the constant scores of the smallest loss."""
         used = rows.weights() > 0
         return self._loss.constants(rows.target[used], rows.weights()[used], None)
 
     def begin_round(self, scores: Floats, rows: LearningRows) -> None:
-        """Set where the loss bends, if it does: that follows the residuals from round to round."""
+        """Set the parameter of the loss that depends on the residuals (Huber's delta)."""
         self._bend = self._loss.parameter_at(rows.target, scores, rows.weights())
 
     def values(self, scores: Floats, rows: LearningRows) -> Floats:
-        """Loss of each row."""
+        """Return the loss of each row."""
         return _engine.loss_rows(self._loss.name, self._bend, rows.target, np.ascontiguousarray(scores))
 
     def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
-        """Return the slope of each row's loss by its scores."""
-        if self.link == "logit":  # canonical: the slope is the error of the probability, with the bits of predict_proba
+        """Return the gradient of each row's loss."""
+        if self.link == "logit":  # canonical link: the gradient is the error of predict_proba, bit for bit
             return (predicted(self.link, scores.T)[:, 1] - rows.target)[np.newaxis]
         return _engine.loss_gradients(self._loss.name, self._bend, rows.target, np.ascontiguousarray(scores))[0]
 
 
 class GivenLoss(FunctionalLoss):
-    """A user's loss."""
+    """A user-defined loss."""
 
     def __init__(self, given: Any, of_classes: bool) -> None:
         self._own = UserLoss(given, of_classes)
         self.link = self._own.link
 
     def start(self, rows: LearningRows) -> Floats:
-        """Constant of least loss, found by going downhill from 0 or from the mean."""
+        """Return the constant of the smallest loss, by a line search from 0 or from the mean."""
         weight = rows.weights()
         base = 0.0 if self.link != "identity" else float((rows.target * weight).sum() / weight.sum())
         scores = np.full((1, len(rows.target)), base)
@@ -109,19 +109,19 @@ class GivenLoss(FunctionalLoss):
         return float((self.slopes(scores + step * direction, rows)[0] * direction[0] * rows.weights()).sum())
 
     def values(self, scores: Floats, rows: LearningRows) -> Floats:
-        """Loss of each row."""
+        """Return the loss of each row."""
         return self._own.values(self._own.target(rows), scores[0])
 
     def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
-        """Return the slope of each row's loss by its score."""
+        """Return the gradient of each row's loss."""
         return self._own.row_gradients(self._own.target(rows), scores[0])[np.newaxis]
 
 
 def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -> FunctionalLoss:
-    """Return a loss by its name, or a user's own."""
+    """Return a loss by its name, or a user-defined loss."""
     if not isinstance(given, str):
         if n_classes is not None and n_classes > 2:
-            raise ValueError(f"A loss of your own takes two classes; y has {n_classes}. Use loss='log_loss'.")
+            raise ValueError(f"A user-defined loss takes two classes; y has {n_classes}. Use loss='log_loss'.")
         return GivenLoss(given, n_classes is not None)
     if given == "exponential" and n_classes is not None and n_classes > 2:
         raise ValueError(f"loss='exponential' is for two classes; y has {n_classes}. Use loss='log_loss'.")
@@ -131,21 +131,21 @@ def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -
     return NamedLoss(named_loss(given, 0.0 if parameter is None else parameters[parameter.name]))
 
 
-LONGEST = 2.0**10  # steps are not longer: a loss may fall for ever where a function tells the classes apart
+LONGEST = 2.0**10  # longest step: the loss has no minimum where a function separates the classes
 _MOST_HALVINGS, _CLOSE = 100, 1e-12
 
 
 def least_along(slope: Callable[[float], float], first: float) -> float:
-    """Step at which a convex loss is least, from the slope along the way; 0 if it does not fall at all.
+    """Return the step length that minimises a convex loss, by its derivative; 0 if the loss does not fall.
 
-    The step is never beyond the least: the slope there is not positive, so that the loss has fallen.
+    The step is never beyond the minimum: the derivative is not positive, so that the loss has decreased.
 
     Parameters
     ----------
     slope : callable
-        Derivative of the loss by the length of the step.
+        Derivative of the loss with respect to the step length.
     first : float
-        A step to try first.
+        First step length to try.
     """
     if not slope(0.0) < 0:
         return 0.0
@@ -160,7 +160,7 @@ def least_along(slope: Callable[[float], float], first: float) -> float:
     for _ in range(_MOST_HALVINGS):
         if high - low <= _CLOSE * high:
             break
-        # the secant, kept away from the ends so that both move
+        # the secant, bounded away from the ends so that both move
         guess = low + (high - low) * min(max(below / (below - above), 0.1), 0.9)
         value = slope(guess)
         if value == 0:

@@ -1,4 +1,4 @@
-"""Shape functions: what each column adds on its own to a sum of functions."""
+"""Shape functions: the contribution of each column to an additive model."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _N_POINTS = 200
 
 @dataclass(frozen=True)
 class Shape:
-    """What one column adds to the score.
+    """The contribution of one column to the score.
 
     Attributes
     ----------
     column : str
         The column.
     at : ndarray
-        Its values: numbers, or categories.
+        Values of the column: numbers, or categories.
     adds : ndarray of shape (n_values,)
-        What they add, 0 on average over the training rows.
+        Contributions of these values; their mean over the training rows is 0.
     missing : float
-        What a missing value adds.
+        Contribution of a missing value.
     is_stepped : bool
-        Whether the function is constant between jumps.
+        Whether the function is piecewise constant.
     """
 
     column: str
@@ -51,33 +51,33 @@ class Shape:
 
     @property
     def span(self) -> float:
-        """Difference between the most and the least that it adds."""
+        """Range of the contributions."""
         return float(self.adds.max() - self.adds.min())
 
 
 class WithShapes:
-    """Mixin for sums of functions."""
+    """Mixin of models that are sums of functions."""
 
     functions_: FittedFunctions
     schema_: Schema
 
     def shapes(self, label: Any = None) -> list[Shape]:
-        """Return what each column adds to the score as a function of it alone: the whole model, as these add up.
+        """Shape functions: the contribution of each column to the score. Their sum is the whole model.
 
         Parameters
         ----------
         label : label, optional
-            With three or more classes: the class whose score it is.
+            With three or more classes: the class of the score.
 
         Returns
         -------
         list of Shape
-            For each column that steps read on their own, those that span most first.
+            One per column that the model uses, sorted by their range.
 
         Raises
         ------
         ValueError
-            If a step reads several columns, so that the model is no sum of functions of one column.
+            If a function of the model uses several columns.
         """
         check_is_fitted(self)
         score, model, n_jobs = self._score_of(label), self.functions_, getattr(self, "n_jobs", None) or 0
@@ -86,7 +86,7 @@ class WithShapes:
         if wide is not None:
             names = " and ".join(repr(self.schema_.names[j]) for j in wide[:2])
             raise ValueError(
-                f"A step reads {names} together, so that there is no function of each column alone. Fit stumps, "
+                f"A function of the model uses {names} together, so that there are no shape functions. Fit 'stumps', "
                 "'linear', 'logistic' or 'splines'."
             )
         found = []
@@ -99,14 +99,14 @@ class WithShapes:
         return sorted(found, key=lambda shape: -shape.span)
 
     def plot_shapes(self, label: Any = None, *, max_columns: int = 9) -> Figure:
-        """Draw what each column adds to the score, a small picture for each.
+        """Plot the shape function of each column.
 
         Parameters
         ----------
         label : label, optional
-            With three or more classes: the class whose score it is.
+            With three or more classes: the class of the score.
         max_columns : int, default=9
-            Pictures at most; columns that span most come first.
+            Maximum number of columns; those of the largest range come first.
 
         Returns
         -------
@@ -116,29 +116,27 @@ class WithShapes:
         return draw_shapes(self.shapes(label)[:max_columns])
 
     def shap_values(self, X: TableLike, *, background: TableLike = None) -> ShapValues:
-        """Part each score among the columns: Shapley values.
+        """Shapley values of the columns for each score.
 
-        Starting from the base value, each column adds its value; together they are the score. A step that reads one
-        column adds what it says less its mean over the training rows; trees of several columns are parted by TreeSHAP,
-        by the weight of the rows that they were grown on.
+        The base value plus the values of all columns is the score. The value of a function of one column is its value
+        less its mean over the training rows; trees of several columns are explained by path-dependent TreeSHAP.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
         background : table of shape (n_background, n_features), optional
-            Rows that columns take their values from while they are not known: means are over these rows, and so is the
-            base value. None: the training rows, as above.
+            Background rows: means, and the base value, are over these rows. None: the training rows, as above.
 
         Returns
         -------
         ShapValues
-            Has `values` and `base_value`; with more than two classes, for each class.
+            With `values` and `base_value`; with more than two classes, for each class.
 
         Raises
         ------
         ValueError
-            If a step that is no tree reads several columns.
+            If a function that is not a tree uses several columns.
         """
         from spinney.inspect.explain.shap import ShapValues, explain
 
@@ -168,11 +166,11 @@ class WithShapes:
         assert classes is not None
         known = classes.tolist()
         if label not in known:
-            raise ValueError(f"Name the class whose score it is: label must be one of {known}, not {label!r}.")
+            raise ValueError(f"label must be the class of the score, one of {known}. Got {label!r}.")
         return int(known.index(label))
 
     def _grid(self, j: int, score: int) -> tuple[Floats, NDArray[Any]]:
-        """Values of a column that tell its function, as the engine reads them and as people do."""
+        """Return values of a column that show its shape function, encoded and as labels."""
         feature = self.schema_.features[j]
         if feature.kind in ("category", "ordered"):
             codes = np.arange(len(feature.categories), dtype=np.float64)
@@ -188,7 +186,7 @@ class WithShapes:
         return inside, inside
 
     def _table_of(self, feature: int, values: Floats) -> _engine.Table:
-        """Return rows that have values in one column and none elsewhere."""
+        """Return rows with values in one column and missing values in the others."""
         table = _engine.Table(len(values))
         for j, n_categories in enumerate(self.schema_.n_categories):
             mine = values if j == feature else np.full(len(values), np.nan)

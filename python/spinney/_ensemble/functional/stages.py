@@ -1,4 +1,4 @@
-"""Forward stagewise fitting: one step after the other, each down the slope of the loss."""
+"""Forward stagewise fitting: each round adds a function along the negative gradient of the loss."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Rows that rounds are evaluated by, and their inputs where they are rows of another table."""
+    """The validation rows, and their inputs if they are rows of another table."""
 
     rows: LearningRows
     inputs: Inputs | None
@@ -42,7 +42,7 @@ class HeldOutRows:
 
 @dataclass(frozen=True)
 class StepSettings:
-    """How steps are taken: their rate, whether their length is searched for, the fraction of rows drawn, the seed."""
+    """Learning rate, whether the step length is searched, the fraction of rows drawn in each round, and the seed."""
 
     learning_rate: float
     searches: bool
@@ -58,9 +58,9 @@ class Stages:
     part_of : list of lists of int
         Learner chosen in each round for each score.
     factors : list of lists of float
-        What its function is multiplied by: learning rate times step.
+        Factor of its function: learning rate times step length.
     steps, gains : list of float
-        Step of each round before the learning rate, and squared slopes that its functions explain.
+        Step length of each round, and the squared gradient that its functions explain.
     """
 
     def __init__(
@@ -87,21 +87,21 @@ class Stages:
 
     @property
     def weight(self) -> Floats:
-        """Weights of the rows learned from."""
+        """Weights of the training rows."""
         return self._rows.weights()
 
     @property
     def n_rounds(self) -> int:
-        """Rounds done."""
+        """Number of completed rounds."""
         return len(self.steps)
 
     @property
     def is_done(self) -> bool:
-        """Whether the last step could not lower the loss at all."""
+        """Whether the last round could not lower the loss."""
         return bool(self.steps) and self.steps[-1] == 0.0
 
     def advance(self, n_rounds: int) -> None:
-        """Take some steps."""
+        """Run some rounds."""
         for _ in range(n_rounds):
             self._take_step()
 
@@ -124,7 +124,7 @@ class Stages:
         self.steps.append(step)  # last: an interruption before it leaves the round undone
 
     def _round_weights(self) -> Floats:
-        """Weights of a round's rows; those that are not drawn have weight 0."""
+        """Return the weights of the rows in a round; rows that are not drawn have weight 0."""
         weight = self._rows.weights()
         if self._settings.subsample == 1:
             return weight
@@ -142,7 +142,7 @@ class Stages:
         return least_along(slope, 1.0)
 
     def _move_held_out(self, score: int, part: int, factor: float) -> None:
-        """Add the last step of a learner to a score of the held-out rows, if these are rows of their own."""
+        """Add the last function of a learner to a score of the validation rows, if they are rows of another table."""
         if self.held_out is not None and self.held_out.inputs is not None and self._own_scores is not None:
             steps = self.dictionary.fitters[part].steps
             self._own_scores[score] += factor * steps.values(self.held_out.inputs, len(steps) - 1)
@@ -150,15 +150,15 @@ class Stages:
     # ---- losses ----------------------------------------------------------------------------------------------
 
     def training_loss(self) -> float:
-        """Mean loss of the rows learned from."""
+        """Return the mean loss of the training rows."""
         return self._loss.mean(self.scores, self._rows)
 
     def held_out_scores(self) -> Floats:
-        """Scores of the held-out rows, (n_scores, n_rows)."""
+        """Return the scores of the validation rows, (n_scores, n_rows)."""
         return self.scores if self._own_scores is None else self._own_scores
 
     def held_out_loss(self) -> float:
-        """Mean loss of the held-out rows."""
+        """Return the mean loss of the validation rows."""
         assert self.held_out is not None
         return self._loss.mean(self.held_out_scores(), self.held_out.rows)
 
@@ -168,13 +168,13 @@ class Stages:
 
 
 class FunctionMember(Member):
-    """The one booster of a fit: it ends as well where no function lowers the loss any more."""
+    """The booster of a fit, which also stops when no function lowers the loss."""
 
     engine: Stages  # type: ignore[assignment]
 
     @property
     def has_stopped(self) -> bool:
-        """Whether its held-out loss no longer falls, or none could."""
+        """Whether the validation loss no longer improves, or no function lowers the training loss."""
         return super().has_stopped or (self._recipe.stops_early and self.has_held_out and self.engine.is_done)
 
 
@@ -200,12 +200,12 @@ BY_NAME: dict[str, WeakLearner] = {
 
 
 def read_learners(given: Any) -> list[Any]:
-    """Return the weak learners that a user asks for, by name or as objects, one or several."""
+    """Return the weak learners of the parameter `learners`: one or several names or objects."""
     found = []
     for entry in given if isinstance(given, (list, tuple)) else [given]:
         if isinstance(entry, str):
             if entry not in BY_NAME:
-                raise ValueError(f"learners has no {entry!r}. Its names are {', '.join(map(repr, BY_NAME))}.")
+                raise ValueError(f"learners has no name {entry!r}. Names are {', '.join(map(repr, BY_NAME))}.")
             found.append(BY_NAME[entry])
         elif isinstance(entry, WeakLearner):
             entry._check()
@@ -235,21 +235,21 @@ def learners_to_json(given: Any) -> Any:
 
 
 def learners_from_json(saved: Any) -> Any:
-    """Turn back what `learners_to_json` gives."""
+    """Turn back what `learners_to_json` returns."""
     if isinstance(saved, list):
         return [learners_from_json(entry) for entry in saved]
     if not isinstance(saved, dict):
         return saved
     kind, parameters = saved.get("learner"), saved.get("parameters")
     if kind not in _KINDS or not isinstance(parameters, dict):
-        refuse("is damaged: it has a weak learner that this spinney does not know")
+        refuse("is damaged: it has an unknown weak learner")
     learner = _KINDS[kind](**parameters)
     learner._check()
     return learner
 
 
 def name_of(learner: BaseEstimator) -> str:
-    """Return a learner in a word or two, for reports."""
+    """Return a short name of a learner, for reports."""
     for name, known in BY_NAME.items():
         if type(known) is type(learner) and known.get_params() == learner.get_params():
             return name
@@ -263,10 +263,10 @@ class Chosen:
     Attributes
     ----------
     part : int
-        Its learner.
+        Number of its learner.
     candidate : Candidate
     gain : float
-        Squared residuals that it explains at its best factor.
+        Squared residuals that it explains with the best factor.
     """
 
     part: int
@@ -275,12 +275,12 @@ class Chosen:
 
 
 class Dictionary:
-    """Weak learners at work on one table.
+    """The weak learners of a fit.
 
     Attributes
     ----------
     fitters : list of Fitter
-        Those that can fit anything.
+        Learners that can fit the table.
     names : list of str
     """
 
@@ -295,14 +295,14 @@ class Dictionary:
         self.fitters = [fitter for _, fitter in usable]
 
     def best(self, residual: Floats, weight: Floats) -> Chosen:
-        """Fit all learners to residuals and return the one that explains most of them; the first of equals."""
+        """Fit all learners to residuals and return the function that explains most of them; the first of equal ones."""
         found: Chosen | None = None
         for part, fitter in enumerate(self.fitters):
             candidate = fitter.fit(residual, weight)
             size = float((weight * candidate.values * candidate.values).sum())
             along = float((weight * candidate.values * residual).sum())
             gain = along * along / size if size > 0 else 0.0
-            if gain == np.inf:  # the square alone is too large
+            if gain == np.inf:  # the square overflows
                 gain = along * (along / size)
             if found is None or gain > found.gain:
                 found = Chosen(part, candidate, gain)
@@ -311,7 +311,7 @@ class Dictionary:
 
 
 class ForeignSteps(Steps):
-    """Fitted estimators of any kind; these cannot be saved, only pickled."""
+    """Fitted estimators of other libraries, which can be pickled but not saved."""
 
     kind = "estimators"
 
@@ -324,11 +324,11 @@ class ForeignSteps(Steps):
     def read(self, inputs: Inputs) -> Any:
         """Return the caller's table."""
         if inputs.native is None:
-            raise TypeError("Members that are not spinney's own read tables. Use predict instead of a row handle.")
+            raise TypeError("Members of other libraries need tables. Use predict instead of a single-row predictor.")
         return inputs.native
 
     def values(self, inputs: Inputs, step: int) -> Floats:
-        """Return what a member predicts."""
+        """Return the predictions of a member."""
         return np.asarray(self.members[step].predict(inputs.of(self)), dtype=np.float64).reshape(inputs.n_rows)
 
     def features(self, step: int, design: Design) -> tuple[int, ...]:
@@ -336,25 +336,25 @@ class ForeignSteps(Steps):
         return tuple(np.unique(design.feature).tolist())
 
     def identity(self) -> bytes:
-        """Refuse: only the members' own libraries know their numbers."""
+        """Refuse: estimators of other libraries have no fingerprint."""
         raise TypeError(
             f"Members of the type {type(self.members[0]).__name__} have no fingerprint, so the model has none."
         )
 
     def first(self, n_steps: int) -> ForeignSteps:
-        """Return the first members alone."""
+        """Return the first members."""
         return ForeignSteps(self.members[:n_steps])
 
     def to_json(self) -> dict[str, Any]:
-        """Refuse: a file holds no code."""
+        """Refuse: files hold no estimators of other libraries."""
         raise TypeError(
-            f"A model file holds spinney's own weak learners; this model has members of the type "
+            f"A model file holds weak learners of spinney; this model has members of the type "
             f"{type(self.members[0]).__name__}. Pickle the model instead."
         )
 
 
 class ForeignFitter(Fitter):
-    """Fits clones of an estimator; rows are drawn by weight if it takes no weights."""
+    """Fits clones of an estimator, to rows drawn by weight if it takes no weights."""
 
     def __init__(self, estimator: BaseEstimator, table: LearningTable) -> None:
         self._estimator = estimator

@@ -1,4 +1,4 @@
-"""Lines, planes and S-shaped curves of one or two columns as weak learners."""
+"""Weak learners of one or two columns: linear and logistic functions, and splines."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.functional.steps import Basis, LinearSteps, LogisticSteps, SplineSteps, bent, curve
 
-_ALMOST_ONE = 1 - 1e-9  # terms whose squared correlation is above this say the same
+_ALMOST_ONE = 1 - 1e-9  # terms with a larger squared correlation are collinear
 _MOST_STEPS, _CLOSE = 25, 1e-10
 
 
 @estimator
 class Linear(WeakLearner):
-    """Least-squares lines of the one term, or planes of the two terms, that fit best.
+    """Least-squares linear functions of the one term, or the two terms, that fit best.
 
-    The best of all pairs is found in closed form from the products of the terms, which are added up once for all
-    rounds. A term is a column of numbers, whether it is missing, or whether a category is this one.
+    The best pair is found in closed form from the products of the terms, which are summed once for all rounds. A term
+    is a numeric column, an indicator of missing values, or an indicator of a category.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class Linear(WeakLearner):
 
 
 class Logistic(Linear):
-    """Curves like an S of one or two terms: logistic regressions of the residuals' signs, weighed by their size.
+    """Logistic functions of one or two terms: logistic regressions of the residuals' signs, weighted by their size.
 
-    The terms are those whose line or plane fits best, as in `Linear`.
+    The terms are those whose linear function fits best, as in `Linear`.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class _LinearFitter(Fitter):
         return len(self._terms) > 0
 
     def fit(self, residual: Floats, weight: Floats) -> Candidate:
-        """Find the best line or plane."""
+        """Find the best linear function."""
         self._add_up(weight)
         return self._candidate(*self._best(residual * weight), residual, weight)
 
     def _add_up(self, weight: Floats) -> None:
-        """Add up the terms and their products, less their means; once for rounds of the same weights."""
+        """Sum the centred products of the terms, once for rounds with the same weights."""
         if self._weight is not None and np.array_equal(weight, self._weight):
             return
         terms, n = self._terms, len(self._terms)
@@ -88,10 +88,10 @@ class _LinearFitter(Fitter):
         products = np.where(products == 0, products.T, products)
         self._products = products - self._sums[:, np.newaxis] * self._sums / self._total
         self._squares = np.maximum(np.diagonal(self._products), 0.0).copy()
-        self._squares[self._squares <= 1e-12 * self._total] = 0.0  # constant among the rows in use
+        self._squares[self._squares <= 1e-12 * self._total] = 0.0  # constant among the rows of positive weight
 
     def _best(self, pull: Floats) -> tuple[int, int, float, float, float]:
-        """Terms of the best fit, its constant and its slopes, for residuals times weights."""
+        """Return the terms of the best fit, its intercept and its slopes, for residuals times weights."""
         whole = float(pull.sum())
         along = (self._terms * pull).sum(axis=1) - self._sums * whole / self._total
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -107,7 +107,7 @@ class _LinearFitter(Fitter):
         return one, two, float(constant), float(slopes[0]), float(slopes[1])
 
     def _best_pair(self, along: Floats, least: float) -> tuple[int, int, float, float] | None:
-        """Best pair of terms and its slopes; None if no pair is better than one term."""
+        """Return the best pair of terms and its slopes; None if no pair is better than one term."""
         squares, products = self._squares, self._products
         area = squares[:, np.newaxis] * squares
         rest = area - products**2
@@ -145,7 +145,7 @@ class _LogisticFitter(_LinearFitter):
 
 
 def logistic_regression(terms: Floats, positive: NDArray[np.bool_], weight: Floats, ridge: float = 1e-3) -> Floats:
-    """Constant and slopes of a weighted logistic regression by Newton's steps; a small ridge keeps them finite."""
+    """Return intercept and slopes of a weighted logistic regression by Newton's method, with a small ridge penalty."""
     total = float(weight.sum())
     rows = np.vstack([np.ones(len(weight)), terms])
     found = np.zeros(len(rows))
@@ -171,14 +171,16 @@ _RIDGE = 1e-9  # of the mean weight of a basis function, where there are no rows
 
 @estimator
 class Splines(WeakLearner):
-    """Penalised cubic splines of the one column that fits best, all equally wiggly; shrunken means of categories.
+    """Penalised cubic splines of the one column that fits best, all with the same degrees of freedom.
+
+    Categories get shrunken means.
 
     Parameters
     ----------
     degrees_of_freedom : float, default=4.0
-        How wiggly a step is: that of a least-squares fit with so many parameters. A line has 2.
+        Effective degrees of freedom of each spline. A linear function has 2.
     n_knots : int, default=20
-        Knots at most, at quantiles of the column.
+        Maximum number of knots, at quantiles of the column.
 
     Examples
     --------
@@ -206,7 +208,7 @@ class _SplineFitter(Fitter):
         self._size = max((basis.n_curves + 1 for basis in self.steps.bases), default=1)
         self._penalties = np.array([_penalty(basis, self._size) for basis in self.steps.bases])
         self._weight: Floats | None = None
-        self._strength: Floats | None = None  # of the penalties, as a share of the weight; that of the first round
+        self._strength: Floats | None = None  # of the penalties, as a fraction of the weight in the first round
 
     @property
     def can_fit(self) -> bool:
@@ -233,7 +235,7 @@ class _SplineFitter(Fitter):
         return np.asarray(total)
 
     def _add_up(self, weight: Floats) -> None:
-        """Products of the basis functions and factors of the penalised systems, for rounds of the same weights."""
+        """Sum the products of the basis functions and factor the systems, once for rounds with the same weights."""
         if self._weight is not None and np.array_equal(weight, self._weight):
             return
         self._weight = weight
@@ -251,7 +253,7 @@ class _SplineFitter(Fitter):
         self._factors = cholesky(products + self._strength * float(weight.sum()) * self._penalties + floor)
 
     def _strengths(self, products: Floats) -> Floats:
-        """Strength of each column's penalty that gives the wanted degrees of freedom, by bisection of its logarithm."""
+        """Return the penalty of each column for the given degrees of freedom, by bisection of its logarithm."""
         size = np.trace(products, axis1=1, axis2=2)[:, np.newaxis, np.newaxis]
         low, high = np.full_like(size, -25.0), np.full_like(size, 25.0)
         for _ in range(_ROUNDS_OF_SEARCH):
@@ -264,7 +266,7 @@ class _SplineFitter(Fitter):
 
 
 def _make_basis(feature: int, table: LearningTable, n_categories: int, n_knots: int) -> Basis | None:
-    """Return the functions of one column; None if it does not vary."""
+    """Return the basis functions of one column; None if it is constant."""
     if n_categories:
         return Basis(feature, np.empty(0), 0, n_categories)
     values = np.asarray(table.inputs.columns.column(feature))[table.weight > 0]
@@ -276,7 +278,7 @@ def _make_basis(feature: int, table: LearningTable, n_categories: int, n_knots: 
 
 
 def _penalty(basis: Basis, size: int) -> NDArray[np.float64]:
-    """Squares of second differences of neighbouring heights; of the heights themselves for what has no neighbours."""
+    """Return the penalty matrix: squared second differences of coefficients; for categories their squares."""
     n = basis.n_curves
     found = np.eye(size)
     if not basis.n_categories and n > 2:

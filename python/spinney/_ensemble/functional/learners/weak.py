@@ -1,4 +1,4 @@
-"""What every weak learner is: parameters, and a fitter that is made once for a table and fits round after round."""
+"""Weak learners: their parameters, and fitters that prepare a table once and fit a function in each round."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _POSITIVE = Interval(Integral, 1, None, closed="left")
 
 @dataclass(frozen=True)
 class LearningTable:
-    """The rows that all rounds learn from.
+    """The training rows of all rounds.
 
     Attributes
     ----------
     inputs : Inputs
         The rows.
     schema : Schema
-        Their columns.
+        Columns of the table.
     weight : ndarray of shape (n_rows,)
-        Weights; rows of weight 0 are not learned from in any round.
+        Weights; rows of weight 0 are not used in any round.
     seed : int
-        Seed of what is drawn.
+        Random seed.
     """
 
     inputs: Inputs
@@ -49,7 +49,7 @@ class LearningTable:
     seed: int
 
     def remembered(self, max_rows: int) -> tuple[NDArray[np.intp], Floats]:
-        """Draw at most so many rows of positive weight, without replacement; return them and their terms."""
+        """Return at most `max_rows` rows of positive weight, drawn without replacement, and their terms."""
         rows = np.flatnonzero(self.weight > 0)
         if len(rows) > max_rows:
             rows = np.sort(np.random.RandomState(self.seed).choice(rows, max_rows, replace=False))
@@ -58,14 +58,14 @@ class LearningTable:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A function fitted to residuals, not yet part of the model.
+    """A function fitted to residuals that is not part of the model yet.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows,)
-        Its values in the rows.
+        Values of the function.
     add : callable
-        Makes it the next step of its learner.
+        Adds the function to the model.
     """
 
     values: Floats
@@ -73,19 +73,19 @@ class Candidate:
 
 
 class Fitter(ABC):
-    """A weak learner at work on one table.
+    """A weak learner that is prepared for one table.
 
     Attributes
     ----------
     steps : Steps
-        The functions that were taken into the model.
+        The functions that were added to the model.
     """
 
     steps: Steps
 
     @property
     def can_fit(self) -> bool:
-        """Whether the table has anything for this learner."""
+        """Whether the learner can fit the table."""
         return True
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Fitter(ABC):
 
 
 class WeakLearner(BaseEstimator):
-    """A weak learner by its parameters."""
+    """Base of weak learners: their parameters."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         check_parameter_names(cls, kwargs, {})
@@ -122,7 +122,7 @@ class WeakLearner(BaseEstimator):
 
     @abstractmethod
     def _begin(self, table: LearningTable) -> Fitter:
-        """Prepare what all rounds share."""
+        """Return the fitter of all rounds."""
 
     def _check(self) -> None:
         """Check the parameters."""
@@ -132,18 +132,18 @@ class WeakLearner(BaseEstimator):
 
 @estimator
 class Trees(WeakLearner):
-    """Regression trees of some depth, or with some number of splits; stumps by default.
+    """Regression trees of a given depth or number of splits; stumps by default.
 
     Parameters
     ----------
     max_depth : int or None, default=1
-        Most splits between the root and a leaf; None: no limit. With ``n_splits`` the default is None.
+        Maximum depth; None: no limit. With ``n_splits`` the default is None.
     n_splits : int or None, default=None
-        Splits of each tree, the best first; as many as the table allows, if that is fewer.
+        Maximum number of splits of each tree, grown best-first.
     min_samples_leaf : int, default=1
-        Fewest rows in a leaf.
+        Minimum number of rows in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Columns tried at each split; None: all.
+        Number or fraction of features considered per split; None: all.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class _TreeFitter(Fitter):
         self._n_fits = 0
 
     def fit(self, residual: Floats, weight: Floats) -> Candidate:
-        """Grow a tree."""
+        """Fit a tree."""
         columns = self._columns
         target = np.ascontiguousarray(residual[:, np.newaxis])
         seed = (self._seed + self._n_fits) % (2**31 - 1)
@@ -193,22 +193,21 @@ class _TreeFitter(Fitter):
         return Candidate(np.asarray(tree.value).take(leaves), lambda: self.steps.add(tree))
 
 
-_LEAST_RIDGE = 1e-8  # two rows may be the same
+_LEAST_RIDGE = 1e-8  # the kernel matrix of equal rows is singular
 
 
 @estimator
 class Neighbors(WeakLearner):
-    """Means over the nearest rows, by the distance of the scaled columns.
+    """k-nearest neighbours regression by the distance of the scaled columns.
 
-    Means are weighted by the rows' weights; a row of weight 2 is still one of the neighbours. All rows that are
-    remembered count in every round.
+    Means are weighted; a row of weight 2 counts as one neighbour. All stored rows are used in every round.
 
     Parameters
     ----------
     n_neighbors : int, default=20
-        Rows that a mean is over; all, if there are fewer.
+        Number of neighbours; all rows if there are fewer.
     max_rows : int, default=5000
-        Rows that are remembered at most; if the table has more, they are drawn.
+        Maximum number of stored rows, which are drawn from larger tables.
     """
 
     n_neighbors: int = parameter(_POSITIVE, default=20, kw_only=False)
@@ -226,23 +225,23 @@ class _NeighbourFitter(Fitter):
         self.steps: NeighbourSteps = NeighbourSteps(n_neighbours, remembered, table.weight[self._rows])
 
     def fit(self, residual: Floats, weight: Floats) -> Candidate:
-        """Remember the residuals, and give rows the mean of those near them."""
+        """Return the mean residuals of the nearest neighbours."""
         numbers = residual[self._rows]
         return Candidate(self.steps.means(self._inputs, numbers), lambda: self.steps.add(numbers))
 
 
 @estimator
 class KernelRidge(WeakLearner):
-    """Ridge regression with a Gaussian kernel of the scaled columns. All rows remembered count in every round.
+    """Kernel ridge regression with a Gaussian kernel of the scaled columns. All stored rows are used in every round.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Strength of the ridge, for rows of weight 1.
+        Ridge penalty, for rows of weight 1.
     gamma : float or None, default=None
-        How narrow the kernel exp(-gamma · distance²) is; None: 1 / number of terms.
+        Parameter of the kernel exp(-gamma · distance²); None: 1 / number of terms.
     max_rows : int, default=500
-        Rows that are fitted to at most; if the table has more, they are drawn.
+        Maximum number of stored rows, which are drawn from larger tables.
     """
 
     alpha: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0, kw_only=False)
