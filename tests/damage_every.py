@@ -65,7 +65,7 @@ def sealed(data, rng):
 
 
 class Subject:
-    """A fitted model with its bytes, and what it says."""
+    """A fitted model with its bytes, and its predictions."""
 
     def __init__(self, name):
         self.name = name
@@ -73,7 +73,7 @@ class Subject:
         file = io.BytesIO()
         model.save(file)
         self.file, self.pickle = file.getvalue(), pickle.dumps(model)
-        self.said = answers(model)
+        self.answers = answers(model)
         # a file has members in full where they were given by a word
         whole = spinney.load(io.BytesIO(self.file)), pickle.loads(self.pickle)
         self.of_file, self.of_pickle = (repr(again.get_params()) for again in whole)
@@ -110,7 +110,7 @@ def outcome(seed, subjects):
     try:
         wanted = subject.of_pickle if is_pickle else subject.of_file
         assert repr(model.get_params()) == wanted, "other parameters"
-        assert_same_answers(answers(model), subject.said)
+        assert_same_answers(answers(model), subject.answers)
     except Exception as error:
         raise AssertionError(f"{subject.name}: a damaged {kind} was loaded and differs: {error}") from error
     return f"{kind} equal"

@@ -56,7 +56,7 @@ def set_field(data, rng):
 
 
 def header_range(data):
-    """Where the JSON text is, if the beginning of the file still says it."""
+    """Where the JSON text is, if the beginning of the file still has its position."""
     begin = 40 + 32 * int.from_bytes(data[32:36], "little")
     end = begin + int.from_bytes(data[24:32], "little")
     return (begin, end) if begin < end <= len(data) else (0, len(data))

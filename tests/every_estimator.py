@@ -1,6 +1,6 @@
 """One small fitted model of every estimator, with every kind of member and every option that changes what is kept.
 
-`MODELS` makes them by name; `answers` asks a model all it can say, so that two models can be compared to the bit.
+`MODELS` makes them by name; `answers` returns all outputs of a model, so that two models can be compared exactly.
 """
 
 import warnings
@@ -287,7 +287,7 @@ _ASKED = ("predict", "predict_proba", "decision_function", "score_samples", "tra
 
 
 def answers(model):
-    """Return all that a model says of the rows it was fitted on, as a dict of lists of arrays."""
+    """Return all outputs of a model for its training rows, as a dict of lists of arrays."""
     X = rows_of(model)
     found = {name: getattr(model, name)(X) for name in _ASKED if hasattr(model, name)}
     if getattr(model, "keep_rows", False):

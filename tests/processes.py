@@ -1,4 +1,4 @@
-"""Programs in processes of their own, without the two seconds that importing scikit-learn costs each of them.
+"""Programs in separate processes, without the two seconds that importing scikit-learn costs each of them.
 
 One interpreter imports the packages, uses none of them and forks for every program. Tests of importing, of starting and
 of leaving the interpreter need a new one instead.

@@ -11,7 +11,7 @@ FACTOR = int(os.environ.get("SPINNEY_EXAMPLES", "1"))
 
 
 def examples(quick: int, **more: bool) -> settings:
-    """Settings of a property: `quick` examples, times what the variable SPINNEY_EXAMPLES says."""
+    """Settings of a property: `quick` examples, times the variable SPINNEY_EXAMPLES."""
     return settings(max_examples=quick * FACTOR, deadline=None, **more)
 
 

@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     total, folders = 0, Counter[str]()
     for name in listed:
         path = ROOT / name
-        if path.suffix not in SUFFIXES or name in EXEMPT or not path.is_file():
+        if path.suffix not in SUFFIXES or name in EXEMPT or name.endswith(".min.js") or not path.is_file():
             continue
         if chosen and not any(name.startswith(start) for start in chosen):
             continue
