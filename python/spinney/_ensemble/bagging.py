@@ -372,7 +372,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         if X is None or y is None:
             if metric is not None or not hasattr(self, "oob_curve_"):
                 raise ValueError(
-                    "Pass X and y as they were at fit; without them only the curve of oob_score=True is available."
+                    "Pass X and y as passed to fit. Without them, only the curve of oob_score=True is available."
                 )
             return np.array(self.oob_curve_)
         table, bag = self._matched(X), self._bag()
