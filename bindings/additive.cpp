@@ -168,7 +168,7 @@ void init_additive(nb::module_& m) {
   def_array<double>(c, "value", &Tree::value, "Value of each node.");
   c.def_prop_ro("n_trees", [](const AdditiveHandle& a) { return a.additive.forest().n_trees(); })
       .def_prop_ro(
-          "has_lines", [](const AdditiveHandle& a) { return a.additive.has_linear_leaves(); },
+          "has_linear_leaves", [](const AdditiveHandle& a) { return a.additive.has_linear_leaves(); },
           "Whether some leaves are linear.")
       .def_prop_ro("n_outputs", [](const AdditiveHandle& a) { return a.additive.n_outputs(); })
       .def_prop_ro("size", [](const AdditiveHandle& a) { return a.additive.forest().nodes.size(); })
@@ -192,7 +192,7 @@ void init_additive(nb::module_& m) {
            nb::keep_alive<1, 2>())
       .def("code", &RowScorer::code, "row"_a, "offset"_a = nb::none(), "Code of the predicted class.")
       .def("value", &RowScorer::value, "row"_a, "offset"_a = nb::none(), "Predicted value.")
-      .def("shares", &RowScorer::proba, "row"_a, nb::arg("out").noconvert(), "offset"_a = nb::none(),
+      .def("proba", &RowScorer::proba, "row"_a, nb::arg("out").noconvert(), "offset"_a = nb::none(),
            "Write numbers or class probabilities to `out`.");
   m.def("predicted", &predicted, "link"_a, "scores"_a, "Numbers or class probabilities by row, for scores by row.");
   m.def("make_additive", &make_additive, "trees"_a, "n_outputs"_a, "n_categories"_a);

@@ -233,8 +233,9 @@ std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first,
 }
 
 // The first round of each booster, the second of each, and so on.
-AdditiveHandle* add_up_in_turns(const std::vector<const BoostingHandle*>& boosters, const std::vector<double>& factors,
-                                const std::vector<Statistics>& statistics, const std::vector<std::uint32_t>& n_rounds) {
+AdditiveHandle* interleave_rounds(const std::vector<const BoostingHandle*>& boosters,
+                                  const std::vector<double>& factors, const std::vector<Statistics>& statistics,
+                                  const std::vector<std::uint32_t>& n_rounds) {
   if (boosters.empty() || statistics.size() != boosters.size() || n_rounds.size() != boosters.size())
     throw nb::value_error("Pass statistics and a number of rounds for each of at least one booster.");
   std::vector<ModelTrees> models;
@@ -256,7 +257,7 @@ AdditiveHandle* add_up_in_turns(const std::vector<const BoostingHandle*>& booste
 }
 
 void advance_handles(const std::vector<BoostingHandle*>& handles, const std::vector<EarlyStopping*>& stoppings,
-                     std::uint32_t n_rounds, bool keeps_best, int n_jobs) {
+                     std::uint32_t n_rounds, bool saves_best, int n_jobs) {
   if (handles.empty() || (!stoppings.empty() && stoppings.size() != handles.size()))
     throw nb::value_error("Pass at least one booster, and one stopping rule for each or none.");
   std::vector<Runner> runners;
@@ -268,7 +269,7 @@ void advance_handles(const std::vector<BoostingHandle*>& handles, const std::vec
       if (earlier.booster == handles[i]->boosting.get()) throw nb::value_error("A booster occurs twice.");
       if (stopping != nullptr && earlier.stopping == stopping) throw nb::value_error("A stopping rule occurs twice.");
     }
-    runners.push_back({handles[i]->boosting.get(), &handles[i]->log, stopping, n_rounds, keeps_best});
+    runners.push_back({handles[i]->boosting.get(), &handles[i]->log, stopping, n_rounds, saves_best});
   }
   const int n_threads = resolve_threads(n_jobs);
   run_interruptible([&](Interrupt& interrupt) { advance_together(runners, n_threads, interrupt); });
@@ -335,23 +336,23 @@ void init_boosting(nb::module_& m) {
       .def_prop_ro("n_dropped", &n_dropped, "Number of earlier rounds that each round has dropped.")
       .def("scores_to_fit", &scores_to_fit, "Scores without the rounds that the next one drops.")
       .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });
-  nb::class_<EarlyStopping>(m, "Settling", "A stopping rule: losses no longer decrease.")
+  nb::class_<EarlyStopping>(m, "EarlyStopping", "A stopping rule: losses no longer decrease.")
       .def(
           "__init__",
           [](EarlyStopping* self, std::uint32_t patience, double tol, double min_relative_decrease, bool of_best) {
             new (self) EarlyStopping(EarlyStoppingRule{patience, tol, min_relative_decrease, of_best});
           },
-          "patience"_a, "tol"_a, "worth"_a, "of_present"_a)
+          "patience"_a, "tol"_a, "min_relative_decrease"_a, "of_best"_a)
       .def("add", &EarlyStopping::add, "loss"_a)
       .def_prop_ro("is_best", &EarlyStopping::is_best, "Whether the last loss is the lowest so far.")
-      .def_prop_ro("is_settled", &EarlyStopping::is_stopped,
+      .def_prop_ro("is_stopped", &EarlyStopping::is_stopped,
                    "Whether the lowest loss has hardly decreased for `patience` losses.");
-  m.def("advance_together", &advance_handles, "members"_a, "settlings"_a, "n_rounds"_a, "keeps_best"_a, "n_jobs"_a,
+  m.def("advance_together", &advance_handles, "members"_a, "stoppings"_a, "n_rounds"_a, "saves_best"_a, "n_jobs"_a,
         "Perform at least one and at most n_rounds more rounds of each, until its stopping rule applies to the "
         "validation loss. The rule "
         "is "
         "None if the caller decides.");
-  m.def("add_up_in_turns", &add_up_in_turns, "boosters"_a, "factors"_a, "statistics"_a, "n_rounds"_a,
+  m.def("interleave_rounds", &interleave_rounds, "boosters"_a, "factors"_a, "statistics"_a, "n_rounds"_a,
         "The first trees of several boosters, as by `Boosting.trees`, in one sum: a round of each, then the "
         "next.");
 }

@@ -312,9 +312,9 @@ static void init_spill(nb::module_& m) {
            "Map an open file for reading, with the checksums of its contents.")
       .def("verify", &Spill::verify, nb::call_guard<nb::gil_scoped_release>(),
            "Raise an exception if files have changed since they were written.")
-      .def("let_go", &Spill::release_pages, "Release the pages; they are read again when needed.")
+      .def("release_pages", &Spill::release_pages, "Release the pages; they are read again when needed.")
       .def("touch", &Spill::touch, nb::arg("n_bytes"), "Announce that n_bytes are about to be read.")
-      .def_prop_ro("n_times_let_go", &Spill::n_releases, "How often pages were released.");
+      .def_prop_ro("n_releases", &Spill::n_releases, "How often pages were released.");
 }
 
 void init_data(nb::module_& m) {
@@ -332,9 +332,9 @@ void init_data(nb::module_& m) {
            "of each "
            "row; None: 1.")
       .def(
-          "lie_in", [](TableHandle& t, const std::shared_ptr<spinney::Spill>& spill) { t.table.spill = spill; },
+          "use_spill", [](TableHandle& t, const std::shared_ptr<spinney::Spill>& spill) { t.table.spill = spill; },
           nb::arg("spill"), "Declare that the columns, and data derived from them, are stored in files.")
-      .def("kept", &spinney::spilled, nb::arg("numbers"),
+      .def("store", &spinney::spilled, nb::arg("numbers"),
            "The same numbers stored like the columns: a copy in files, or the array itself.")
       .def(
           "copy", [](const TableHandle& t) { return TableHandle(t); },

@@ -310,7 +310,7 @@ void init_forest(nb::module_& m) {
       .def("tree", &tree_at, "t"_a, "A copy of one tree.")
       .def("extended", &extended, "other"_a)
       .def("shrunk", &shrunk, "strength"_a, "The same splits with values shrunk towards those of the ancestors.")
-      .def("own_shares", &true_class_proba_of, "leaf"_a, "unseen"_a, "codes"_a, "n_classes"_a, "strengths"_a,
+      .def("true_class_proba", &true_class_proba_of, "leaf"_a, "unseen"_a, "codes"_a, "n_classes"_a, "strengths"_a,
            "n_jobs"_a, "Out-of-bag probability of each row's true class, (n_rows * n_outputs, n_strengths).")
       .def("predict", &predict, "table"_a, "n_jobs"_a, "Mean over the trees.")
       .def("predict_one", &predict_one, "row"_a)

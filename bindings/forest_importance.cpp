@@ -116,7 +116,7 @@ static nb::tuple rises(const ForestHandle& forest, const TableHandle& table, con
     request.node_class = node_class->data();
   }
   PermutationRises found = run_interruptible([&](Interrupt& interrupt) {
-    return permutation_rises(forest.forest, arrays.evaluated, request, resolve_threads(n_jobs), interrupt);
+    return permutation_increases(forest.forest, arrays.evaluated, request, resolve_threads(n_jobs), interrupt);
   });
   return nb::make_tuple(own(std::move(found.loss)), own_rows(std::move(found.rise), n_groups),
                         own_rows(std::move(found.row_rise), n_groups), own(std::move(found.row_trees)));
@@ -128,7 +128,8 @@ void init_forest_importance(nb::module_& m) {
   using namespace spinney;
   m.def("out_of_bag_sums", &node_sums, "forest"_a, "table"_a, "sampling"_a, "target"_a, "n_classes"_a,
         "weight"_a.none(), "n_jobs"_a, "Weight and summed target of the out-of-bag rows at each node.");
-  m.def("permutation_rises", &rises, "forest"_a, "table"_a, "sampling"_a, "target"_a, "n_classes"_a, "weight"_a.none(),
-        "loss"_a, "node_class"_a.none(), "groups"_a, "n_repeats"_a, "seed"_a, "by_row"_a, "n_jobs"_a, "output_scale"_a,
+  m.def("permutation_increases", &rises, "forest"_a, "table"_a, "sampling"_a, "target"_a, "n_classes"_a,
+        "weight"_a.none(), "loss"_a, "node_class"_a.none(), "groups"_a, "n_repeats"_a, "seed"_a, "by_row"_a, "n_jobs"_a,
+        "output_scale"_a,
         "Loss of each tree, its increase by tree and group and by row and group, and the number of trees by row.");
 }

@@ -260,7 +260,7 @@ void init_growing(nb::module_& m) {
   nb::class_<RpartOptions>(m, "RpartOptions", "Options of rpart's conventions.")
       .def("__init__", &init_rpart, nb::kw_only(), "quirks"_a, "fold"_a, "closed_cuts"_a, "rows"_a, "price"_a.none(),
            "class_risk"_a, "response"_a.none(), "exposure"_a.none(), "class_factor"_a);
-  nb::class_<SurrogateOptions>(m, "WeighingOptions", "Options of surrogates and competing splits.")
+  nb::class_<SurrogateOptions>(m, "SurrogateOptions", "Options of surrogates and competing splits.")
       .def("__init__", &init_surrogates, nb::kw_only(), "present_only"_a, "max_competitors"_a, "max_surrogates"_a,
            "absent_disagrees"_a, "missing_fallback"_a, "case_weight"_a.none(), "rpart"_a.none());
   nb::class_<GrowthOptions>(m, "GrowthOptions", nb::type_slots(slots), "Options of tree growth.")
@@ -268,5 +268,5 @@ void init_growing(nb::module_& m) {
            "min_weight_leaf"_a, "min_impurity_decrease"_a, "min_purity"_a, "max_features"_a, "feature_weights"_a,
            "always_try"_a, "max_leaf_nodes"_a, "random_cuts"_a, "random_ties"_a, "charge_categories"_a, "row_weight"_a,
            "seed"_a, "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a, "cost"_a.none(), "max_bins"_a,
-           "n_jobs"_a, "weighing"_a.none(), "user"_a.none());
+           "n_jobs"_a, "surrogates"_a.none(), "user"_a.none());
 }

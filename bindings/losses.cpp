@@ -125,7 +125,7 @@ double point_of_balance(const std::function<Doubles1(double)>& terms_at, double 
     const Doubles1 terms = terms_at(at);
     return std::vector<double>(terms.data(), terms.data() + terms.shape(0));
   };
-  return balance_point(copied, reach, base, scale);
+  return root_of_sum(copied, reach, base, scale);
 }
 
 void init_traits(nb::module_& m) {
@@ -143,7 +143,7 @@ void init_traits(nb::module_& m) {
       .def_ro("preset", &LossParameter::preset, "Default.")
       .def_ro("low", &LossParameter::low)
       .def_ro("high", &LossParameter::high)
-      .def_ro("may_be_bound", &LossParameter::may_be_bound, "Whether `low` and `high` are valid values.");
+      .def_ro("includes_bounds", &LossParameter::includes_bounds, "Whether `low` and `high` are valid values.");
   nb::class_<LossTraits>(m, "LossTraits", "The description of a loss.")
       .def_ro("name", &LossTraits::name, nb::sig("def name(self) -> str"))
       .def_prop_ro(
@@ -162,8 +162,8 @@ void init_traits(nb::module_& m) {
       .def_ro("of_two_classes", &LossTraits::of_two_classes, "Whether it supports two classes only.")
       .def_prop_ro("refits_leaves", &LossTraits::refits_leaves,
                    "Whether leaves take medians or quantiles of residuals instead of steps.")
-      .def_ro("tempers_steps", &LossTraits::needs_damping)
-      .def_ro("bends", &LossTraits::has_delta,
+      .def_ro("needs_damping", &LossTraits::needs_damping)
+      .def_ro("has_delta", &LossTraits::has_delta,
               "Whether it is quadratic up to a quantile of the residuals and linear beyond.")
       .def_ro("is_shift_invariant", &LossTraits::is_shift_invariant,
               "Whether only the distance from score to target matters, so that both may be shifted.")
@@ -183,15 +183,15 @@ void init_losses(nb::module_& m) {
   m.def("loss_link", &link_of, "name"_a, "parameter"_a, "The link from scores to predictions; see `predicted`.");
   m.def("loss_rows", &loss_rows, "name"_a, "parameter"_a, "target"_a, "scores"_a,
         "Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: "
-        "`loss_bend`.");
+        "`loss_delta`.");
   m.def("loss_value", &loss_value, "name"_a, "parameter"_a, "target"_a, "scores"_a, "weight"_a.none(),
         "Weighted mean of `loss_rows`.");
   m.def("loss_gradients", &loss_gradients, "name"_a, "parameter"_a, "target"_a, "scores"_a,
         "Gradients and hessians of `loss_rows`, by score and row, without weights.");
-  m.def("loss_bend", &loss_delta, "name"_a, "parameter"_a, "target"_a, "score"_a, "weight"_a.none(),
+  m.def("loss_delta", &loss_delta, "name"_a, "parameter"_a, "target"_a, "score"_a, "weight"_a.none(),
         "Delta, the residual at which the loss becomes linear; for other losses, the parameter.");
   m.def("loss_start", &loss_start, "name"_a, "parameter"_a, "target"_a, "weight"_a.none(), "offset"_a.none(),
         "n_scores"_a, "Constant scores of minimum loss with offsets, (n_scores, n_rows). Weights are positive.");
-  m.def("balance_point", &point_of_balance, "terms_at"_a, "reach"_a, "base"_a, "scale"_a,
+  m.def("root_of_sum", &point_of_balance, "terms_at"_a, "reach"_a, "base"_a, "scale"_a,
         "The root of a sum of increasing terms.");
 }

@@ -222,8 +222,8 @@ nb::list history(const PartitionedHandle& self, std::size_t first) {
 nb::bytes request_of(const std::string& name) {
   const std::pair<const char*, Request> known[] = {{"gradients", Request::gradients},
                                                    {"held_scores", Request::held_scores},
-                                                   {"keep_scores", Request::keep_scores},
-                                                   {"kept_scores", Request::kept_scores}};
+                                                   {"save_scores", Request::save_scores},
+                                                   {"saved_scores", Request::saved_scores}};
   for (const auto& [word, request] : known)
     if (name == word) return nb::bytes(&request, 1);
   throw nb::value_error("Unknown request.");

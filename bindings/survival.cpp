@@ -151,12 +151,12 @@ void init_survival(nb::module_& m) {
            "Gradients and hessians, (1, n_rows), without weights, and the mean loss.")
       .def("mean_loss", &TimedRowsHandle::mean_loss, "scores"_a, "scale"_a, "n_jobs"_a,
            "The mean loss at these scores.");
-  m.def("shares_left", &survival, "distribution"_a, "z"_a,
+  m.def("survival_function", &survival, "distribution"_a, "z"_a,
         "Survival function at each z, the log time minus the score divided by the scale.");
   m.def(
       "time_quantile",
       [](const std::string& name, double probability) { return quantile_of(distribution_named(name), probability); },
-      "distribution"_a, "share"_a, "The quantile of z at a probability.");
+      "distribution"_a, "probability"_a, "The quantile of z at a probability.");
   m.def("concordance", &concordance_of, "low"_a, "high"_a, "expected"_a, "weight"_a.none(),
         "Harrell's concordance of time intervals and predictions; NaN if no pair can be compared.");
 }

@@ -272,7 +272,7 @@ void init_tree(nb::module_& m) {
       .def("pruning_path", &pruning_path, "risk"_a = nb::none(), "n_jobs"_a = 1)
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
-      .def("lines", &linear_leaves)
+      .def("linear_leaves", &linear_leaves)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
       .def("shrunk", &shrunk, "strength"_a)
       .def("first_cuts", &first_cuts_of, "risk"_a, "limits"_a)

@@ -43,7 +43,7 @@ class TreeGrower : public Rows::Growth {
   BoostedTree grow()
     requires PresentRows<Rows>
   {
-    auto root = is_root_built(rows_.n_rows());
+    auto root = build_root(rows_.n_rows());
     alone_ns_ = std::clamp(rows_.estimated_ns() / (4.0 * n_threads_), 100'000.0, 500'000.0);
     if constexpr (Rows::takes_given_splits) {
       if (params_.symmetric) return grow_levels(std::move(root));
@@ -70,7 +70,7 @@ class TreeGrower : public Rows::Growth {
       Growth::settle;
   using Growth::heap_, Growth::n_leaves_, Growth::params_;
 
-  std::unique_ptr<Leaf> is_root_built(std::size_t n_rows) {
+  std::unique_ptr<Leaf> build_root(std::size_t n_rows) {
     auto root = Growth::make_root(n_rows);
     rows_.init_root(*root);
     return root;

@@ -138,7 +138,7 @@ PartitionedTree::PartitionedTree(const Coding& coding, const BoostParams& params
 
 void PartitionedTree::init_root(std::size_t n_rows, std::span<MessageReader> partitions) {
   rows_.read_from(partitions);
-  push(is_root_built(n_rows));
+  push(build_root(n_rows));
 }
 
 // The child with the smaller hessian, which usually has fewer rows; none if neither will be split.

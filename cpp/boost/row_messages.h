@@ -14,15 +14,15 @@
 namespace spinney {
 
 enum class Request : std::uint8_t {
-  gradients,    // at the current scores: gradient sums and losses, chunk by chunk
-  init_root,    // draws rows and starts trees: DrawnRows, then the sum and the cells of each root
-  split,        // batches of trees: numbers of left rows, histograms; then sums of leaves
-  leaf_sums,    // of nodes
-  add,          // finished trees, for training and validation rows
-  out_of_bag,   // targets, weights and scores of some out-of-bag rows
-  held_scores,  // scores of the validation set
-  keep_scores,  // no answer: saves the current scores as the best so far
-  kept_scores,  // the scores saved last
+  gradients,     // at the current scores: gradient sums and losses, chunk by chunk
+  init_root,     // draws rows and starts trees: DrawnRows, then the sum and the cells of each root
+  split,         // batches of trees: numbers of left rows, histograms; then sums of leaves
+  leaf_sums,     // of nodes
+  add,           // finished trees, for training and validation rows
+  out_of_bag,    // targets, weights and scores of some out-of-bag rows
+  held_scores,   // scores of the validation set
+  save_scores,   // no answer: saves the current scores as the best so far
+  saved_scores,  // the scores saved last
 };
 
 inline MessageWriter message_of(Request kind) {

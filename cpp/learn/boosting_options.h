@@ -13,21 +13,21 @@ namespace option_bounds {
 inline constexpr OptionBounds bins{2, 65535, true, true};
 }
 
-#define SPINNEY_ROUND_OPTIONS(OPTION)                                                                            \
-  OPTION(whole, max_bins, 65535, bins, "Maximum number of bins of a column, without missing values.")            \
-  OPTION(real, subsample, 1, fraction, "Fraction of the rows drawn for each round.")                             \
-  OPTION(flag, draws_by_gradient, false, any, "Draw rows with probabilities proportional to their gradients.")   \
-  OPTION(real, top_share, 0, fraction_or_off,                                                                    \
-         "Fraction of rows with the largest gradients to use, plus a sample of the others.")                     \
-  OPTION(whole, n_parallel_trees, 1, at_least(1), "Number of rounds that fit the gradients of the same scores.") \
-  OPTION(real, drop_rate, 0, chance, "Probability that an earlier round is dropped.")                            \
-  OPTION(real, skip_drop, 0, chance, "Probability that a round drops nothing.")                                  \
-  OPTION(whole, max_drop, UINT32_MAX, at_least(1), "Maximum number of rounds to drop.")                          \
-  OPTION(flag, drops_by_weight, false, any, "Drop rounds with probabilities proportional to their weights.")     \
-  OPTION(whole, steps_grow_after, 0, at_least(0), "Rounds after which the learning rate grows; 0: never.")       \
-  OPTION(flag, temper_steps, true, any, "Damp long Newton steps.")                                               \
-  OPTION(flag, vector_leaves, false, any, "Grow one tree per round, with a value for each score in its leaves.") \
-  OPTION(real, hierarchical_shrinkage, 0, at_least(0), "Strength of hierarchical shrinkage.")                    \
+#define SPINNEY_ROUND_OPTIONS(OPTION)                                                                                \
+  OPTION(whole, max_bins, 65535, bins, "Maximum number of bins of a column, without missing values.")                \
+  OPTION(real, subsample, 1, fraction, "Fraction of the rows drawn for each round.")                                 \
+  OPTION(flag, draws_by_gradient, false, any, "Draw rows with probabilities proportional to their gradients.")       \
+  OPTION(real, top_fraction, 0, fraction_or_off,                                                                     \
+         "Fraction of rows with the largest gradients to use, plus a sample of the others.")                         \
+  OPTION(whole, n_parallel_trees, 1, at_least(1), "Number of rounds that fit the gradients of the same scores.")     \
+  OPTION(real, drop_rate, 0, chance, "Probability that an earlier round is dropped.")                                \
+  OPTION(real, skip_drop, 0, chance, "Probability that a round drops nothing.")                                      \
+  OPTION(whole, max_drop, UINT32_MAX, at_least(1), "Maximum number of rounds to drop.")                              \
+  OPTION(flag, drops_by_weight, false, any, "Drop rounds with probabilities proportional to their weights.")         \
+  OPTION(whole, learning_rate_growth_start, 0, at_least(0), "Rounds after which the learning rate grows; 0: never.") \
+  OPTION(flag, damp_steps, true, any, "Damp long Newton steps.")                                                     \
+  OPTION(flag, vector_leaves, false, any, "Grow one tree per round, with a value for each score in its leaves.")     \
+  OPTION(real, hierarchical_shrinkage, 0, at_least(0), "Strength of hierarchical shrinkage.")                        \
   OPTION(real, linear_l2, 0, at_least(0), "L2 penalty on slopes of linear leaves, for standardised columns.")
 
 #define SPINNEY_ROUND_LISTS(LIST)                                                                \

@@ -31,8 +31,8 @@ std::vector<BoostParams> BoostingParams::constrain() {
 
 double BoostingParams::step_growth(std::uint32_t round) const {
   constexpr double most = 3;
-  if (steps_grow_after == 0 || round <= steps_grow_after) return 1;
-  return std::min(most, static_cast<double>(round) / static_cast<double>(steps_grow_after));
+  if (learning_rate_growth_start == 0 || round <= learning_rate_growth_start) return 1;
+  return std::min(most, static_cast<double>(round) / static_cast<double>(learning_rate_growth_start));
 }
 
 std::vector<PlacedComponent> placed(const std::vector<LossComponent>& components) {

@@ -46,7 +46,7 @@ void order_values(Tree& tree, const std::vector<std::int8_t>& monotone) {
 bool is_damped(const BoostingParams& params, const PlacedComponent& component, std::uint32_t score) {
   // The mean of a normal distribution is in the unit of the target: its steps do not diverge.
   const bool is_mean = component.loss == Loss::normal && score == component.first;
-  return params.temper_steps && traits_of(component.loss).needs_damping && !is_mean;
+  return params.damp_steps && traits_of(component.loss).needs_damping && !is_mean;
 }
 
 void set_steps(BoostedTree& grown, const std::vector<WholeSums>& sums, const LeafScales& scales,

@@ -35,7 +35,7 @@ bool advance(const Runner& runner, bool is_alone, Interrupt& interrupt) {
   if (!std::isfinite(losses.training) || (is_evaluated && !std::isfinite(losses.held_out))) return false;
   if (runner.stopping == nullptr || !is_evaluated) return true;
   runner.stopping->add(losses.held_out);
-  if (runner.keeps_best && runner.stopping->is_best()) runner.log->best_scores = booster.held_out().scores;
+  if (runner.saves_best && runner.stopping->is_best()) runner.log->best_scores = booster.held_out().scores;
   return !runner.stopping->is_stopped();
 }
 

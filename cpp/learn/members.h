@@ -47,7 +47,7 @@ struct Runner {
   RoundLog* log;
   EarlyStopping* stopping;     // null: the caller decides when to stop
   std::uint32_t n_rounds = 1;  // maximum number of rounds
-  bool keeps_best = false;     // save the best scores of the validation set
+  bool saves_best = false;     // save the best scores of the validation set
 };
 
 // Performs more rounds of each booster: n_rounds, or until its validation loss stops decreasing or a loss is not

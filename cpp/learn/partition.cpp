@@ -153,10 +153,10 @@ std::string Partition::answer(std::string_view request, Interrupt& interrupt) {
     case Request::held_scores:
       put_scores(state_.held_out.scores, to);
       break;
-    case Request::keep_scores:
+    case Request::save_scores:
       best_scores_ = state_.held_out.scores;
       break;
-    case Request::kept_scores:
+    case Request::saved_scores:
       put_scores(best_scores_, to);
       break;
     default:

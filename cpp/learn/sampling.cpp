@@ -40,7 +40,7 @@ void RowSample::add_weightless() {
 
 void RowSample::draw_by_hash() {
   const std::uint64_t key = derive(derive(state_.params.tree.seed, 11), state_.round);
-  if (state_.params.top_share > 0) return draw_largest_and_some(key);
+  if (state_.params.top_fraction > 0) return draw_largest_and_some(key);
   if (state_.params.draws_by_gradient) measure_rows();
   const auto is_drawn = [&](Row r) {
     const double chance =
@@ -69,10 +69,10 @@ void RowSample::draw_by_hash() {
 // expected values, and ties go to the first rows.
 void RowSample::draw_largest_and_some(std::uint64_t key) {
   const auto n = static_cast<double>(state_.all.size());
-  const auto n_largest = static_cast<std::size_t>(std::clamp(std::round(state_.params.top_share * n), 1.0, n));
+  const auto n_largest = static_cast<std::size_t>(std::clamp(std::round(state_.params.top_fraction * n), 1.0, n));
   const auto n_left = state_.all.size() - n_largest;
   const auto n_some = std::min(
-      static_cast<std::size_t>(std::max(1.0, std::round((state_.params.subsample - state_.params.top_share) * n))),
+      static_cast<std::size_t>(std::max(1.0, std::round((state_.params.subsample - state_.params.top_fraction) * n))),
       n_left);
   sizes_.resize(state_.n_rows());
   for_each_chunk(state_.n_rows(), state_.n_threads(), 2.0, [&](std::size_t, std::size_t begin, std::size_t end) {

@@ -231,12 +231,12 @@ double balance(NamedLoss loss, const StartRows& rows) {
     for (std::size_t r = 0; rows.weight != nullptr && r < n; ++r) terms[r] *= rows.weight[r];
     return terms;
   };
-  return balance_point(terms_at, reach, base, scale);
+  return root_of_sum(terms_at, reach, base, scale);
 }
 
 }  // namespace
 
-double balance_point(const TermsAt& terms_at, double reach, double base, double scale) {
+double root_of_sum(const TermsAt& terms_at, double reach, double base, double scale) {
   std::map<double, Balance> known;
   const auto balance_at = [&](double at) {
     const double place = base + scale * at;

@@ -22,6 +22,6 @@ std::vector<double> best_constants(NamedLoss loss, const StartRows& rows);
 // The root of a sum of increasing terms, by exact signs. The search starts between base - scale * (1 + reach / scale)
 // and the same distance above base, and extends further if needed.
 using TermsAt = std::function<std::vector<double>(double)>;
-double balance_point(const TermsAt& terms_at, double reach, double base, double scale);
+double root_of_sum(const TermsAt& terms_at, double reach, double base, double scale);
 
 }  // namespace spinney

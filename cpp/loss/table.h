@@ -44,7 +44,7 @@ enum class LeafRefit : std::uint8_t { none, quantile, clipped_mean };
 struct LossParameter {
   const char* name = nullptr;  // of the estimators' parameter; null: none
   double preset = 0, low = 0, high = 0;
-  bool may_be_bound = false;
+  bool includes_bounds = false;
 };
 
 struct LossTraits {
@@ -78,7 +78,7 @@ struct LossTraits {
 
 #define SPINNEY_LEVEL {.name = "quantile", .preset = 0.5, .low = 0, .high = 1}
 #define SPINNEY_DELTA {.name = "huber_share", .preset = 0.9, .low = 0, .high = 1}
-#define SPINNEY_FOCUS {.name = "focal_gamma", .preset = 2, .low = 0, .high = 10, .may_be_bound = true}
+#define SPINNEY_FOCUS {.name = "focal_gamma", .preset = 2, .low = 0, .high = 10, .includes_bounds = true}
 #define SPINNEY_POWER {.name = "tweedie_power", .preset = 1.5, .low = 1, .high = 2}
 
 // LOSS(enumerator, type, traits)

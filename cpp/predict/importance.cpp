@@ -323,8 +323,8 @@ NodeSums out_of_bag_sums(const Forest& forest, const EvaluationRows& evaluated, 
   return sums;
 }
 
-PermutationRises permutation_rises(const Forest& forest, const EvaluationRows& evaluated,
-                                   const PermutationRequest& request, int n_threads, Interrupt& interrupt) {
+PermutationRises permutation_increases(const Forest& forest, const EvaluationRows& evaluated,
+                                       const PermutationRequest& request, int n_threads, Interrupt& interrupt) {
   const std::size_t n_trees = forest.n_trees(), n_groups = request.groups.size(), n_rows = evaluated.table.n_rows;
   PermutationRises found;
   found.loss.resize(n_trees);

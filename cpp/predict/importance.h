@@ -62,7 +62,7 @@ struct PermutationRises {
 
 // The permutation of a tree's out-of-bag rows is a function of (seed, tree, first column of the group, repeat). A row
 // whose path does not test the group keeps its leaf, and the others start again at the first such test.
-PermutationRises permutation_rises(const Forest& forest, const EvaluationRows& evaluated,
-                                   const PermutationRequest& request, int n_threads, Interrupt& interrupt);
+PermutationRises permutation_increases(const Forest& forest, const EvaluationRows& evaluated,
+                                       const PermutationRequest& request, int n_threads, Interrupt& interrupt);
 
 }  // namespace spinney

@@ -77,14 +77,14 @@ class Spill:
     def verify(self) -> None:
         """Raise an exception if files have changed since they were written."""
 
-    def let_go(self) -> None:
+    def release_pages(self) -> None:
         """Release the pages; they are read again when needed."""
 
     def touch(self, n_bytes: int) -> None:
         """Announce that n_bytes are about to be read."""
 
     @property
-    def n_times_let_go(self) -> int:
+    def n_releases(self) -> int:
         """How often pages were released."""
 
 class Table:
@@ -106,12 +106,12 @@ class Table:
         The table with categories that occur less often than `least` pooled, in each column. `times`: repetitions of each row; None: 1.
         """
 
-    def lie_in(self, spill: Spill) -> None:
+    def use_spill(self, spill: Spill) -> None:
         """
         Declare that the columns, and data derived from them, are stored in files.
         """
 
-    def kept(self, numbers: object) -> object:
+    def store(self, numbers: object) -> object:
         """
         The same numbers stored like the columns: a copy in files, or the array itself.
         """
@@ -189,7 +189,7 @@ class RpartOptions:
         class_factor: Sequence[float],
     ) -> None: ...
 
-class WeighingOptions:
+class SurrogateOptions:
     """Options of surrogates and competing splits."""
 
     def __init__(
@@ -237,7 +237,7 @@ class GrowthOptions:
         | None,
         max_bins: int,
         n_jobs: int,
-        weighing: WeighingOptions | None,
+        surrogates: SurrogateOptions | None,
         user: UserCriterion | None,
     ) -> None: ...
 
@@ -297,7 +297,7 @@ class Tree:
         self, leaf: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)]
     ) -> Tree: ...
     def splits(self) -> object: ...
-    def lines(self) -> object: ...
+    def linear_leaves(self) -> object: ...
     def with_values(
         self,
         value: Annotated[
@@ -421,7 +421,7 @@ class Forest:
     def shrunk(self, strength: float) -> Forest:
         """The same splits with values shrunk towards those of the ancestors."""
 
-    def own_shares(
+    def true_class_proba(
         self,
         leaf: Annotated[
             NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
@@ -508,7 +508,7 @@ def out_of_bag_sums(
 ) -> tuple[Any, ...]:
     """Weight and summed target of the out-of-bag rows at each node."""
 
-def permutation_rises(
+def permutation_increases(
     forest: Forest,
     table: Table,
     sampling: Sampling,
@@ -651,7 +651,7 @@ class LossParameter:
     @property
     def high(self) -> float: ...
     @property
-    def may_be_bound(self) -> bool:
+    def includes_bounds(self) -> bool:
         """Whether `low` and `high` are valid values."""
 
 class LossTraits:
@@ -696,9 +696,9 @@ class LossTraits:
         """
 
     @property
-    def tempers_steps(self) -> bool: ...
+    def needs_damping(self) -> bool: ...
     @property
-    def bends(self) -> bool:
+    def has_delta(self) -> bool:
         """
         Whether it is quadratic up to a quantile of the residuals and linear beyond.
         """
@@ -730,7 +730,7 @@ def loss_rows(
     ],
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
     """
-    Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: `loss_bend`.
+    Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: `loss_delta`.
     """
 
 def loss_value(
@@ -760,7 +760,7 @@ def loss_gradients(
     Gradients and hessians of `loss_rows`, by score and row, without weights.
     """
 
-def loss_bend(
+def loss_delta(
     name: str,
     parameter: float,
     target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
@@ -788,7 +788,7 @@ def loss_start(
     Constant scores of minimum loss with offsets, (n_scores, n_rows). Weights are positive.
     """
 
-def balance_point(
+def root_of_sum(
     terms_at: Callable[
         [float],
         Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
@@ -808,14 +808,14 @@ class BoostingOptions:
         max_bins: int,
         subsample: float,
         draws_by_gradient: bool,
-        top_share: float,
+        top_fraction: float,
         n_parallel_trees: int,
         drop_rate: float,
         skip_drop: float,
         max_drop: int,
         drops_by_weight: bool,
-        steps_grow_after: int,
-        temper_steps: bool,
+        learning_rate_growth_start: int,
+        damp_steps: bool,
         vector_leaves: bool,
         hierarchical_shrinkage: float,
         linear_l2: float,
@@ -907,7 +907,7 @@ class Additive:
     @property
     def n_trees(self) -> int: ...
     @property
-    def has_lines(self) -> bool:
+    def has_linear_leaves(self) -> bool:
         """Whether some leaves are linear."""
 
     @property
@@ -956,7 +956,7 @@ class RowScorer:
     ) -> float:
         """Predicted value."""
 
-    def shares(
+    def proba(
         self,
         row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
         out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
@@ -1097,27 +1097,31 @@ class Boosting:
     @property
     def n_rounds(self) -> int: ...
 
-class Settling:
+class EarlyStopping:
     """A stopping rule: losses no longer decrease."""
 
-    def __init__(self, patience: int, tol: float, worth: float, of_present: bool) -> None: ...
+    def __init__(self, patience: int, tol: float, min_relative_decrease: float, of_best: bool) -> None: ...
     def add(self, loss: float) -> None: ...
     @property
     def is_best(self) -> bool:
         """Whether the last loss is the lowest so far."""
 
     @property
-    def is_settled(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether the lowest loss has hardly decreased for `patience` losses."""
 
 def advance_together(
-    members: Sequence[Boosting], settlings: Sequence[Settling], n_rounds: int, keeps_best: bool, n_jobs: int
+    members: Sequence[Boosting],
+    stoppings: Sequence[EarlyStopping],
+    n_rounds: int,
+    saves_best: bool,
+    n_jobs: int,
 ) -> None:
     """
     Perform at least one and at most n_rounds more rounds of each, until its stopping rule applies to the validation loss. The rule is None if the caller decides.
     """
 
-def add_up_in_turns(
+def interleave_rounds(
     boosters: Sequence[Boosting],
     factors: Sequence[float],
     statistics: Sequence[
@@ -1374,7 +1378,7 @@ class TimedRows:
     ) -> float:
         """The mean loss at these scores."""
 
-def shares_left(
+def survival_function(
     distribution: str,
     z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
@@ -1382,7 +1386,7 @@ def shares_left(
     Survival function at each z, the log time minus the score divided by the scale.
     """
 
-def time_quantile(distribution: str, share: float) -> float:
+def time_quantile(distribution: str, probability: float) -> float:
     """The quantile of z at a probability."""
 
 def concordance(

@@ -102,8 +102,8 @@ TEST(rises_are_the_same_for_any_number_of_threads) {
   request.groups = {{0}, {1}, {0, 1}};
   request.n_repeats = 3;
   request.by_row = true;
-  const PermutationRises one = permutation_rises(forest, evaluated, request, 1, interrupt);
-  const PermutationRises two = permutation_rises(forest, evaluated, request, 3, interrupt);
+  const PermutationRises one = permutation_increases(forest, evaluated, request, 1, interrupt);
+  const PermutationRises two = permutation_increases(forest, evaluated, request, 3, interrupt);
   CHECK(one.rise == two.rise && one.loss == two.loss);
   CHECK(one.row_rise == two.row_rise && one.row_trees == two.row_trees);
   for (std::size_t g = 0; g < 3; ++g) {

@@ -59,11 +59,11 @@ def dart(X, y, n_rounds, rate, rules, seed, learning_rate, **drops):
     return stages, dropped
 
 
-def goss_rows(gradients, top_share, subsample, seed, round_):
+def goss_rows(gradients, top_fraction, subsample, seed, round_):
     """Rows that are drawn, ascending, and what each stands for."""
     n = len(gradients)
-    n_top = int(np.clip(np.round(top_share * n), 1, n))
-    n_some = min(max(1, int(np.round((subsample - top_share) * n))), n - n_top)
+    n_top = int(np.clip(np.round(top_fraction * n), 1, n))
+    n_some = min(max(1, int(np.round((subsample - top_fraction) * n))), n - n_top)
     order = sorted(range(n), key=lambda r: (-np.float32(abs(gradients[r])), r))
     key = derive(derive(seed, 11), round_)
     some = sorted(order[n_top:], key=lambda r: derive(key, r))[:n_some]

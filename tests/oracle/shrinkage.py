@@ -1,9 +1,9 @@
-"""Reference implementation of cpp/tree/own_shares: out-of-bag probabilities of the rows' classes."""
+"""Reference implementation of cpp/tree/true_class_proba: out-of-bag probabilities of the rows' classes."""
 
 import numpy as np
 
 
-def own_shares(trees, leaf, unseen, codes, n_classes, strengths):
+def true_class_proba(trees, leaf, unseen, codes, n_classes, strengths):
     """Mean share of each row's own class by trees, (n_rows, n_outputs, n_strengths); 0 where none counts."""
     found = np.zeros((len(codes), len(n_classes), len(strengths)))
     first = np.concatenate([[0], np.cumsum(n_classes)])

@@ -168,11 +168,11 @@ class Member:
         self.curves: dict[str, list[float]] = {name: [] for name in CURVES}
         self._n_unrecorded = 0, 0  # earlier rounds without a training loss, and without a held-out loss
         self._n_recorded = 0  # rounds of the engine whose losses are recorded
-        self.early_stopping = _engine.Settling(
+        self.early_stopping = _engine.EarlyStopping(
             patience=min(int(recipe.patience), _NO_LIMIT) if recipe.stops_early else 0,
             tol=float(settings.tol),
-            worth=recipe.min_improvement,
-            of_present=recipe.relative_to_current,
+            min_relative_decrease=recipe.min_improvement,
+            of_best=recipe.relative_to_current,
         )
         self._best_scores = np.empty((0, 0))  # of the held-out rows after the best round, if Python evaluates
 
@@ -222,7 +222,7 @@ class Member:
     @property
     def has_stopped(self) -> bool:
         """Whether its held-out loss no longer improves."""
-        return self._recipe.stops_early and self.early_stopping.is_settled
+        return self._recipe.stops_early and self.early_stopping.is_stopped
 
     @property
     def has_out_of_bag(self) -> bool:
@@ -342,7 +342,7 @@ def mean_of_trees(members: Sequence[Member], factors: Floats) -> list[_engine.Tr
     engines = [member.engine for member in members]
     if all(isinstance(engine, _engine.Boosting) for engine in engines):
         encodings = [member.encodings for member in members]
-        return _engine.add_up_in_turns(engines, factors.tolist(), encodings, n_rounds)
+        return _engine.interleave_rounds(engines, factors.tolist(), encodings, n_rounds)
     trees, n_scores = [member.trees(factors, n) for member, n in zip(members, n_rounds, strict=True)], len(factors)
     return [trees[m][r * n_scores + k] for m, r in round_robin(n_rounds).tolist() for k in range(n_scores)]
 

@@ -81,8 +81,8 @@ def store_with_table(columns: Any, numbers: Floats) -> Floats:
     if not isinstance(columns, _engine.Table):  # rows that are not encoded
         return numbers
     if numbers.ndim == 1:
-        return cast(Floats, columns.kept(numbers))
-    return cast(Floats, columns.kept(np.ascontiguousarray(numbers).reshape(-1))).reshape(numbers.shape)
+        return cast(Floats, columns.store(numbers))
+    return cast(Floats, columns.store(np.ascontiguousarray(numbers).reshape(-1))).reshape(numbers.shape)
 
 
 Splits = list[tuple[LearningRows, LearningRows | None]]  # training and held-out rows of each booster

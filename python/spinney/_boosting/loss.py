@@ -96,7 +96,7 @@ class Loss:
 
     def parameter_at(self, y: Floats, scores: Floats, weight: Floats | None) -> float:
         """Return the parameter of the loss at these scores; Huber's is a quantile of the current residuals."""
-        return _engine.loss_bend(self.name, self.parameter, y, np.ascontiguousarray(scores[0]), weight)
+        return _engine.loss_delta(self.name, self.parameter, y, np.ascontiguousarray(scores[0]), weight)
 
     def row_gradients(self, y: Floats, scores: Floats, weight: Floats | None) -> Floats:
         """Return the gradient of each row's loss, (n_scores, n_rows)."""
@@ -426,7 +426,7 @@ class UserLoss:
             base = mean + float(np.average(y - mean, weights=weight)) if np.isfinite(mean) else mean
             scale = float(np.abs(y - base).max(initial=0.0)) or 1.0
         reach = float(np.abs(offset).max(initial=0.0))
-        constant = _engine.balance_point(lambda at: self.row_gradients(y, at + offset) * weight, reach, base, scale)
+        constant = _engine.root_of_sum(lambda at: self.row_gradients(y, at + offset) * weight, reach, base, scale)
         self.check_gradient(y, constant + offset)
         return constant
 

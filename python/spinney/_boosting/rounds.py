@@ -158,7 +158,7 @@ class Rounds:
             [member.engine for member in members],
             [member.early_stopping for member in members] if by_engine else [],
             1 if one_round else self._recipe.n_rounds - max(member.n_done for member in members),
-            keeps_best=self._recipe.n_folds > 0,
+            saves_best=self._recipe.n_folds > 0,
             n_jobs=self._settings.n_threads,
         )
 

@@ -187,7 +187,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
     max_step: float | Auto | None = "auto"
     hierarchical_shrinkage: float = 0.0
     sampling: str = "uniform"
-    top_share: float = 0.2
+    top_fraction: float = 0.2
     skip_drop: float = 0.0
     max_drop: int | None = None
     drop_by: str = "uniform"

@@ -427,7 +427,7 @@ class GradientBoostingSurvival(BaseBoosting):
             steps = np.concatenate([[0.0], self.baseline_hazard_])  # 0 before the first event
             return exp(-exp(scores) * steps[np.searchsorted(self.event_times_, at, side="right")])
         z = (np.where(at > 0, log(np.maximum(at, 1e-300)), -1e300) - scores) / self.scale_
-        survival = _engine.shares_left(self.distribution, np.ascontiguousarray(np.clip(z, -1e3, 1e3)).ravel())
+        survival = _engine.survival_function(self.distribution, np.ascontiguousarray(np.clip(z, -1e3, 1e3)).ravel())
         return np.asarray(survival).reshape(z.shape)
 
     def predict_quantile(self, X: TableLike, q: float = 0.5, *, offset: ArrayLike | None = None) -> Floats:

@@ -236,7 +236,7 @@ class Schema:
         order = match_columns(table.names, table.n_columns, expected, self.n_features, estimator)
         target = _engine.Table(table.n_rows)
         if table.spill is not None:
-            target.lie_in(table.spill)
+            target.use_spill(table.spill)
         if self._all_numbers and order is None and table.matrix is not None:
             target.add_matrix(table.matrix)
             return target

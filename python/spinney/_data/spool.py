@@ -51,7 +51,7 @@ class SpooledTable(RawTable):
 
     def column(self, j: int) -> Column:
         """Return column ``j``; memory pages of columns that were read before are released."""
-        self.spill.let_go()
+        self.spill.release_pages()
         return super().column(j)
 
     def only(self, places: Iterable[int]) -> SpooledTable:

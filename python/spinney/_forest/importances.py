@@ -183,7 +183,7 @@ class _LossIncreases:
         if loss == "error":
             value = forest.engine.value.reshape(forest.node_count, -1)
             node_class = np.ascontiguousarray(forest.best_codes(value), dtype=np.int32)
-        losses, by_tree, sums, n_trees = _engine.permutation_rises(
+        losses, by_tree, sums, n_trees = _engine.permutation_increases(
             forest.engine,
             rows.columns,
             rows.draws.engine,

@@ -58,7 +58,7 @@ def _losses(forest: FittedForest, rows: LearningRows, unseen: Floats, unit: floa
     """Return the out-of-bag log losses by strength, (n_strengths, n_rows); NaN for rows that are in every sample."""
     leaf = forest.engine.apply(rows.columns, n_jobs)
     codes = np.ascontiguousarray(rows.target, dtype=np.int32)
-    proba = forest.engine.own_shares(leaf, unseen, codes, rows.n_classes, np.array(STRENGTHS) * unit, n_jobs).T
+    proba = forest.engine.true_class_proba(leaf, unseen, codes, rows.n_classes, np.array(STRENGTHS) * unit, n_jobs).T
     by_output = proba.reshape(len(STRENGTHS), *codes.shape)
     lost = -log(np.maximum(by_output, _LEAST)).sum(axis=2)
     return np.where((by_output > 0).all(axis=(0, 2)), lost, np.nan)

@@ -68,7 +68,7 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
     @property
     def has_linear_leaves(self) -> bool:
         """Whether leaves hold linear models instead of constants."""
-        return self.engine.has_lines
+        return self.engine.has_linear_leaves
 
     @property
     def n_scores(self) -> int:
@@ -251,7 +251,7 @@ class BoostingRowPredictor(RowPredictor):
         self._is_normal = model.link == "normal"
         link = "identity" if self._is_by_output or self._is_normal else model.link
         scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), link)
-        self._code, self._value, self._write_flat = scorer.code, scorer.value, scorer.shares
+        self._code, self._value, self._write_flat = scorer.code, scorer.value, scorer.proba
         self._classes = None if classes is None else list(classes)
         self._n_scores = model.n_scores
         self._n_values = model.n_scores if self._is_by_output or classes is None else len(classes)

@@ -104,7 +104,7 @@ class FittedTree(ModelOfTrees):
         Node i has the terms begin[i] … begin[i + 1] - 1. It predicts base[i] plus, for each term, the slope times the
         distance of the column `feature`, clipped to `low` and `high`, from `middle`.
         """
-        found: Any = self.engine.lines()
+        found: Any = self.engine.linear_leaves()
         return None if found is None else dict(found)
 
     @cached_property

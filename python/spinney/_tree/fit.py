@@ -51,7 +51,7 @@ class TreeGrower:
     user: UserTarget | None = None
 
     def grow(
-        self, weight: Floats | None, weighing: _engine.WeighingOptions | None = None
+        self, weight: Floats | None, surrogates: _engine.SurrogateOptions | None = None
     ) -> tuple[_engine.Tree, NDArray[np.uint32]]:
         """Return a grown tree and, if it stores surrogate or competitor splits, the node at which each row stopped."""
         settings, costs, user = self.settings, self.costs, self.user
@@ -65,7 +65,7 @@ class TreeGrower:
             self.columns.n_rows,
             float(self.columns.n_rows) if weight is None else any_order_sum(weight),
             seed=int(self.random.randint(np.iinfo(np.int32).max)) if settings.is_random(self.schema) else 0,
-            weighing=weighing or settings.weighing(case_weight),
+            surrogates=surrogates or settings.surrogates(case_weight),
             row_weight=weight_of_one_row(weight) if is_counted else 0.0,
         )
         criterion = settings.engine_criterion(costs, self.has_exposure)

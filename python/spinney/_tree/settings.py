@@ -232,15 +232,15 @@ class GrowthSettings:
             return "rate"
         return "entropy" if self.criterion == "log_loss" else self.criterion_name
 
-    def weighing(self, weight: Floats | None) -> _engine.WeighingOptions | None:
+    def surrogates(self, weight: Floats | None) -> _engine.SurrogateOptions | None:
         """Return the options of surrogate and competitor splits; None if only the best split is stored."""
         if self.missing == "learned" and self.max_competitors == 0:
             return None
-        return self.weighing_options(weight, None)
+        return self.surrogate_options(weight, None)
 
-    def weighing_options(self, weight: Floats | None, rpart: _engine.RpartOptions | None) -> _engine.WeighingOptions:
+    def surrogate_options(self, weight: Floats | None, rpart: _engine.RpartOptions | None) -> _engine.SurrogateOptions:
         """Return the options of surrogate and competitor splits; `rpart`: by rpart's rules."""
-        return _engine.WeighingOptions(
+        return _engine.SurrogateOptions(
             present_only=self.missing == "surrogate" or rpart is not None,
             max_competitors=min(self.max_competitors, NO_LIMIT),
             max_surrogates=min(self.max_surrogates, NO_LIMIT),
@@ -258,7 +258,7 @@ class GrowthSettings:
         total_weight: float,
         *,
         seed: int,
-        weighing: _engine.WeighingOptions | None = None,
+        surrogates: _engine.SurrogateOptions | None = None,
         row_weight: float = 0.0,
     ) -> _engine.GrowthOptions:
         """Return the engine's options of growth."""
@@ -291,7 +291,7 @@ class GrowthSettings:
             cost=None if target.costs is None else target.costs.pairs,
             max_bins=self.max_bins or 0,
             n_jobs=self.n_threads,
-            weighing=weighing,
+            surrogates=surrogates,
             user=None if target.user is None else target.user.criterion,
         )
 

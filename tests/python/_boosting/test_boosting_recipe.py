@@ -124,7 +124,7 @@ def test_the_learning_rate_of_squared_errors_rises_unless_it_is_set():
     def found(n_rows, **parameters):
         model = spinney.GradientBoostingRegressor(**parameters)
         recipe = resolve(BoostingSettings.of(model), n_rows, 1, False)
-        return recipe.learning_rate, recipe.steps_grow_after, recipe.n_rounds
+        return recipe.learning_rate, recipe.learning_rate_growth_start, recipe.n_rounds
 
     assert found(1000) == (0.2, 40, 200)
     assert found(1000, effort=1) == (0.1, 80, 400)
@@ -138,7 +138,7 @@ def test_the_learning_rate_of_squared_errors_rises_unless_it_is_set():
 def test_few_rows_of_classes_take_long_steps_that_grow_and_little_patience():
     def found(n_rows, n_scores, **parameters):
         recipe = resolve(BoostingSettings.of(spinney.GradientBoostingClassifier(**parameters)), n_rows, n_scores, False)
-        return recipe.learning_rate, recipe.steps_grow_after, recipe.n_rounds, recipe.patience
+        return recipe.learning_rate, recipe.learning_rate_growth_start, recipe.n_rounds, recipe.patience
 
     assert found(500, 3) == found(2999, 11) == (0.4, 15, 200, 10)
     assert found(500, 1) == (0.1, 50, 500, 40)

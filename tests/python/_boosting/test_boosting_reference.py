@@ -223,7 +223,7 @@ def test_steps_grow_with_the_number_of_rounds_to_three_times_the_first():
     columns, recipe = model._columns(X), resolve(settings, 40, 1, False)
 
     def booster(grow_after, scores, n_done):
-        chosen = replace(recipe, steps_grow_after=grow_after)
+        chosen = replace(recipe, learning_rate_growth_start=grow_after)
         options = engine_options(
             BoostingSettings.of(model), chosen, model.schema_, named("squared_error"), BoosterInputs(40, 40.0, 1, 0)
         )

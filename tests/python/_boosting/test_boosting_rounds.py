@@ -364,12 +364,12 @@ def test_early_stopping_like_the_reference():
     for case in range(60):
         losses = (1 / np.arange(1, 61) ** rng.uniform(0, 1) + rng.normal(0, 0.02, 60)).tolist()
         rule = (int(rng.integers(1, 12)), float(rng.choice([0, 0.003])), float(rng.choice([0, 0.01])), bool(case % 2))
-        early_stopping = _engine.Settling(*rule)
+        early_stopping = _engine.EarlyStopping(*rule)
         found = None
         for n, loss in enumerate(losses, start=1):
             early_stopping.add(loss)
             assert early_stopping.is_best == (n == 1 or loss < min(losses[: n - 1]))
-            if found is None and early_stopping.is_settled:
+            if found is None and early_stopping.is_stopped:
                 found = n
         assert found == rounds_until_settled(losses, *rule)
 

@@ -283,7 +283,7 @@ def test_signs_of_sums_are_exact_and_starts_are_where_slopes_cancel():
     for _ in range(20):
         terms = rng.normal(size=101) * 10.0 ** rng.integers(-30, 30, 101)
         terms = rng.permutation(np.concatenate([terms, -terms]))
-        found = _engine.balance_point(lambda at, terms=terms: np.append(terms, 1e-280 * (at - 0.3)), 0.0, 0.0, 1.0)
+        found = _engine.root_of_sum(lambda at, terms=terms: np.append(terms, 1e-280 * (at - 0.3)), 0.0, 0.0, 1.0)
         assert found == pytest.approx(0.3, abs=1e-15)
     y, weight = rng.normal(size=5000), rng.random(5000)
     n_asked = []
@@ -292,6 +292,6 @@ def test_signs_of_sums_are_exact_and_starts_are_where_slopes_cancel():
         n_asked.append(1)
         return (at - y) * weight
 
-    found = _engine.balance_point(slopes, 0.0, 0.25, 3.0)
+    found = _engine.root_of_sum(slopes, 0.0, 0.25, 3.0)
     assert found == pytest.approx(np.average(y, weights=weight), rel=1e-14)
     assert len(n_asked) < 30

@@ -36,7 +36,7 @@ def classes(**parameters):
 def check_against_reference(model, table, gradient, hessian, l2, rate, bounded=lambda size: size):
     """Compare the lines of the first tree; return how many there are."""
     tree = model.boosting_.engine.tree(0)
-    lines, is_number, n_lines = tree.lines(), np.ones(table.shape[1], dtype=bool), 0
+    lines, is_number, n_lines = tree.linear_leaves(), np.ones(table.shape[1], dtype=bool), 0
     leaves = model.apply(table).reshape(len(table), -1)[:, 0]
     for leaf in np.flatnonzero(tree.feature < 0):
         columns = slow.columns_on_path(tree, leaf, is_number)
@@ -76,7 +76,7 @@ def test_lines_of_two_classes_are_those_of_the_reference_and_long_steps_are_temp
 def test_predictions_are_those_of_the_linear_leaves():
     model = values(n_estimators=1, learning_rate=1.0).fit(X, Y)
     tree = model.boosting_.engine.tree(0)
-    lines, new = tree.lines(), np.vstack([X, 100 * X])
+    lines, new = tree.linear_leaves(), np.vstack([X, 100 * X])
     expected = tree.value[model.apply(new)[:, 0]].copy()
     for i, leaf in enumerate(model.apply(new)[:, 0]):
         terms = slice(lines["begin"][leaf], lines["begin"][leaf + 1])

@@ -26,7 +26,7 @@ def parameter_of(traits, target, scores, weight):
     if traits.name == "normal":
         return 2.0
     return (
-        _engine.loss_bend(traits.name, traits.parameter.preset, target, scores[0], weight) if traits.parameter else 0.0
+        _engine.loss_delta(traits.name, traits.parameter.preset, target, scores[0], weight) if traits.parameter else 0.0
     )
 
 
@@ -73,7 +73,7 @@ def test_no_constant_near_the_start_has_less_loss(name, has_offset):
     preset = traits.parameter.preset if traits.parameter else 2.0
     start = _engine.loss_start(name, preset, target, weight, offset, len(scores))
     assert start.shape == (len(scores),)
-    if traits.bends:
+    if traits.has_delta:
         return  # these start at the median, wherever they bend
 
     def loss_at(constants):
@@ -95,7 +95,7 @@ def test_means_are_numpys_to_the_bit(n):
 
 
 def test_the_start_of_a_sum_that_cancels_is_exact():
-    found = _engine.balance_point(lambda at: np.array([1e16, 1.0 + 3 * at, -1e16]), 0.0, 0.0, 1.0)
+    found = _engine.root_of_sum(lambda at: np.array([1e16, 1.0 + 3 * at, -1e16]), 0.0, 0.0, 1.0)
     assert found == pytest.approx(-1 / 3, abs=1e-15)
 
 

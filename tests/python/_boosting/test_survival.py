@@ -99,11 +99,11 @@ def test_losses_far_out_stay_finite(name):
 @pytest.mark.parametrize("name", ["normal", "logistic", "extreme"])
 def test_survival_probabilities_and_quantiles(name):
     z = np.linspace(-6, 6, 49)
-    np.testing.assert_allclose(_engine.shares_left(name, z), reference.share_left(name, z), rtol=1e-11)
-    assert _engine.shares_left(name, np.zeros(1))[0] == pytest.approx(0.5, abs=1e-14)
+    np.testing.assert_allclose(_engine.survival_function(name, z), reference.share_left(name, z), rtol=1e-11)
+    assert _engine.survival_function(name, np.zeros(1))[0] == pytest.approx(0.5, abs=1e-14)
     for share in (0.01, 0.3, 0.5, 0.99):
         at = np.array([_engine.time_quantile(name, share)])
-        assert 1 - _engine.shares_left(name, at)[0] == pytest.approx(share, rel=1e-10)
+        assert 1 - _engine.survival_function(name, at)[0] == pytest.approx(share, rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["right", "interval"])

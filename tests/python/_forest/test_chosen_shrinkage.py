@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import spinney
 from oracle.saved import through_bytes
-from oracle.shrinkage import own_shares
+from oracle.shrinkage import true_class_proba
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
@@ -28,10 +28,12 @@ def test_out_of_bag_probabilities():
     unseen[3] *= 0.25
     strengths, codes = np.array([0.01, 1.0, 30.0]), Y.astype(np.int32)
     found = [
-        forest.forest_.engine.own_shares(forest.apply(X).astype(np.uint32), unseen, codes, [3, 2], strengths, n)
+        forest.forest_.engine.true_class_proba(forest.apply(X).astype(np.uint32), unseen, codes, [3, 2], strengths, n)
         for n in (1, 2, 5)
     ]
-    slow = own_shares([forest.forest_.tree(t) for t in range(7)], forest.apply(X), unseen, codes, [3, 2], strengths)
+    slow = true_class_proba(
+        [forest.forest_.tree(t) for t in range(7)], forest.apply(X), unseen, codes, [3, 2], strengths
+    )
     np.testing.assert_allclose(found[0].reshape(slow.shape), slow, rtol=1e-11)
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)

@@ -61,7 +61,7 @@ def test_a_stream_gives_the_model_of_its_rows_in_memory(case):
         model.fit(table, **named)
         assert model.fingerprint() == expected
         assert model.schema_ == schema
-        assert table._spooled[1].spill.n_times_let_go > 3
+        assert table._spooled[1].spill.n_releases > 3
         if hasattr(known, "oob_score_"):
             assert model.oob_score_ == known.oob_score_
     assert np.array_equal(model.predict(table), predictions)

@@ -34,7 +34,7 @@ GROWTH = {
     "cost": None,
     "max_bins": 0,
     "n_jobs": 1,
-    "weighing": None,
+    "surrogates": None,
     "user": None,
 }
 WEIGHING = {
@@ -62,14 +62,14 @@ BOOSTING = {
     "max_bins": 255,
     "subsample": 1.0,
     "draws_by_gradient": False,
-    "top_share": 0.0,
+    "top_fraction": 0.0,
     "n_parallel_trees": 1,
     "drop_rate": 0.0,
     "skip_drop": 0.0,
     "max_drop": 1,
     "drops_by_weight": False,
     "learning_rate": 0.1,
-    "steps_grow_after": 0,
+    "learning_rate_growth_start": 0,
     "max_leaf_nodes": 31,
     "max_depth": 6,
     "depth_wise": False,
@@ -81,7 +81,7 @@ BOOSTING = {
     "l2_regularization": 0.0,
     "l1_regularization": 0.0,
     "max_step": 0.0,
-    "temper_steps": True,
+    "damp_steps": True,
     "longest_step": 0.0,
     "vector_leaves": False,
     "max_features_per_tree": 1.0,
@@ -103,7 +103,7 @@ BOOSTING = {
 }
 KINDS = [
     (_engine.GrowthOptions, GROWTH),
-    (_engine.WeighingOptions, WEIGHING),
+    (_engine.SurrogateOptions, WEIGHING),
     (_engine.RpartOptions, RPART),
     (_engine.BoostingOptions, BOOSTING),
 ]
@@ -136,7 +136,7 @@ def test_options_do_not_change_once_made(kind, options):
     ("kind", "options", "wrong"),
     [
         (_engine.GrowthOptions, GROWTH, {"max_bins": 65536}),
-        (_engine.WeighingOptions, WEIGHING, {"missing_fallback": "minority"}),
+        (_engine.SurrogateOptions, WEIGHING, {"missing_fallback": "minority"}),
         (_engine.BoostingOptions, BOOSTING, {"losses": [("hinge", 0.0, 1, 1.0)]}),
         (_engine.BoostingOptions, BOOSTING, {"max_bins": 1}),
         (_engine.BoostingOptions, BOOSTING, {"losses": [("squared_error", 0.0, 2, 1.0)]}),
@@ -159,7 +159,7 @@ def test_options_are_not_taken_as_a_dict():
 
 # Options that are worked out from a parameter, and so are something else: a number of rows from a fraction, say.
 DERIVED = {
-    *("min_weight_leaf", "random_cuts", "random_ties", "charge_categories", "row_weight", "seed", "cost", "weighing"),
+    *("min_weight_leaf", "random_cuts", "random_ties", "charge_categories", "row_weight", "seed", "cost", "surrogates"),
     "user",
 }
 DERIVED_OF_BOOSTING = {
@@ -171,9 +171,9 @@ DERIVED_OF_BOOSTING = {
     "linear_columns",
     "drops_by_weight",
     "seed",
-    "temper_steps",
+    "damp_steps",
     "longest_step",
-    "steps_grow_after",
+    "learning_rate_growth_start",
 }
 
 

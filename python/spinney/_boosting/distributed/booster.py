@@ -19,7 +19,7 @@ from spinney._data.feature import Unseen, learn_feature
 from spinney._data.types import Floats
 from spinney._estimator.rows import in_order
 
-_GRADIENTS, _SAVE_SCORES = _engine.request("gradients"), _engine.request("keep_scores")
+_GRADIENTS, _SAVE_SCORES = _engine.request("gradients"), _engine.request("save_scores")
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class DistributedBooster:
 
     def best_scores(self) -> Floats:
         """Return the scores that were saved last, (n_scores, n_rows)."""
-        return self._held_out.scores("kept_scores")
+        return self._held_out.scores("saved_scores")
 
 
 Values = NDArray[np.float32] | Floats

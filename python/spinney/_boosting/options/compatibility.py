@@ -109,9 +109,9 @@ CONFLICTS = (
         "n_parallel_trees needs rows drawn uniformly. Use sampling='uniform'.",
     ),
     Conflict(
-        lambda s: s.sampling == "goss" and not isinstance(s.subsample, str) and s.top_share >= s.subsample,
-        "sampling='goss' draws subsample={s.subsample} of the rows, of which top_rate={s.top_share} have the largest "
-        "gradients. Make subsample larger than top_rate.",
+        lambda s: s.sampling == "goss" and not isinstance(s.subsample, str) and s.top_fraction >= s.subsample,
+        "sampling='goss' draws subsample={s.subsample} of the rows, of which top_rate={s.top_fraction} have the "
+        "largest gradients. Make subsample larger than top_rate.",
     ),
     Conflict(
         lambda s: not _drops(s) and (s.skip_drop > 0 or s.max_drop is not None or s.drop_by != "uniform"),

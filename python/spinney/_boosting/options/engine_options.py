@@ -96,7 +96,7 @@ def _derived_numbers(
     is_auto_step = settings.max_step == "auto"
     return {
         "draws_by_gradient": settings.draws_by_gradient and draws,
-        "top_share": settings.top_share if settings.sampling == "goss" and draws else 0.0,
+        "top_fraction": settings.top_fraction if settings.sampling == "goss" and draws else 0.0,
         "max_drop": settings.max_drop or NO_LIMIT,
         "drops_by_weight": settings.drop_by == "weight",
         "learning_rate": tree_learning_rate(settings, recipe),
@@ -108,7 +108,7 @@ def _derived_numbers(
         "min_samples_leaf": min_leaf_rows(settings, recipe, inputs.n_rows),
         "min_gain": max(float(settings.min_gain), settings.min_impurity_decrease * recipe.subsample * inputs.weight),
         "max_step": 0.0 if isinstance(settings.max_step, str) else settings.max_step or 0.0,
-        "temper_steps": is_auto_step and not inputs.default_max_step,
+        "damp_steps": is_auto_step and not inputs.default_max_step,
         "longest_step": inputs.default_max_step if is_auto_step else 0.0,
         "vector_leaves": settings.leaves == "vector" and inputs.n_scores > 1,
         "max_features": _columns_of_node(settings, recipe, n_features) / n_features,

@@ -130,7 +130,7 @@ class Goss(Options):
     GradientBoostingRegressor(sampling=Goss(top_rate=0.3))
     """
 
-    top_rate: float = option("top_share", default=0.2)
+    top_rate: float = option("top_fraction", default=0.2)
 
 
 @dataclass(frozen=True, repr=False)

@@ -233,7 +233,7 @@ def _by_more_work(number: float, is_count: bool = True) -> Formula:
 
 def _rising_learning_rate(first: float, after: int, most: int, by: Callable[..., Formula]) -> dict[str, Formula]:
     """Return a learning rate that rises with the rounds: half as many rounds reach about the same loss."""
-    return {"learning_rate": by(first, is_count=False), "steps_grow_after": by(after), "n_rounds": by(most)}
+    return {"learning_rate": by(first, is_count=False), "learning_rate_growth_start": by(after), "n_rounds": by(most)}
 
 
 def _fewer_rows(n_rows: int) -> Condition:
@@ -289,7 +289,7 @@ class Recipe:
     learning_rate, max_leaf_nodes, l2_regularization, subsample, max_features, max_bins : as the parameters
     min_samples_leaf : int or None
         Minimum number of rows of a leaf; None: the default for the number of rows.
-    steps_grow_after : int
+    learning_rate_growth_start : int
         Rounds after which the learning rate rises with the number of rounds, up to three times the first; 0: never.
     stops_early : bool
         Whether early stopping is used.
@@ -329,7 +329,7 @@ class Recipe:
     max_features: int | float | str | None = None
     max_bins: int = 255
     min_samples_leaf: int | None = None
-    steps_grow_after: int = 0
+    learning_rate_growth_start: int = 0
     patience: int = 10
     min_improvement: float = 0.0
     relative_to_current: bool = False
@@ -430,6 +430,6 @@ ROWS = (
     Row((_BY_GRADIENT,), {"subsample": 0.5}),
     Row(
         (_BY_GOSS,),
-        {"subsample": Formula("`top_rate` + 0.1, at most 1", lambda s: min(1.0, s.settings.top_share + 0.1))},
+        {"subsample": Formula("`top_rate` + 0.1, at most 1", lambda s: min(1.0, s.settings.top_fraction + 0.1))},
     ),
 )

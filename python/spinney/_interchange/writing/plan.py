@@ -322,7 +322,7 @@ def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) 
             f"{format} cannot hold the surrogate splits of this {name}, nor rows that stop inside the tree. Fit with "
             "missing='learned', or store the model with save."
         )
-    if tree.lines() is not None:
+    if tree.linear_leaves() is not None:
         raise ValueError(
             f"{format} cannot hold the linear leaves of this {name}. Fit with linear_leaves=False, or store the model "
             "with save."

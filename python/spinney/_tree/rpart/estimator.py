@@ -117,8 +117,8 @@ def fit_by_rpart(estimator: GrowingEstimator, X: Input, inputs: FitInputs) -> Rp
     grower = TreeGrower(settings, schema, columns, target, random, has_exposure=True)
     cost = None if response.classes is None else decision_costs(response.costs, response.priors)
 
-    def grow(split_weight: Floats, weighing: _engine.WeighingOptions) -> tuple[FittedTree, NDArray[np.uint32]]:
-        tree, resting_node = grower.grow(split_weight, weighing)
+    def grow(split_weight: Floats, surrogates: _engine.SurrogateOptions) -> tuple[FittedTree, NDArray[np.uint32]]:
+        tree, resting_node = grower.grow(split_weight, surrogates)
         return FittedTree(tree, n_classes or None, 1, cost), resting_node
 
     growth = RpartGrowth(
@@ -126,7 +126,7 @@ def fit_by_rpart(estimator: GrowingEstimator, X: Input, inputs: FitInputs) -> Rp
         method=method,
         method_name=response.name,
         grow=grow,
-        weighing=partial(settings.weighing_options, weight),
+        surrogates=partial(settings.surrogate_options, weight),
         closed_cuts=[int(feature.kind == "ordered") for feature in schema.features],
         rounding=_rounding(settings, method),
         rows=rows,

@@ -31,7 +31,7 @@ class RpartGrowth:
     method_name : str
     grow : callable
         (split weights, options of surrogates) -> tree, node at which each row stopped.
-    weighing : callable
+    surrogates : callable
         rpart's options -> the engine's options of surrogate and competitor splits.
     closed_cuts : list of int
         By column: 1 where the lower side includes the threshold, as in rpart for ordered factors.
@@ -50,8 +50,8 @@ class RpartGrowth:
     columns: _engine.Table
     method: Method
     method_name: str
-    grow: Callable[[Floats, _engine.WeighingOptions], tuple[FittedTree, NDArray[np.uint32]]]
-    weighing: Callable[[_engine.RpartOptions], _engine.WeighingOptions]
+    grow: Callable[[Floats, _engine.SurrogateOptions], tuple[FittedTree, NDArray[np.uint32]]]
+    surrogates: Callable[[_engine.RpartOptions], _engine.SurrogateOptions]
     closed_cuts: list[int]
     rounding: Rounding
     rows: Rows
@@ -81,7 +81,7 @@ class RpartGrowth:
             exposure=self.rounding.exposure,
             class_factor=self.rounding.class_factor,
         )
-        tree, resting = self.grow(weight, self.weighing(rpart))
+        tree, resting = self.grow(weight, self.surrogates(rpart))
         where = np.where(resting == np.iinfo(np.uint32).max, -1, resting.astype(np.int64))
         self.method.start(rows)
         summaries = self.method.summarise(tree, where)
