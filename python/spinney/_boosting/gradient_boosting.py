@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,7 +60,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         kw_only=False,
     )
     focal_gamma: float = parameter(Interval(Real, 0.0, 10.0, closed="both"), default=2.0)
-    leaves: str = parameter(StrOptions({"single", "vector"}), default="single")
+    leaves: Literal["single", "vector"] = parameter(StrOptions({"single", "vector"}), default="single")
     init: Any = parameter(
         StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"]), default="constant"
     )
@@ -218,7 +218,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     quantile: Any = parameter(FRACTION, "array-like", default=0.5)
     huber_share: float = parameter(FRACTION, default=0.9)
     tweedie_power: float = parameter(Interval(Real, 1.0, 2.0, closed="neither"), default=1.5)
-    leaves: str = parameter(StrOptions({"single", "vector"}), default="single")
+    leaves: Literal["single", "vector"] = parameter(StrOptions({"single", "vector"}), default="single")
     init: Any = parameter(StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"]), default="constant")
 
     _target_type = RegressionTarget

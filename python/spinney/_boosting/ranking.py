@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -325,9 +325,11 @@ class GradientBoostingRanker(BaseBoosting):
     1.0
     """
 
-    loss: str = parameter(StrOptions(set(RANKING_LOSSES)), default="lambdamart", kw_only=False)
+    loss: Literal["lambdamart", "pairwise"] = parameter(
+        StrOptions(set(RANKING_LOSSES)), default="lambdamart", kw_only=False
+    )
     truncation: int | None = parameter(FROM_ONE, None, default=30)
-    gains: str = parameter(StrOptions({"exponential", "linear"}), default="exponential")
+    gains: Literal["exponential", "linear"] = parameter(StrOptions({"exponential", "linear"}), default="exponential")
 
     _target_type = RankingTarget
     importances = new_data.importances

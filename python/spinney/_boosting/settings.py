@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,11 +44,15 @@ class BoosterParameters:
     """The parameters of all boosters, with their allowed values."""
 
     n_estimators: int | Auto = parameter(COUNT, AUTO, default="auto")
-    effort: float | str = parameter(Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH}), default=0.5)
+    effort: float | Literal["search"] = parameter(
+        Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH}), default=0.5
+    )
     learning_rate: float | Auto = parameter(bounds("learning_rate"), AUTO, default="auto")
     max_leaf_nodes: int | Auto | None = parameter(bounds("max_leaf_nodes"), None, AUTO, default="auto")
     max_depth: int | None = parameter(bounds("max_depth"), None, default=None)
-    growth: str | Growth | dict[str, Any] = parameter(ORDERS, Growth, dict, default="leaf")
+    growth: Literal["leaf", "depth", "symmetric"] | Growth | dict[str, Any] = parameter(
+        ORDERS, Growth, dict, default="leaf"
+    )
     min_samples_split: int | float = parameter(
         bounds("min_samples_split"), Interval(RealNotInt, 0.0, 1.0, closed="right"), default=2
     )
@@ -57,13 +61,13 @@ class BoosterParameters:
     l2_regularization: float | Auto = parameter(bounds("l2_regularization"), AUTO, default="auto")
     regularization: Regularization | dict[str, Any] | None = parameter(Regularization, dict, None, default=None)
     subsample: float | Auto = parameter(bounds("subsample"), AUTO, default="auto")
-    sampling: str | Goss | dict[str, Any] = parameter(
+    sampling: Literal["uniform", "gradient", "goss"] | Goss | dict[str, Any] = parameter(
         StrOptions({"uniform", "gradient", "goss"}), Goss, dict, default="uniform"
     )
     dart: bool | float | Dart | dict[str, Any] | None = parameter(
         "boolean", bounds("drop_rate"), Dart, dict, None, default=None
     )
-    max_features: int | float | str | None = parameter(
+    max_features: int | float | Literal["auto", "sqrt", "log2"] | None = parameter(
         FROM_ONE, bounds("max_features"), StrOptions({"auto", "sqrt", "log2"}), None, default="auto"
     )
     feature_sampling: float | FeatureSampling | dict[str, Any] | None = parameter(
@@ -125,7 +129,7 @@ class RoundSettings:
     verbose: int = 0
     n_threads: int = 0
     n_parallel_trees: int = 1
-    sampling: str = "uniform"
+    sampling: Literal["uniform", "gradient", "goss"] = "uniform"
     drop_rate: float = 0.0
     is_class_target: bool = False
 
@@ -176,7 +180,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
     cost_matrix: Any = None
     priors: Any = None
 
-    growth: str = "leaf"
+    growth: Literal["leaf", "depth", "symmetric"] = "leaf"
     forced_splits: dict[str, Any] | None = None
     leaves: str = "single"
     linear_leaves: bool = False
@@ -186,7 +190,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
     l1_regularization: float = 0.0
     max_step: float | Auto | None = "auto"
     hierarchical_shrinkage: float = 0.0
-    sampling: str = "uniform"
+    sampling: Literal["uniform", "gradient", "goss"] = "uniform"
     top_fraction: float = 0.2
     skip_drop: float = 0.0
     max_drop: int | None = None

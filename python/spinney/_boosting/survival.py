@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -371,10 +371,12 @@ class GradientBoostingSurvival(BaseBoosting):
     (3, 2)
     """
 
-    loss: str = parameter(StrOptions({"cox", "aft"}), default="cox", kw_only=False)
-    distribution: str = parameter(StrOptions(set(DISTRIBUTIONS)), default="normal")
-    scale: float | str = parameter(Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"}), default="auto")
-    ties: str = parameter(StrOptions({"breslow", "efron"}), default="breslow")
+    loss: Literal["cox", "aft"] = parameter(StrOptions({"cox", "aft"}), default="cox", kw_only=False)
+    distribution: Literal["normal", "logistic", "extreme"] = parameter(StrOptions(set(DISTRIBUTIONS)), default="normal")
+    scale: float | Literal["auto"] = parameter(
+        Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"}), default="auto"
+    )
+    ties: Literal["breslow", "efron"] = parameter(StrOptions({"breslow", "efron"}), default="breslow")
 
     _target_type = SurvivalTarget
     importances = new_data.importances

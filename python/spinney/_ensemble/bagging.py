@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import field as dataclass_field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -85,7 +85,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
     """Members that are fitted to samples of the rows and columns."""
 
     estimator: BaseEstimator | None = parameter(HasMethods(["fit", "predict"]), None, default=None, kw_only=False)
-    n_estimators: int | str = parameter(COUNT, StrOptions({"auto"}), default=10, kw_only=False)
+    n_estimators: int | Literal["auto"] = parameter(COUNT, StrOptions({"auto"}), default=10, kw_only=False)
     max_samples: int | float | None = parameter(COUNT, Interval(RealNotInt, 0, 1, closed="right"), None, default=None)
     max_features: int | float = parameter(
         Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right"), default=1.0
@@ -594,8 +594,8 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     0.95
     """
 
-    voting: str | None = parameter(StrOptions({"soft", "hard"}), None, default=None)
-    stratified: bool | str = parameter("boolean", StrOptions({"balanced"}), default=False)
+    voting: Literal["soft", "hard"] | None = parameter(StrOptions({"soft", "hard"}), None, default=None)
+    stratified: bool | Literal["balanced"] = parameter("boolean", StrOptions({"balanced"}), default=False)
 
     _oob_name = "oob_decision_function_"
     _is_class_target = True

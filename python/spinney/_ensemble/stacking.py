@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -443,7 +443,9 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
     {'tree': 0.96, 'forest': 0.98, 'linear': 0.99}
     """
 
-    stack_method: str = parameter(StrOptions({"auto", "predict_proba", "decision_function", "predict"}), default="auto")
+    stack_method: Literal["auto", "predict_proba", "decision_function", "predict"] = parameter(
+        StrOptions({"auto", "predict_proba", "decision_function", "predict"}), default="auto"
+    )
     _is_class_target = True
 
     def _default_final(self) -> Estimator:

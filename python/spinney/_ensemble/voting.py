@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -470,7 +470,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
     True
     """
 
-    voting: str | None = parameter(StrOptions({"soft", "hard"}), None, default=None)
+    voting: Literal["soft", "hard"] | None = parameter(StrOptions({"soft", "hard"}), None, default=None)
     flatten_transform: bool = parameter("boolean", default=True)
     _is_class_target = True
     predict_log_proba = table_estimator.predict_log_proba

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field as fitted_attribute
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,6 @@ from spinney._model.saving.saved_model import SavedModel
 from spinney._tree import growing
 from spinney._tree.growing import GrowingEstimator
 from spinney._tree.task import Regression, Target
-from spinney.criteria import Criterion
 from spinney.inspect.explain.coverage import coverage_report
 from spinney.inspect.explain.importances import Importances
 
@@ -54,8 +53,10 @@ _NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob
 class BaseForest(GrowingEstimator):
     """A forest."""
 
-    n_estimators: int | str = parameter(COUNT, StrOptions({"auto"}), default=100, kw_only=False)
-    max_features_per_tree: int | float | str | None = parameter(*growing.SOME_FEATURES, default=None)
+    n_estimators: int | Literal["auto"] = parameter(COUNT, StrOptions({"auto"}), default=100, kw_only=False)
+    max_features_per_tree: int | float | Literal["sqrt", "log2"] | None = parameter(
+        *growing.SOME_FEATURES, default=None
+    )
     bootstrap: bool = parameter("boolean", default=False)
     replace: bool = parameter("boolean", default=True)
     max_samples: int | float | None = parameter(
@@ -64,9 +65,9 @@ class BaseForest(GrowingEstimator):
     oob_score: Metric | bool = parameter("boolean", callable, str, default=False)
     warm_start: bool = parameter("boolean", default=False)
     verbose: int = parameter("verbose", default=0)
-    shrinkage: float | str | None = parameter(growing.AT_LEAST_0, None, default=None)
+    shrinkage: float | Literal["auto"] | None = parameter(growing.AT_LEAST_0, None, default=None)
     keep_rows: bool = parameter("boolean", default=False)
-    oblique: int | str | None = parameter(COUNT, StrOptions({"auto"}), None, default=None)
+    oblique: int | Literal["auto"] | None = parameter(COUNT, StrOptions({"auto"}), None, default=None)
     n_combined: int = parameter(growing.at_least(1), default=3)
 
     forest_: FittedForest = fitted_attribute(init=False)
@@ -392,15 +393,21 @@ class BaseForest(GrowingEstimator):
 class ForestClassifier(ClassifierMixin, BaseForest):
     """A forest for classes."""
 
-    criterion: str | Criterion = parameter(*growing.CLASS_CRITERIA, default="gini")
-    max_features: int | float | str | None = parameter(default="sqrt")
+    criterion: growing.ClassCriterion = parameter(*growing.CLASS_CRITERIA, default="gini")
+    max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default="sqrt")
     class_weight: ByClass = parameter(dict, list, StrOptions({"balanced", "balanced_subsample"}), None, default=None)
     min_purity: float | None = parameter(*growing.PURITY, default=None)
-    sampling: str | None = parameter(StrOptions({"balanced", "stratified"}), None, default=None)
+    sampling: Literal["balanced", "stratified"] | None = parameter(
+        StrOptions({"balanced", "stratified"}), None, default=None
+    )
     cost_matrix: ByClass = parameter("array-like", dict, None, default=None)
     priors: ByClass = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
-    cost_splits: str | None = parameter(*growing.COST_SPLITS, default="altered_priors")
-    shrinkage: float | str | None = parameter(growing.AT_LEAST_0, StrOptions({"auto"}), None, default="auto")
+    cost_splits: Literal["altered_priors", "generalised_gini"] | None = parameter(
+        *growing.COST_SPLITS, default="altered_priors"
+    )
+    shrinkage: float | Literal["auto"] | None = parameter(
+        growing.AT_LEAST_0, StrOptions({"auto"}), None, default="auto"
+    )
 
     _is_class_target = True
     _task_class = ForestClassification
@@ -420,8 +427,8 @@ class ForestClassifier(ClassifierMixin, BaseForest):
 class ForestRegressor(RegressorMixin, BaseForest):
     """A forest for a numeric target."""
 
-    criterion: str | Criterion = parameter(*growing.NUMBER_CRITERIA, default="squared_error")
-    max_features: int | float | str | None = parameter(default=1.0)
+    criterion: growing.RegressionCriterion = parameter(*growing.NUMBER_CRITERIA, default="squared_error")
+    max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default=1.0)
     rate_shrinkage: float = parameter(growing.AT_LEAST_0, default=0.0)
 
     _task_class = Regression

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,7 +157,9 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     n_estimators: int = parameter(COUNT, default=100)
     n_iter: int = parameter(at_least(1), default=5)
-    task: str = parameter(StrOptions({"auto", "classification", "regression"}), default="auto")
+    task: Literal["auto", "classification", "regression"] = parameter(
+        StrOptions({"auto", "classification", "regression"}), default="auto"
+    )
     kind: Kind = parameter(StrOptions({"gap", "all"}), default="gap")
     min_samples_leaf: int = parameter(at_least(1), default=5)
     random_state: RandomState = parameter("random_state", default=None)

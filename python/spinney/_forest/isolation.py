@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,8 +63,8 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
     array([ 1,  1, -1])
     """
 
-    max_samples: int | float | str = parameter(StrOptions({"auto"}), at_least(1), _FRACTION, default="auto")
-    contamination: float | str = parameter(
+    max_samples: int | float | Literal["auto"] = parameter(StrOptions({"auto"}), at_least(1), _FRACTION, default="auto")
+    contamination: float | Literal["auto"] = parameter(
         StrOptions({"auto"}), Interval(Real, 0.0, 0.5, closed="right"), default="auto"
     )
     max_features: int | float = parameter(at_least(1), _FRACTION, default=1.0)

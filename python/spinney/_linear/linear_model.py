@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -212,7 +212,7 @@ class LinearRegressor(RegressorMixin, BaseLinear):
     array([21.])
     """
 
-    alpha: float | str = parameter(
+    alpha: float | Literal["cv"] = parameter(
         Interval(Real, 0.0, None, closed="left"), StrOptions({"cv"}), default="cv", kw_only=False
     )
     alpha_: float = field(init=False)

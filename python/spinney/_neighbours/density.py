@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,7 +53,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
     [0.75, 0.25]
     """
 
-    bin_width: float | str | ArrayLike = parameter(
+    bin_width: float | Literal["cv"] | ArrayLike = parameter(
         Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), "array-like", default="cv", kw_only=False
     )
     origin: float | ArrayLike | None = parameter(Real, "array-like", None, default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -177,11 +177,11 @@ class LeftOutOfCells:
 class BaseHistogram(LocalEstimator):
     """Prediction by the training rows in the same cell of a regular grid."""
 
-    cell: float | str = parameter(
+    cell: float | Literal["cv"] = parameter(
         Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), default="cv", kw_only=False
     )
-    scale: str | bool | None = parameter(*SCALE, default="range")
-    empty: str = parameter(StrOptions(set(EMPTY)), default="nearest")
+    scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default="range")
+    empty: Literal["overall", "nearest"] = parameter(StrOptions(set(EMPTY)), default="nearest")
     cell_values: ArrayLike | None = parameter("array-like", None, default=None)
 
     cells_: FittedCells = field(init=False)

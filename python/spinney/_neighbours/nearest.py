@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,13 +112,13 @@ class Trial:
 class BaseNeighbors(LocalEstimator):
     """Prediction by the k nearest training rows."""
 
-    n_neighbors: int | str = parameter(COUNT, StrOptions({"cv"}), default=5, kw_only=False)
+    n_neighbors: int | Literal["cv"] = parameter(COUNT, StrOptions({"cv"}), default=5, kw_only=False)
     weights: str | Callable[[Floats], Floats] = parameter(StrOptions(set(WEIGHTS)), callable, default="uniform")
     metric: Metric = parameter(StrOptions({"auto", *METRICS}), callable, default="auto")
     p: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=2.0)
-    scale: str | bool | None = parameter(*SCALE, default="standard")
-    algorithm: str = parameter(StrOptions(set(ALGORITHMS)), default="auto")
-    ties: str = parameter(StrOptions(set(TIES)), default="first")
+    scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default="standard")
+    algorithm: Literal["auto", "brute", "tree"] = parameter(StrOptions(set(ALGORITHMS)), default="auto")
+    ties: Literal["first", "all"] = parameter(StrOptions(set(TIES)), default="first")
     k_values: ArrayLike | None = parameter("array-like", None, default=None)
 
     neighbors_: FittedNeighbours = field(init=False)

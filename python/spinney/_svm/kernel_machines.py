@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import RandomState
@@ -91,16 +91,18 @@ def _refuse_missing(values: Floats) -> None:
 class BaseKernelMachine(BaseMargin):
     """Support vector machines with a kernel."""
 
-    kernel: str | Callable[..., Any] = parameter(StrOptions({*KERNELS, "precomputed"}), callable, default="rbf")
+    kernel: Literal["linear", "poly", "rbf", "sigmoid", "precomputed"] | Callable[..., Any] = parameter(
+        StrOptions({*KERNELS, "precomputed"}), callable, default="rbf"
+    )
     degree: int = parameter(Interval(Integral, 0, 1000, closed="both"), default=3)
-    gamma: str | float | ArrayLike = parameter(
+    gamma: Literal["scale", "auto", "cv"] | float | ArrayLike = parameter(
         StrOptions({"scale", "auto", "cv"}), Interval(Real, 0.0, None, closed="neither"), "array-like", default="scale"
     )
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
     shrinking: bool = parameter("boolean", default=True)
     tol: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1e-3)
     cache_size: float = parameter(Interval(Real, 0.0, 2.0**40, closed="neither"), default=200)
-    precision: str = parameter(StrOptions({"single", "double"}), default="single")
+    precision: Literal["single", "double"] = parameter(StrOptions({"single", "double"}), default="single")
     max_iter: int = parameter(Interval(Integral, -1, None, closed="left"), default=-1)
     cv: Any = parameter("cv_object", "array-like", default=5)
 
@@ -330,7 +332,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
     """Support vector classification: one machine, one per pair of classes, or one per class against the rest."""
 
     probability: bool = parameter("boolean", default=False)
-    decision_function_shape: str = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
+    decision_function_shape: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
     _is_class_target = True
     predict = table_estimator.predict_labels
 
@@ -409,9 +411,11 @@ class SVC(BaseKernelClassifier):
     """
 
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
-    class_weight: dict[Any, float] | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
+        dict, StrOptions({"balanced"}), None, default=None
+    )
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
-    multi_class: str = parameter(StrOptions({"ovo", "ovr"}), default="ovo")
+    multi_class: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovo")
 
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
         by_class = class_weights(self.class_weight, table.target.codes, table.weight, table.target.labels)

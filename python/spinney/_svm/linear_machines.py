@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -193,8 +193,10 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     1.0
     """
 
-    loss: str = parameter(StrOptions({"hinge", "squared_hinge"}), default="squared_hinge")
-    class_weight: dict[Any, float] | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    loss: Literal["hinge", "squared_hinge"] = parameter(StrOptions({"hinge", "squared_hinge"}), default="squared_hinge")
+    class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
+        dict, StrOptions({"balanced"}), None, default=None
+    )
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
     _is_class_target = True
     _machines = _machines_of_classes
@@ -224,7 +226,7 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
     """
 
     epsilon: float = parameter(Interval(Real, 0.0, None, closed="left"), default=0.0)
-    loss: str = parameter(
+    loss: Literal["epsilon_insensitive", "squared_epsilon_insensitive"] = parameter(
         StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"}), default="epsilon_insensitive"
     )
     predict = table_estimator.predict_values
@@ -264,7 +266,9 @@ class Perceptron(ClassifierMixin, BasePlanes):
     averaged: bool = parameter("boolean", default=False)
     max_iter: int = parameter(Interval(Integral, 1, 2**31 - 1, closed="both"), default=1000)
     shuffle: bool = parameter("boolean", default=True)
-    class_weight: dict[Any, float] | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
+        dict, StrOptions({"balanced"}), None, default=None
+    )
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
 
     _noun = "perceptron"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -154,7 +154,7 @@ class Chosen:
 class BaseMargin(TableEstimator):
     """Estimators whose model is one or several machines, each of which gives a row a score."""
 
-    scale: str | bool | None = parameter(*SCALE, default="standard")
+    scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default="standard")
     categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
     unseen: Unseen = parameter(UNSEEN, default="missing")
     random_state: int | RandomState | None = parameter("random_state", default=None)

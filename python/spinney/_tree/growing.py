@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
 from spinney._tree.settings import GrowthSettings
 from spinney._tree.task import Task
+from spinney.criteria import Criterion
 from spinney.inspect import constraints
 from spinney.inspect.explain import shap as explanations
 
@@ -32,11 +33,12 @@ SOME_FEATURES = (
     None,
 )
 _USER_DEFINED = HasMethods(["evaluate", "split"])
-CLASS_CRITERIA = (
-    StrOptions({"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio", "user"}),
-    _USER_DEFINED,
-)
-_REGRESSION_CRITERIA = {"squared_error", "friedman_mse", "absolute_error", "poisson", "user"}
+_ClassName = Literal["gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio", "user"]
+_RegressionName = Literal["squared_error", "friedman_mse", "absolute_error", "poisson", "user"]
+ClassCriterion = _ClassName | Criterion
+RegressionCriterion = _RegressionName | Criterion
+CLASS_CRITERIA = (StrOptions(set(get_args(_ClassName))), _USER_DEFINED)
+_REGRESSION_CRITERIA = set(get_args(_RegressionName))
 NUMBER_CRITERIA, TREE_NUMBER_CRITERIA = (
     (StrOptions(_REGRESSION_CRITERIA), _USER_DEFINED),
     (StrOptions(_REGRESSION_CRITERIA | {"exponential"}), _USER_DEFINED),
@@ -58,7 +60,7 @@ class GrowingEstimator(TableEstimator):
     min_samples_split: int | float = parameter(at_least(2), Interval(RealNotInt, 0, 1, closed="right"), default=2)
     min_samples_leaf: int | float = parameter(at_least(1), Interval(Real, 0, 1, closed="neither"), default=1)
     min_weight_fraction_leaf: float = parameter(Interval(Real, 0.0, 0.5, closed="both"), default=0.0)
-    max_features: int | float | str | None = parameter(*SOME_FEATURES, default=None)
+    max_features: int | float | Literal["sqrt", "log2"] | None = parameter(*SOME_FEATURES, default=None)
     max_leaf_nodes: int | None = parameter(at_least(2), None, default=None)
     min_impurity_decrease: float = parameter(AT_LEAST_0, default=0.0)
     ccp_alpha: float = parameter(AT_LEAST_0, default=0.0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field as fitted_attribute
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,21 +54,27 @@ _SAVED = SavedState(
 class BaseTree(GrowingEstimator):
     """A decision tree."""
 
-    splitter: str = parameter(StrOptions({"best", "random"}), default="best")
+    splitter: Literal["best", "random"] = parameter(StrOptions({"best", "random"}), default="best")
     validation_fraction: float | None = parameter(Interval(Real, 0, 1, closed="neither"), None, default=None)
-    missing: str = parameter(StrOptions({"learned", "surrogate"}), default="learned")
+    missing: Literal["learned", "surrogate"] = parameter(StrOptions({"learned", "surrogate"}), default="learned")
     max_surrogates: int = parameter(at_least(0), default=5)
-    surrogate_style: str = parameter(StrOptions({"all", "present"}), default="all")
-    missing_fallback: str = parameter(StrOptions({"majority", "stop", "ignore"}), default="majority")
+    surrogate_style: Literal["all", "present"] = parameter(StrOptions({"all", "present"}), default="all")
+    missing_fallback: Literal["majority", "stop", "ignore"] = parameter(
+        StrOptions({"majority", "stop", "ignore"}), default="majority"
+    )
     max_competitors: int = parameter(at_least(0), default=0)
-    prune: str | None = parameter(StrOptions({"cv", "validation", "pessimistic"}), None, default=None)
+    prune: Literal["cv", "validation", "pessimistic"] | None = parameter(
+        StrOptions({"cv", "validation", "pessimistic"}), None, default=None
+    )
     cv: CrossValidation = parameter("cv_object", "array-like", default=10)
-    rule: str | float | None = parameter(StrOptions({"min", "1se"}), AT_LEAST_0, None, default="1se")
+    rule: Literal["min", "1se"] | float | None = parameter(StrOptions({"min", "1se"}), AT_LEAST_0, None, default="1se")
     scoring: str | Scorer | None = parameter(str, callable, None, default=None)
-    risk: str = parameter(StrOptions({"auto", "impurity", "error"}), default="auto")
+    risk: Literal["auto", "impurity", "error"] = parameter(StrOptions({"auto", "impurity", "error"}), default="auto")
     cp: float | None = parameter(Real, None, default=None)
-    shrinkage: float | str | None = parameter(AT_LEAST_0, StrOptions({"cv"}), None, default=None)
-    dialect: str | None = parameter(StrOptions({"rpart", "rpart_quirks"}), None, default=None)
+    shrinkage: float | Literal["cv"] | None = parameter(AT_LEAST_0, StrOptions({"cv"}), None, default=None)
+    dialect: Literal["rpart", "rpart_quirks"] | None = parameter(
+        StrOptions({"rpart", "rpart_quirks"}), None, default=None
+    )
 
     tree_: FittedTree = fitted_attribute(init=False)
     rpart_: RpartRecord = fitted_attribute(init=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
@@ -10,7 +12,6 @@ from spinney._estimator.parameters import estimator, parameter
 from spinney._tree import growing
 from spinney._tree.task import Classification, Regression
 from spinney._tree.tree_estimator import BaseTree
-from spinney.criteria import Criterion
 
 
 @estimator
@@ -30,12 +31,14 @@ class DecisionTreeClassifier(ClassifierMixin, BaseTree):
     array([0, 0])
     """
 
-    criterion: str | Criterion = parameter(*growing.CLASS_CRITERIA, default="gini")
+    criterion: growing.ClassCriterion = parameter(*growing.CLASS_CRITERIA, default="gini")
     class_weight: ByClass = parameter(dict, list, StrOptions({"balanced"}), None, default=None)
     min_purity: float | None = parameter(*growing.PURITY, default=None)
     cost_matrix: ByClass = parameter("array-like", dict, None, default=None)
     priors: ByClass = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
-    cost_splits: str | None = parameter(*growing.COST_SPLITS, default="altered_priors")
+    cost_splits: Literal["altered_priors", "generalised_gini"] | None = parameter(
+        *growing.COST_SPLITS, default="altered_priors"
+    )
 
     _is_class_target = True
     _task_class = Classification
@@ -60,7 +63,9 @@ class DecisionTreeRegressor(RegressorMixin, BaseTree):
     2
     """
 
-    criterion: str | Criterion = parameter(*growing.TREE_NUMBER_CRITERIA, default="squared_error")
+    criterion: growing.RegressionCriterion | Literal["exponential"] = parameter(
+        *growing.TREE_NUMBER_CRITERIA, default="squared_error"
+    )
     rate_shrinkage: float = parameter(growing.AT_LEAST_0, default=0.0)
 
     _task_class = Regression
@@ -83,8 +88,8 @@ class ExtraTreeClassifier(DecisionTreeClassifier):
     1.0
     """
 
-    splitter: str = parameter(default="random")
-    max_features: int | float | str | None = parameter(default="sqrt")
+    splitter: Literal["best", "random"] = parameter(default="random")
+    max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default="sqrt")
 
 
 @estimator
@@ -104,5 +109,5 @@ class ExtraTreeRegressor(DecisionTreeRegressor):
     2
     """
 
-    splitter: str = parameter(default="random")
-    max_features: int | float | str | None = parameter(default=1.0)
+    splitter: Literal["best", "random"] = parameter(default="random")
+    max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default=1.0)

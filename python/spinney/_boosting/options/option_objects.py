@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 from numpy import bool_
 from numpy.typing import ArrayLike
@@ -73,7 +73,7 @@ class Growth(Options):
     GradientBoostingRegressor(growth=Growth(forced_splits={'feature': 0, 'threshold': 0.5}))
     """
 
-    order: str = option("growth", ORDERS, default="leaf")
+    order: Literal["leaf", "depth", "symmetric"] = option("growth", ORDERS, default="leaf")
     forced_splits: Mapping[str, Any] | None = option("forced_splits", dict, None, default=None)
     n_parallel_trees: int = option("n_parallel_trees", COUNT, default=1)
 
@@ -105,7 +105,9 @@ class Regularization(Options):
     """
 
     l1: float = option("l1_regularization", default=0.0)
-    max_step: float | str | None = option("max_step", bounds("max_step"), StrOptions({"auto"}), None, default="auto")
+    max_step: float | Literal["auto"] | None = option(
+        "max_step", bounds("max_step"), StrOptions({"auto"}), None, default="auto"
+    )
     min_hessian_leaf: float = option("min_hessian_leaf", default=1e-3)
     min_gain: float = option("min_gain", default=0.0)
     hierarchical_shrinkage: float = option("hierarchical_shrinkage", default=0.0)
@@ -162,7 +164,7 @@ class Dart(Options):
     rate: float = option("drop_rate", default=0.1)
     skip: float = option("skip_drop", default=0.0)
     max_rounds: int | None = option("max_drop", bounds("max_drop"), None, default=None)
-    by: str = option("drop_by", StrOptions({"uniform", "weight"}), default="uniform")
+    by: Literal["uniform", "weight"] = option("drop_by", StrOptions({"uniform", "weight"}), default="uniform")
 
 
 @dataclass(frozen=True, repr=False)

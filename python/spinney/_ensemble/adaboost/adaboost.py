@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -369,7 +369,9 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
     0.3
     """
 
-    loss: str = parameter(StrOptions({"linear", "square", "exponential"}), default="linear")
+    loss: Literal["linear", "square", "exponential"] = parameter(
+        StrOptions({"linear", "square", "exponential"}), default="linear"
+    )
     max_depth: int = parameter(default=3)
 
     def _make_rule(self, rows: LearningRows, target: SingleTarget) -> R2Rule:

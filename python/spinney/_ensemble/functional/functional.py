@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
     )
     n_estimators: int = parameter(COUNT, default=100)
     learning_rate: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=0.1)
-    step: str = parameter(StrOptions({"line_search", "fixed"}), default="line_search")
+    step: Literal["line_search", "fixed"] = parameter(StrOptions({"line_search", "fixed"}), default="line_search")
     subsample: float = parameter(Interval(Real, 0.0, 1.0, closed="right"), default=1.0)
     callbacks: Any = parameter(callable, list, tuple, None, default=None)
     keep_interrupted: bool = parameter("boolean", default=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Imported(SumOfTrees):
         "imported",
         {"source_": text(_MAX_LENGTH, key="source"), "objective_": text(_MAX_LENGTH, key="objective")},
     )
-    unseen: str = parameter(UNSEEN, default="missing")
+    unseen: Literal["missing", "error", "other"] = parameter(UNSEEN, default="missing")
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
     boosting_: FittedImport = field(init=False)
     source_: str = field(init=False)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,7 @@ class Trees(WeakLearner):
     max_depth: int | None = parameter(_POSITIVE, None, default=1, kw_only=False)
     n_splits: int | None = parameter(_POSITIVE, None, default=None)
     min_samples_leaf: int = parameter(_POSITIVE, default=1)
-    max_features: int | float | str | None = parameter(
+    max_features: int | float | Literal["sqrt", "log2"] | None = parameter(
         _POSITIVE, Interval(Real, 0.0, 1.0, closed="right"), StrOptions({"sqrt", "log2"}), None, default=None
     )
 
