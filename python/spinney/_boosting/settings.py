@@ -34,7 +34,7 @@ SEARCH = "search"  # the effort that tries several recipes
 AUTO = StrOptions({"auto"})
 FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
 FROM_ONE = Interval(Integral, 1, None, closed="left")
-Auto = str  # the value "auto": chosen by the recipe
+Auto = Literal["auto"]  # chosen by the recipe
 Metric = str | Callable[..., float] | None  # by name, as a function, or None for the loss
 Callback = Callable[[dict[str, Any]], object]
 

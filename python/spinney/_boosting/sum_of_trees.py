@@ -72,7 +72,7 @@ class SumOfTrees(TableEstimator):
 
     def _tree_estimator(self, t: int) -> BoostedTree:
         tree = BoostedTree(max_depth=self._depth_limit, unseen=self._unseen_policy, n_jobs=self.n_jobs)
-        tree.criterion = "gain"
+        tree.set_params(criterion="gain")  # which a fit would refuse
         tree._set_fitted(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
         return tree
 
