@@ -120,7 +120,7 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
         raise OSError(
             error.errno,
             f"The folder {parent} is too small for the uncompressed columns of the stream: "
-            f"{n_bytes:,} bytes for somewhat more than {n_rows:,} rows so far. Name a folder with more room: "
+            f"{n_bytes:,} bytes for somewhat more than {n_rows:,} rows so far. Choose a folder with more free space: "
             "spinney.scan(..., folder=...)",
         ) from None
     finally:

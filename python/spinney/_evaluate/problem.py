@@ -280,12 +280,12 @@ def decide_task(raw: RawTable, requested: Task | None, name: str) -> Target:
     is_whole = not holds_labels and values.dtype.kind in "iu"
     few = is_whole and len(distinct) <= MOST_NUMERIC_CLASSES and 2 * len(distinct) <= len(values)
     task = requested or ("classification" if holds_labels or few else "regression")
-    what, other = "numbers: regression", "classification"
+    what, other = "numbers", "classification"
     if task == "classification":
         kind = "labels" if holds_labels else "integers"
-        what, other = f"{len(distinct)} distinct {kind}: classification", "regression"
-    override = f" (override: task='{other}', --task {other})" if requested is None and is_whole else ""
-    return Target(name, values, is_known, task, f"{name!r} holds {what}{override}.")
+        what, other = f"{len(distinct)} distinct {kind}", "regression"
+    override = f" To change it: task='{other}' (--task {other})." if requested is None and is_whole else ""
+    return Target(name, values, is_known, task, f"{name!r} holds {what}, so the task is {task}.{override}")
 
 
 def _known_values(

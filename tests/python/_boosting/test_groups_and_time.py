@@ -79,14 +79,14 @@ def test_bias_variance_evaluates_the_latest_rows() -> None:
     [
         ({"time": np.zeros(60)}, "Most rows have the same time"),
         ({"time": np.arange(59)}, "time has shape"),
-        ({"time": np.arange(60), "groups": np.arange(60)}, "time and groups both say"),
+        ({"time": np.arange(60), "groups": np.arange(60)}, "time and groups both determine"),
     ],
 )
 def test_bias_variance_refuses_unusable_times(given: dict[str, Any], message: str) -> None:
     X, y, _ = _rows()
     with pytest.raises(ValueError, match=message):
         spinney.bias_variance(LinearRegression(), X, y, **given)
-    with pytest.raises(ValueError, match="time goes with X and y"):
+    with pytest.raises(ValueError, match="time requires X and y"):
         spinney.bias_variance(LinearRegression(), time=y, generator=lambda rng, n: (X, y))
 
 

@@ -46,7 +46,7 @@ def test_of_damaged_files_no_model_is_made(model, monkeypatch):
 
     monkeypatch.setattr(spool._File, "mapped", damaged)
     model.__dict__.pop("schema_", None)
-    with pytest.raises(RuntimeError, match="no longer holds what was written to it, so that no model is made of it"):
+    with pytest.raises(RuntimeError, match="has changed since it was written, so the fit was stopped"):
         model.fit(pieces([*FEATURES, "y"], 300), "y")
     assert not hasattr(model, "schema_")
 
@@ -77,7 +77,7 @@ def test_of_damaged_codes_no_model_is_made(size, tmp_path):
             file.write(bytes([byte ^ 1]))
 
     model = GradientBoostingRegressor(n_estimators=2, callbacks=damage)
-    with pytest.raises(RuntimeError, match="no longer holds what was written to it, so that no model is made of it"):
+    with pytest.raises(RuntimeError, match="has changed since it was written, so the fit was stopped"):
         model.fit(spinney.scan([rows], folder=str(tmp_path)), "y")
     assert not hasattr(model, "schema_")
 
@@ -118,7 +118,7 @@ def test_a_file_that_was_cut_off_is_refused(monkeypatch):
         return mapped(file, spill)
 
     monkeypatch.setattr(spool._File, "mapped", cut_off)
-    with pytest.raises(RuntimeError, match="is shorter than what was written to it"):
+    with pytest.raises(RuntimeError, match="is shorter than expected"):
         pieces(["a", "y"], 300).spooled()
 
 
@@ -158,7 +158,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(most, error, words, tmp
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert str(tmp_path) in str(caught.value)
-    assert "folder with more room" in str(caught.value)
+    assert "with more free space" in str(caught.value)
     assert re.search(r"[1-9][\d,]* bytes", str(caught.value))
     assert not list(tmp_path.iterdir())
 

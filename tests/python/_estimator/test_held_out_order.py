@@ -158,5 +158,5 @@ def test_bias_and_variance_hold_out_groups():
     together = spinney.bias_variance(tree, name, y, groups=GROUP, **given)
     error = [found.to_frame("pandas")["error"].iloc[0] for found in (alone, together)]
     assert error[1] > 3 * error[0]
-    with pytest.raises(ValueError, match="groups goes with X and y"):
+    with pytest.raises(ValueError, match="groups requires X and y"):
         spinney.bias_variance(tree, groups=GROUP, generator=lambda rng, n: (X, Y))

@@ -303,7 +303,7 @@ def test_readings_along_the_axes_are_refused():
     model = small().fit(X, y)
     with pytest.raises(ValueError, match="Use kind='unbiased' or 'impurity'"):
         model.importances(X, y)
-    with pytest.raises(ValueError, match=r"oblique=None, or ask which columns matter overall.*permutation_importance"):
+    with pytest.raises(ValueError, match=r"oblique=None, or use .*permutation_importance"):
         model.shap_values(X)
 
 

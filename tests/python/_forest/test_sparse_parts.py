@@ -30,7 +30,7 @@ except ValueError as error:
 @pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "csc_array", "bsr_array"])
 @pytest.mark.parametrize("where", ["fit", "predict"])
 def test_a_wrong_place_does_not_end_the_process(kind, where):
-    assert "parts do not fit together: " in run(KILLS, kind, where).stdout
+    assert "is an inconsistent sparse matrix: " in run(KILLS, kind, where).stdout
 
 
 def changed(format_, part, change, is_matrix=False):
@@ -78,10 +78,10 @@ WRONG = {
 def test_parts_that_do_not_fit_are_refused(fault, is_matrix):
     X = changed(*WRONG[fault], is_matrix)
     for model in (spinney.DecisionTreeRegressor(), spinney.BaggingRegressor(n_estimators=2)):
-        with pytest.raises(ValueError, match="X is a sparse matrix whose parts do not fit together"):
+        with pytest.raises(ValueError, match="X is an inconsistent sparse matrix"):
             model.fit(X, Y)
     fitted = spinney.DecisionTreeRegressor().fit(DENSE, Y)
-    with pytest.raises(ValueError, match="X is a sparse matrix whose parts do not fit together"):
+    with pytest.raises(ValueError, match="X is an inconsistent sparse matrix"):
         fitted.predict(X)
 
 
@@ -92,7 +92,7 @@ def test_lists_of_different_lengths_are_refused():
         spinney.DecisionTreeRegressor().fit(X, Y)
     X = sp.lil_array(DENSE)
     X.rows[2] = [c + 100 for c in X.rows[2]]
-    with pytest.raises(ValueError, match=r"parts do not fit together: .*6"):
+    with pytest.raises(ValueError, match=r"is an inconsistent sparse matrix: .*6"):
         spinney.DecisionTreeRegressor().fit(X, Y)
 
 

@@ -383,5 +383,5 @@ def test_plot_support_draws_the_margin():
         ax = spinney.plot_support(model.fit(frame, y), frame, y)
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("wide", "tall")
         mpl.pyplot.close(ax.figure)
-    with pytest.raises(ValueError, match="two classes in two columns"):
+    with pytest.raises(ValueError, match="two classes and two columns"):
         spinney.plot_support(spinney.SVR().fit(X, y), X, y)

@@ -309,8 +309,8 @@ def test_extra_trees_prune_afterwards_and_at_fit():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({}, "either alpha or cp"),
-        ({"alpha": 0.1, "cp": 0.1}, "either alpha or cp"),
+        ({}, "either alpha="),
+        ({"alpha": 0.1, "cp": 0.1}, "either alpha="),
         ({"alpha": -0.1}, "at least 0"),
         ({"cp": "much"}, "at least 0"),
         ({"alpha": float("nan")}, "at least 0"),

@@ -40,7 +40,9 @@ def test_the_tree_is_the_same(n_rows, n_jobs, criterion, n_classes):
         schema = Schema.learn(raw, categorical_features=[3], unseen="missing")
         columns = schema.encode(raw, unseen="missing", estimator="test")
         classes = None if n_classes is None else np.arange(n_classes)
-        trees = TreeMembers(template, schema, "missing", "test", columns, classes)
+        trees = TreeMembers(
+            schema=schema, unseen="missing", owner="test", template=template, table=columns, classes=classes
+        )
         for shift in range(2):  # one index, several weights
             weights = np.roll(weight, shift) * 3.0**shift
             alone = kind(criterion=criterion, n_jobs=n_jobs, categorical_features=[3], **options)
@@ -93,7 +95,9 @@ def test_steps_find_the_cuts_of_sorted_rows(seed, kinds, criterion, heavy, leaf,
     columns = schema.encode(raw, unseen="missing", estimator="test")
     template = kind(criterion=criterion, max_depth=depth, min_samples_leaf=leaf)
     classes = None if criterion == "squared_error" else np.arange(2)
-    trees = TreeMembers(template, schema, "missing", "test", columns, classes)
+    trees = TreeMembers(
+        schema=schema, unseen="missing", owner="test", template=template, table=columns, classes=classes
+    )
     found = trees.fit(target, weight, seed=0)
     assert found.__getstate__() == tree.tree_.engine.__getstate__()
     np.testing.assert_array_equal(trees._leaves(found, columns), tree.apply(X))

@@ -77,7 +77,7 @@ def test_out_of_memory_is_a_clear_error():
         except MemoryError as error:
             print(error)
     """
-    assert "There is not enough memory for this. Grow fewer" in Program(inspect.cleandoc(code)).wait().stdout
+    assert "There is not enough memory. Grow fewer" in Program(inspect.cleandoc(code)).wait().stdout
 
 
 @pytest.mark.parametrize("model", [spinney.DecisionTreeClassifier(), spinney.RandomForestClassifier(2)])

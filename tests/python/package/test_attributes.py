@@ -111,7 +111,7 @@ def test_forests_of_classes_have_no_quantiles(name):
     for missing in ("predict_quantiles", "predict_interval", "predict_cdf"):
         assert not hasattr(model, missing)
         assert missing not in dir(type(model))
-    with pytest.raises(AttributeError, match=rf"{name}\.predict_interval .* learns classes. Use predict_set"):
+    with pytest.raises(AttributeError, match=rf"{name}\.predict_interval .* predicts classes. Use predict_set"):
         model.predict_interval([[1.0]])
 
 
@@ -120,7 +120,7 @@ def test_forests_of_numbers_have_no_sets_of_classes(name):
     model = getattr(spinney, name)(keep_rows=True, bootstrap=True)
     assert hasattr(model, "predict_interval")
     assert not hasattr(model, "predict_set")
-    with pytest.raises(AttributeError, match=rf"{name}\.predict_set .* learns numbers. Use predict_interval"):
+    with pytest.raises(AttributeError, match=rf"{name}\.predict_set .* predicts numbers. Use predict_interval"):
         model.predict_set([[1.0]])
 
 

@@ -163,7 +163,7 @@ def test_the_readme_examples_run(capsys, tmp_path, monkeypatch):
     printed = capsys.readouterr().out
     assert re.search(r"\['(yes|no)' '(yes|no)'\]", printed)
     assert "← chosen" in printed
-    assert "species: 3 classes" in printed
+    assert "Predicting species (3 classes)" in printed
     assert (tmp_path / "penguins.html").is_file()
 
 

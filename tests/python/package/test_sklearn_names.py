@@ -578,7 +578,7 @@ class Raised(RegressorMixin, BaseEstimator):
 def test_members_of_bagging_get_what_they_request():
     X, y = table()
     model = spinney.BaggingClassifier(Louder(), 3, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="only where metadata routing is on"):
+    with pytest.raises(ValueError, match="only if metadata routing is enabled"):
         model.predict(X, volume=0.9)
     with sklearn.config_context(enable_metadata_routing=True):
         for voting in ("soft", "hard"):
