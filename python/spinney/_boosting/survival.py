@@ -379,6 +379,11 @@ class GradientBoostingSurvival(BaseBoosting):
     ties: Literal["breslow", "efron"] = parameter(StrOptions({"breslow", "efron"}), default="breslow")
 
     _target_type = SurvivalTarget
+    _other_library_advice: ClassVar[dict[str, str]] = BaseBoosting._other_library_advice | dict.fromkeys(
+        ("event", "events", "status", "event_observed", "censored"),
+        "Pass both in y: times, negative where the event had not happened, np.where(event, time, -time); or a "
+        "structured array of event and time.",
+    )
     importances = new_data.importances
     _leaf_fraction: ClassVar[float] = 0.05  # censored rows carry little information
 

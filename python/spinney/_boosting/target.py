@@ -17,14 +17,13 @@ from spinney._boosting.evaluation import HeldOutMetric, HeldOutScore, Labels, pr
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import (
     TRAITS,
-    CustomLoss,
     Loss,
-    UserLoss,
     class_loss,
     loss_of_outputs,
     named_loss,
 )
 from spinney._boosting.settings import BoostingSettings, Metric
+from spinney._boosting.user_loss import user_loss
 from spinney._data.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
@@ -161,11 +160,6 @@ class BoostingTarget(ABC):
         return {"n_outputs_": self.n_outputs}
 
 
-def _user_loss(loss: CustomLoss, of_classes: bool, n_jobs: int | None) -> Loss:
-    custom = UserLoss(loss, of_classes, n_jobs)
-    return Loss("outside", custom.link, custom=custom)
-
-
 @dataclass(frozen=True, eq=False)
 class ClassificationTarget(BoostingTarget):
     """Classes."""
@@ -177,8 +171,9 @@ class ClassificationTarget(BoostingTarget):
         """Read the classes of the training rows."""
         codes, classes = read_some_classes(y, n_rows)
         is_one, most = len(classes) == 1, max(map(len, classes))
-        if settings.loss != "log_loss" and (most > 2 or not is_one):
-            name = repr(settings.loss) if isinstance(settings.loss, str) else "your own"
+        is_own = not isinstance(settings.loss, str)
+        if settings.loss != "log_loss" and ((most > 2 and not is_own) or not is_one):
+            name = "your own" if is_own else repr(settings.loss)
             found = most if is_one else f"{len(classes)} columns"
             raise ValueError(f"loss={name} is for two classes; y has {found}. Use loss='log_loss'.")
         return cls(settings, len(classes), classes), TargetRows(codes)
@@ -196,7 +191,7 @@ class ClassificationTarget(BoostingTarget):
         """Return the loss."""
         settings = self.settings
         if not isinstance(settings.loss, str):
-            return _user_loss(settings.loss, True, settings.n_jobs)
+            return user_loss(settings.loss, len(self._labels[0]), settings.n_jobs)
         if self.n_outputs > 1:
             return loss_of_outputs([class_loss("log_loss", len(labels)) for labels in self._labels], "by_output")
         return class_loss(settings.loss, len(self._labels[0]), float(settings.focal_gamma))
@@ -305,7 +300,7 @@ class RegressionTarget(BoostingTarget):
         if not isinstance(settings.loss, str):
             if self.n_outputs > 1:
                 raise ValueError("A loss of your own is for one output. Fit one model per column of y.")
-            return _user_loss(settings.loss, False, settings.n_jobs)
+            return user_loss(settings.loss, None, settings.n_jobs)
         parameter = TRAITS[settings.loss].parameter
         loss = named_loss(settings.loss, 0.0 if parameter is None else settings.loss_parameter(parameter.name))
         return loss if self.n_outputs == 1 else loss_of_outputs([loss] * self.n_outputs, loss.link)

@@ -6,7 +6,7 @@ import spinney
 from scipy.special import expit
 from sklearn.base import clone
 from spinney import _engine
-from spinney._boosting import loss as custom_loss
+from spinney._boosting import user_loss as custom_loss
 from spinney._data.formulas import derivatives, recorded
 
 SMALL = {
@@ -126,7 +126,7 @@ def test_invalid_custom_losses_are_refused():
     ):
         with pytest.raises((ValueError, TypeError, AttributeError), match=message):
             spinney.GradientBoostingRegressor(loss, n_estimators=3).fit(X, y)
-    with pytest.raises(ValueError, match="loss=your own is for two classes; y has 3"):
+    with pytest.raises(ValueError, match="A loss of your own is for two classes, and y has 3"):
         spinney.GradientBoostingClassifier(logistic, n_estimators=3).fit(X, np.arange(100) % 3)
 
 

@@ -300,3 +300,10 @@ def test_leaves_of_few_rows_are_a_twentieth_of_them():
     auto = spinney.GradientBoostingSurvival(**given).fit(X, signed)
     six, twenty = (spinney.GradientBoostingSurvival(**given, min_samples_leaf=n).fit(X, signed) for n in (6, 20))
     assert auto.fingerprint() == six.fingerprint() != twenty.fingerprint()
+
+
+@pytest.mark.parametrize("name", ["event", "status"])
+def test_an_event_passed_to_fit_gets_advice(name):
+    X, time, is_event = times(50)
+    with pytest.raises(TypeError, match=rf"has no argument '{name}'. Pass both in y: .*np.where\(event, time, -time\)"):
+        spinney.GradientBoostingSurvival(**SMALL).fit(X, time, **{name: is_event})

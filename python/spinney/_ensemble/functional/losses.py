@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import TRAITS, Loss, UserLoss, class_loss, named_loss
+from spinney._boosting.loss import TRAITS, Loss, class_loss, named_loss
+from spinney._boosting.user_loss import UserLoss
 from spinney._model.links import predicted
 
 Floats = NDArray[np.float64]

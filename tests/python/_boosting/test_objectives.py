@@ -1,0 +1,97 @@
+"""Functions that return gradients and hessians, as XGBoost and LightGBM take them."""
+
+import numpy as np
+import pytest
+import spinney
+from sklearn.datasets import load_iris, make_classification, make_regression
+from sklearn.metrics import log_loss
+
+
+def squared(y, f):
+    return f - y, np.ones_like(y)
+
+
+def logistic(y, f):
+    p = 1 / (1 + np.exp(-f))
+    return p - y, p * (1 - p)
+
+
+def softmax(y, f):
+    p = np.exp(f - f.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return p - np.eye(f.shape[1])[y.astype(int)], p * (1 - p)
+
+
+OPTIONS = {"n_estimators": 30, "learning_rate": 0.1, "max_leaf_nodes": 8, "random_state": 0}
+
+
+def test_squared_errors_are_those_of_the_named_loss():
+    X, y = make_regression(500, 5, noise=5, random_state=0)
+    own = spinney.GradientBoostingRegressor(loss=squared, **OPTIONS).fit(X, y)
+    named = spinney.GradientBoostingRegressor(**OPTIONS).fit(X, y)
+    np.testing.assert_allclose(own.predict(X), named.predict(X), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(own.train_score_, named.train_score_, rtol=1e-4)
+
+
+def test_log_odds_are_those_of_the_named_loss():
+    X, y = make_classification(500, 6, random_state=0)
+    labels = np.array(["no", "yes"])[y]
+    own = spinney.GradientBoostingClassifier(loss=logistic, **OPTIONS).fit(X, labels)
+    named = spinney.GradientBoostingClassifier(**OPTIONS).fit(X, labels)
+    np.testing.assert_allclose(own.predict_proba(X), named.predict_proba(X), atol=1e-3)
+    np.testing.assert_allclose(own.train_score_, named.train_score_, rtol=1e-3)
+    assert own.classes_.tolist() == ["no", "yes"]
+
+
+def test_several_classes_have_a_score_each():
+    X, y = load_iris(return_X_y=True)
+    own = spinney.GradientBoostingClassifier(loss=softmax, **OPTIONS).fit(X, y)
+    assert own.decision_function(X).shape == (150, 3)
+    assert own.score(X, y) > 0.95
+    named = spinney.GradientBoostingClassifier(**OPTIONS).fit(X, y)
+    assert log_loss(y, own.predict_proba(X)) < 1.3 * log_loss(y, named.predict_proba(X))
+
+
+def test_weights_count_like_rows():
+    X, y = make_regression(200, 3, noise=5, random_state=0)
+    weight = np.random.default_rng(0).integers(1, 4, 200)
+    weighted = spinney.GradientBoostingRegressor(loss=squared, min_samples_leaf=1, **OPTIONS).fit(X, y, weight)
+    repeated = spinney.GradientBoostingRegressor(loss=squared, min_samples_leaf=1, **OPTIONS)
+    repeated.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [{"early_stopping": True, "n_estimators": 300}, {"n_estimators": "auto"}])
+def test_rounds_are_chosen_by_the_usual_loss(options):
+    X, y = make_classification(600, 6, flip_y=0.2, random_state=0)
+    model = spinney.GradientBoostingClassifier(loss=logistic, random_state=0, **options).fit(X, y)
+    assert model.n_iter_ > 0
+    assert model.stopped_because_ is not None
+    assert np.isfinite(model.validation_score_).all()
+
+
+def test_hessians_of_zero_mean_gradients_alone():
+    X, y = make_regression(300, 3, noise=5, random_state=0)
+    model = spinney.GradientBoostingRegressor(loss=lambda y, f: (np.sign(f - y), np.zeros_like(y)), **OPTIONS)
+    model.fit(X, y)
+    assert np.abs(y - model.predict(X)).mean() < np.abs(y - np.median(y)).mean()
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (lambda y, f: (f - y, np.ones(2)), r"hessian\(y, f\) of the loss returned shape \(2,\); it needs \(100,\)"),
+        (lambda y, f: (np.full(len(y), np.nan), np.ones_like(y)), r"gradient\(y, f\) of the loss returned NaN"),
+        (lambda y, f: (f - y, y, y) if len(y) > 2 else (f, f), r"Return \(gradient, hessian\) for all rows"),
+    ],
+)
+def test_unusable_results_are_refused(objective, message):
+    X, y = make_regression(100, 3, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        spinney.GradientBoostingRegressor(loss=objective, **OPTIONS).fit(X, y)
+
+
+def test_a_formula_for_several_classes_is_refused_with_advice():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"returns gradients and hessians, both of shape \(n_rows, n_classes\)"):
+        spinney.GradientBoostingClassifier(loss=lambda y, f: np.logaddexp(0, -y * f), **OPTIONS).fit(X, y)
