@@ -122,8 +122,8 @@ class Rounds:
             active = [member for member in active if not member.has_stopped and member.n_done < recipe.n_rounds]
             if all(member.has_stopped for member in self._members):
                 metric = "loss" if settings.metrics[0] is None else "score"
-                of_folds = " of any fold" if len(self._members) > 1 else ""
-                self.stop_reason = f"the held-out {metric}{of_folds} has not improved for {recipe.patience} rounds"
+                folds = " on any fold" if len(self._members) > 1 else ""
+                self.stop_reason = f"the held-out {metric} has not improved for {recipe.patience} rounds{folds}"
                 break
             self._write_checkpoint()
 

@@ -8,8 +8,10 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
+from html import escape
 from importlib.util import find_spec
 from itertools import pairwise
+from numbers import Integral, Real
 from typing import Any, Literal
 
 # Digits of a number that is not a short decimal, such as a random threshold.
@@ -17,6 +19,7 @@ _DIGITS = 5
 _MOST_DIGITS = 12  # of a short decimal
 _LONGEST_WHOLE = 1e21  # whole numbers up to here are written out
 _MOST_NAMES = 8  # listed where no name is close
+_MOST_ROWS = 30  # of a table in a notebook
 
 
 def fixed(value: float, decimals: int) -> str:
@@ -157,6 +160,32 @@ def frame_of(columns: dict[str, list[Any]], backend: Backend | None) -> Any:
         return pl.DataFrame(columns, strict=False)
     except ImportError as error:
         raise ImportError("A frame needs pandas or polars: pip install pandas") from error
+
+
+def html_table(cells: list[list[str]]) -> str:
+    """Return rows of cells as an HTML table; the first row is the header."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in cells[0])
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells[1:])
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+class ShownAsTable:
+    """A result with `to_frame` that notebooks show as a table, below the first line of its text."""
+
+    def _repr_html_(self) -> str:
+        try:
+            frame: Any = self.to_frame()  # type: ignore[attr-defined]
+        except (ImportError, ValueError):  # no library of frames, or several outputs
+            return f"<pre>{escape(str(self))}</pre>"
+        names = list(frame.columns)
+        rows = list(zip(*(frame[name] for name in names), strict=True))
+        cells = [names, *([_cell(value) for value in row] for row in rows[:_MOST_ROWS])]
+        more = f"<p>… {plural(len(rows), 'row')} in all</p>" if len(rows) > _MOST_ROWS else ""
+        return f"<p>{escape(str(self).partition(chr(10))[0])}</p>{html_table(cells)}{more}"
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, Real) and not isinstance(value, Integral) else str(value)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

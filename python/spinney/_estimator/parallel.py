@@ -110,6 +110,11 @@ _LINES = 10  # of output per fit, where the output is not a terminal
 _TERMINAL_SECONDS = 0.1  # between two updates of the line
 
 
+def is_interactive() -> bool:
+    """Return whether standard error is a terminal or the output of a notebook's cell."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
 class Progress:
     """Progress reports on standard error; a context manager, which ends the line.
 
@@ -125,16 +130,21 @@ class Progress:
         The number at the start.
     verbose : int
         0: no output; 2: if the output is not a terminal, one line for every report.
+    delay : float, default=0.0
+        Seconds before the first line.
     """
 
-    def __init__(self, noun: str, n_wanted: int, is_most: bool, n_before: int, verbose: int) -> None:
+    def __init__(
+        self, noun: str, n_wanted: int, is_most: bool, n_before: int, verbose: int, delay: float = 0.0
+    ) -> None:
         self._noun = noun
         self._n_wanted = n_wanted
         self._is_most = is_most
         self._n_before = n_before
         self._verbose = verbose
-        self._is_terminal = sys.stderr.isatty()
+        self._is_terminal = is_interactive()
         self._start = time.monotonic()
+        self._silent_until = self._start + delay
         self._shown_at = self._start - _TERMINAL_SECONDS
         self._n_shown = n_before
         self._pending = ""  # the last line that was not shown
@@ -156,6 +166,8 @@ class Progress:
         if not self._verbose or n_done <= self._n_before:
             return
         now = time.monotonic()
+        if now < self._silent_until:
+            return
         note = note if error is None else f", out-of-bag error {error:.4g}"
         self._pending = self._line(n_done, note, now - self._start)
         if self._is_terminal:

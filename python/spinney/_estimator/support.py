@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import read_table
 from spinney._data.arguments import argument_numbers
-from spinney._data.display import Backend, elide, frame_of, one_line, plural, shortest
+from spinney._data.display import Backend, ShownAsTable, elide, frame_of, one_line, plural, shortest
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.table_estimator import TableEstimator
@@ -79,7 +79,7 @@ SAVED_RANGES = table(
 
 
 @dataclass(frozen=True, eq=False)
-class Support:
+class Support(ShownAsTable):
     """Result of `predict_support`; prints as text.
 
     Attributes

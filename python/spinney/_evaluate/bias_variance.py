@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
-from spinney._data.display import Backend, align, elide, fixed, frame_of, one_line, plural
+from spinney._data.display import Backend, ShownAsTable, align, elide, fixed, frame_of, one_line, plural
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import random_state_names, set_random_states
 from spinney._estimator.held_out import row_arguments
@@ -92,7 +92,7 @@ class Decomposition:
 
 
 @dataclass(frozen=True, eq=False)
-class BiasVariance:
+class BiasVariance(ShownAsTable):
     """Bias-variance decomposition of learners; returned by `bias_variance`.
 
     Attributes

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from spinney._data.display import Backend, align, elide, frame_of, one_line, plural, warn
+from spinney._data.display import Backend, ShownAsTable, align, elide, frame_of, one_line, plural, warn
 from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import ThreadPlan, are_foreign, seeded, takes_weights
@@ -62,7 +62,7 @@ def compare(
     parallel: bool = False,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = 0,
-    verbose: int = 0,
+    verbose: int | None = None,
 ) -> Comparison:
     """Compare models by cross-validation on the same folds, with paired differences and their uncertainty.
 
@@ -114,8 +114,8 @@ def compare(
         Threads. None: all that the process may use. Scores of spinney's models do not depend on it.
     random_state : int, RandomState or None, default=0
         Seed of the folds, and of models without a random state.
-    verbose : int, default=0
-        1: report progress on standard error.
+    verbose : int or None, default=None
+        1: report progress on standard error; 0: do not. None: in a terminal or notebook, if it takes over two seconds.
 
     Returns
     -------
@@ -152,7 +152,9 @@ def compare(
     _warn_of_weights(problem, templates)
     plan = _Plan(problem, repeated, fractions, templates, int(random.randint(LARGEST_SEED)))
     threads = ThreadPlan.of(n_jobs, len(templates) * len(plan.runs)) if parallel else None
-    with EvaluationProgress(bool(verbose), len(templates) * len(plan.runs), Budget(max_seconds)) as progress:
+    with EvaluationProgress(
+        None if verbose is None else bool(verbose), len(templates) * len(plan.runs), Budget(max_seconds)
+    ) as progress:
         runs = _run(plan, scorers, error_score, n_jobs, threads, progress)
     return _result(plan, runs, list(scorers.metrics), reference, parallel)
 
@@ -290,7 +292,7 @@ def _curves(
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(ShownAsTable):
     """Models compared on the same folds; returned by `compare`.
 
     Attributes

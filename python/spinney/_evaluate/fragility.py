@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from spinney._data.display import Backend, align, elide, frame_of, one_line, percent, plural, shortest
+from spinney._data.display import Backend, ShownAsTable, align, elide, frame_of, one_line, percent, plural, shortest
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import read_row_groups, row_arguments
 from spinney._estimator.parameters import count_rows
@@ -36,7 +36,7 @@ _DISTINCT = 1 - 0.36787944117144233  # 1 - 1/e: fraction of distinct rows in a b
 
 
 @dataclass(frozen=True, eq=False)
-class Fragility:
+class Fragility(ShownAsTable):
     """Stability of the splits of a tree; returned by `fragility`.
 
     Attributes

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import MemberRows, ThreadPlan, gets_codes, unset_threads
 from spinney._estimator.held_out import Fold
-from spinney._estimator.parallel import Progress, is_distributed, run_distributed
+from spinney._estimator.parallel import Progress, is_distributed, is_interactive, run_distributed
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error
 from spinney._model.predictions import member_predictions
@@ -24,6 +24,7 @@ REFIT = 1.4  # time of a fit to all training rows, relative to a fold
 REFIT_ALL = 1.8  # time of a fit to all rows, including the test set, relative to a fold
 ProgressCall = Callable[[int, int, str, float], None]  # finished fits, all fits, current step, seconds left
 _NO_PREDICTIONS = np.empty((0, 0))
+_SILENT_SECONDS = 2.0  # before progress is shown that was not requested
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,16 +248,17 @@ class EvaluationProgress(Progress):
 
     Parameters
     ----------
-    progress : bool or callable
-        Argument of the caller.
+    progress : bool, callable or None
+        Argument of the caller. None: in a terminal or notebook, after two seconds.
     n_fits : int
         Planned number of fits.
     budget : Budget
     """
 
-    def __init__(self, progress: bool | ProgressCall, n_fits: int, budget: Budget) -> None:
+    def __init__(self, progress: bool | ProgressCall | None, n_fits: int, budget: Budget) -> None:
         self._call = progress if callable(progress) else None
-        super().__init__("fits", n_fits, True, 0, int(bool(progress) and self._call is None))
+        shows = is_interactive() if progress is None else bool(progress) and self._call is None
+        super().__init__("fits", n_fits, True, 0, int(shows), delay=_SILENT_SECONDS if progress is None else 0.0)
         self._n_fits, self._n_done, self.budget = n_fits, 0, budget
 
     def step(self, what: str) -> None:

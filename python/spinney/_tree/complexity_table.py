@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.display import ShownAsTable
 from spinney._model.file.codec import Field, Known, SavedState, integer, lack, nullable, number, numbers, optional, text
 from spinney._model.file.container import refuse
 from spinney.inspect.draw.curves import draw_complexity
@@ -21,7 +22,7 @@ _MOST_SAVED = 100  # rows in a model file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ComplexityTable:
+class ComplexityTable(ShownAsTable):
     """Nested trees and their errors, from the root alone to the largest tree.
 
     Attributes

@@ -145,10 +145,24 @@ def _row(model: LoadedModel, X: pl.DataFrame, row: int, want: str | None) -> dic
     else:
         _add_drops(result, model, X, one, prediction)
     if want is not None:
-        others = counterfactual(model, one.to_dicts()[0], _wanted(model, want), X=X)
-        result["alternatives"] = [{"prediction": one.prediction, "changes": one.changes} for one in others.alternatives]
-        result["lines"] += ["", *str(others).splitlines()]
+        _add_counterfactuals(result, model, X, one, _wanted(model, want))
     return result
+
+
+def _add_counterfactuals(
+    result: dict[str, Any], model: LoadedModel, X: pl.DataFrame, one: pl.DataFrame, wanted: object
+) -> None:
+    """Add the changes that lead to the wanted prediction, or why there are none."""
+    try:
+        found = counterfactual(model, one.to_dicts()[0], wanted, X=X)
+    except ValueError as error:
+        result["alternatives"], text = [], str(error)
+    else:
+        result["alternatives"] = [
+            {"prediction": each.prediction, "changes": each.changes} for each in found.alternatives
+        ]
+        text = str(found)
+    result["lines"] += ["", *text.splitlines()]
 
 
 def _wanted(model: LoadedModel, want: str) -> Any:

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import Feature
 from spinney._data.cells import cells_of
-from spinney._data.display import Backend, frame_of, one_line, shortest
+from spinney._data.display import Backend, ShownAsTable, frame_of, one_line, shortest
 from spinney._data.types import Floats
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.boosting import FittedBoosting
@@ -72,7 +72,7 @@ class ConstraintViolation:
 
 
 @dataclass(frozen=True, eq=False)
-class ConstraintReport:
+class ConstraintReport(ShownAsTable):
     """Result of `verify_constraints`; prints as text.
 
     Attributes

@@ -34,7 +34,7 @@ def classes(**parameters):
 def test_boosters_of_all_folds_are_one_model(make, y):
     model = make().fit(X, y)
     assert len(model.train_score_) == len(model.validation_score_) == model.n_iter_ == model.n_estimators_
-    assert "of any fold" in model.stopped_because_
+    assert "on any fold" in model.stopped_because_
     *_, last = model.staged_predict(X)
     assert np.array_equal(last, model.predict(X))
     shap = model.shap_values(X[:5])

@@ -973,3 +973,11 @@ def test_a_regression_loss_implies_the_task(tmp_path):
     words = ("fit", tmp_path / "t.csv", "--target", "claims", "--model", "boosting", "--folds", 0, "--trees", 2)
     run(*words, "--loss", "poisson", "--out", tmp_path / "m")
     assert isinstance(spinney.load(tmp_path / "m"), spinney.GradientBoostingRegressor)
+
+
+def test_a_row_that_has_the_wanted_prediction_is_explained_all_the_same(folder):
+    words = ("explain", folder / "species.tree", folder / "penguins.csv", "--row", 1, "--want", "Adelie")
+    shown = run(*words).stdout
+    assert "SHAP values" in shown
+    assert "The prediction is already Adelie" in shown
+    assert json.loads(run(*words, "--json").stdout)["alternatives"] == []

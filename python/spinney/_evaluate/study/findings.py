@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, cast
 
 import numpy as np
 
-from spinney._data.display import Backend, align, elide, fixed, frame_of, one_line, plural
+from spinney._data.display import Backend, align, elide, fixed, frame_of, html_table, one_line, plural
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.problem import Array, Rows
 from spinney._evaluate.scoring import TestScore, is_loss, shown_name, shown_value
@@ -201,13 +202,8 @@ class Findings:
         ]
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        cells = self._cells()
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in cells[0])
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells[1:])
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<p>{escape(self.headline())}</p><table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
+        return f"<p>{escape(self.headline())}</p>{html_table(self._cells())}<ul>{notes}</ul>"
 
     def predict(self, table: TableLike) -> Array:
         """Predict rows of a table with the columns of the study.

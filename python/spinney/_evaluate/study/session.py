@@ -35,7 +35,7 @@ class Session:
     random : RandomState
     start : float
         Start of the study on the monotonic clock.
-    progress : bool or callable
+    progress : bool, callable or None
         Called, or printed, after each fit.
     """
 
@@ -45,7 +45,7 @@ class Session:
         options: StudyOptions,
         random: np.random.RandomState,
         start: float,
-        progress: bool | runner.ProgressCall,
+        progress: bool | runner.ProgressCall | None,
     ) -> None:
         self.whole, self.options, self.notes = data, options, list(data.notes)
         self.seed = int(random.randint(LARGEST_SEED))

@@ -51,7 +51,7 @@ def study(
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
     random_state: int | np.random.RandomState | None = 0,
-    progress: bool | ProgressCall = False,
+    progress: bool | ProgressCall | None = None,
 ) -> Study:
     """Fit several models to a table, compare them by cross-validation, and return the best.
 
@@ -100,9 +100,9 @@ def study(
         Columns to include or to exclude, regardless of the checks above.
     random_state : int, RandomState or None, default=0
         Seed of the test set, folds and models.
-    progress : bool or callable, default=False
-        True: report progress on standard error. A function is called with the number of finished fits, the total
-        number, the current step, and the seconds left.
+    progress : bool, callable or None, default=None
+        True: report progress on standard error. None: in a terminal or notebook, if it takes over two seconds. A
+        function is called with the number of finished fits, the total number, the current step, and the seconds left.
 
     Returns
     -------
@@ -340,7 +340,7 @@ class FinalFits:
 
     def _final_model(self, best: Trial, calibration: Calibrated) -> Any:
         """Fit the best model to all rows."""
-        session, fitted = self.session, self._refitted(self._members_of(best))
+        session, fitted = self.session, self._refitted(self._members_of(best), best.name)
         if best.name == STACK:
             return self._stack(fitted, calibration.by)
         if calibration.by is None:
@@ -348,12 +348,12 @@ class FinalFits:
         X, classes, scores = session.train.X, session.whole.classes, {best.name: self._score(best.name)}
         return weighted_stack(fitted, [1.0], X, classes, scores=scores, calibration=calibration.by)
 
-    def _refitted(self, trials: list[Trial]) -> dict[str, Any]:
+    def _refitted(self, trials: list[Trial], best: str) -> dict[str, Any]:
         """Return models fitted to all rows, including the test set; without time left, those of the training rows."""
         session, whole = self.session, self.session.whole
         as_fitted = {trial.name: self.models[trial.name] for trial in trials}
         seconds = sum(trial.fold_seconds for trial in trials) * REFIT_ALL * whole.n_rows / session.data.n_rows
-        names = ", ".join(as_fitted)
+        names = ", ".join(as_fitted) if best != STACK else f"a stack of {' and '.join(as_fitted)}"
         if session.was_interrupted or seconds > session.budget.left:
             session.notes.append(
                 f"The final model ({names}) is fitted to the {session.train.n_rows:,} training rows: there was no time "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._data import Feature
-from spinney._data.display import Backend, frame_of, one_line, plural, shortest
+from spinney._data.display import Backend, ShownAsTable, frame_of, one_line, plural, shortest
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.parameters import require_whole
 from spinney.inspect.draw import explanation as charts
@@ -54,7 +54,7 @@ class Counterfactual:
 
 
 @dataclass(frozen=True, eq=False)
-class Counterfactuals:
+class Counterfactuals(ShownAsTable):
     """Result of `counterfactual`, the smallest change first; prints as text.
 
     Indexing and iteration return each `Counterfactual`.
@@ -209,7 +209,7 @@ def counterfactual(
     prediction, its_probability = goal.prediction(space.row)
     if goal.is_met(space.row):
         text = _text(prediction, its_probability)
-        raise ValueError(f"The prediction is already {goal.text}: {text}. Pass another value of wanted.")
+        raise ValueError(f"The prediction is already {goal.text}: {text}. No change is needed.")
     found, is_exact, nearest = search.find_alternatives(space, goal, n, max_columns)
     if not found:
         raise ValueError(_failure(space, goal, max_columns, nearest, is_exact))

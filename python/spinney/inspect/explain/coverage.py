@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.display import Backend, align, frame_of, shortest
+from spinney._data.display import Backend, ShownAsTable, align, frame_of, shortest
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import read_row_groups
 from spinney._estimator.table_estimator import TableEstimator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class CoverageReport:
+class CoverageReport(ShownAsTable):
     """Result of `coverage_report`; prints as text.
 
     Attributes

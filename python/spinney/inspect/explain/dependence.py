@@ -12,7 +12,7 @@ import spinney._engine as _engine
 from spinney._data import Feature
 from spinney._data.cells import read_cells
 from spinney._data.columns import listed
-from spinney._data.display import Backend, frame_of, plural
+from spinney._data.display import Backend, ShownAsTable, frame_of, plural
 from spinney._data.feature import feature_values
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.parameters import require_whole
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class PartialDependence:
+class PartialDependence(ShownAsTable):
     """Result of `partial_dependence`.
 
     Attributes

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns
-from spinney._data.display import Backend, align, frame_of, plural, shortest
+from spinney._data.display import Backend, ShownAsTable, align, frame_of, plural, shortest
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import KnownProba, KnownScores, KnownValues
@@ -51,7 +51,7 @@ MEASURES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Importances:
+class Importances(ShownAsTable):
     """Importances of columns, from `importances` or `permutation_importance`; prints as text.
 
     Attributes

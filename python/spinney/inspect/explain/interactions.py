@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from spinney._data.display import Backend, frame_of, plural
+from spinney._data.display import Backend, ShownAsTable, frame_of, plural
 from spinney._data.types import Floats
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.target import read_weights
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Interactions:
+class Interactions(ShownAsTable):
     """Result of `interaction_strength`; prints as text.
 
     Attributes

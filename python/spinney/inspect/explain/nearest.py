@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 import spinney._engine as _engine
 from spinney._data import Feature, Schema
 from spinney._data.columns import is_instance_of
-from spinney._data.display import Backend, frame_of, plural
+from spinney._data.display import Backend, ShownAsTable, frame_of, plural
 from spinney._data.select import Constant, PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.parameters import require_whole
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class NearestRows:
+class NearestRows(ShownAsTable):
     """Result of `nearest_rows`, the most similar row first.
 
     Attributes

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import RawTable, Schema, read_table
-from spinney._data.display import Backend, frame_of, plural, shortest
+from spinney._data.display import Backend, ShownAsTable, frame_of, plural, shortest
 from spinney._data.schema import column_values
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import batches_of
@@ -33,7 +33,7 @@ _BY_ROW = ("values", "numbers", "interactions", "offset")
 
 
 @dataclass(frozen=True, eq=False)
-class ShapValues:
+class ShapValues(ShownAsTable):
     """Contributions of the columns to predictions, returned by the method ``shap_values`` of a model.
 
     `numpy.asarray` returns `values`, indexing selects rows, and `output` selects a class or an output.

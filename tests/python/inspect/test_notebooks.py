@@ -1,0 +1,96 @@
+"""Results in notebooks and terminals: tables as HTML, progress only where somebody watches."""
+
+import io
+import sys
+import types
+
+import numpy as np
+import pytest
+import spinney
+from spinney._data.display import ShownAsTable
+
+
+@pytest.fixture(scope="module")
+def results():
+    X, y = spinney.datasets.load_penguins()
+    tree = spinney.DecisionTreeClassifier(prune="cv", random_state=0).fit(X, y)
+    forest = spinney.RandomForestClassifier(20, random_state=0).fit(X, y)
+    return [
+        tree.cp_table_,
+        forest.importances(X, y, "permutation"),
+        forest.shap_values(X[:3]).output("Gentoo"),
+        forest.predict_support(X[:3]),
+        spinney.compare({"tree": tree}, X, y, cv=3),
+        spinney.partial_dependence(forest, X, ["body_mass_g"]),
+        spinney.counterfactual(tree, X.iloc[0], "Gentoo", X=X, n=1),
+        spinney.nearest_rows(forest, X, X.iloc[0]),
+        spinney.bias_variance(spinney.DecisionTreeClassifier(max_depth=2), X, y, n_repeats=3, random_state=0),
+    ]
+
+
+def test_results_are_tables_in_notebooks(results):
+    for result in results:
+        html = result._repr_html_()
+        frame = result.to_frame()
+        assert html.count("<th>") == frame.shape[1], type(result).__name__
+        assert html.count("<tr>") == 1 + min(30, frame.shape[0]), type(result).__name__
+
+
+def test_every_result_with_a_frame_is_shown():
+    kinds = [getattr(spinney, name) for name in spinney.__all__]
+    with_frames = {kind for kind in kinds if isinstance(kind, type) and hasattr(kind, "to_frame")}
+    assert {kind.__name__ for kind in with_frames if not hasattr(kind, "_repr_html_")} == set()
+
+
+def test_names_are_escaped():
+    class Result(ShownAsTable):
+        def __str__(self):
+            return "<b>&\nsecond line"
+
+        def to_frame(self):
+            import pandas as pd
+
+            return pd.DataFrame({"<i>": ["<script>"], "x": [1 / 3]})
+
+    html = Result()._repr_html_()
+    assert html.startswith("<p>&lt;b&gt;&amp;</p>")
+    assert "<script>" not in html
+    assert "0.3333" in html
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def slow_comparison(monkeypatch):
+    monkeypatch.setattr("spinney._evaluate.runner._SILENT_SECONDS", 0.0)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    return lambda **options: spinney.compare({"tree": spinney.DecisionTreeRegressor()}, X, X[:, 0], cv=3, **options)
+
+
+def test_progress_is_shown_in_a_terminal_and_not_in_a_pipe(slow_comparison, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    slow_comparison()
+    assert "fits" in sys.stderr.getvalue()
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    slow_comparison(verbose=0)
+    assert sys.stderr.getvalue() == ""
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    slow_comparison()
+    assert sys.stderr.getvalue() == ""
+
+
+def test_progress_is_shown_in_a_notebook(slow_comparison, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    slow_comparison()
+    assert "fits" in sys.stderr.getvalue()
+
+
+def test_short_calls_show_no_progress(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    spinney.compare({"tree": spinney.DecisionTreeRegressor()}, X, X[:, 0], cv=3)
+    assert sys.stderr.getvalue() == ""
