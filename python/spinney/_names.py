@@ -222,7 +222,10 @@ def estimator_of(family: str, has_classes: bool) -> str | None:
 def conflicting_distribution() -> str | None:
     """Return what to do where another project's distribution `spinney` shares the folder of this package, or None."""
     package = os.path.dirname(__file__)
-    entries = os.listdir(os.path.dirname(package))
+    try:
+        entries = os.listdir(os.path.dirname(package))
+    except OSError:  # a folder that may not be listed, or an archive
+        return None
     others = [name for name in entries if name.startswith("spinney-") and name.endswith((".dist-info", ".egg-info"))]
     if not others:
         return None

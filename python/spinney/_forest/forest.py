@@ -429,6 +429,7 @@ class ForestRegressor(RegressorMixin, BaseForest):
 
     criterion: growing.RegressionCriterion = parameter(*growing.NUMBER_CRITERIA, default="squared_error")
     max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default=1.0)
+    shrinkage: float | None = parameter(default=None)
     rate_shrinkage: float = parameter(growing.AT_LEAST_0, default=0.0)
 
     _task_class = Regression

@@ -93,7 +93,7 @@ class RowReader:
         except KeyError:
             missing = next(name for name in self._names if name not in row)
             raise ValueError(
-                f"The row has no value for column '{missing}'. Give one for every column; None is missing."
+                f"The row has no value for column '{missing}'. Pass one for every column; None is missing."
             ) from None
 
     def _fill(self, row: Any) -> None:

@@ -70,7 +70,7 @@ class CellTable:
         n = len(self.sizes)
         origin, unit = np.zeros(n), np.ones(n)
         for j in np.flatnonzero(np.array(self.sizes) == 0).tolist():
-            used = (self.weight > 0) & ~np.isnan(self.values[:, j])
+            used = (self.weight > 0) & (np.abs(self.values[:, j]) < _FARTHEST)  # neither missing nor infinite
             there, weight = self.values[used, j], self.weight[used]
             if self.scale is None or not len(there):
                 continue

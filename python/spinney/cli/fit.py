@@ -297,7 +297,7 @@ def print_summary(result: dict[str, Any], why: str, about: About) -> None:
         "rows": f"{result['rows']:,}{left_out}",
         "columns": str(len(result["columns"])),
         "target": result["target"],
-        "task": f"{result['task']} ({why.rstrip('.')})",
+        "task": why.rstrip("."),
     }
     lines = list(rows.items())
     for name, score in result["scores"].items():

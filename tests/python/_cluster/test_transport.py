@@ -131,7 +131,7 @@ def test_a_connection_to_no_actor_is_refused(client):
 
 
 POINTS = "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD", "RESUME"  # after which Python looks for signals
-SENDING = "transport.py", "remote_actor.py", "blocks.py", "dask.py"
+SENDING = "transport.py", "actor.py", "blocks.py", "dask.py"
 
 
 class Interrupt:

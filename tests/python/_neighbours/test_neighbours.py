@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.neighbours import KERNELS, nearest, shares
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier as PeerClassifier
 from sklearn.neighbors import KNeighborsRegressor as PeerRegressor
@@ -410,3 +411,16 @@ def test_incompatible_parameters_are_refused(numbers):
         spinney.KNeighborsClassifier(metric="hamming", algorithm="tree").fit(X, y)
     with pytest.raises(TypeError, match="Leaves of the tree"):
         spinney.KNeighborsClassifier(leaf_size=30)
+
+
+@pytest.mark.parametrize("model", [spinney.KNeighborsClassifier(3, metric="gower"), spinney.HistogramClassifier()])
+def test_infinite_numbers_do_not_blur_the_others(model):
+    rng = np.random.default_rng(0)
+    a = rng.uniform(0, 10, 200)
+    X = pd.DataFrame({"a": a, "b": rng.choice(["u", "v"], 200)})
+    y = np.where(a > 5, "high", "low")
+    expected = clone(model).fit(X, y).score(X, y)
+    assert expected > 0.9
+    X.loc[[3, 7], "a"] = np.inf
+    y[[3, 7]] = "high"
+    assert model.fit(X, y).score(X, y) > expected - 0.05

@@ -159,7 +159,7 @@ def calibrate(predictions: list[Floats], held_out: HeldOut) -> Calibrated:
     if isinstance(by, Curve):
         return Calibrated(by, f"Its probabilities are calibrated by isotonic regression, {lower}", best_curve)
     return Calibrated(
-        by, f"Its probabilities are calibrated by temperature scaling ({by:.2g}), {lower}", best_temperature
+        by, f"Its probabilities are calibrated by temperature scaling (temperature {by:.2g}), {lower}", best_temperature
     )
 
 

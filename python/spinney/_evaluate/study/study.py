@@ -353,7 +353,9 @@ class FinalFits:
         session, whole = self.session, self.session.whole
         as_fitted = {trial.name: self.models[trial.name] for trial in trials}
         seconds = sum(trial.fold_seconds for trial in trials) * REFIT_ALL * whole.n_rows / session.data.n_rows
-        names = ", ".join(as_fitted) if best != STACK else f"a stack of {' and '.join(as_fitted)}"
+        names = ", ".join(as_fitted)
+        if best == STACK:
+            names = f"a stack of {names}" + (" alone: other members got no weight" if len(as_fitted) == 1 else "")
         if session.was_interrupted or seconds > session.budget.left:
             session.notes.append(
                 f"The final model ({names}) is fitted to the {session.train.n_rows:,} training rows: there was no time "

@@ -198,8 +198,8 @@ def _ranges(columns: _engine.Table, schema: Schema, weight: Floats) -> tuple[Flo
     for j, n_categories in enumerate(schema.n_categories):
         if n_categories:
             continue
-        values = np.clip(np.asarray(columns.column(j))[used], -_FARTHEST, _FARTHEST)
-        values = values[~np.isnan(values)]
+        values = np.asarray(columns.column(j))[used]
+        values = values[np.abs(values) < _FARTHEST]  # an infinite number has the largest distance from all others
         if len(values):
             low[j] = values.min()
             width[j] = (values.max() - low[j]) or 1.0
