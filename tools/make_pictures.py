@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -188,7 +188,11 @@ def lost_columns() -> Any:
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     columns = ["bill_length_mm", "flipper_length_mm", "island", "bill_depth_mm", "body_mass_g"]
     figure, ax = mpl.pyplot.subplots(figsize=(7, 3.2), layout="constrained")
-    for k, (missing, label) in enumerate([("learned", "one side for all"), ("surrogate", "by surrogates")]):
+    kinds: list[tuple[Literal["learned", "surrogate"], str]] = [
+        ("learned", "one side for all"),
+        ("surrogate", "by surrogates"),
+    ]
+    for k, (missing, label) in enumerate(kinds):
         right = np.zeros(len(columns))
         for fit, new in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
             tree = spinney.DecisionTreeClassifier(max_depth=3, missing=missing).fit(X.iloc[fit], y.iloc[fit])
