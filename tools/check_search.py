@@ -20,7 +20,7 @@ EXPECTED = {
     "tuning": {"guide/tuning"},
     "early stopping": {"guide/tuning", "guide/boosting"},
     "feature importance": {"guide/importances"},
-    "recall": {"guide/imbalanced", "guide/report"},
+    "recall": {"guide/imbalanced", "guide/report", "guide/evaluation_plots"},
     "export": {"guide/export"},
     "survival": {"guide/survival"},
     "GPU": {"faq", "performance"},
