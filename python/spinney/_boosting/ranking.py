@@ -352,7 +352,7 @@ class GradientBoostingRanker(BaseBoosting):
         offset_val: ArrayLike | dict[str, ArrayLike] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Boost.
+        """Fit the boosted trees.
 
         Parameters
         ----------

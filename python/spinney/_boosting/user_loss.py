@@ -254,7 +254,7 @@ class UserObjective:
 
     def __init__(self, objective: CustomLoss, n_classes: int | None) -> None:
         self._objective = objective
-        self.n_scores = n_classes if n_classes is not None and n_classes > 2 else 1
+        self.n_scores = _count_scores(n_classes)
         self.link = "identity" if n_classes is None else "logit" if self.n_scores == 1 else "softmax"
         self.evaluation = named_loss("squared_error") if n_classes is None else class_loss("log_loss", n_classes)
 
@@ -263,7 +263,8 @@ class UserObjective:
         """Return whether a function returns a pair of arrays, by a call with two rows."""
         if hasattr(loss, "gradient"):
             return False
-        scores = np.zeros((2, n_classes) if n_classes is not None and n_classes > 2 else 2)
+        n_scores = _count_scores(n_classes)
+        scores = np.zeros(2 if n_scores == 1 else (2, n_scores))
         try:
             with np.errstate(all="ignore"):
                 result = loss(np.array([0.0, 1.0]), scores)
@@ -333,13 +334,18 @@ class UserObjectiveOnRows(LossOnRows):
         return float(np.average(losses, weights=self._weight[used]))
 
 
+def _count_scores(n_classes: int | None) -> int:
+    """Return the number of scores of a row: one for numbers (None) and two classes, else one per class."""
+    return n_classes if n_classes is not None and n_classes > 2 else 1
+
+
 def user_loss(loss: CustomLoss, n_classes: int | None, n_jobs: int | None) -> Loss:
     """Return a user's loss or objective; `n_classes` is None for numbers."""
     custom: UserLoss | UserObjective
     if UserObjective.is_objective(loss, n_classes):
         custom = UserObjective(loss, n_classes)
         return Loss("outside", custom.link, n_scores=custom.n_scores, custom=custom)
-    if n_classes is not None and n_classes > 2:
+    if _count_scores(n_classes) > 1:
         raise ValueError(
             f"A loss of your own is for two classes, and y has {n_classes}. Pass a function of (y, scores) that "
             "returns gradients and hessians, both of shape (n_rows, n_classes), or use loss='log_loss'."

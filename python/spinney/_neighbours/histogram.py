@@ -18,7 +18,7 @@ from spinney._data.types import TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import SCALE, estimator, parameter, scale_name
 from spinney._model.file.codec import SavedState, columns, number
-from spinney._model.neighbours.histogram import EMPTY, FittedCells, Grid, Places, table_values
+from spinney._model.neighbours.histogram import EMPTY, INFINITE, FittedCells, Grid, Places, table_values
 from spinney._model.neighbours.model import Ballot, Rows
 from spinney._neighbours.local_estimator import (
     Floats,
@@ -30,7 +30,6 @@ from spinney._neighbours.local_estimator import (
     Results,
 )
 
-_FARTHEST = 1e100
 # numbers of cells per column that cell="cv" tries with scale="range"; other scales try widths from 4 units down
 _TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
@@ -70,7 +69,7 @@ class CellTable:
         n = len(self.sizes)
         origin, unit = np.zeros(n), np.ones(n)
         for j in np.flatnonzero(np.array(self.sizes) == 0).tolist():
-            used = (self.weight > 0) & (np.abs(self.values[:, j]) < _FARTHEST)  # neither missing nor infinite
+            used = (self.weight > 0) & (np.abs(self.values[:, j]) < INFINITE)  # neither missing nor infinite
             there, weight = self.values[used, j], self.weight[used]
             if self.scale is None or not len(there):
                 continue
@@ -212,7 +211,7 @@ class BaseHistogram(LocalEstimator):
             The fitted estimator.
         """
         rows = self._read_rows(X, y, sample_weight)
-        values = np.clip(table_values(rows.columns), -_FARTHEST, _FARTHEST)
+        values = np.clip(table_values(rows.columns), -INFINITE, INFINITE)
         sizes, scale = rows.schema.n_categories, scale_name(self.scale)
         table = CellTable(values, sizes, rows.weight, rows.target, scale, self.empty, self._n_threads)
         results: Results | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display import ShownAsTable
+from spinney._data.display import ShownAsTable, frame_of
 from spinney._model.file.codec import Field, Known, SavedState, integer, lack, nullable, number, numbers, optional, text
 from spinney._model.file.container import refuse
 from spinney.inspect.draw.curves import draw_complexity
@@ -100,8 +100,6 @@ class ComplexityTable(ShownAsTable):
         frame
             alpha, cp, n_splits, n_leaves, relative_error, cv_error (or cv_score) and cv_se.
         """
-        from spinney._data.display import frame_of
-
         return frame_of(self.columns(), backend)
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -23,7 +23,7 @@ Cells = NDArray[np.int64]
 EMPTY = ("overall", "nearest")
 _MISSING = -(2**40)  # coordinate of a missing value
 _FARTHEST = 2.0**39
-_INFINITE = 1e100  # numbers from here on are in the outermost cells
+INFINITE = 1e100  # numbers from here on are in the outermost cells
 _ROUNDING = 1e-9  # of a cell width: an excess at the end of a range that makes no further cell
 
 
@@ -49,7 +49,7 @@ class Grid:
         """Make the grid of the training rows, (n_rows, n_features); with `closed` the last cell includes its end."""
         low, high = np.zeros(len(edge), dtype=np.int64), np.zeros(len(edge), dtype=np.int64)
         for j, n_categories in enumerate(sizes):
-            present = values[np.abs(values[:, j]) < _INFINITE, j]
+            present = values[np.abs(values[:, j]) < INFINITE, j]
             if n_categories or not len(present):
                 continue
             low[j], high[j] = _coordinate(np.array([present.min(), present.max()]), origin[j], edge[j])
