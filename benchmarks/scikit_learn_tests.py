@@ -1,0 +1,200 @@
+"""scikit-learn's own test files with spinney's classes in place of its own.
+
+    PYTHONPATH=python python benchmarks/scikit_learn_tests.py                        # every file: about 15 minutes
+    PYTHONPATH=python python benchmarks/scikit_learn_tests.py test_forest svm        # files whose path contains a word
+    PYTHONPATH=python python benchmarks/scikit_learn_tests.py test_tree -k pickle    # tests chosen as by pytest
+    PYTHONPATH=python python benchmarks/scikit_learn_tests.py --check                # exit status 1 if a new test fails
+
+`scikit_learn_tests.toml` has a table for each file that is run. A table lists the tests that are known to fail, one
+line each with the reason; `test_x` stands for all parameters of the test, `*` for any characters. The program prints
+the counts of each file, the failures that are not listed, and the entries that match no failing test ("stale").
+
+The files are those of the installed scikit-learn, each run by pytest in its own process with a time limit. In that
+process every public name that both libraries have is replaced in scikit-learn's public modules (`sklearn.tree`,
+`sklearn.ensemble` …) before the test file is imported; `HistGradientBoosting*` becomes `GradientBoosting*`.
+scikit-learn's own code keeps its own classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LISTED = Path(__file__).with_suffix(".toml")
+PUBLIC_MODULES = ("tree", "ensemble", "svm", "neighbors", "linear_model")
+RENAMED = {
+    "HistGradientBoostingClassifier": "GradientBoostingClassifier",
+    "HistGradientBoostingRegressor": "GradientBoostingRegressor",
+}
+# imported before names are replaced, so that scikit-learn's own code keeps its own classes
+LOADED_FIRST = (
+    *PUBLIC_MODULES, "calibration", "compose", "feature_selection", "impute", "inspection", "metrics",
+    "model_selection", "multiclass", "multioutput", "pipeline", "preprocessing", "semi_supervised",
+    "utils.estimator_checks", "utils._test_common.instance_generator",
+)  # fmt: skip
+OUTCOMES_TO = "SCIKIT_LEARN_TESTS_OUTCOMES"  # environment variable: the file to which the plugin writes
+UNFINISHED = "did not finish"
+
+
+class Replacement(NamedTuple):
+    """The pytest plugin of a test process: replaces the classes, and writes each test's outcome to a file."""
+
+    outcomes: Path
+
+    def write(self, test: str, outcome: str, detail: str = "") -> None:
+        """Append one line to the file of outcomes."""
+        with self.outcomes.open("a") as file:
+            file.write(json.dumps([test, outcome, detail]) + "\n")
+
+    def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        """Note a test that begins: it counts as unfinished if the process ends within it."""
+        self.write(test_name(nodeid), UNFINISHED)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note the outcome of a test."""
+        if report.when == "call" or report.outcome != "passed":
+            outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
+            self.write(test_name(report.nodeid), outcome, last_line(report))
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Note a file that cannot be imported."""
+        if report.failed:
+            self.write("collection", "failed", last_line(report))
+
+
+def test_name(nodeid: str) -> str:
+    return nodeid.partition("::")[2]
+
+
+def last_line(report: Any) -> str:
+    """Return the message of a failure in one line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else str(report.longrepr or "")
+    return " ".join(text.split())[:300]
+
+
+def replace_classes() -> None:
+    """Put spinney's public names into scikit-learn's public modules."""
+    import spinney
+
+    for name in LOADED_FIRST:
+        importlib.import_module(f"sklearn.{name}")
+    for name in PUBLIC_MODULES:
+        module = importlib.import_module(f"sklearn.{name}")
+        for public in module.__all__:
+            ours = RENAMED.get(public, public)
+            if ours in spinney.__all__:
+                setattr(module, public, getattr(spinney, ours))
+
+
+def run_as_plugin(path: str, options: list[str]) -> int:
+    """Run one test file in this process."""
+    import matplotlib as mpl
+    import pytest
+
+    mpl.use("agg")
+    replace_classes()
+    plugin = Replacement(Path(os.environ[OUTCOMES_TO]))
+    quiet = ["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(Path(path).parent)]
+    return int(pytest.main([*quiet, *options, path], plugins=[plugin]))
+
+
+class FileResult(NamedTuple):
+    """Outcome and message of every test of a file, by the test's name."""
+
+    tests: dict[str, tuple[str, str]]
+    seconds: float
+
+    def failing(self) -> dict[str, str]:
+        """Return the message of each test that failed or did not finish."""
+        return {t: detail or outcome for t, (outcome, detail) in self.tests.items() if outcome in FAILING}
+
+
+FAILING = ("failed", UNFINISHED)
+
+
+def run_file(path: Path, limit: float, options: list[str]) -> FileResult:
+    """Run one test file in its own process, at most `limit` seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes = Path(folder) / "outcomes.jsonl"
+        outcomes.touch()
+        environment = {**os.environ, OUTCOMES_TO: str(outcomes)}
+        command = [sys.executable, __file__, "--in-this-process", str(path), *options]
+        started = time.perf_counter()
+        try:
+            done = subprocess.run(command, env=environment, timeout=limit, capture_output=True, text=True, check=False)
+            ended = "" if done.returncode in (0, 1, 5) else f"pytest ended with {done.returncode}: {done.stdout[-300:]}"
+        except subprocess.TimeoutExpired:
+            ended = f"time limit of {limit:.0f} s"
+        lines = [json.loads(line) for line in outcomes.read_text().splitlines()]
+    tests = {test: (outcome, detail) for test, outcome, detail in lines}
+    if ended:
+        tests["the file"] = ("failed", " ".join(ended.split()))
+    return FileResult(tests, time.perf_counter() - started)
+
+
+def matches(pattern: str, test: str) -> bool:
+    """Return whether a listed pattern means a test: the whole name, or the name before its parameters."""
+    expression = re.escape(pattern).replace(r"\*", ".*")
+    return re.fullmatch(expression + r"(\[.*\])?", test) is not None
+
+
+def print_file(name: str, result: FileResult, listed: dict[str, str]) -> Counter[str]:
+    """Print one file's counts, its new failures and its stale entries; return the counts."""
+    failing = result.failing()
+    new = {t: detail for t, detail in failing.items() if not any(matches(p, t) for p in listed)}
+    stale = [p for p in listed if any(matches(p, t) for t in result.tests) and not any(matches(p, t) for t in failing)]
+    counts = Counter(outcome for outcome, _ in result.tests.values())
+    counts["failed"] = len(failing)
+    counts["new"], counts["stale"] = len(new), len(stale)
+    print_row(name, counts, result.seconds)
+    for test, detail in new.items():
+        print(f"    new: {test}\n         {detail}")
+    for pattern in stale:
+        print(f"    stale: {pattern}")
+    return counts
+
+
+def print_row(name: str, counts: Counter[str], seconds: float) -> None:
+    figures = "".join(f"{counts[key]:>9}" for key in ("passed", "failed", "new", "stale", "skipped"))
+    print(f"{name:<70}{figures}{seconds:>8.0f} s", flush=True)
+
+
+def main(words: list[str], limit: float, options: list[str]) -> Counter[str]:
+    import sklearn
+
+    folder = Path(sklearn.__file__).parent
+    listed: dict[str, dict[str, str]] = tomllib.loads(LISTED.read_text())
+    total: Counter[str] = Counter()
+    started = time.perf_counter()
+    print(f"scikit-learn {sklearn.__version__}")
+    print(f"{'file':<70}{'passed':>9}{'failed':>9}{'new':>9}{'stale':>9}{'skipped':>9}")
+    for name, known in listed.items():
+        if not words or any(word in name for word in words):
+            total.update(print_file(name, run_file(folder / name, limit, options), known))
+    print_row("all", total, time.perf_counter() - started)
+    return total
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--in-this-process"]:
+        sys.exit(run_as_plugin(sys.argv[2], sys.argv[3:]))
+    parser = argparse.ArgumentParser(description="Run scikit-learn's own test files with spinney's classes.")
+    parser.add_argument("words", nargs="*", help="run the files whose path contains one of these")
+    parser.add_argument("-k", help="run the tests that match this expression of pytest", default="")
+    parser.add_argument("--limit", type=float, default=900, help="seconds for a file (default 900)")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a test fails that is not listed")
+    chosen = parser.parse_args()
+    counts = main(chosen.words, chosen.limit, ["-k", chosen.k] if chosen.k else [])
+    sys.exit(chosen.check and counts["new"] > 0)
