@@ -67,8 +67,9 @@ def compare(
     """Compare models by cross-validation on the same folds, with paired differences and their uncertainty.
 
     Training sets of folds overlap, so that their scores are not independent, and a plain t-test finds differences where
-    there are none. The corrected resampled t-test uses larger standard errors; Holm's correction accounts for the
-    number of models. Both refer to rows from the same distribution as this table.
+    there are none. The corrected resampled t-test uses larger standard errors. Holm's correction accounts for the
+    number of models, and for the choice of the best one as the reference: it is then over all pairs. Both refer to
+    rows from the same distribution as this table.
 
     Ctrl-C ends the comparison with the finished models. The row of a model that fails has the reason.
 
@@ -95,7 +96,7 @@ def compare(
     sample_weight : array-like of shape (n_samples,), optional
         For models and metrics that take weights.
     reference : str, optional
-        Model that the others are compared with. None: the best.
+        Model that the others are compared with. None: the best. Naming one in advance gives smaller p-values.
     baseline : bool, default=True
         Whether to add a baseline that predicts class frequencies, or the mean.
     learning_curves : bool or array-like of float, default=False
@@ -259,6 +260,7 @@ def _result(
         predict_seconds=np.array([[run.predict_seconds for run in one] for one in ordered]),
         errors={name: text for name in order if (text := _errors(runs[name]))},
         reference_=order[0] if reference is None else reference,
+        is_reference_named=reference is not None,
         estimators=plan.templates,
         n_train=float(np.mean([len(fold.train) for fold in plan.folds])),
         n_test=float(np.mean([len(fold.held_out) for fold in plan.folds])),
@@ -311,6 +313,8 @@ class Comparison(ShownAsTable):
         The model with the best mean of the first metric.
     reference_ : str
         The model that the others are compared with.
+    is_reference_named : bool
+        Whether it was named in advance, or is the best model.
     estimators : dict of str to estimator
         The models, unfitted, as they were compared.
     unfinished : list of str
@@ -343,6 +347,7 @@ class Comparison(ShownAsTable):
     estimators: dict[str, EstimatorLike]
     n_train: float
     n_test: float
+    is_reference_named: bool = False
     side_by_side: bool = False
     unfinished: list[str] = field(default_factory=list)
     curves: dict[str, Floats] = field(default_factory=dict)
@@ -405,7 +410,13 @@ class Comparison(ShownAsTable):
         if reference not in self.names:
             raise ValueError(f"{reference!r} was not compared. Models are {', '.join(self.names)}.")
         scores = self.scores[self._metric(metric)]
-        differences = paired_differences(scores, self.names.index(reference), self.n_test / self.n_train)
+        is_named = self.is_reference_named and reference == self.reference_
+        differences = paired_differences(
+            scores,
+            self.names.index(reference),
+            self.n_test / self.n_train,
+            is_best=reference == self.best_ and not is_named,
+        )
         return dict(zip(self.names, differences, strict=True))
 
     def to_frame(self, metric: str | None = None, backend: Backend | None = None) -> Any:

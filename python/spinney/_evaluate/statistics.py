@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -33,15 +34,15 @@ def corrected_error(values: Floats, test_ratio: float) -> float:
     return float(np.sqrt((1 / n + test_ratio) * values.var(ddof=1)))
 
 
-def two_sided(mean: float, error: float, n: int) -> float:
-    """Return the two-sided p-value of a mean, by Student's t with n - 1 degrees of freedom."""
+def _two_sided(gaps: Floats, test_ratio: float) -> list[float]:
+    """Return the two-sided p-value of each row's mean, by Student's t with n - 1 degrees of freedom; NaN: unknown."""
     from scipy.stats import t
 
-    if n < 2 or np.isnan(mean) or np.isnan(error):
-        return float("nan")
-    if error == 0:
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * t.sf(abs(mean / error), n - 1))
+    means, errors = gaps.mean(axis=1), np.array([corrected_error(gap, test_ratio) for gap in gaps])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(means == 0, 0.0, np.abs(means) / errors)  # errors of 0: p is 1 or 0
+    ratios[np.isnan(errors)] = np.nan
+    return [float(p) for p in 2 * t.sf(ratios, gaps.shape[1] - 1)]
 
 
 def holm(p_values: list[float]) -> list[float]:
@@ -66,7 +67,8 @@ class Difference:
     low, high : float
         95% confidence interval of the mean difference, not corrected for the number of models.
     p_value, p_holm : float
-        Of the corrected resampled t-test, and corrected for the number of models by Holm.
+        Of the corrected resampled t-test, and with Holm's correction: over the comparisons with a reference that was
+        named in advance, or over all pairs of models with the best model as the reference.
     """
 
     mean: float
@@ -77,7 +79,7 @@ class Difference:
     p_holm: float
 
 
-def paired_differences(scores: Floats, reference: int, test_ratio: float) -> list[Difference]:
+def paired_differences(scores: Floats, reference: int, test_ratio: float, *, is_best: bool = False) -> list[Difference]:
     """Return the differences of each model to a reference, paired by fold.
 
     Parameters
@@ -87,6 +89,9 @@ def paired_differences(scores: Floats, reference: int, test_ratio: float) -> lis
     reference : int
     test_ratio : float
         Held-out rows of a fold over training rows.
+    is_best : bool, default=False
+        Whether these scores selected the reference, which may be best by chance: Holm's correction is then over all
+        pairs of models, among which are the comparisons with whichever model comes out best.
 
     Returns
     -------
@@ -95,16 +100,20 @@ def paired_differences(scores: Floats, reference: int, test_ratio: float) -> lis
     """
     from scipy.stats import t
 
-    n = scores.shape[1]
-    gaps = scores - scores[reference]
-    means = [float(gap.mean()) for gap in gaps]
-    errors = [corrected_error(gap, test_ratio) for gap in gaps]
-    p_values = [float("nan") if k == reference else two_sided(means[k], errors[k], n) for k in range(len(scores))]
+    n_models, n = scores.shape
+    others = [k for k in range(n_models) if k != reference]
+    compared = [(reference, k) for k in others]
+    pairs = compared + [pair for pair in combinations(others, 2) if is_best]
+    p_values = _two_sided(np.array([scores[k] - scores[j] for j, k in pairs]).reshape(len(pairs), n), test_ratio)
+    p_of = dict(zip(others, p_values, strict=False)) | {reference: float("nan")}
+    holm_of = dict(zip(others, holm(p_values), strict=False)) | {reference: float("nan")}
     reach = float(t.ppf(0.975, n - 1)) if n > 1 else float("nan")
-    return [
-        Difference(mean, error, mean - reach * error, mean + reach * error, p, corrected)
-        for mean, error, p, corrected in zip(means, errors, p_values, holm(p_values), strict=True)
-    ]
+    differences = []
+    for k in range(n_models):
+        gap = scores[k] - scores[reference]
+        mean, error = float(gap.mean()), corrected_error(gap, test_ratio)
+        differences.append(Difference(mean, error, mean - reach * error, mean + reach * error, p_of[k], holm_of[k]))
+    return differences
 
 
 def with_error(value: float, error: float) -> str:

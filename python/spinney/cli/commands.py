@@ -202,7 +202,7 @@ def compare(table: Path, target: str | None, plot: Path | None, as_json: bool, *
     r"""Compare models on TABLE by cross-validation on the same folds.
 
     A baseline that ignores the columns is included. Differences are paired by fold; their standard errors and p-values
-    are those of the corrected resampled t-test, with Holm's correction for the number of models. Ctrl-C ends the
+    are those of the corrected resampled t-test, with Holm's correction for all pairs of models. Ctrl-C ends the
     comparison with the models that are finished.
 
     \b

@@ -56,6 +56,32 @@ def test_holms_correction_by_hand():
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
 
 
+def test_the_best_model_as_the_reference_is_corrected_for_all_pairs():
+    scores = np.random.default_rng(0).normal(size=(4, 10)) + np.array([[1.5], [0.3], [0.0], [np.nan]])
+    best, named = paired_differences(scores, 0, 0.25, is_best=True), paired_differences(scores, 0, 0.25)
+    p_values = [named[1].p_value, named[2].p_value, paired_differences(scores, 1, 0.25)[2].p_value]
+    assert [gap.p_holm for gap in best[1:3]] == pytest.approx(holm(p_values)[:2])
+    assert [gap.p_holm for gap in named[1:3]] == pytest.approx(holm(p_values[:2]))
+    assert [gap.p_value for gap in best] == pytest.approx([gap.p_value for gap in named], nan_ok=True)
+    assert np.isnan([best[0].p_holm, best[3].p_value, best[3].p_holm]).all()
+
+
+def test_holms_correction_knows_whether_the_reference_was_named():
+    models = {"a": "tree", "b": "linear", "c": "forest"}
+    best = spinney.compare(models, X, Y, repeats=1)
+    named = spinney.compare(models, X, Y, repeats=1, reference=best.best_)
+    other = best.names[1]
+    assert best.differences()[other].p_value == named.differences()[other].p_value
+    assert best.differences()[other].p_holm > named.differences()[other].p_holm
+    assert best.differences(best.best_)[other].p_holm == best.differences()[other].p_holm
+
+
+def test_no_model_is_found_worse_than_the_best_of_twenty_equal_ones():
+    draws = np.random.default_rng(1).normal(size=(100, 20, 10))
+    found = [paired_differences(scores, int(scores.mean(axis=1).argmax()), 0.0, is_best=True) for scores in draws]
+    assert np.mean([min(gap.p_holm for gap in one if gap.p_holm == gap.p_holm) < 0.05 for one in found]) <= 0.06
+
+
 @pytest.mark.slow
 def test_equal_models_are_rarely_found_different():
     class Guess(RegressorMixin, BaseEstimator):

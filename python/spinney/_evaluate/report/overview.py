@@ -41,7 +41,7 @@ def leaderboard_section(study: Findings) -> dict[str, Any]:
         "note": (
             f"Scores of {plural(len(study.folds), 'fold')} of {plural(len(study.y_train), 'training row')}, the same "
             "for all models. Intervals account for the overlap of the training sets. Differences are "
-            "paired by fold; p-values are corrected for the number of models (Holm). The test rows were not used to "
+            "paired by fold; p-values are corrected for all pairs of models (Holm). The test rows were not used to "
             "choose a model."
         ),
         "reference": study.leaderboard[0].name,

@@ -389,7 +389,7 @@ class FinalFits:
         session, metrics = self.session, self.session.metrics
         sizes = np.array([[len(fold.held_out), len(fold.train)] for fold in self.folds]).mean(axis=0)
         ratio = float(sizes[0] / sizes[1])
-        gaps = paired_differences(np.array([scores[trial.name][metrics[0]] for trial in order]), 0, ratio)
+        gaps = paired_differences(np.array([scores[trial.name][metrics[0]] for trial in order]), 0, ratio, is_best=True)
         return [
             Entry(
                 name=trial.name,
