@@ -2,9 +2,11 @@
 
 import inspect
 import operator
+import re
 
 import spinney
 from spinney._boosting.options.recipe import to_markdown
+from spinney._estimator.docstrings import parameter_texts
 
 project = "spinney"
 author = "The spinney developers"
@@ -51,6 +53,47 @@ def _first_use(name):
 autosummary_context = {"members_of": members_of}
 
 
+def groups_of(class_name, names):
+    """Return the parameters of an estimator by the headings that parameter_texts.toml has for them, in its order."""
+    tables = parameter_texts().tables
+    families = [class_name, *tables["classes"][class_name]["families"]]
+    entry_of = {entry: heading for heading, entries in tables["groups"].items() for entry in entries}
+    entries = {}
+    for name in names:
+        possible = [entry for entry in (*(f"{name}.{family}" for family in families), name) if entry in entry_of]
+        if not possible:
+            raise KeyError(f"{class_name}: no group of parameter_texts.toml has '{name}'")
+        entries[possible[0]] = name
+    groups = {}
+    for entry, heading in entry_of.items():
+        if entry in entries:
+            groups.setdefault(heading, []).append(entries[entry])
+    return groups
+
+
+def group_parameters(_app, what, name, kind, _options, lines):
+    """Put headings between the parameters of an estimator, after numpydoc has written them as a list."""
+    class_name = name.rpartition(".")[2]
+    if what != "class" or class_name not in parameter_texts().tables["classes"]:
+        return
+    start = lines.index(":Parameters:") + 1
+    end = lines.index(":Attributes:")
+    texts = {}
+    for line in lines[start:end]:
+        if entry := re.match(r"    \*\*(\w+)\*\*", line):
+            text = texts[entry[1]] = []
+        if texts:
+            text.append(line)
+    assert list(texts) == list(inspect.signature(kind).parameters)
+    groups = groups_of(class_name, texts)
+    grouped = [""]
+    for heading, names in groups.items():
+        if len(groups) > 1:
+            grouped += [f"    .. rubric:: {heading}", ""]
+        grouped += [line for name in names for line in texts[name]]
+    lines[start:end] = grouped
+
+
 def print_recipe(_app, page, source):
     """Put the table of the default settings of boosting where its page asks for it."""
     if page == "defaults":
@@ -58,5 +101,6 @@ def print_recipe(_app, page, source):
 
 
 def setup(app):
-    """Have Sphinx print the recipe of the defaults from the code that decides by it."""
+    """Have Sphinx print the recipe of the defaults from the code that decides by it, and group parameters."""
     app.connect("source-read", print_recipe)
+    app.connect("autodoc-process-docstring", group_parameters, priority=600)

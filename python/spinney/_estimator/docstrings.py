@@ -47,6 +47,7 @@ class LossText(Protocol):
 class Tables(TypedDict):
     """The contents of the file of texts."""
 
+    groups: dict[str, list[str]]
     classes: dict[str, ClassEntry]
     parameters: dict[str, Entry]
     attributes: dict[str, Entry]

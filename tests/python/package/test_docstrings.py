@@ -2,7 +2,10 @@
 
 import ast
 import inspect
+import itertools
+import runpy
 import tomllib
+from pathlib import Path
 
 import make_public_stub
 import pytest
@@ -138,6 +141,24 @@ def test_the_table_holds_every_public_estimator():
     assert set(parameter_texts().tables["classes"]) == {
         name for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseEstimator)
     }
+
+
+def test_every_parameter_is_in_a_group():
+    groups_of = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "conf.py"))["groups_of"]
+    shown = {}
+    for name in parameter_texts().tables["classes"]:
+        parameters = list(inspect.signature(getattr(spinney, name)).parameters)
+        shown[name] = groups_of(name, parameters)
+        assert sorted(itertools.chain(*shown[name].values())) == sorted(parameters)
+    for heading, entries in parameter_texts().tables["groups"].items():
+        for entry in entries:
+            name, _, family = entry.partition(".")
+            classes = [
+                kind for kind in shown if family in ("", kind, *parameter_texts().tables["classes"][kind]["families"])
+            ]
+            assert any(name in shown[kind].get(heading, []) for kind in classes), f"no class uses {entry} of {heading}"
+    assert "scoring" in shown["GradientBoostingClassifier"]["Early stopping"]  # a family's entry before the general one
+    assert "scoring" in shown["DecisionTreeClassifier"]["Pruning"]
 
 
 def test_a_class_of_the_same_name_elsewhere_keeps_its_docstring():
