@@ -30,7 +30,7 @@ from spinney._evaluate.problem import (
     read_target,
     task_of_models,
 )
-from spinney._evaluate.runner import Budget, EvaluationProgress, Run, Runner, with_threads
+from spinney._evaluate.runner import Budget, EvaluationProgress, ProgressCall, Run, Runner, with_threads
 from spinney._evaluate.scoring import Scorers, Scoring, is_loss, read_metrics, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, corrected_error, p_text, paired_differences, with_error
 from spinney.inspect.draw.curves import draw_comparison, draw_curves
@@ -58,11 +58,11 @@ def compare(
     learning_curves: bool | ArrayLike = False,
     task: str = "auto",
     error_score: float | str = float("nan"),
-    max_seconds: float | None = None,
+    minutes: float | None = None,
     parallel: bool = False,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = 0,
-    verbose: int | None = None,
+    progress: bool | ProgressCall | None = None,
 ) -> Comparison:
     """Compare models by cross-validation on the same folds, with paired differences and their uncertainty.
 
@@ -106,7 +106,7 @@ def compare(
         `study`: classification for labels, and for integers with at most ten distinct values.
     error_score : float or "raise", default=nan
         Score of a model on a fold on which it fails.
-    max_seconds : float, optional
+    minutes : float, optional
         Time limit: no fit starts after it, and unfinished models are left out.
     parallel : bool, default=False
         Whether fits run in parallel, on one thread each if there are enough: faster, but times are not comparable.
@@ -115,8 +115,9 @@ def compare(
         Threads. None: all that the process may use. Scores of spinney's models do not depend on it.
     random_state : int, RandomState or None, default=0
         Seed of the folds, and of models without a random state.
-    verbose : int or None, default=None
-        1: report progress on standard error; 0: do not. None: in a terminal or notebook, if it takes over two seconds.
+    progress : bool, callable or None, default=None
+        Whether to report progress on standard error. None: in a terminal or notebook, if it takes over two seconds. A
+        function is called with the number of finished fits, the total number, the current step, and the seconds left.
 
     Returns
     -------
@@ -153,10 +154,9 @@ def compare(
     _warn_of_weights(problem, templates)
     plan = _Plan(problem, repeated, fractions, templates, int(random.randint(LARGEST_SEED)))
     threads = ThreadPlan.of(n_jobs, len(templates) * len(plan.runs)) if parallel else None
-    with EvaluationProgress(
-        None if verbose is None else bool(verbose), len(templates) * len(plan.runs), Budget(max_seconds)
-    ) as progress:
-        runs = _run(plan, scorers, error_score, n_jobs, threads, progress)
+    budget = Budget(None if minutes is None else 60.0 * minutes)
+    with EvaluationProgress(progress, len(templates) * len(plan.runs), budget) as shown:
+        runs = _run(plan, scorers, error_score, n_jobs, threads, shown)
     return _result(plan, runs, list(scorers.metrics), reference, parallel)
 
 
@@ -241,7 +241,9 @@ def _result(
     done = [name for name in plan.templates if len(runs[name]) == len(plan.runs)]
     unfinished = [name for name in plan.templates if name not in done]
     if not done:
-        raise TimeoutError("No model was finished within max_seconds. Allow more time, or use fewer folds.")
+        raise TimeoutError(
+            "No model was finished within the time limit. Raise minutes (--minutes), or use fewer folds."
+        )
     if unfinished:
         warn(f"The comparison stopped early; these models are left out: {', '.join(unfinished)}.")
     if reference is not None and reference not in done:

@@ -16,8 +16,18 @@ _MOST_GROUPS = 3000  # with more, groups are not stratified, which would be slow
 LARGEST_SEED = 2**31 - 1
 
 
-def draw_folds(problem: Problem, n_folds: int, repeats: int, random: np.random.RandomState) -> list[list[Fold]]:
-    """Return the folds of each repeat; rows in time have one repeat."""
+def n_folds_of(cv: CrossValidation, problem: Problem) -> int:
+    """Return the number of folds of a number or a splitter."""
+    if isinstance(cv, Integral):
+        return int(cv)
+    return int(cv.get_n_splits(np.zeros((problem.n_rows, 1)), problem.y, problem.groups))  # type: ignore[attr-defined]
+
+
+def draw_folds(problem: Problem, cv: CrossValidation, repeats: int, random: np.random.RandomState) -> list[list[Fold]]:
+    """Return the folds of each repeat, for a number or a splitter; rows in time have one repeat."""
+    if not isinstance(cv, Integral):
+        return read_cv(problem, cv, 1, random)
+    n_folds = int(cv)
     if problem.time is not None:
         order = np.argsort(problem.time, kind="stable")
         return [[Fold(np.sort(order[a]), np.sort(order[b])) for a, b in TimeSeriesSplit(n_folds).split(order)]]

@@ -144,7 +144,7 @@ class Scorers:
             except (ValueError, TypeError) as error:
                 why, others = " ".join(str(error).split()).rstrip("."), ", ".join(map(repr, defaults))
                 raise ValueError(
-                    f"metric: {name!r} cannot score the target {target!r} ({why}). Try {others}."
+                    f"scoring: {name!r} cannot score the target {target!r} ({why}). Try {others}."
                 ) from error
 
     def score_model(

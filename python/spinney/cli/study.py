@@ -67,7 +67,7 @@ def command_of(source: Source, options: dict[str, Any]) -> str:
     """Return the command line, with all options that differ from the defaults."""
     from spinney._evaluate.report.overview import command_line
 
-    defaults = {"minutes": 2.0, "folds": 5, "random_state": 0, "task": "auto"}
+    defaults = {"minutes": 2.0, "cv": 5, "random_state": 0, "task": "auto"}
     chosen = {name: value for name, value in options.items() if value != defaults.get(name)}
     chosen |= {"delimiter": source.delimiter, "encoding": source.encoding}
     return command_line(str(source.path), source.target, chosen)
@@ -208,7 +208,7 @@ def run_compare(source: Source, options: dict[str, Any], *, plot: Path | None, a
     table = read_fit_table(source)
     options = {"groups": table.groups, "time": table.time, "sample_weight": table.weight, "task": table.task} | options
     with command_errors(), warnings_in_one_line():
-        comparison = compare(X=table.X, y=table.y, verbose=int(sys.stderr.isatty()), **options)
+        comparison = compare(X=table.X, y=table.y, progress=sys.stderr.isatty(), **options)
         if plot is not None:
             _draw(comparison, plot, options["learning_curves"])
     if not as_json:

@@ -277,14 +277,14 @@ def test_an_interruption_keeps_what_is_done():
 def test_a_budget_of_time_and_times():
     models = {"tree": spinney.DecisionTreeRegressor(), "slow": Slow(0.05)}
     with pytest.warns(UserWarning, match="stopped early"):
-        found = spinney.compare(models, X, Y, cv=3, max_seconds=0.2, baseline=False)
+        found = spinney.compare(models, X, Y, cv=3, minutes=0.2 / 60, baseline=False)
     assert found.names == ["tree"]
     times = spinney.compare(models, X, Y, cv=2, repeats=1, baseline=False)
     slow = times.names.index("slow")
     assert times.fit_seconds[slow].min() >= 0.05
     assert 0.05 <= times.predict_seconds[slow].min() < 0.1
-    with pytest.raises(TimeoutError, match="Allow more time"):
-        spinney.compare(models, X, Y, max_seconds=0.0)
+    with pytest.raises(TimeoutError, match="Raise minutes"):
+        spinney.compare(models, X, Y, minutes=0.0)
 
 
 def test_own_metrics_and_weights():

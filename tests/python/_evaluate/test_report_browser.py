@@ -230,7 +230,7 @@ def test_a_hundred_thousand_rows_stay_below_two_megabytes(open_report, tmp_path)
 
 def test_a_study_writes_a_report_that_opens(open_report, tmp_path):
     X, y = TABLES["multiclass"][0]()
-    study = spinney.study(X.assign(species=y), "species", models=["tree", "forest"], folds=3, repeats=1)
+    study = spinney.study(X.assign(species=y), "species", models=["tree", "forest"], cv=3, repeats=1)
     page = open_report(study.report(tmp_path / "study.html"))
     assert page.title() == "Predicting species"
     assert page.locator("#leaderboard tbody tr").count() == len(study.leaderboard)

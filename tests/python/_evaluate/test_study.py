@@ -30,7 +30,7 @@ from spinney._evaluate.study.plan import EFFORTS, Size, make_plan
 from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney._model.predictions import tempered
 
-QUICK = {"models": ["tree", "linear"], "repeats": 1, "folds": 3}
+QUICK = {"models": ["tree", "linear"], "repeats": 1, "cv": 3}
 
 
 def made(task: str, n: int = 120) -> pl.DataFrame:
@@ -494,13 +494,13 @@ def test_plans_follow_from_the_size_of_the_table():
 
 def test_nonnegative_targets_get_boosting_with_a_log_link():
     table = made("regression").with_columns(y=pl.col("y").exp())
-    found = spinney.study(table, "y", models=["tree", "log-boosting"], repeats=1, folds=2, minutes=0.05)
+    found = spinney.study(table, "y", models=["tree", "log-boosting"], repeats=1, cv=2, minutes=0.05)
     assert found.models["log-boosting"].loss == "poisson"
     assert (found.test_predictions["log-boosting"] > 0).all()
 
 
 def test_a_small_time_limit_ends_with_the_finished_models():
-    found = spinney.study(made("binary"), "y", minutes=1e-4, repeats=2, folds=3, models=["tree", "svm", "linear"])
+    found = spinney.study(made("binary"), "y", minutes=1e-4, repeats=2, cv=3, models=["tree", "svm", "linear"])
     assert {"tree", "baseline"} <= set(found.models)
     assert any("Time ran out" in note for note in found.notes)
     assert any("no time to fit it to all" in note for note in found.notes)
@@ -557,7 +557,7 @@ def test_types_of_text_columns_are_inferred_from_all_rows_where_needed(monkeypat
 )
 def test_unknown_metrics_are_named(name, meant):
     with pytest.raises(ValueError, match=f"no metric {name!r}.*{meant}"):
-        spinney.study(made("binary"), "y", metric=name, **QUICK)
+        spinney.study(made("binary"), "y", scoring=name, **QUICK)
 
 
 @pytest.mark.parametrize(
@@ -565,13 +565,13 @@ def test_unknown_metrics_are_named(name, meant):
     [
         ("binary", "r2", "Try 'neg_log_loss', 'roc_auc', 'accuracy'."),
         ("multiclass", "roc_auc", "Try 'neg_log_loss', 'accuracy'"),
-        ("binary", "f1", "metric: 'f1' cannot score the target 'y' (pos_label=1 is not a valid label"),
+        ("binary", "f1", "scoring: 'f1' cannot score the target 'y' (pos_label=1 is not a valid label"),
         ("regression", "accuracy", "Try 'neg_root_mean_squared_error'"),
     ],
 )
 def test_metrics_that_cannot_score_the_target_are_refused(task, metric, meant):
-    with pytest.raises(ValueError, match=r"^metric: ") as refused:
-        spinney.study(made(task), "y", metric=["accuracy" if task != "regression" else "r2", metric], **QUICK)
+    with pytest.raises(ValueError, match=r"^scoring: ") as refused:
+        spinney.study(made(task), "y", scoring=["accuracy" if task != "regression" else "r2", metric], **QUICK)
     assert meant in str(refused.value)
 
 
@@ -583,7 +583,7 @@ def test_minutes_must_be_a_number_above_zero(minutes):
 
 def test_a_common_reason_of_failures_is_reported_once():
     table = made("binary").with_columns(y=pl.Series(["rare"] + ["usual"] * 119))
-    found = spinney.study(table, "y", models=["boosting", "linear", "tree"], repeats=1, folds=3)
+    found = spinney.study(table, "y", models=["boosting", "linear", "tree"], repeats=1, cv=3)
     assert [note for note in found.notes if "left out" in note] == [
         "boosting, linear failed and are left out. ValueError: y has only one class, 'usual'. Pass at least two "
         "classes."
@@ -638,7 +638,7 @@ def test_the_time_limit_holds_on_slow_machines(monkeypatch, pace):
         return fit(self, candidate, rows)
 
     monkeypatch.setattr(runner.Runner, "fit", slow)
-    options = {"models": ["tree", "linear", "forest", "extra-trees"], "folds": 3}
+    options = {"models": ["tree", "linear", "forest", "extra-trees"], "cv": 3}
     found = spinney.study(made("binary"), "y", minutes=2.0 / 60, **options)
     plan = make_plan(Size(96, 3, 5, 2), 2.0, options["models"], 3, None)
     assert found.seconds <= 2.0
@@ -680,7 +680,7 @@ def test_a_study_predicts_other_tables():
     table = with_columns(
         name=[f"row {k}" for k in range(120)], day=[date(2024, 1, 1) + timedelta(days=3 * k) for k in range(120)]
     )
-    found = spinney.study(table, "y", models=["tree"], repeats=1, folds=2)
+    found = spinney.study(table, "y", models=["tree"], repeats=1, cv=2)
     assert "name" not in found.X_train.columns
     assert any("." in name for name in found.X_train.columns)  # parts of the date
     for rows in (table, table.drop("y"), table.select("day", "noise", "z", "x"), table.to_pandas(), table.to_arrow()):
@@ -689,9 +689,9 @@ def test_a_study_predicts_other_tables():
         assert found.predict_proba(rows).shape == (120, 2)
     with pytest.raises(ValueError, match="no column 'x'"):
         found.predict(table.drop("x"))
-    assert found.options == {"models": ["tree"], "repeats": 1, "folds": 2}
+    assert found.options == {"models": ["tree"], "repeats": 1, "cv": 2}
     with pytest.raises(AttributeError, match="regression study"):
-        spinney.study(made("regression"), "y", models=["tree"], repeats=1, folds=2).predict_proba(table)
+        spinney.study(made("regression"), "y", models=["tree"], repeats=1, cv=2).predict_proba(table)
 
 
 def test_an_interruption_returns_the_finished_models():
@@ -699,7 +699,7 @@ def test_an_interruption_returns_the_finished_models():
         if what.startswith("forest, fold 1"):
             raise KeyboardInterrupt
 
-    found = spinney.study(made("binary"), "y", models=["tree", "forest"], repeats=1, folds=3, progress=interrupt)
+    found = spinney.study(made("binary"), "y", models=["tree", "forest"], repeats=1, cv=3, progress=interrupt)
     assert set(found.models) == {"tree", "baseline"}
     assert any("Interrupted" in note for note in found.notes)
 
@@ -748,3 +748,22 @@ def test_classes_of_fewer_rows_than_folds_are_studied():
     found = spinney.study(table, "class", minutes=0.1, models=["tree"])
     assert {entry.name for entry in found.leaderboard} >= {"tree", "baseline"}
     assert all(len(held_out) for _, held_out in found.folds)
+
+
+@pytest.mark.parametrize(
+    "models", [["stack"], ["perceptron"], ["linear_svm"], [("baseline", spinney.DecisionTreeClassifier())]]
+)
+def test_models_that_a_study_cannot_rank_are_refused(models):
+    with pytest.raises(
+        ValueError, match=r"^models holds '(stack|baseline)', which every study|^models holds .* no class"
+    ):
+        spinney.study(made("multiclass"), target="y", models=models)
+
+
+def test_folds_of_a_splitter_are_used():
+    from sklearn.model_selection import ShuffleSplit
+
+    found = spinney.study(made("regression"), "y", models=["tree"], cv=ShuffleSplit(3, test_size=0.25, random_state=0))
+    assert [len(held_out) for _, held_out in found.folds] == [24] * 3
+    with pytest.raises(ValueError, match="cv must be a number of folds from 2"):
+        spinney.study(made("regression"), "y", cv=1)

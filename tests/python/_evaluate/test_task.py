@@ -57,7 +57,7 @@ def run(*words):
 
 
 def ask_study(frame, file, task):
-    found = spinney.study(frame, "y", models=["tree"], repeats=1, folds=2, task=task)
+    found = spinney.study(frame, "y", models=["tree"], repeats=1, cv=2, task=task)
     return REGRESSION if found.task == "regression" else CLASSIFICATION
 
 

@@ -75,7 +75,7 @@ def test_progress_is_shown_in_a_terminal_and_not_in_a_pipe(slow_comparison, monk
     slow_comparison()
     assert "fits" in sys.stderr.getvalue()
     monkeypatch.setattr(sys, "stderr", Terminal())
-    slow_comparison(verbose=0)
+    slow_comparison(progress=False)
     assert sys.stderr.getvalue() == ""
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     slow_comparison()

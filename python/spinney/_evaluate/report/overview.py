@@ -272,7 +272,7 @@ def _means(values: Floats) -> Floats:
     return np.asarray(np.ma.masked_invalid(values).mean(axis=0).filled(np.nan))
 
 
-_FLAGS = {"models": "--model", "random_state": "--seed"}  # of options with another name on the command line
+_FLAGS = {"models": "--model", "scoring": "--metric", "cv": "--folds", "random_state": "--seed"}  # if they differ
 
 
 def reproduce_section(study: Findings, absent: list[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import BaseCrossValidator
 
 from spinney._data import read_table
 from spinney._data.columns import CodedColumn, Column, NumberColumn, RawTable, is_instance_of, listed
@@ -30,12 +31,12 @@ class StudyOptions:
 
     group: str | None = None
     time: str | None = None
-    metric: Scoring = None
+    scoring: Scoring = None
     task: str = "auto"
     minutes: float = 2.0
     peers: bool = False
     models: Models | None = None
-    folds: int = 5
+    cv: int | BaseCrossValidator = 5
     repeats: int | None = None
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import numpy as np
 from spinney._data.display import plural
 from spinney._estimator.estimator import Estimator
 from spinney._evaluate import runner
-from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, split_test
+from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, n_folds_of, split_test
 from spinney._evaluate.problem import BASELINE, baseline_of, read_models
 from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.study.columns import Columns, screened
@@ -51,15 +51,16 @@ class Session:
         self.seed = int(random.randint(LARGEST_SEED))
         self.budget = runner.Budget(60.0 * options.minutes, start)
         usual = _METRICS[data.task]
-        self.scorers = Scorers(read_metrics(usual if options.metric is None else options.metric), data.classes)
+        self.scorers = Scorers(read_metrics(usual if options.scoring is None else options.scoring), data.classes)
         self.scorers.check(data.y, data.codes, data.target, usual)
         self.metrics = list(self.scorers.metrics)
+        self.n_folds = n_folds_of(options.cv, data)
         columns = Columns.read(data.X)
         self.plan = self._planned(columns)
         self.data = self._sampled(self._narrowed(columns), random)
         split = split_test(self.data, random)
         self.train, self.test = self.data.take(split.train), self.data.take(split.held_out)
-        repeats = draw_folds(self.train, options.folds, self.plan.repeats, random)
+        repeats = draw_folds(self.train, options.cv, self.plan.repeats, random)
         self.candidates = self._candidates()
         n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1
         self.progress = runner.EvaluationProgress(progress, n_fits, self.budget)
@@ -86,7 +87,7 @@ class Session:
         words = None
         if self.options.models is not None:
             words = [one if isinstance(one, str) else name for name, one in read_models(self.options.models).items()]
-        plan = make_plan(self.size, self.budget.seconds, words, self.options.folds, self.options.repeats)
+        plan = make_plan(self.size, self.budget.seconds, words, self.n_folds, self.options.repeats)
         if plan.left_out:
             self.notes.append(f"Left out, because they would exceed the time limit: {', '.join(plan.left_out)}.")
         return plan
@@ -123,11 +124,18 @@ class Session:
         candidates = [runner.Candidate(BASELINE, baseline_of(task), is_baseline=True)]
         for name, one in read_models(self.plan.words if self.options.models is None else self.options.models).items():
             word = one if isinstance(one, str) else name
+            if name in (STACK, BASELINE):
+                raise ValueError(f"models holds {name!r}, which every study has. Name the models to fit without it.")
             if not isinstance(one, str) and not isinstance(one, Estimator):
                 raise TypeError(
                     f"models holds {one!r:.100}, which is not an estimator of spinney. Use compare for others."
                 )
             model = estimator_for(one, task, effort, self.seed) if isinstance(one, str) else one
+            if task != "regression" and not hasattr(model, "predict_proba"):
+                raise ValueError(
+                    f"models holds {name!r}, which has no class probabilities. A study needs them: leave it out, or "
+                    "use compare."
+                )
             candidates.append(runner.Candidate(word.replace("_", "-"), model, work_of(word, size, effort)))
         return candidates + (peer_candidates(task, size, self.seed) if self.options.peers else [])
 
@@ -190,10 +198,9 @@ class Session:
     def _retain_folds(self, trials: list[runner.Trial]) -> None:
         """Restrict all models to the folds that there was time for."""
         n_folds = len(self.folds.repeats[0])
-        if n_folds < self.options.folds and self.whole.time is None:
+        if n_folds < self.n_folds and self.whole.time is None:
             self.notes.append(
-                f"Time was short: models are evaluated on {n_folds} of {self.options.folds} folds. Raise minutes "
-                "(--minutes)."
+                f"Time was short: models are evaluated on {n_folds} of {self.n_folds} folds. Raise minutes (--minutes)."
             )
         for trial in trials:
             trial.runs = [runs[:n_folds] for runs in trial.runs]

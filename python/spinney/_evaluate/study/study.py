@@ -7,11 +7,12 @@ import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
 from spinney._data.file_readers import MAX_BYTES, ReadTable, read_file
@@ -41,12 +42,12 @@ def study(
     *,
     group: str | None = None,
     time: str | None = None,
-    metric: Scoring = None,
+    scoring: Scoring = None,
     task: str = "auto",
     minutes: float = 2.0,
     peers: bool = False,
     models: Models | None = None,
-    folds: int = 5,
+    cv: int | BaseCrossValidator = 5,
     repeats: int | None = None,
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -78,7 +79,7 @@ def study(
         Column of group labels: rows of one group stay in the same fold.
     time : str, optional
         Column of times: held-out rows are later than training rows.
-    metric : str or list of str, optional
+    scoring : str, callable, list or dict of these, optional
         Scikit-learn scorers; the first ranks the models. None: log loss and accuracy (and ROC AUC for two classes), or
         root mean squared error and R².
     task : {"auto", "classification", "regression"}, default="auto"
@@ -92,8 +93,8 @@ def study(
     models : list, optional
         Values of ``spinney fit --model``, or pairs of a name and an estimator of spinney. None: chosen by table size
         and time limit.
-    folds : int, default=5
-        Number of cross-validation folds.
+    cv : int or splitter, default=5
+        Number of cross-validation folds, or a splitter of scikit-learn.
     repeats : int, optional
         Repeats of the cross-validation with new folds. None: up to three, as time allows.
     keep, drop : sequence of str, optional
@@ -123,8 +124,8 @@ def study(
     chosen = {name: value for name, value in locals().items() if name in _DEFAULTS and _differs(value, _DEFAULTS[name])}
     if not isinstance(minutes, Real) or not 0 < minutes < math.inf:
         raise ValueError(f"minutes must be a number above 0, such as 2 or 0.5. Got {minutes!r}.")
-    if folds < 2:
-        raise ValueError(f"folds must be at least 2. Got {folds!r}.")
+    if not hasattr(cv, "split") and (not isinstance(cv, Integral) or isinstance(cv, bool) or cv < 2):
+        raise ValueError(f"cv must be a number of folds from 2, or a splitter of scikit-learn. Got {cv!r}.")
     random, columns = check_random_state(random_state), {"keep": _names(keep, "keep"), "drop": _names(drop, "drop")}
     options = StudyOptions(**chosen | columns)
     seed = int(random.randint(LARGEST_SEED))
